@@ -50,7 +50,7 @@ async def filled(bootstrap: str, topics: Topics, folder: Path, group: str, count
             (lines / name).write_bytes(b"0\n")
             config = file_source(lines / name, f"{group}-out")
         rows.append(records.connector_record(name, {**config, "name": name}))
-    async with TopicWriter.opened({"bootstrap.servers": bootstrap}, client_id="bench") as writer:
+    async with TopicWriter.open({"bootstrap.servers": bootstrap}, client_id="bench") as writer:
         for first in range(0, count, AT_ONCE):
             await writer.write(f"{group}-configs", rows[first : first + AT_ONCE])
 

@@ -45,7 +45,7 @@ class Matrix:
     bad: int = 0
 
     async def run(self) -> None:
-        """Runs all, a new system after each trouble and for each kind of system."""
+        """Runs all, a new system after each problem and for each kind of system."""
         failed = 0
         while self.plan and failed < STARTS:
             cluster, workers, brokers = wanted = self.plan[0][0].system

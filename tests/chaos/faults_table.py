@@ -73,9 +73,9 @@ def page(rows: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]]) -> st
                 text += _line(path, name, group)
             elif path in fault.paths:
                 missing.setdefault(name, []).append(path)
-    troubles = [f"- not run to its end: {b['fault']}, seed {b['seed']}: {b['why']}" for b in broken]
-    troubles += [f"- {r['path']}, {r['fault']}, seed {r['seed']}: {r['told']}" for r in bad]
-    text += "\n## Not clean\n\n" + "\n".join(troubles) + "\n" if troubles else ""
+    problems = [f"- not run to its end: {b['fault']}, seed {b['seed']}: {b['why']}" for b in broken]
+    problems += [f"- {r['path']}, {r['fault']}, seed {r['seed']}: {r['told']}" for r in bad]
+    text += "\n## Not clean\n\n" + "\n".join(problems) + "\n" if problems else ""
     unrun = [f"- {name}: {', '.join(paths)}" for name, paths in missing.items()]
     return text + ("\n## Not run\n\n" + "\n".join(unrun) + "\n" if unrun else "")
 

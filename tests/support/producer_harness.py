@@ -17,7 +17,7 @@ from keelman.kafka.batches.record_batch import encode
 from keelman.kafka.batches.wire import WireRequest
 from keelman.kafka.batches.wire_fields import compact
 from keelman.kafka.clients import low_level_client
-from keelman.kafka.fetching.client import opened as met
+from keelman.kafka.fetching.client import open_client as met
 from keelman.kafka.known_brokers import BROKERS
 from keelman.testing.eventually import eventually
 

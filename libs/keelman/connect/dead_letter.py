@@ -1,8 +1,8 @@
 """Dead letters: records that could not be copied, as they stand in the topic that is kept for them.
 
-The record is as it was; behind its own headers stand those that tell where it came from and why it is here, in one
-order, so that they can be told from those of an earlier dead letter that was read and failed again. The names that
-begin with `__connect.` and their order are Connect's (KIP-298,
+The record is as it was; behind its own headers stand those that say where it came from and why it is here, in one
+order, so that they differ from those of an earlier dead letter that was read and failed again.
+The names that begin with `__connect.` and their order are Connect's (KIP-298,
 https://cwiki.apache.org/confluence/display/KAFKA/KIP-298%3A+Error+Handling+in+Connect), their values UTF-8 texts.
 """
 
@@ -117,7 +117,7 @@ def context_headers(
 ) -> list[tuple[str, bytes | None]]:
     """The headers of a dead letter, to stand behind the record's own.
 
-    The formats and the target partition are told for a source's records only, which are not records of Kafka yet.
+    The formats and the target partition are given for a source's records only, which are not records of Kafka yet.
     """
     sourced = whence.offset is None
     texts: list[tuple[str, str | None]] = [(TOPIC, whence.topic)]

@@ -43,7 +43,7 @@ class ConfigValueError(ConnectError):
 
 
 def in_one_line(error: ConnectError) -> str:
-    """What a person is told: its text, and what was wrong with the bytes, which Connect leaves to the trace."""
+    """What a person reads: its text, and what was wrong with the bytes, which Connect leaves to the trace."""
     cause = error.__cause__
     text = f"{error}{cause}" if isinstance(cause, SerializationError) else str(error)
     return " ".join(text.split())

@@ -73,7 +73,7 @@ class Reader(ABC):
         return None
 
     def glance(self) -> bool | None:
-        """Whether a read might find something now; None when only a read can tell, which is then tried now and then.
+        """Whether a read might find something now; None when only a read can: one is tried now and then.
 
         Called many times a second while the engine waits, from another thread: it must be cheap, wait for nothing and
         change nothing. What it overlooks is found by the next read, within a second.
@@ -255,7 +255,7 @@ class Connector(ABC):
     @classmethod
     def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
         """Checks offsets that a user sets, or deletes (None), while the connector is stopped; asked in a thread before
-        anything is written. False when users are to be told that the connector may keep offsets elsewhere too.
+        anything is written. False when users are to read that the connector may keep offsets elsewhere too.
 
         A sink is given `{"kafka_topic", "kafka_partition"}` and `{"kafka_offset"}`. Raises ConnectError to refuse them.
         """
@@ -263,7 +263,7 @@ class Connector(ABC):
 
     @classmethod
     def resting(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Watch | None:
-        """What a task waits for that has copied all up to these offsets; None where only a reader can tell."""
+        """What a task waits for that has copied all up to these offsets; None where only a reader can find out."""
         return None
 
     @classmethod
@@ -309,7 +309,7 @@ class Connector(ABC):
 
     @classmethod
     def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
-        """What the engine calls: for a writer that must know more of its task than `open_writer` is told."""
+        """What the engine calls: for a writer that must know more of its task than `open_writer` gets."""
         return cls.open_writer(config, task.connector, exactly_once=exactly_once)
 
 

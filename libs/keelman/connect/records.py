@@ -109,8 +109,8 @@ class SourceBatch:
     `raw` says that keys and values are payloads already, to be written as they are, whatever the converters.
     With `packed` there are no keys and values: the records come in batches that are passed on whole, in this order.
     `boundary` ends the transaction after this batch, where the connector says so (`transaction.boundary=connector`).
-    `delivered` has, by index, whom to tell the offset that a record got in its topic: called with partition and offset,
-    in the thread that reads, before its reader is told that they are committed, or not at all. The index of a packed
+    `delivered` has, by index, what to call with the offset that a record got in its topic: with partition and offset,
+    in the thread that reads, before its reader hears that they are committed, or not at all. The index of a packed
     batch stands for its last record.
     `position` gives, for an index, the source partition and offset of that record alone; asked for bad records only.
     `passed` is how much its reader's `left` has become less by it; None for as many records, or for the bytes written.

@@ -180,7 +180,7 @@ class _Slice:
 
 @dataclass(slots=True)
 class Budget:
-    """Counts what was passed over in the last time; told all times in milliseconds.
+    """Counts what was passed over in the last time; all times are in milliseconds.
 
     For a number of records each has its time: there are no more than that number. For a share slices of the window do.
     """

@@ -29,7 +29,7 @@ class BestEffortWriter:
         failed: Callable[[str], None],
         partition: int | None = None,
     ) -> None:
-        """`properties` are Java's. Connects with the first records. `failed` is told why records are lost, in another
+        """`properties` are Java's. Connects with the first records. `failed` gets why records are lost, in another
         thread. Without a `partition` keys decide, as with Java's producer."""
         self._writer = TopicWriter(properties, properties.get("client.id", client_id))
         self._topic = topic

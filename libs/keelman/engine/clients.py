@@ -39,16 +39,16 @@ def client_settings(given: Mapping[str, str], client: ClientKind) -> dict[str, A
 
 def with_token(settings: Mapping[str, Any], beat: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """The settings of a client that is made now, once there is a token for it where it needs one: the client would wait
-    ten seconds for it, and would not tell why none comes.
+    ten seconds for it, and would not say why none comes.
 
     `beat` is called while who gives tokens is slow. Raises Unauthenticated, Unavailable and what `beat` raises.
     """
     if "oauth_cb" in settings:
-        KAFKA_LOOP.call(_asked(settings["oauth_cb"]), beat)
+        KAFKA_LOOP.call(_ask_for_token(settings["oauth_cb"]), beat)
     return dict(settings)
 
 
-async def _asked(give: Callable[[str], object]) -> None:
+async def _ask_for_token(give: Callable[[str], object]) -> None:
     await in_thread(lambda: give(""))[1]
 
 

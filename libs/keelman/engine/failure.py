@@ -98,7 +98,7 @@ _LASTING = frozenset(
         KafkaError.INVALID_TIMESTAMP,
         KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
         76,  # UNSUPPORTED_COMPRESSION_TYPE, which the client library has no name for
-        KafkaError.OFFSET_OUT_OF_RANGE,  # told only where `auto.offset.reset` is none
+        KafkaError.OFFSET_OUT_OF_RANGE,  # reported only where `auto.offset.reset` is none
         KafkaError._INVALID_DIFFERENT_RECORD,  # a record of the same batch as one that the broker refused
         KafkaError.POLICY_VIOLATION,
         KafkaError._AUTHENTICATION,

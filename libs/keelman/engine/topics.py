@@ -47,7 +47,7 @@ def ensure_topic(
     *,
     plan: TopicPlan | None = None,
 ) -> None:
-    """Returns once the topic can be written. `partitions` tells how many a topic has, 0 while it is not there.
+    """Returns once the topic can be written. `partitions` says how many a topic has, 0 while it is not there.
 
     A missing topic is made as the reader plans it, else as the first of the connector's `topic.creation.*` groups that
     matches has it, else with the brokers' defaults. Without a plan and with the worker's `topic.creation.enable=false`

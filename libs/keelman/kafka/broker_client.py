@@ -49,7 +49,7 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
         """Learns the brokers from the first of the bootstrap servers that answers. Raises NoneAnswered."""
         for host, port, _ in self.hosts:
             try:
-                connection = await self._connected(host, port)
+                connection = await self._connect(host, port)
             except (KafkaError, OSError):
                 continue
             try:
@@ -84,7 +84,7 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
                 raise StaleMetadata(f"broker {node_id} is not in the metadata")
             async with self._get_conn_lock:
                 if key not in self._conns:
-                    self._conns[key] = await self._connected(broker.host, broker.port, self._on_connection_closed)
+                    self._conns[key] = await self._connect(broker.host, broker.port, self._on_connection_closed)
                 return self._conns[key]
         except (KafkaError, OSError):
             self.force_metadata_update()  # perhaps it has moved
@@ -104,7 +104,7 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
                 raise
             raise RequestTimedOutError from None
 
-    async def _connected(self, host: str, port: int, on_close: Callable[..., None] | None = None) -> ClientConnection:
+    async def _connect(self, host: str, port: int, on_close: Callable[..., None] | None = None) -> ClientConnection:
         """A new connection, with its session begun. Raises KafkaError and OSError."""
         made = ClientConnection(
             host,

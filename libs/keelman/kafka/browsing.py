@@ -54,7 +54,7 @@ async def list_topics(properties: Mapping[str, str], only: str | None = None) ->
     Raises NotFound, Unavailable, Unauthenticated, InvalidArgument, DeadlineExceeded.
     """
     async with deadline(SECONDS, DeadlineExceeded(f"the brokers did not list their topics in {SECONDS:g} s")):
-        described = await _described(properties, only)
+        described = await _describe(properties, only)
         parts = [TopicPartition(name, p["partition"]) for name, found in described.items() for p in found]
         async with _consumer(properties) as consumer:
             begins, ends = await consumer.beginning_offsets(parts), await consumer.end_offsets(parts)
@@ -70,7 +70,7 @@ async def list_topics(properties: Mapping[str, str], only: str | None = None) ->
 async def last_records(properties: Mapping[str, str], topic: str, count: int) -> list[PeekedRecord]:
     """The last committed records of a topic, `count` at most, by time. Raises as `list_topics`."""
     async with deadline(SECONDS, DeadlineExceeded(f"the last records of topic {topic} were not read in {SECONDS:g} s")):
-        described = await _described(properties, topic)
+        described = await _describe(properties, topic)
         parts = [TopicPartition(topic, p["partition"]) for p in described[topic]]
         found: list[PeekedRecord] = []
         async with _consumer(properties) as consumer:
@@ -109,7 +109,7 @@ def _peeked(one: Any) -> PeekedRecord:
     return PeekedRecord(one.partition, one.offset, one.timestamp, one.key, one.value, tuple(one.headers))
 
 
-async def _described(properties: Mapping[str, str], only: str | None) -> dict[str, list[Any]]:
+async def _describe(properties: Mapping[str, str], only: str | None) -> dict[str, list[Any]]:
     """The partitions of each topic."""
     async with admin_client(properties, client_id=CLIENT) as admin:
         try:

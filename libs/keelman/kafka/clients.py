@@ -46,7 +46,7 @@ async def admin_client(properties: Mapping[str, str], *, client_id: str) -> Asyn
     """A started admin client. Raises Unavailable when no broker answers, Unauthenticated when none accepts it."""
     made = BrokerAdminClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=30_000)
     try:
-        await _started(made.start(), properties)
+        await _start(made.start(), properties)
         yield made
     finally:
         await made.close()
@@ -57,7 +57,7 @@ async def low_level_client(properties: Mapping[str, str], *, client_id: str, tim
     """A bootstrapped client that sends single requests. Raises Unavailable and Unauthenticated."""
     made = BrokerClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=timeout_ms)
     try:
-        await _started(made.bootstrap(), properties)
+        await _start(made.bootstrap(), properties)
         yield made
     finally:
         await made.close()
@@ -90,7 +90,7 @@ def no_broker(properties: Mapping[str, str], error: BaseException) -> Unavailabl
     return Unavailable(f"no broker answers at {servers}: {text}", reason="NO_BROKER")
 
 
-async def _started(starting: Any, properties: Mapping[str, str]) -> None:
+async def _start(starting: Any, properties: Mapping[str, str]) -> None:
     try:
         async with bootstrap_errors(properties):
             await starting

@@ -26,7 +26,7 @@ async def read_topic(properties: Mapping[str, str], topic: str, *, client_id: st
         partitions = await _partitions(properties, topic, client_id=client_id)
         if partitions:
             table = TopicTable(topic, partitions, rows.append)
-            async with table.opened(properties, client_id=client_id, read_committed=True):
+            async with table.open(properties, client_id=client_id, read_committed=True):
                 await first_of(table.follow(), table.read_to_end(seconds=seconds))
     return rows
 
@@ -44,7 +44,7 @@ class OnePartition:
         aborted by now. Raises DeadlineExceeded, Unavailable, InvalidArgument."""
         rows: list[Row] = []
         table = TopicTable(self._topic, 1, rows.append, {0: self._next})
-        async with table.opened(self._properties, client_id=self._client_id, read_committed=True):
+        async with table.open(self._properties, client_id=self._client_id, read_committed=True):
             await first_of(table.follow(), table.read_to_end(seconds=seconds))
         self._next = table.positions[0]
         return rows

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from aiokafka.errors import KafkaError, for_code
 
 from keelman.kafka.batches.record_batch import decode
-from keelman.kafka.fetching.client import FetchClient, FetchSettings, opened
+from keelman.kafka.fetching.client import FetchClient, FetchSettings, open_client
 from keelman.kafka.fetching.fetched import Fetched, Part
 from keelman.kafka.fetching.fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure
 from keelman.kafka.fetching.leader_epochs import Leader
@@ -62,7 +62,7 @@ class TopicTable:
         self._since = 0.0
 
     @contextlib.asynccontextmanager
-    async def opened(
+    async def open(
         self, properties: Mapping[str, str], *, client_id: str, read_committed: bool
     ) -> AsyncIterator[TopicTable]:
         """Opens the client that asks for ends; `follow()` must run inside the block.
@@ -76,7 +76,7 @@ class TopicTable:
             client = FetchClient(properties, client_id=client_id, request_timeout_ms=REQUEST_MS)
             return BatchFetcher(client, positions, read_committed=read_committed, reset="earliest", settings=settings)
 
-        client = await opened(properties, client_id=client_id, timeout_ms=REQUEST_MS)
+        client = await open_client(properties, client_id=client_id, timeout_ms=REQUEST_MS)
         self._client, self._fetcher = client, fetcher
         try:
             yield self

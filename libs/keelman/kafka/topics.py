@@ -64,16 +64,16 @@ async def ensure_topics(admin: Admin, wanted: Sequence[CompactedTopic]) -> list[
     """Makes the topics that are missing; returns the number of partitions of each.
 
     Raises FailedPrecondition for a topic that has the wrong partitions or is not compacted, or that cannot be made so;
-    PermissionDenied where access rules are in the way; Unavailable while the brokers cannot tell. Who may not see the
+    PermissionDenied where access rules are in the way; Unavailable while the brokers do not know. Who may not see the
     settings of a topic is trusted with it, as by Connect.
     """
     missing = [topic for topic in wanted if await _partitions(admin, topic) is None]
     if missing:
         await _create(admin, missing)
-    return [await _checked(admin, topic) for topic in wanted]
+    return [await _check(admin, topic) for topic in wanted]
 
 
-async def _checked(admin: Admin, wanted: CompactedTopic) -> int:
+async def _check(admin: Admin, wanted: CompactedTopic) -> int:
     found = await _partitions(admin, wanted)
     if found is None:
         raise Unavailable(f"topic {wanted.name} was created and is not known to the brokers yet")

@@ -17,7 +17,7 @@ from keelman.kafka.batches.produce_failure import UNKNOWN_TOPIC
 from keelman.kafka.batches.producer import BatchProducer, ProduceFailure, ProducerSettings
 from keelman.kafka.batches.record_batch import pack
 from keelman.kafka.error_codes import CODES
-from keelman.kafka.fetching.client import opened
+from keelman.kafka.fetching.client import open_client
 from keelman.model.errors import Conflict, Exhausted, KeelmanError, Unauthenticated, Unavailable
 
 Record: TypeAlias = tuple[bytes, bytes | None]
@@ -37,7 +37,7 @@ FENCED = frozenset(CODES[name] for name in ("INVALID_PRODUCER_EPOCH", "PRODUCER_
 
 
 class TopicWriter:
-    """An idempotent writer that any worker may use, from several tasks at once. Open it with `opened`."""
+    """An idempotent writer that any worker may use, from several tasks at once. Open it with `open`."""
 
     def __init__(self, properties: Mapping[str, str], client_id: str) -> None:
         self._properties = properties
@@ -47,10 +47,10 @@ class TopicWriter:
 
     @staticmethod
     @contextlib.asynccontextmanager
-    async def opened(properties: Mapping[str, str], *, client_id: str) -> AsyncIterator[TopicWriter]:
+    async def open(properties: Mapping[str, str], *, client_id: str) -> AsyncIterator[TopicWriter]:
         """A writer for the block. Raises Unavailable when no broker answers."""
         writer = TopicWriter(properties, client_id)
-        writer._producer = await _opened(properties, client_id)
+        writer._producer = await _open(properties, client_id)
         try:
             yield writer
         finally:
@@ -74,7 +74,7 @@ class TopicWriter:
                 made = self._producer
                 if made is not None:
                     with contextlib.suppress(ProduceFailure):
-                        return await _sent(made, topic, records, partition)
+                        return await _send(made, topic, records, partition)
                 # A failure ends a producer for all that use it. With one of its own each write fails for itself alone.
                 async with self._alone:
                     return await self._again(made, topic, records, partition)
@@ -88,9 +88,9 @@ class TopicWriter:
         if broken is not None and self._producer is broken:
             self._producer = None
             await broken.close()
-        made = await _opened(self._properties, self._client_id)
+        made = await _open(self._properties, self._client_id)
         try:
-            ends = await _sent(made, topic, records, partition)
+            ends = await _send(made, topic, records, partition)
             if self._producer is None:
                 self._producer = made
             return ends
@@ -119,7 +119,7 @@ class FencingWriter:
         await self.close()
         try:
             async with asyncio.timeout(SECONDS):
-                self._producer = await _opened(self._properties, self._client_id, self._transactional_id)
+                self._producer = await _open(self._properties, self._client_id, self._transactional_id)
         except (ProduceFailure, TimeoutError, Unauthenticated) as error:
             if isinstance(error, ProduceFailure) and error.code == KEPT_OUT:
                 rules = f"access rules keep this worker out of transactional id {self._transactional_id!r} (WRITE)"
@@ -149,13 +149,13 @@ class FencingWriter:
         assert made is not None
         try:
             async with asyncio.timeout(SECONDS):
-                ends = await _sent(made, topic, records)
+                ends = await _send(made, topic, records)
                 if confirm is not None:
                     await confirm()
                 await made.end(commit=True)
                 return ends
         except (ProduceFailure, TimeoutError, asyncio.CancelledError) as error:
-            await _aborted(made)
+            await _abort(made)
             await self.close()
             if isinstance(error, asyncio.CancelledError):
                 raise
@@ -163,7 +163,7 @@ class FencingWriter:
                 raise Conflict(f"another worker has claimed {self._transactional_id}", reason="FENCED") from None
             raise _unwritten(topic, error) from None
         except BaseException:
-            if not await _aborted(made):
+            if not await _abort(made):
                 await self.close()
             raise
 
@@ -180,9 +180,9 @@ def check_sizes(records: Sequence[Record]) -> None:
             )
 
 
-async def _opened(properties: Mapping[str, str], client_id: str, transactional_id: str | None = None) -> BatchProducer:
+async def _open(properties: Mapping[str, str], client_id: str, transactional_id: str | None = None) -> BatchProducer:
     """One that has fenced. Raises ProduceFailure, Unavailable and Unauthenticated."""
-    client = await opened(properties, client_id=client_id, timeout_ms=REQUEST_MS)
+    client = await open_client(properties, client_id=client_id, timeout_ms=REQUEST_MS)
     settings = ProducerSettings(
         transactional_id,
         transaction_timeout_ms=TRANSACTION_MS,
@@ -198,7 +198,7 @@ async def _opened(properties: Mapping[str, str], client_id: str, transactional_i
     return made
 
 
-async def _sent(made: BatchProducer, topic: str, records: Sequence[Record], partition: int | None = None) -> Ends:
+async def _send(made: BatchProducer, topic: str, records: Sequence[Record], partition: int | None = None) -> Ends:
     """Returns when all records are acknowledged. Raises the producer's failure."""
     count = await made.partitions(topic)
     if not count:
@@ -224,7 +224,7 @@ async def _sent(made: BatchProducer, topic: str, records: Sequence[Record], part
     await made.until(lambda: not left)
     if exact and made.most_bytes.get(topic, MAX_BYTES) == most_bytes:
         return ends
-    await made.flush()  # of a batch that was split only the first half is told
+    await made.flush()  # of a batch that was split only the first half is reported
     return await made.log_ends(topic, ends)
 
 
@@ -238,7 +238,7 @@ def _unwritten(topic: str, error: Exception) -> KeelmanError:
     return Unavailable(f"topic {topic} cannot be written: {error!r}")
 
 
-async def _aborted(made: BatchProducer) -> bool:
+async def _abort(made: BatchProducer) -> bool:
     """Whether the transaction was aborted in its time."""
     try:
         async with asyncio.timeout(END_SECONDS):

@@ -1,6 +1,6 @@
 """Writes metrics in Prometheus' text format 0.0.4 on request; keeps nothing between requests.
 
-By hand, since one worker may tell of 10,000 connectors: prometheus_client takes 14 times as long for each sample. The
+By hand, since one worker may have 10,000 connectors: prometheus_client takes 14 times as long for each sample. The
 tests read what is written here with its parser.
 """
 

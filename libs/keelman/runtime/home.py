@@ -82,7 +82,7 @@ class Home:
 
 def writable(setting: str, *folders: Path, private: bool = False) -> None:
     """Makes folders where they are missing, and sees that files can be made there: what cannot be kept or listened at
-    is better told at the start. Nothing is written, so that a process begins again on a disk that is full.
+    is better refused at the start. Nothing is written, so that a process begins again on a disk that is full.
 
     Raises InvalidArgument that names the setting which led there, the folder and what is in the way.
     """

@@ -189,7 +189,7 @@ def run_process(
     0: ended as asked. 1: a KeelmanError (one line on stderr) or a crash (a trace). 3: had to be cut. Leaves an exit
     record when the process that started this one asked for it.
     """
-    # Without this the title overwrites the environment that others read of this process to tell whose it is.
+    # Without this the title overwrites the environment that others read of this process to know whose it is.
     os.environ.setdefault("SPT_NOENV", "1")
     setproctitle.setproctitle(title)
     stacks_on_signal()

@@ -76,7 +76,7 @@ class BrokerCluster:
             await broker.spawn()
         try:
             for node in self.brokers:
-                await self._joined(node)
+                await self._join(node)
         except BaseException:
             await self.end()
             raise
@@ -102,7 +102,7 @@ class BrokerCluster:
     async def restart(self, node: int) -> None:
         """Starts an ended broker with its ports and its data; returns when all that run know it."""
         await self.brokers[node].spawn()
-        await self._joined(node)
+        await self._join(node)
 
     async def given_up(self, node: int) -> None:
         """Returns when the others have noticed that it is lost and have taken over what it led."""
@@ -160,7 +160,7 @@ class BrokerCluster:
         return leaders[-1]
 
     async def led_by(self, topic: str, partition: int, *nodes: int) -> None:
-        """Returns when one of these leads the partition: a broker may tell of its former leader for a moment."""
+        """Returns when one of these leads the partition: a broker may report its former leader for a moment."""
 
         async def there() -> bool:
             return (await self.led(topic, partition)).leader in nodes
@@ -268,7 +268,7 @@ class BrokerCluster:
         assert found, f"broker {node} does not run"
         return found[0]
 
-    async def _joined(self, node: int) -> None:
+    async def _join(self, node: int) -> None:
         """Returns when that broker runs and knows itself as one of its cluster."""
         broker = self.brokers[node]
 

@@ -247,7 +247,7 @@ def parsed(frame: bytes) -> ProxiedRequest:
             size, at = _varint(frame, at)
             at += size
         length, at = _varint(frame, at)
-        length -= 1  # compact strings tell their length plus one, 0 for null
+        length -= 1  # compact strings begin with their length plus one, 0 for null
     return ProxiedRequest(api_key, version, correlation, client_id, frame[at : at + max(0, length)].decode(), frame)
 
 

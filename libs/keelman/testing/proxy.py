@@ -48,7 +48,7 @@ class Tunnel:
         self.client_in, self.client_out = client
         self.server_in, self.server_out = server
         self.client_id = ""
-        """Who the client says it is, where the protocol tells; the plain proxy does not know."""
+        """Who the client says it is, where the protocol says it; the plain proxy does not know."""
 
     async def requests(self) -> AsyncIterator[bytes]:
         """From the client to the server."""
@@ -99,7 +99,7 @@ class Tunnel:
                 weather = await self.proxy.thawed(self)
                 if weather.bytes_per_second:
                     await asyncio.sleep(len(chunk) / weather.bytes_per_second)
-                if not target.is_closing():  # else that end is gone; the other way tells when this connection is over
+                if not target.is_closing():  # else that end is gone; the other way shows when this connection is over
                     with contextlib.suppress(OSError):
                         target.write(chunk)
                         await target.drain()

@@ -56,9 +56,9 @@ class Launcher:
         """Does one step. What keeps a workload from starting becomes its status; other errors are raised."""
         match action:
             case Action.PREPARE:
-                await self._guarded(self._prepare, local)
+                await self._guard(self._prepare, local)
             case Action.START:
-                await self._guarded(self._start, local)
+                await self._guard(self._start, local)
             case Action.STOP:
                 self._stop(local)
             case Action.KILL:
@@ -110,7 +110,7 @@ class Launcher:
         with contextlib.suppress(OSError):  # kept or not, this agent knows
             children.write_record(local.folder, record)
 
-    async def _guarded(self, step: Callable[[Local], Awaitable[None]], local: Local) -> None:
+    async def _guard(self, step: Callable[[Local], Awaitable[None]], local: Local) -> None:
         try:
             await step(local)
         except KeelmanError as error:

@@ -41,7 +41,7 @@ class Files:
 
     @property
     def logs(self) -> Path:
-        """What the broker tells about itself."""
+        """What the broker says about itself."""
         return self.home / "logs"
 
     @property
@@ -161,7 +161,7 @@ class Jvm:
         code = await self._child.wait()
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         # Who was killed could not say why: its last complaint is of something else.
-        reason = "" if code < 0 else reason_in(self.told())
+        reason = "" if code < 0 else reason_in(self.printed())
         raise Internal(
             f"the broker ended with {how}{': ' if reason else ''}{reason}; its log is {self._files.log}",
             reason="BROKER_ENDED",
@@ -191,7 +191,7 @@ class Jvm:
                 reason="BROKER_NOT_READY",
             ) from None
 
-    def told(self) -> str:
+    def printed(self) -> str:
         """What this run wrote to its log, as far as the newest file has it."""
         try:
             with self._files.log.open("rb") as stream:
@@ -241,7 +241,7 @@ async def started(command: Sequence[str], files: Files) -> AsyncIterator[Jvm]:
 
 
 def reason_in(text: str) -> str:
-    """The first exception that a Java program told, else its last error; empty when it told none."""
+    """The first exception that a Java program printed, else its last error; empty when it printed none."""
     lines = [line.strip() for line in text.splitlines()]
     for line in lines:
         match = EXCEPTION.match(line)

@@ -72,7 +72,7 @@ async def fence_old_self(properties: Mapping[str, str], files: Files, command: C
     file = files.home / "controller.properties"
     file.write_text(written(controller_properties(properties)), encoding="latin-1")
     async with started(command(file), files) as jvm:
-        await first_of(jvm.ended(), _fenced(files.data, ends, int(properties["node.id"])))
+        await first_of(jvm.ended(), _await_fenced(files.data, ends, int(properties["node.id"])))
         await jvm.drain(END_SECONDS)  # or is killed: what is written is written
     log.info("old_self_fenced", seconds=round(time.monotonic() - begun, 2))
 
@@ -81,7 +81,7 @@ def is_over(written: bytes, node_id: int) -> bool | None:
     """Whether the broker's old self is fenced, by what a controller wrote to the metadata log since it was started.
 
     False when there was nothing to fence for long enough, None when neither is known yet. Only what is written counts:
-    the controller says in its own log that it fences the broker before it writes so, and when it is told to end in
+    the controller says in its own log that it fences the broker before it writes so, and when it is to end in
     between, it never writes it. The broker would be refused then as a duplicate for as long as a lone one's session.
     """
     if re.search(FENCED % re.escape(node_id.to_bytes(4, "big")), written, re.DOTALL):
@@ -89,7 +89,7 @@ def is_over(written: bytes, node_id: int) -> bool | None:
     return False if written.count(IDLE) >= MAX_IDLE else None
 
 
-async def _fenced(data: Path, ends: Mapping[Path, int], node_id: int) -> None:
+async def _await_fenced(data: Path, ends: Mapping[Path, int], node_id: int) -> None:
     while (over := is_over(_since(data, ends), node_id)) is None:  # noqa: ASYNC110  (another process's file)
         await asyncio.sleep(POLL_SECONDS)
     if not over:

@@ -93,8 +93,8 @@ async def _make(java: Java, jars: Sequence[Path], archive: Path) -> None:
         files.properties.write_text(written(server_properties(settings)), encoding="latin-1")
         try:
             await format_storage(java, jars, files, new_cluster_id())
-            told = [f"-XX:ArchiveClassesAtExit={fresh}", "-Xlog:cds=off", "-Dkeelman.stderr=OFF"]
-            command = broker_command(java, jars, settings, files, told)
+            options = [f"-XX:ArchiveClassesAtExit={fresh}", "-Xlog:cds=off", "-Dkeelman.stderr=OFF"]
+            command = broker_command(java, jars, settings, files, options)
             async with started(command, files) as jvm:
                 await jvm.ready(local_host(settings), port, settings.node_id, seconds=TRIAL_SECONDS)
                 await jvm.drain(TRIAL_SECONDS)

@@ -113,7 +113,7 @@ def quorum(settings: Settings) -> tuple[str, ...]:
 
 
 def advertised(settings: Settings) -> str:
-    """The host:port that clients are told. Raises InvalidArgument where it cannot be known."""
+    """The host:port that clients get. Raises InvalidArgument where it cannot be known."""
     if not settings.advertised:
         if settings.host in ("0.0.0.0", "::", ""):
             raise InvalidArgument.of(

@@ -43,7 +43,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         if settings.health_socket is not None:
             health = await stack.enter_async_context(serve(socket=settings.health_socket, label="broker"))
         command: list[str] = []
-        await first_of(stop.wait(), _prepared(settings, files, properties, command))
+        await first_of(stop.wait(), _prepare(settings, files, properties, command))
         if stop.is_set():
             return
         jvm = await stack.enter_async_context(started(command, files))
@@ -55,7 +55,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         log.info("broker_ended", orderly=orderly, seconds=round(time.monotonic() - begun, 2))
 
 
-async def _prepared(settings: Settings, files: Files, properties: dict[str, str], command: list[str]) -> None:
+async def _prepare(settings: Settings, files: Files, properties: dict[str, str], command: list[str]) -> None:
     """Everything before the start; leaves the command line in `command`."""
     await _ports_free(settings)
     prepared = await prepare(lambda step: log.info("broker_preparing", step=step))

@@ -16,7 +16,7 @@ class Settings(ProcessSettings):
     host: str = setting("127.0.0.1", "Address that the broker listens on.")
     port: int = setting(9092, "Port for clients and for the other brokers.", minimum=1, maximum=65535)
     controller_port: int = setting(9093, "Port for the controllers of the cluster.", minimum=1, maximum=65535)
-    advertised: str = setting("", "host:port that clients are told to connect to; empty means host and port.")
+    advertised: str = setting("", "host:port that clients connect to; empty means host and port.")
     node_id: int = setting(1, "Number of this broker in its cluster; it stays with the data.", minimum=0)
     cluster_id: str = setting("", "Id of the Kafka cluster (22 characters); empty: the folder's, or a new one.")
     voters: tuple[str, ...] = setting((), "All brokers of the cluster as id@host:controller_port; empty: this alone.")

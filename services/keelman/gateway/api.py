@@ -124,7 +124,7 @@ class LogApi(AgentServiceServicer):
     async def ListLocalWorkloads(
         self, request: agent.ListLocalWorkloadsRequest, context: Context
     ) -> agent.ListLocalWorkloadsResponse:
-        """Refused: WorkloadService tells of all nodes."""
+        """Refused: WorkloadService has those of all nodes."""
         raise _refused("ListLocalWorkloads", "use WorkloadService.ListWorkloads")
 
     async def Drain(self, request: agent.DrainRequest, context: Context) -> agent.DrainResponse:

@@ -1,4 +1,4 @@
-"""The connectors of running worker clusters, asked from and told to the workers' Connect REST API."""
+"""The connectors of running worker clusters, read and changed through the workers' Connect REST API."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _listed(headers: Mapping[str, str], name: str) -> Sequence[Any]:
 
 @contextmanager
 def _conflict_means_existing() -> Iterator[None]:
-    """Connect answers 409 both for a name that is taken and during a rebalance; only the message tells."""
+    """Connect answers 409 both for a name that is taken and during a rebalance; only the message distinguishes them."""
     try:
         yield
     except errors.Conflict as error:
@@ -238,9 +238,9 @@ def _connector(cluster: str, info: Any, status: Any) -> Connector:
     )
 
 
-def _state(told: Mapping[str, Any]) -> ConnectorState.ValueType:
+def _state(found: Mapping[str, Any]) -> ConnectorState.ValueType:
     """UNASSIGNED before any worker has written a status."""
-    name = told.get("state")
+    name = found.get("state")
     if not name:
         return CONNECTOR_STATE_UNASSIGNED
     return dict(ConnectorState.items()).get(f"CONNECTOR_STATE_{name}", CONNECTOR_STATE_UNSPECIFIED)

@@ -1,4 +1,4 @@
-"""The gateway's metrics: what the state service tells of the worker clusters, asked for at each scrape."""
+"""The gateway's metrics: what the state service knows of the worker clusters, asked for at each scrape."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATE_UP = Family("keelman_gateway_state_up", GAUGE, "1 while the state service 
 CLUSTER_STATE = Family("keelman_worker_cluster_state", GAUGE, "1 for the state that the worker cluster is in.")
 READY = Family("keelman_worker_cluster_ready_workers", GAUGE, "Workers of the cluster that run.")
 WANTED = Family("keelman_worker_cluster_wanted_workers", GAUGE, "Workers of the cluster that are to run.")
-TROUBLED = Family("keelman_worker_cluster_troubled_connectors", GAUGE, "Connectors with something failed or stalled.")
+PROBLEMS = Family("keelman_worker_cluster_troubled_connectors", GAUGE, "Connectors with something failed or stalled.")
 
 
 async def exposition(state: State) -> bytes:
@@ -39,5 +39,5 @@ async def exposition(state: State) -> bytes:
         out.add(CLUSTER_STATE, 1, f'{labels},state="{word(ClusterState, status.state)}"')
         out.add(READY, status.ready_workers, labels)
         out.add(WANTED, status.wanted_workers, labels)
-        out.add(TROUBLED, status.problem_connectors, labels)
+        out.add(PROBLEMS, status.problem_connectors, labels)
     return b"".join(out.families())

@@ -84,7 +84,7 @@ class State:
                 node = await self._node(found.node)
                 if not node.status.agent_address:
                     raise Unavailable(
-                        f"node {node.name!r}, which carries workload {workload!r}, has not told its agent's address",
+                        f"node {node.name!r}, which has workload {workload!r}, has not reported its agent's address",
                         reason="NO_AGENT",
                     )
                 return node.status.agent_address

@@ -102,7 +102,7 @@ class Dispatcher:
         elif run is None or run.owner != owner:
             self._life.refuse(owner, order.run_uid, "UNKNOWN_RUN", "this Spark service has no such copy run")
         elif not run.live:
-            self.leases.tell(owner, run.last)
+            self.leases.send(owner, run.last)
         else:
             self._pass_on(run, order)
 
@@ -110,7 +110,7 @@ class Dispatcher:
         order.start.run_uid = uid = order.run_uid
         if known is not None:
             if known.owner == owner:
-                self.leases.tell(owner, self._life.last(known))
+                self.leases.send(owner, self._life.last(known))
             else:
                 self._life.refuse(owner, uid, "ALREADY_EXISTS", "another worker has a copy run of this uid", False)
         elif self.draining:
@@ -179,7 +179,7 @@ class Dispatcher:
         self._pool.beat(slot, beat)
 
     def update(self, slot: Slot, update: RunUpdate) -> None:
-        """A slot told something about one of its copy runs; of others it has nothing to say."""
+        """A slot has reported on one of its copy runs; of others it has nothing to say."""
         slot.heard = self._clock()
         run = self.book.get(update.run_uid)
         if run is not None and run.copy_run.slot == slot.id:
@@ -262,7 +262,7 @@ class Dispatcher:
         if now - self._looked >= LOOK_SECONDS:
             self._looked = now
             self._look(now)
-        elif self._placing.troubled:
+        elif self._placing.has_problems:
             self.place()
 
     def _look(self, now: float) -> None:

@@ -201,7 +201,7 @@ def verdict(problems: Sequence[ConnectorProblem], count: int) -> str:
         return ""
     named = "; ".join(_problem(one) for one in problems[:NAMED])
     more = f"; and {len(problems) - NAMED} more" if len(problems) > NAMED else ""
-    return f"{count} connector{'s are' if count > 1 else ' is'} in trouble: {named}{more}"
+    return f"{count} connector{'s have' if count > 1 else ' has'} problems: {named}{more}"
 
 
 def _unnamed(membership: worker_pb2.WorkerMembership) -> int:

@@ -33,7 +33,7 @@ PREFIXES = (
 )
 
 
-def told_of_worker(raw: Mapping[str, str]) -> dict[str, str]:
+def shared_worker_properties(raw: Mapping[str, str]) -> dict[str, str]:
     """What of the worker's properties goes to other processes, in tickets and in questions: no more does."""
     return {key: value for key, value in raw.items() if key.startswith(PREFIXES)}
 

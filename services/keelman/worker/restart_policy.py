@@ -146,7 +146,7 @@ class Attempt:
 
     @staticmethod
     def made(reason: str, restarts: Restarts, delay: float | None, now: datetime) -> Attempt:
-        """What there is to tell after a failure."""
+        """What the status says after a failure."""
         at = "" if delay is None else stamp(now + timedelta(seconds=delay))
         if reason in FORBIDDEN_REASONS and at:
             return Attempt(reason, restarts.forbidden, -1, at)

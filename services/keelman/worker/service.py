@@ -45,7 +45,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
 
 
 async def _told_before(stop: asyncio.Event, begun: asyncio.Event) -> None:
-    """Returns when the worker is told to stop while it has nothing yet that it would have to give up in good order."""
+    """Returns when the worker is to stop while it has nothing yet that it would have to give up in good order."""
     await stop.wait()
     if begun.is_set():
         await asyncio.Event().wait()
@@ -72,7 +72,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         log.info("worker_properties", properties=shown(properties.raw))
         wake, leave = asyncio.Event(), asyncio.Event()
         await stack.enter_async_context(
-            ThirdParty.opened(properties.plugin_path, wake.set, plugin_bounds(properties.raw))
+            ThirdParty.open(properties.plugin_path, wake.set, plugin_bounds(properties.raw))
         )
         cluster_id = await wait_for_brokers(properties.raw, client_id=worker)
         group = await stack.enter_async_context(open_group(properties, worker))

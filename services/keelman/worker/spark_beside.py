@@ -92,7 +92,7 @@ class SparkBeside:
         backoff = Backoff(first=0.5, most=30.0)
         while True:
             begun = time.monotonic()
-            child = await self._started()
+            child = await self._start()
             code = await child.wait()
             if self._stopping:
                 return
@@ -113,7 +113,7 @@ class SparkBeside:
             )
             await asyncio.sleep(pause)
 
-    async def _started(self) -> asyncio.subprocess.Process:
+    async def _start(self) -> asyncio.subprocess.Process:
         # Another port each time: the one before may have been taken between its choice and its use.
         flags = [
             f"--port={free_ports(1)[0]}",

@@ -163,7 +163,7 @@ class StandaloneStore(Store):
 
     @staticmethod
     @contextlib.asynccontextmanager
-    async def opened(
+    async def open(
         properties: WorkerProperties, *, worker_id: str, callbacks: StoreCallbacks
     ) -> AsyncIterator[StandaloneStore]:
         """Reads the file of offsets; on leaving writes what is not written yet. `run()` must run inside the block.

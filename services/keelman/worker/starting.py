@@ -39,8 +39,8 @@ def open_store(
     if properties.standalone:
         from keelman.worker.standalone import StandaloneStore  # noqa: PLC0415
 
-        return StandaloneStore.opened(properties, worker_id=worker, callbacks=callbacks)
-    return Store.opened(properties, worker_id=worker, callbacks=callbacks)
+        return StandaloneStore.open(properties, worker_id=worker, callbacks=callbacks)
+    return Store.open(properties, worker_id=worker, callbacks=callbacks)
 
 
 @contextlib.asynccontextmanager
@@ -61,7 +61,7 @@ async def open_group(properties: WorkerProperties, worker: str) -> AsyncIterator
 def open_farewell(
     stack: contextlib.AsyncExitStack, settings: Settings, properties: WorkerProperties
 ) -> Callable[[Note | None], None]:
-    """Whom to tell the worker's place in its group, who says farewell for it when it dies; an agent does it itself."""
+    """Leaves the group for a worker that dies, and so hears of its place there; an agent does it itself."""
     if properties.standalone or settings.member_file is not None:
         return lambda note: None
     farewell = LastFarewell(properties.raw)
@@ -99,8 +99,8 @@ async def open_spark(
             flags.append(f"--reports-bootstrap-servers={settings.reports_bootstrap_servers}")
         beside = SparkBeside.of(Home.of(settings.home), front.worker, flags)
     if not settings.log_json:
-        tell(settings, properties, front.url, beside.log_file if beside is not None else None)
-    known_properties.tell(properties.raw, standalone=properties.standalone)
+        print_start(settings, properties, front.url, beside.log_file if beside is not None else None)
+    known_properties.log_notes(properties.raw, standalone=properties.standalone)
     if beside is None:
         yield settings.spark_address
         return
@@ -121,7 +121,7 @@ async def run_link(link: SparkLink, address: str, runs: CopyRuns) -> None:
     await link.run(runs)
 
 
-def tell(settings: Settings, properties: WorkerProperties, url: str, spark_log: Path | None) -> None:
+def print_start(settings: Settings, properties: WorkerProperties, url: str, spark_log: Path | None) -> None:
     """A few lines for whoever has just started it, where its logs go too."""
     lines = {"REST": url}
     if properties.standalone:

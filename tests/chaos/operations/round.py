@@ -30,7 +30,7 @@ SETTLE_SECONDS, LOOK_SECONDS = 60.0, 0.5
 FAULT_SECONDS = 1.0, 4.0
 LINES, LINES_SECONDS = 5, 0.1
 ODD_LINES = 5
-TROUBLE = ("[error", "[critical", "Traceback")
+PROBLEM_WORDS = ("[error", "[critical", "Traceback")
 
 
 @dataclass
@@ -217,6 +217,6 @@ class Round:
             if found:
                 self.violation(f"{name}: {found}")
         for number, log in self._logs():
-            lines = [line for line in log.splitlines() if any(word in line for word in TROUBLE)]
+            lines = [line for line in log.splitlines() if any(word in line for word in PROBLEM_WORDS)]
             for line in [line for line in lines if "mock failure" not in line][:ODD_LINES]:
                 self.violation(f"worker {number} logs {line[:400]}")

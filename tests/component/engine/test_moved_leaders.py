@@ -94,7 +94,7 @@ async def test_a_leader_that_is_cut_off_from_its_cluster_is_not_believed(trio: T
         await asyncio.to_thread(write, trio.bootstrap, name, [b"before"], acks="all")
         await found.until(b"before")
         await eventually(found.fetcher.confirmed)
-        watch = EndWatch.opened(given, {(name, 0): 1}, lambda told: ends.update(told.offsets), client_id="watch")
+        watch = EndWatch.open(given, {(name, 0): 1}, lambda told: ends.update(told.offsets), client_id="watch")
         async with watch as watched, Siblings() as siblings:
             siblings.start(watched.run())
             await eventually(lambda: ends.get((name, 0)) == 1)
@@ -115,7 +115,7 @@ async def test_a_table_is_not_read_to_the_end_that_a_cut_off_leader_tells(trio: 
     others = ",".join(trio.brokers[node].bootstrap for node in (controller, heir))
     await asyncio.to_thread(trio.create, name, [ousted, heir])
     table = TopicTable(name, 1, lambda _row: None)
-    async with table.opened({"bootstrap.servers": trio.bootstrap}, client_id="reads", read_committed=True):
+    async with table.open({"bootstrap.servers": trio.bootstrap}, client_id="reads", read_committed=True):
         await asyncio.to_thread(write, trio.bootstrap, name, [b"before"], acks="all")
         assert await table.end_offsets() == {0: 1}
         trio.cut_off(ousted)

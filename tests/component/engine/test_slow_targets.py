@@ -12,7 +12,7 @@ from keelman.api.copy.v1 import ticket_pb2
 from keelman.connectors.mirror.source import MirrorSource
 from keelman.kafka.batches.producer import BatchProducer, ProducerSettings
 from keelman.kafka.batches.record_batch import encode
-from keelman.kafka.fetching.client import opened
+from keelman.kafka.fetching.client import open_client
 from keelman.testing.broker import proxied_broker
 from keelman.testing.kafka_proxy import KafkaProxy
 from keelman.testing.proxy import Weather
@@ -137,7 +137,7 @@ async def test_a_request_that_takes_long_on_a_thin_link_is_waited_for(thin: Kafk
     """Each takes 3 s, the last is answered after 9: with every answer the others are waited for anew."""
     topic = f"thin{next(NUMBERS)}"
     await asyncio.to_thread(create_topic, thin.address, topic)
-    client = await opened({"bootstrap.servers": thin.address}, client_id="producer", timeout_ms=30_000)
+    client = await open_client({"bootstrap.servers": thin.address}, client_id="producer", timeout_ms=30_000)
     settings = ProducerSettings(
         f"tx-{topic}" if transactional else None,
         transaction_timeout_ms=30_000,

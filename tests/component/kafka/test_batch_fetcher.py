@@ -16,7 +16,7 @@ from keelman.kafka.batches.record_batch import decode
 from keelman.kafka.clients import Client
 from keelman.kafka.fetching import fetcher as batch_fetcher
 from keelman.kafka.fetching import session as fetch_session
-from keelman.kafka.fetching.client import FetchClient, FetchSettings, opened
+from keelman.kafka.fetching.client import FetchClient, FetchSettings, open_client
 from keelman.kafka.fetching.fetched import Fetched, Part
 from keelman.kafka.fetching.fetcher import EARLIEST, LATEST, MAX_IDLE_WAIT_MS, BatchFetcher, FetchFailure
 from keelman.kafka.fetching.session import Fetch, FetchSession
@@ -288,16 +288,16 @@ async def test_a_client_begins_with_the_brokers_that_another_has_met(
 
     monkeypatch.setattr(Client, "bootstrap", counted)
     for _ in range(2):
-        client = await opened(properties, client_id="meets", timeout_ms=10_000)
+        client = await open_client(properties, client_id="meets", timeout_ms=10_000)
         brokers = dict(client.cluster._brokers)
         assert await client.add_topic("nowhere")
         await client.close()
     assert (len(brokers), asked) == (1, ["bootstrap"])
     (port,) = free_ports(1)
     BROKERS.met(properties, {1: next(iter(brokers.values()))._replace(port=port)})
-    client = await opened(properties, client_id="meets", timeout_ms=10_000)
+    client = await open_client(properties, client_id="meets", timeout_ms=10_000)
     assert await client.add_topic("nowhere")
     await client.close()
     assert (client.cluster._brokers, asked) == (brokers, ["bootstrap"] * 2), "where none answers it asks again"
     with pytest.raises(Unavailable, match="no broker answers"):
-        await opened({"bootstrap.servers": f"127.0.0.1:{port}"}, client_id="meets", timeout_ms=10_000)
+        await open_client({"bootstrap.servers": f"127.0.0.1:{port}"}, client_id="meets", timeout_ms=10_000)

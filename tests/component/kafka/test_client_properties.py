@@ -195,7 +195,7 @@ def tells_why(error: KafkaError) -> bool:
 
 
 def first_error(properties: Properties, counts: Callable[[KafkaError], bool] = tells_why) -> KafkaError:
-    """What librdkafka tells of its first trouble that counts: not only that all brokers are down."""
+    """What librdkafka reports of its first problem that counts: not only that all brokers are down."""
     told: list[KafkaError] = []
 
     def note(error: KafkaError) -> None:

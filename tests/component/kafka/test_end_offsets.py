@@ -48,7 +48,7 @@ class Seen:
 @asynccontextmanager
 async def watching(bootstrap: str, seen: Seen, **properties: str) -> AsyncIterator[EndWatch]:
     given = {"bootstrap.servers": bootstrap, **properties}
-    async with EndWatch.opened(given, seen.wanted, seen.told, client_id="watch") as ends, Siblings() as siblings:
+    async with EndWatch.open(given, seen.wanted, seen.told, client_id="watch") as ends, Siblings() as siblings:
         siblings.start(ends.run())
         yield ends
 
@@ -135,7 +135,7 @@ async def test_a_broker_that_is_away_is_told(tmp_path: Path, name: str) -> None:
         create_topic(broker.bootstrap, name, 1)
         seen = Seen({(name, 0): 0})
         properties = {"bootstrap.servers": broker.bootstrap}
-        async with EndWatch.opened(properties, seen.wanted, seen.told, client_id="watch") as ends:
+        async with EndWatch.open(properties, seen.wanted, seen.told, client_id="watch") as ends:
             running = asyncio.ensure_future(ends.run())
             await seen.until(lambda: seen.answers > 1, "there is a first answer")
             await broker.end(signal.SIGKILL)

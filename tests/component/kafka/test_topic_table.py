@@ -30,7 +30,7 @@ SECONDS = 60.0
 async def followed(bootstrap: str, topic: str, partitions: int, rows: list[Row]) -> AsyncIterator[TopicTable]:
     table = TopicTable(topic, partitions, rows.append)
     properties = {"bootstrap.servers": bootstrap}
-    async with table.opened(properties, client_id="table", read_committed=True), Siblings() as siblings:
+    async with table.open(properties, client_id="table", read_committed=True), Siblings() as siblings:
         siblings.start(table.follow())
         yield table
 

@@ -162,7 +162,7 @@ async def test_copy_runs_tell_the_truth_and_come_back_after_a_restart(tmp_path, 
             worker = report_pb2.WorkerReport(worker_cluster="demo", worker_id="127.0.0.1:8083", membership=membership)
             publisher.publish(WORKER_REPORTS, worker.worker_id, report(name=worker.worker_id, worker=worker))
             await eventually(lambda: is_member(clients, 2))
-            verdict = "1 connector is in trouble: files task 1 FAILED (no such file)"
+            verdict = "1 connector has problems: files task 1 FAILED (no such file)"
             asked = worker_cluster_service_pb2.GetWorkerClusterRequest(name="demo")
             assert (await clients.clusters.GetWorkerCluster(asked)).worker_cluster.status.verdict == verdict
             listed = await clients.clusters.ListWorkerClusters(worker_cluster_service_pb2.ListWorkerClustersRequest())

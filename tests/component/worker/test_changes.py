@@ -107,7 +107,7 @@ async def test_a_writer_without_transactions_goes_on_behind_a_record_that_was_re
     worker: WorkerProcess, bootstrap: str
 ) -> None:
     large, small = (b"large", b"x" * 2 * TOPIC_BYTES), (b"small", b"x")
-    async with TopicWriter.opened({"bootstrap.servers": bootstrap}, client_id="plain") as writer:
+    async with TopicWriter.open({"bootstrap.servers": bootstrap}, client_id="plain") as writer:
         await writer.write(TOPIC, [small])
         for _ in range(2):
             with pytest.raises(Exhausted, match=r"max\.message\.bytes"):

@@ -30,7 +30,7 @@ def test_a_code_says_whether_a_new_ticket_helps(name: str, reason: str, retriabl
     assert verdict.trace.startswith("org.apache.kafka.common.KafkaException: ")
 
 
-def test_trouble_with_connections_passes() -> None:
+def test_problems_with_connections_pass() -> None:
     verdict = judge(ProduceFailure(NETWORK, "gone"))
     assert (verdict.reason, verdict.retriable, verdict.message) == ("BROKER_LOST", True, "NETWORK: gone")
     assert judge(Unavailable("no broker answers")).reason == "BROKER_LOST"

@@ -443,7 +443,7 @@ def test_a_slot_is_ready_before_the_first_ticket_and_stays_so() -> None:
     assert len(w.started) == 3, "none is made ready while the service stops"
 
 
-def test_a_plugin_has_its_own_slot_and_its_own_troubles() -> None:
+def test_a_plugin_has_its_own_slot_and_its_own_problems() -> None:
     w = World(Limits(2, 2, 3))
     w.d.greet(ME, w)
     w.ticket("a", plugin="/p/bad")

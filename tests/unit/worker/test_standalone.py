@@ -89,7 +89,7 @@ def store_of(file: Path) -> StandaloneStore:
 
 
 def opened(file: Path) -> AbstractAsyncContextManager[StandaloneStore]:
-    return StandaloneStore.opened(properties_of(file), worker_id="w:1", callbacks=store_callbacks())
+    return StandaloneStore.open(properties_of(file), worker_id="w:1", callbacks=store_callbacks())
 
 
 async def test_offsets_outlive_the_worker_and_nothing_else_does(tmp_path: Path) -> None:

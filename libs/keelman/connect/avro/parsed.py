@@ -19,7 +19,7 @@ LOGICAL_TYPE = "keelman.logicalType"
 """Where parsed schemas have `logicalType`, so that the library does not convert values that are ours to convert."""
 TAGGED = "keelman-tagged"
 """The logical type of a union's member that is no named one: the library then gives its values with their types, as it
-does with named ones by itself. So those of int and long, say, are told from each other."""
+does with named ones by itself. So those of int and long, say, are distinguished."""
 _TAGGABLE = ("boolean", "int", "long", "float", "double", "bytes", "string", "array", "map")
 
 

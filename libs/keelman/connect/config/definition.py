@@ -207,7 +207,7 @@ def _read_and_check(
         found.value = key.read(config, find)
     except ConfigValueError as error:
         found.errors.append(str(error))
-    # Connect's own rules are also asked about a value that could not be read, and Connect tells of both.
+    # Connect's own rules are also asked about a value that could not be read, and Connect reports both.
     if isinstance(key.validator, Rule) or (key.validator is not None and not found.errors):
         try:
             key.validator(key.name, found.value)

@@ -48,7 +48,7 @@ def budget_keys() -> ConfigDef:
 
 
 def dead_letter_keys(*, sink: bool) -> ConfigDef:
-    """The keys of dead letters: Connect's of a sink; of a source the same, but that headers tell of the error unless
+    """The keys of dead letters: Connect's of a sink; of a source the same, but that headers describe the error unless
     that is not wanted."""
     keys = [key for name, key in sink_keys().keys.items() if name.startswith(PREFIX)]
     if sink:

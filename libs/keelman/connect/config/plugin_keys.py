@@ -208,7 +208,7 @@ def _keys_of(plugins: Plugins, config: Mapping[str, str | None], kind: Kind, ali
 def _check_version(plugins: Plugins, name: str, class_name: str, wanted: str | None) -> None:
     try:
         problem = version_problem(plugins, class_name, wanted)
-    except VersionRangeError:  # the version's own key tells of it
+    except VersionRangeError:  # the version's own key reports it
         return
     if problem:
         raise ConfigValueError(name, class_name, whole=problem)

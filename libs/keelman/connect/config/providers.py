@@ -26,7 +26,7 @@ NAMES, PACKAGE = "config.providers", "org.apache.kafka.common.config.provider."
 LARGEST_BYTES = 1 << 20
 
 Stamp = tuple[tuple[int, ...] | None, ...]
-"""What tells whether files may have changed."""
+"""What shows whether files may have changed."""
 
 
 class ConfigProviderError(ConnectError):

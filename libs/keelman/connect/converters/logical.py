@@ -29,7 +29,7 @@ MAX_DIGITS = 100_000
 """More take seconds to turn into bytes and back."""
 _MAX_BYTES = MAX_DIGITS // 2
 _PYTHONS_DIGITS = 4_000
-"""Python makes whole numbers of texts this long, whatever it is told; of much longer ones it does not."""
+"""Python makes whole numbers of texts this long, whatever its settings; of much longer ones it does not."""
 _EXACTLY = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 

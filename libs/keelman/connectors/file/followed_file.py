@@ -2,7 +2,7 @@
 
 An offset has Connect's `position`, and beside it a `mark` that Connect ignores: "inode:position:digest", with a digest
 of the first and the last bytes before the position. The inode finds a file that was renamed, but file systems give it
-to the next new file at once; the digest tells such a file apart, also one that was truncated and written again, and
+to the next new file at once; the digest distinguishes such a file, also one that was truncated and written again, and
 knows a file that was copied. A mark of another position than the offset's is void: a person or Connect has set the
 offset since.
 """

@@ -194,7 +194,7 @@ class JournaledWriter(Writer):
         size = os.fstat(self._descriptor).st_size
         entry = self._journal.load()
         if entry is None:
-            # Before the first data: so that a crash from here on leaves a journal that tells whose the bytes are.
+            # Before the first data: so that a crash from here on leaves a journal that says whose the bytes are.
             self._save(Entry(size, False, self._inode))
             return size, {}
         log = _log.bind(file=str(self._path), length=size, journaled=entry.length)

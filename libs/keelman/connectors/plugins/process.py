@@ -46,7 +46,7 @@ class PluginProcess:
     async def start(self) -> None:
         """Returns when it can be asked. Raises EOFError, OSError."""
         if self._pipes is None:
-            self._pipes = await _started(self._words)
+            self._pipes = await _start(self._words)
             await self._pipes.line()
 
     async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class _Pipes(SubprocessStreamProtocol):
         self._both.close()
 
 
-async def _started(words: list[str]) -> _Pipes:
+async def _start(words: list[str]) -> _Pipes:
     loop = asyncio.get_running_loop()
     _, pipes = await loop.subprocess_exec(
         lambda: _Pipes(LONGEST_ANSWER_BYTES, loop),

@@ -165,7 +165,7 @@ def _chosen(values: Values, key: str) -> str:
 def _matches(pattern: str, topic: str) -> bool:
     try:
         return JavaPattern(pattern).matches(topic)
-    except PatternError:  # told of by the key's own rule
+    except PatternError:  # reported by the key's own rule
         return False
 
 

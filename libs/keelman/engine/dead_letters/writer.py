@@ -52,7 +52,7 @@ class DeadLetterWriter:
 
     def row(self, letter: Letter) -> tuple[bytes | None, bytes | None, Headers]:
         """Key, value and headers; what there is no room for is left out: of trace and message first, then the value,
-        the record's headers, its key, and in the end all that tells of it but its size."""
+        the record's headers, its key, and in the end all that describes it but its size."""
         own = letter.original
         size = letter.size
         if size is None:

@@ -251,7 +251,7 @@ def _without_user(url: str) -> tuple[str, str]:
     except ValueError:
         legal = False
     if not legal:
-        start, mark, rest = url.partition("://")  # whatever is before the host must not be told
+        start, mark, rest = url.partition("://")  # whatever is before the host must not be shown
         shown = f"{start}://{rest.rpartition('@')[2]}" if mark else url.rpartition("@")[2]
         raise InvalidArgument.of(URL, shown, "URLs, http://host:port")
     user, at, host = parts.netloc.rpartition("@")

@@ -47,7 +47,7 @@ class Columns:
         return made, size
 
     def _together(self, values: Payloads, keys: Payloads | None, came: Origin | None, *, raw: bool) -> SinkBatch | None:
-        """All records at once; None where some of them is a bad one, which the records by themselves will tell."""
+        """All records at once; None where some of them is a bad one, which shows when they are converted one by one."""
         try:
             made = self._conversion.batch(values, keys, came, raw=raw)
         except CutShort:

@@ -73,7 +73,7 @@ def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
     if moved:
         shown = "none" if group.offset is None else str(group.offset)
         return Start(group.offset, f"the group's offset was moved to {shown} from {kept.offset}: the group wins")
-    # A new leader may tell an end, its high watermark, for a moment that lies before what was read already.
+    # A new leader may report an end, its high watermark, for a moment that lies before what was read already.
     return _in_log(kept.offset, log.end if log.epoch_end is None else log.epoch_end)
 
 

@@ -1,7 +1,7 @@
 """Finds a new position for a sink whose log was truncated, or whose next records were deleted.
 
 The client library would go on by itself, from the place that it had fetched to: past records that it had fetched ahead
-and thrown away, which no one had taken yet. So it is told to reset nothing, and says so instead.
+and thrown away, which no one had taken yet. So it is set to reset nothing, and says so instead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def goes_on_at(due: int, log: Found) -> int | None:
     at = due if log.epoch_end is None else min(due, log.epoch_end)
     if at < log.begin:
         return None
-    if at <= log.end or log.epoch_end is not None:  # a new leader may tell an end that lies before what was read
+    if at <= log.end or log.epoch_end is not None:  # a new leader may report an end that lies before what was read
         return at
     return None
 

@@ -2,7 +2,7 @@
 
 The client library goes on in a topic that was deleted and created again as if it were the one before: at the offset
 that it had come to, past all that is written before that, or, where the new topic's leader epochs are lower, not at all
-and for ever. Only the topic's id tells the two from each other (KIP-516).
+and for ever. Only the topic's id distinguishes the two (KIP-516).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SourceTopics:
     def close(self) -> None:
         """Ends the connections."""
         if self._client is not None:
-            KAFKA_LOOP.call(self._closed())
+            KAFKA_LOOP.call(self._close_client())
 
     def begin(self, ids: Mapping[str, str]) -> None:
         """These topics are read from now on; ids that are empty are learned when they are looked at first."""
@@ -84,10 +84,10 @@ class SourceTopics:
     def ids(self, topics: set[str], expected: Mapping[str, str]) -> dict[str, str]:
         """Topic ids by name, without topics that do not exist and brokers that do not report ids.
 
-        A broker that is cut off from its cluster tells the id of before for ever, and ids have no order: where one is
+        A broker that is cut off from its cluster reports the id of before for ever, and ids have no order: where one is
         not the expected one, another broker is asked. Raises Unavailable where they differ, or nobody answers.
         """
-        return self._asked(self._agreed(topics, expected))
+        return self._asked(self._agree(topics, expected))
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Where these epochs end; nothing from brokers that do not know. Raises Unavailable where a leader does not: it
@@ -103,7 +103,7 @@ class SourceTopics:
             self.close()
             raise
 
-    async def _opened(self) -> Client:
+    async def _open(self) -> Client:
         if self._client is None:
             self._stack = AsyncExitStack()
             opening = low_level_client(self._properties, client_id="connector-source-topics", timeout_ms=10_000)
@@ -117,15 +117,15 @@ class SourceTopics:
                 return await self._ask_ids(set(self._ids), [])
         except (KeelmanError, TimeoutError) as error:
             _log.info("topic_ids_not_told", error=repr(error))
-            await self._closed()  # what it knows of the brokers may be of before
+            await self._close_client()  # what it knows of the brokers may be of before
             return {}
 
-    async def _closed(self) -> None:
+    async def _close_client(self) -> None:
         self._client = None
         await self._stack.aclose()
 
-    async def _agreed(self, topics: set[str], expected: Mapping[str, str]) -> dict[str, str]:
-        client = await self._opened()
+    async def _agree(self, topics: set[str], expected: Mapping[str, str]) -> dict[str, str]:
+        client = await self._open()
         nodes = sorted(broker.nodeId for broker in client.cluster.brokers())
         answer = await self._ask_ids(topics, nodes[:1]) or {}
         if len(nodes) > 1 and any(answer.get(topic, known) != known for topic, known in expected.items()):
@@ -136,7 +136,7 @@ class SourceTopics:
 
     async def _ask_ids(self, topics: set[str], first: list[int]) -> dict[str, str] | None:
         try:
-            answer = await metadata_of(await self._opened(), topics, first=first)
+            answer = await metadata_of(await self._open(), topics, first=first)
         except TooOld as error:
             _log.info("topic_ids_not_told", error=repr(error))
             return None
@@ -146,7 +146,7 @@ class SourceTopics:
 
     async def _ends(self, epochs: Mapping[tuple[str, int], int]) -> dict[TopicPartition, int]:
         try:
-            answer = await epoch_ends(await self._opened(), epochs, seconds=EPOCH_SECONDS)
+            answer = await epoch_ends(await self._open(), epochs, seconds=EPOCH_SECONDS)
         except TooOld as error:
             _log.info("epoch_ends_not_told", error=repr(error))
             return {}

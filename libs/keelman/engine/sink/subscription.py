@@ -56,7 +56,7 @@ class Subscription:
         try:
             known = consumer.list_topics(timeout=ANSWER_SECONDS).topics
         except KafkaException:
-            consumer.poll(0)  # why the brokers do not answer is told to the client's callback, which may raise
+            consumer.poll(0)  # why the brokers do not answer goes to the client's callback, which may raise
             raise
         found = self.names(known)
         if found != self._topics:

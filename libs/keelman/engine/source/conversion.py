@@ -56,7 +56,7 @@ class SourceConversion(Conversion):
         yield from made
 
     def _together(self, batch: SourceBatch) -> list[Sent] | None:
-        """All records at once; None where some of them is a bad one, which the records by themselves will tell."""
+        """All records at once; None where some of them is a bad one, which shows when they are converted one by one."""
         try:
             made = list(self._whole(batch))
         except CutShort:
@@ -142,7 +142,7 @@ class SourceConversion(Conversion):
 
 
 def whence_of(batch: SourceBatch, n: int) -> Whence:
-    """Where a record of a batch comes from, as far as its reader tells: of itself, else of what the batch is of."""
+    """Where a record of a batch comes from, as far as its reader says: of itself, else of what the batch is of."""
     if batch.position is not None:
         return Whence(batch.topic, None, None, *batch.position(n))
     if len(batch.offsets) != 1:
@@ -154,7 +154,7 @@ def whence_of(batch: SourceBatch, n: int) -> Whence:
 def _any_text(value: object) -> str:
     try:
         return java_text(value)
-    except Exception:  # nested too deeply, or hostile: that it was there is what can still be told
+    except Exception:  # nested too deeply, or hostile: that it was there is what can still be reported
         return type(value).__name__
 
 

@@ -21,7 +21,7 @@ from keelman.engine.source.send_window import SendWindow
 from keelman.kafka.batches.partitioner import partition_for
 from keelman.kafka.batches.producer import BatchProducer
 from keelman.kafka.clients import client_arguments
-from keelman.kafka.fetching.client import FetchClient, opened
+from keelman.kafka.fetching.client import FetchClient, open_client
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.side_loop import KAFKA_LOOP
@@ -135,7 +135,7 @@ class RunProducer(ABC):
         self._drop()
         if producer is not None:
             with suppress(Exception):  # all that matters is over
-                KAFKA_LOOP.call(_closed(producer))
+                KAFKA_LOOP.call(_close(producer))
 
     def _held(self) -> list[Packed]:
         """All that has not gone out, in order."""
@@ -159,16 +159,16 @@ class RunProducer(ABC):
         return KAFKA_LOOP.call(work, self._control.beat)
 
     async def _open(self) -> None:
-        self._producer = BatchProducer(await self._connected(), self._options.settings)
+        self._producer = BatchProducer(await self._connect(), self._options.settings)
         await self._producer.fence()
 
-    async def _connected(self) -> FetchClient:
+    async def _connect(self) -> FetchClient:
         options, backoff = self._options, Backoff(first=0.05, most=1.0)
         deadline = time.monotonic() + CONNECT_SECONDS
         while True:
             try:
                 timeout = options.settings.request_timeout_ms
-                return await opened(options.client, client_id=options.client_id, timeout_ms=timeout)
+                return await open_client(options.client, client_id=options.client_id, timeout_ms=timeout)
             except Unavailable:
                 if time.monotonic() > deadline:
                     raise
@@ -277,6 +277,6 @@ async def _within(seconds: float, work: Coroutine[Any, Any, None]) -> None:
             await work
 
 
-async def _closed(producer: BatchProducer) -> None:
+async def _close(producer: BatchProducer) -> None:
     async with asyncio.timeout(CLOSE_SECONDS):
         await producer.close()

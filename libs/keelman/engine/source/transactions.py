@@ -26,8 +26,8 @@ class TransactionalProducer(RunProducer):
         """Sends the offsets and commits.
 
         Where transactions share an epoch, a commit that was slow or saw its coordinator disconnect ends the producer
-        even when it succeeded: a repeated EndTxn could meet the next transaction. The caller tells a RunFailure after a
-        success by `committed`.
+        even when it succeeded: a repeated EndTxn could meet the next transaction. The caller reports a RunFailure after
+        a success by `committed`.
         """
         self.committed = False
         self._post_together([*self._held(), *self._offsets(offset_topic, offsets)])
@@ -42,7 +42,7 @@ class TransactionalProducer(RunProducer):
         self._drop()
         self._wait(self._end(commit=False))
         self._news.clear()
-        self._done_bytes = self._sent_bytes  # what was dropped will not be told
+        self._done_bytes = self._sent_bytes  # what was dropped will not be reported
 
     def abort(self) -> None:
         """Aborts an open transaction, so that readers of its partitions need not wait for its time-out."""

@@ -50,7 +50,7 @@ class BrokerConnection:
         """Makes a new connection once nothing waits for an answer on the old one."""
         if not self._connecting and not self.in_flight:
             self._connecting = True
-            self._background.start(self._connected())
+            self._background.start(self._connect())
 
     def ask(self, request: Produce, seconds: float, on_answer: OnAnswer, until: float = math.inf) -> None:
         """Sends a request. `on_answer` is called later with what the answer says of each partition, or with
@@ -103,7 +103,7 @@ class BrokerConnection:
         else:
             on_answer([], str(error) if isinstance(error, TimeoutError) else repr(error))
 
-    async def _connected(self) -> None:
+    async def _connect(self) -> None:
         try:
             self._connection = await connection_to(self._client, self._node, BATCHES)
         finally:

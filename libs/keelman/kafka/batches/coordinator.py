@@ -83,7 +83,7 @@ class Coordinator:
         """Raises Lost when it may have arrived, others when it cannot have."""
         async with asyncio.timeout(min(seconds, self._attempt_seconds)):
             if self._node is None:
-                self._node = await self._found()
+                self._node = await self._find()
             connection = await connection_to(self._client, self._node)
             if connection is None:
                 raise ConnectionError(f"no connection to broker {self._node}")
@@ -97,7 +97,7 @@ class Coordinator:
         except (KafkaError, OSError) as error:
             raise Lost(str(error)) from None
 
-    async def _found(self) -> int:
+    async def _find(self) -> int:
         node = self._client.get_random_node()
         if node is None:
             raise ConnectionError("no broker is known")

@@ -201,7 +201,7 @@ class BatchProducer:
     async def partitions(self, topic: str) -> int:
         """How many the topic has, as known for some minutes at most; 0 when it is not there. Raises ProduceFailure."""
         cluster = self._client.cluster
-        for _ in range(2):  # the answer to a request that was already under way does not tell of a topic named since
+        for _ in range(2):  # the answer to a request that was already under way does not have a topic named since
             found = cluster.partitions_for_topic(topic)
             if found is not None:
                 break

@@ -104,7 +104,7 @@ class PartitionQueue:
         """Puts one of several records that is among those that wait back as two, with the same sequence numbers."""
         (first, some), (second, rest) = halves(batch.data)
         width, who = batch.width / 2, self._identity
-        # Whoever is told of a batch counts from its first record to its last. Another producer's may come between the
+        # Whoever hears of a batch counts from its first record to its last. Another producer's may come between the
         # two: then offsets of the second come out too low, and too low is safe for those who note how far a copy is.
         made = (
             QueuedBatch(first, some, batch.number, batch.queued_at, batch.on_stored, batch.sequence, width),

@@ -53,7 +53,7 @@ class BatchSender:
         failed: Callable[[ProduceFailure], object],
     ) -> None:
         """`admit` says whether a partition's batches may go yet; where not, `drain` is called once they may. `failed`
-        is told of a batch that cannot be delivered."""
+        is called with a batch that cannot be delivered."""
         self.identity = Identity()
         self.request: type[Produce] = Produce
         self.waiting_bytes = 0

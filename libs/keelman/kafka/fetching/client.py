@@ -89,7 +89,7 @@ class FetchClient(Client):
         """Connects to a broker, to learn of the others where they are not known. Raises KafkaConnectionError that says
         what one said, and Unauthenticated when one refused this client."""
         async with bootstrap_errors(self.properties):
-            if not self.cluster.brokers() and await self._resumed():
+            if not self.cluster.brokers() and await self._resume():
                 return
             await self._background.close()
             try:
@@ -139,7 +139,7 @@ class FetchClient(Client):
         while open_parts:
             node = next((one for one in nodes if any(leader.node != one for leader in open_parts.values())), None)
             if node is None:
-                raise KafkaError("no other broker tells who leads")
+                raise KafkaError("no other broker says who leads")
             nodes.remove(node)
             try:
                 self._take_in(self.cluster, await self._ask(node, sorted({topic for topic, _ in leaders})), node)
@@ -150,12 +150,12 @@ class FetchClient(Client):
         return all((now[part].node, now[part].epoch) == (was.node, was.epoch) for part, was in leaders.items())
 
     def confirmed(self, since: float) -> bool:
-        """Whether two brokers have told who leads since then, by the loop's clock: of any partition one that does not
+        """Whether two brokers have said who leads since then, by the loop's clock: of any partition one that does not
         think itself its leader. A single broker leads all there is."""
         answers = sum(at > since for at in self._answered_at.copy().values())
         return answers > 1 or len(self.cluster.brokers()) == 1
 
-    async def _resumed(self) -> bool:
+    async def _resume(self) -> bool:
         """Whether one of the brokers that were known lately has taken us."""
         known = BROKERS.of(self.properties)
         self.cluster._brokers = known
@@ -234,7 +234,7 @@ def _as_the_library_has_it(answer: MetadataAnswer, topics: Mapping[str, TopicInf
     )
 
 
-async def opened(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> FetchClient:
+async def open_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> FetchClient:
     """One that has met its cluster, for who closes it. Raises Unavailable, Unauthenticated and InvalidArgument."""
     made = FetchClient(properties, client_id=client_id, request_timeout_ms=timeout_ms)
     try:

@@ -45,7 +45,7 @@ class Ends:
 
 
 class EndWatch:
-    """Open it with `opened`, `run` it, and `look` when other partitions are wanted. Used in one loop."""
+    """Open it with `open`, `run` it, and `look` when other partitions are wanted. Used in one loop."""
 
     def __init__(
         self, client: FetchClient, wanted: Mapping[Part, int], on_ends: Callable[[Ends], None], *, read_committed: bool
@@ -66,7 +66,7 @@ class EndWatch:
 
     @staticmethod
     @asynccontextmanager
-    async def opened(
+    async def open(
         properties: Mapping[str, str], wanted: Mapping[Part, int], on_ends: Callable[[Ends], None], *, client_id: str
     ) -> AsyncIterator[EndWatch]:
         """`wanted` has the position of each partition, and may change; `on_ends` gets each answer, also an empty one.
@@ -149,7 +149,7 @@ class EndWatch:
         self._on_ends(gone)
 
     def _learned(self, _cluster: object) -> None:
-        """A broker has told of the leaders, each time another one: a leader that is one no longer is left, even while
+        """A broker has reported the leaders, each time another one: a leader that is one no longer is left, even while
         it keeps a question; and a topic that was created again is reported as gone."""
         for part, node in list(self._home.items()):
             leader = self._client.leader_of(part) or NOBODY

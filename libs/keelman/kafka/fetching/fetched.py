@@ -19,7 +19,7 @@ class Fetched:
 
     `next` is where the next one begins, behind markers and what was aborted too. `end` is the high watermark, with
     read_committed the last stable offset; when `next` is there too, all is read. `size` counts the bytes it holds.
-    `topic_id` is empty where the brokers tell none.
+    `topic_id` is empty where the brokers know none.
     """
 
     topic: str

@@ -109,8 +109,8 @@ class BatchFetcher:
         return next(iter(self._problems.copy().values()), "")
 
     def confirmed(self) -> bool:
-        """Whether the leaders that brought the last records are those that the cluster has: told since by one broker
-        more than who leads, since a leader that is cut off from its cluster goes on to answer that there is nothing.
+        """Whether the leaders that brought the last records are those that the cluster has: reported since by one
+        broker more than who leads, since a leader that is cut off from its cluster still answers that there is nothing.
 
         Where they are not, it asks; so who needs to know comes again.
         """
@@ -153,7 +153,7 @@ class BatchFetcher:
                 self._problems = {node: text for node, text in self._problems.items() if node in self._led}
 
     def _learned(self, _cluster: object) -> None:
-        """Whatever a broker has told, asked or not: partitions go where they are led now, even while their former
+        """Whatever a broker has reported, asked or not: partitions go where they are led now, even while their former
         leader keeps a request."""
         moved = [
             (node, one)
@@ -272,7 +272,7 @@ class BatchFetcher:
     def _wait_ms(self, node: int, idle_ms: int, *, joined: bool) -> int:
         """How long the broker may wait for records: a partition that joins meanwhile has to wait as long.
 
-        Not at all for partitions that joined: their first answer tells the ends. While some have no leader, no longer
+        Not at all for partitions that joined: their first answer has the ends. While some have no leader, no longer
         than until that is asked again.
         """
         if joined or node in self._joined:

@@ -9,7 +9,7 @@ from keelman.kafka.fetching.leader_epochs import NO_EPOCH, Leader, TopicInfo
 
 
 class Leaders:
-    """Pure. A broker that is cut off from its cluster goes on to tell what it last knew, itself as a leader first of
+    """Pure. A broker that is cut off from its cluster goes on to report what it last knew, itself as a leader first of
     all; the epochs of leaders only ever grow, so the larger one is the newer (KIP-320). Ids of topics have no order:
     that another topic goes by a name now is believed when two brokers say so, of a single broker at once."""
 

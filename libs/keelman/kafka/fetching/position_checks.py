@@ -58,7 +58,7 @@ class PositionChecks:
         position.restart(topic_id)
 
     async def check(self, node: int, led: _Led, still: _Still) -> dict[Part, int]:
-        """Each position at a leader with the epoch that it leads in; the error codes of those that it cannot tell.
+        """Each position at a leader with the epoch that it leads in; the error codes of those that it cannot look up.
 
         An answer about what is `still` led there no more is left out: another leader is asked by then.
 

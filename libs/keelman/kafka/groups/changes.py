@@ -36,7 +36,7 @@ class GroupChanges:
 
     async def offsets(self) -> dict[TopicPart, int]:
         """The committed offsets; none for a group that is not there."""
-        return {where: one.offset for where, one in (await self._committed()).items() if one.offset >= 0}
+        return {where: one.offset for where, one in (await self._read_committed()).items() if one.offset >= 0}
 
     async def commit(self, offsets: Mapping[TopicPart, int], note: str = "") -> None:
         """Commits these offsets, whatever they were, each with the note; makes the group when there is none.
@@ -51,7 +51,7 @@ class GroupChanges:
 
         Nothing where `still`, asked last thing before, says that somebody else may have changed it since.
         """
-        committed = await self._committed()
+        committed = await self._read_committed()
         if not still():
             return 0
         if committed:
@@ -69,7 +69,7 @@ class GroupChanges:
         answer = await self._ask(lambda: DeleteGroupsRequest([self._group]))
         self._check(code for code in error_codes(answer) if code != _NO_GROUP)
 
-    async def _committed(self) -> dict[TopicPart, Committed]:
+    async def _read_committed(self) -> dict[TopicPart, Committed]:
         answer = await self._ask(lambda: OffsetFetch(self._group))
         codes = set(error_codes(answer)) - {0}
         if codes:

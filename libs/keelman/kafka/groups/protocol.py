@@ -15,7 +15,7 @@ from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGro
 from keelman.kafka.clients import Client
 from keelman.model.errors import Unavailable
 
-# Kafka's error codes that a member has to tell apart.
+# Kafka's error codes that a member has to distinguish.
 UNKNOWN_SERVER_ERROR = -1
 NONE = 0
 COORDINATOR_LOADING = 14

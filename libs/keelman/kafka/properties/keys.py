@@ -96,7 +96,7 @@ Value: TypeAlias = Number | Words | Text | Servers | Classes
 class ClientKey:
     """One property of Java's clients.
 
-    `librdkafka` and `aiokafka` are its names there, empty where there is none; `says` tells a reader what our own code
+    `librdkafka` and `aiokafka` are its names there, empty where there is none; `says` is for a reader what our own code
     makes of it, or why it is ignored or refused. `accepted` are values that do no harm although the key is refused.
     """
 

@@ -54,7 +54,7 @@ class RenewedConnection(AIOKafkaConnection):  # type: ignore[misc]
         return TokenLogin(sasl_oauth_token_provider=self._sasl_oauth_token_provider)
 
     async def _do_sasl_handshake(self) -> None:
-        self.send = self._heard
+        self.send = self._send
         try:
             await super()._do_sasl_handshake()
         finally:
@@ -63,7 +63,7 @@ class RenewedConnection(AIOKafkaConnection):  # type: ignore[misc]
         if seconds > MIN_SECONDS:
             self._retirement = self._loop.call_later(seconds, _retire, weakref.ref(self))
 
-    async def _heard(self, request: Any, expect_response: bool = True) -> Any:
+    async def _send(self, request: Any, expect_response: bool = True) -> Any:
         """Sends one of the requests by which a client logs in; the answer to the last says how long it may stay."""
         answer = await super().send(request, expect_response)
         self._session_ms = getattr(answer, "session_lifetime_ms", 0)

@@ -85,7 +85,7 @@ def _too_large(*, in_first_line: bool) -> HeadRefused:
     return HeadRefused(431, f"the request's head is larger than {MAX_HEAD_BYTES} bytes")
 
 
-# It warns of every malformed request; what goes wrong in our own code it tells as an error.
+# It warns of every malformed request; what goes wrong in our own code it logs as an error.
 logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 
@@ -184,7 +184,7 @@ class BoundedHttpProtocol(H11Protocol):
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuses what is no HTTP request, in the form of Connect's errors; the error handled now tells why. Empty
+        """Refuses what is no HTTP request, in the form of Connect's errors; the error handled now says why. Empty
         lines before a request are passed over (RFC 9112, 2.2)."""
         error = sys.exc_info()[1]
         why = str(error or "")

@@ -49,7 +49,7 @@ class Listener:
         """Refuses new connections. Returns when those that had come are accepted, or have been given up."""
         self._closed = True
         self._loop.remove_reader(self._listener)
-        while self._take():  # the system has told them that they are connected
+        while self._take():  # for the system they are connected
             pass
         self._listener.close()
         if self._greeted:

@@ -33,7 +33,7 @@ SWEEP_SECONDS = 10.0
 class Record:
     """What is written down of a child in its folder's record.json.
 
-    `pid` is 0 from just before the start until it stands. `start` tells one process from a later one of the same pid;
+    `pid` is 0 from just before the start until it stands. `start` distinguishes it from a later one of the same pid;
     `start_time` is for people (Unix seconds); `log_offset` is the size of the log file at the start; `ended` means that
     its end was taken note of. `ready` means that it has answered its health check: who adopts it need not ask first.
     """

@@ -74,7 +74,7 @@ def _let_go() -> None:
 
 
 def _await_end(child: int) -> int | None:
-    """Returns when the child has ended, with its exit code or a negative signal, or this process is told to end. Other
+    """Returns when the child has ended, with its exit code or a negative signal, or this process is to end. Other
     children that end are collected."""
     while signal.sigwait(_HEARD) not in _ENDING:
         while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:

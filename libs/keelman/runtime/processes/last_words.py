@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 
 END_SECONDS = 2.0
-# A service manager tells all processes of a service to end once its main one has died: that is when this has to run.
+# A service manager ends all processes of a service once its main one has died: that is when this has to run.
 PASSED_OVER = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 

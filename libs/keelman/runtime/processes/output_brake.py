@@ -44,7 +44,7 @@ def bound_memory(size: int) -> None:
 @functools.cache
 def _set_aside_bytes() -> int:
     """What counts as data in this process: above all the room that allocators have reserved and not used, and threads'
-    stacks. 0 where that is not told."""
+    stacks. 0 where that is not known."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[5]) * resource.getpagesize()

@@ -129,7 +129,7 @@ class ConnectorRun:
                     now = self.source.stamps()
                     if now != seen:
                         again, seen = bool(seen), now
-                        worker = await self._changed(worker, again=again)
+                        worker = await self._await_change(worker, again=again)
                     elif worker is not None and worker.returncode is not None:
                         print(
                             f"its worker ended with exit code {worker.returncode}; the next change starts it again",
@@ -142,7 +142,7 @@ class ConnectorRun:
         finally:
             await _end(worker)
 
-    async def _changed(
+    async def _await_change(
         self, worker: asyncio.subprocess.Process | None, *, again: bool
     ) -> asyncio.subprocess.Process | None:
         """Another worker for what the file is now; the one that there is where the file cannot be imported."""

@@ -135,7 +135,7 @@ async def _parts(gateway: Gateway, kind: Kind, resource: Any) -> dict[Kind, list
         for part in (kinds.WORKERS, kinds.CONNECTORS, kinds.COPY_RUNS):
             try:
                 found[part] = list(await gateway.list(part, cluster=of))
-            except KeelmanError as error:  # one in trouble is described all the more: by what can be known
+            except KeelmanError as error:  # one with a problem is described all the more: by what can be known
                 print(f"no {part.plural}: {error.message}", file=sys.stderr)
         return found
     if kind is kinds.CONNECTORS:

@@ -58,7 +58,7 @@ async def _show(home: Home, form: str) -> int:
         print_document(document, form)
     else:
         _print_tables(document)
-    well = state == "RUNNING" and not any(c.get("connectors_in_trouble") for c in clusters)
+    well = state == "RUNNING" and not any(c.get("problem_connectors") for c in clusters)
     return OK if well else FAILED
 
 
@@ -133,12 +133,12 @@ async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[st
 
 
 def copying_of(cluster: Any, workers: Sequence[Any]) -> dict[str, Any]:
-    """What a worker cluster copies: its workers' connectors and tasks, and which connectors are in trouble."""
+    """What a worker cluster copies: its workers' connectors and tasks, and which connectors have problems."""
     members = [worker.membership for worker in workers if worker.worker_cluster == cluster.name]
     return {
         "connectors": sum(member.connectors for member in members),
         "tasks": sum(member.tasks for member in members),
-        "connectors_in_trouble": cluster.status.problem_connectors,
+        "problem_connectors": cluster.status.problem_connectors,
         "verdict": cluster.status.verdict,
     }
 

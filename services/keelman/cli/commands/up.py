@@ -46,7 +46,7 @@ def up(
     options = Options.of(home, settings or [], port=port, http_port=http_port, free_ports=free_ports, broker=broker)
     if starter is not None:
         return _as_started(options, starter, tied=tied)
-    return asyncio.run(_detached(options)) if detach else _foreground(options)
+    return asyncio.run(_detach(options)) if detach else _foreground(options)
 
 
 def _foreground(options: Options) -> int:
@@ -70,7 +70,7 @@ def _foreground(options: Options) -> int:
         return _run_process(partial(run, options, report))
 
 
-async def _detached(options: Options) -> int:
+async def _detach(options: Options) -> int:
     system = running_system(options.home)
     with progress_line() as line:
 

@@ -12,7 +12,7 @@ from keelman.runtime.processes.process_trees import start_of
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process; its start tells it apart from a later one with the same id."""
+    """A process; its start distinguishes it from a later one with the same id."""
 
     pid: int
     start: str

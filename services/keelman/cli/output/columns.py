@@ -143,7 +143,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("NAME", lambda r: r.name),
         Column("STATE", cluster_state),
         Column("WORKERS", lambda r: f"{r.status.ready_workers}/{r.status.wanted_workers}"),
-        Column("IN-TROUBLE", lambda r: str(r.status.problem_connectors), number=True),
+        Column("PROBLEMS", lambda r: str(r.status.problem_connectors), number=True),
         Column("BROKERS", lambda r: r.spec.broker_cluster),
         Column("AGE", lambda r: age(r.create_time)),
         Column("GROUP", lambda r: r.status.group_id, wide=True),

@@ -102,7 +102,7 @@ class Leases:
         if self.holds(owner, link):
             self._leases[owner].link = None
 
-    def tell(self, owner: Owner, update: RunUpdate) -> None:
+    def send(self, owner: Owner, update: RunUpdate) -> None:
         """Passes an update on; one for a worker without a link is dropped, as its next welcome says how all stands."""
         lease = self._leases.get(owner)
         if lease is not None and lease.link is not None:

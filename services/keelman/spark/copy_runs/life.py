@@ -47,7 +47,7 @@ class RunLife:
         self.apply(run, update)
 
     def finish(self, run: Run, reason: str, message: str) -> None:
-        """Ends a copy run as it was told to."""
+        """Ends a copy run as it was ordered to."""
         self.apply(run, self._final(run.uid, COPY_RUN_STATE_ENDED, reason, message, retriable=False))
 
     def fail(self, run: Run, reason: str, message: str) -> None:
@@ -56,7 +56,7 @@ class RunLife:
 
     def refuse(self, owner: Owner, uid: str, reason: str, message: str, retriable: bool = True) -> None:
         """Answers an order that cannot be carried out; no copy run is touched."""
-        self._leases.tell(owner, self._final(uid, COPY_RUN_STATE_FAILED, reason, message, retriable=retriable))
+        self._leases.send(owner, self._final(uid, COPY_RUN_STATE_FAILED, reason, message, retriable=retriable))
 
     def apply(self, run: Run, update: RunUpdate) -> None:
         """Folds an update in and passes it on when it changes anything; what the task waits for is a change too."""
@@ -68,8 +68,8 @@ class RunLife:
             elif run.parks:
                 update.reason = PARKED
         same = run.live and update.state == run.copy_run.state
-        told = same and (update.watch, update.caught_up) != (run.last.watch, run.last.caught_up)
-        if not fold(run.copy_run, update, self._now()) and not told:
+        changed = same and (update.watch, update.caught_up) != (run.last.watch, run.last.caught_up)
+        if not fold(run.copy_run, update, self._now()) and not changed:
             return
         update.slot = run.copy_run.slot
         update.state = run.copy_run.state
@@ -78,7 +78,7 @@ class RunLife:
         del update.topics[:]
         update.topics.extend(topics)
         run.last = update
-        self._leases.tell(run.owner, update)
+        self._leases.send(run.owner, update)
         self._show(run.copy_run)
         if run.live:
             return

@@ -26,12 +26,12 @@ class Reporter:
 
     def __init__(self, publisher: Publisher, reporter: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._publisher, self._reporter, self._clock = publisher, reporter, clock
-        self._told: dict[str, tuple[CopyRunState.ValueType, str, float]] = {}
+        self._reported: dict[str, tuple[CopyRunState.ValueType, str, float]] = {}
         self._held: dict[str, CopyRun] = {}
 
     def changed(self, run: CopyRun) -> None:
         """A copy run is new or has changed."""
-        state, reason, when = self._told.get(run.uid, (None, "", 0.0))
+        state, reason, when = self._reported.get(run.uid, (None, "", 0.0))
         if (state, reason) == (run.state, run.reason) and self._clock() - when < PROGRESS_SECONDS:
             self._held[run.uid] = run
         else:
@@ -40,15 +40,15 @@ class Reporter:
     def flush(self) -> None:
         """Publishes progress whose second is over."""
         now = self._clock()
-        for run in [r for r in self._held.values() if now - self._told[r.uid][2] >= PROGRESS_SECONDS]:
+        for run in [r for r in self._held.values() if now - self._reported[r.uid][2] >= PROGRESS_SECONDS]:
             self._publish(run)
 
     def _publish(self, run: CopyRun) -> None:
         self._held.pop(run.uid, None)
         if run.state in FINAL:
-            self._told.pop(run.uid, None)
+            self._reported.pop(run.uid, None)
         else:
-            self._told[run.uid] = (run.state, run.reason, self._clock())
+            self._reported[run.uid] = (run.state, run.reason, self._clock())
         report = Report(reporter=self._reporter, name=run.uid, copy_run=run)
         report.time.GetCurrentTime()
         self._publisher.publish(COPY_RUN_REPORTS, run.uid, report.SerializeToString())

@@ -95,7 +95,7 @@ def opened(ticket: StartTicket, now: datetime) -> CopyRun:
 
 
 def fold(run: CopyRun, update: RunUpdate, now: datetime) -> bool:
-    """Folds what a slot told into the copy run; False when nothing came of it.
+    """Folds what a slot reported into the copy run; False when nothing came of it.
 
     States only move forward and an ended copy run stays as it ended, since updates of a lost slot may still
     come. Progress never goes back either.

@@ -56,7 +56,7 @@ class Wanted:
 @dataclass(frozen=True, slots=True)
 class Split:
     """How Spark splits a data set; the digest is the same as long as every part has the same rows, as far as Spark can
-    tell: of files it knows ranges, lengths and times, of a table only the conditions that it asks for."""
+    say: of files it knows ranges, lengths and times, of a table only the conditions that it asks for."""
 
     parts: int
     digest: str
@@ -188,8 +188,8 @@ def python_source(name: str) -> Any:
 
 def shape(data: DataSet) -> str:
     """What of a data set's description decides which rows come in which order, without what may be secret."""
-    told = {**data.options, **data.settings}
-    open_ones = sorted((key, value) for key, value in told.items() if not SECRET.search(key))
+    given = {**data.options, **data.settings}
+    open_ones = sorted((key, value) for key, value in given.items() if not SECRET.search(key))
     return repr((data.format, data.schema, data.python, open_ones))
 
 

@@ -23,7 +23,7 @@ from keelman.spark.masters.pack import FOLDER, Pack
 
 log = get_logger()
 
-NO_DATA = "a Spark Connect server does not tell how it splits data sets: use a master local[..] or spark://"
+NO_DATA = "a Spark Connect server does not show how it splits data sets: use a master local[..] or spark://"
 LOOK_SECONDS = 1.0
 ANSWER_SECONDS = 20.0
 END_SECONDS = 2.0
@@ -126,13 +126,13 @@ def interpreter(python: str, variables: Mapping[str, str], archive: str) -> str:
 
 
 def _open(master: Master, pack: Pack | None, python: Path) -> Any:
-    logging.getLogger("pyspark.sql.connect").setLevel(logging.CRITICAL)  # a lost server is told once, by its watcher
+    logging.getLogger("pyspark.sql.connect").setLevel(logging.CRITICAL)  # a lost server is logged once, by its watcher
     try:
         from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
         from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
     except ImportError as error:
         raise FailedPrecondition(
-            f"{master.told}: {short(error)}: install keelman[spark] again", reason="PACKAGE_MISSING"
+            f"{master.shown}: {short(error)}: install keelman[spark] again", reason="PACKAGE_MISSING"
         ) from None
     try:
         session = SparkSession.builder.remote(master.url).create()
@@ -145,7 +145,7 @@ def _open(master: Master, pack: Pack | None, python: Path) -> Any:
         session.conf.set("spark.sql.execution.pyspark.python", f"./{python.name}")
     except Exception as error:
         raise _lost(master, short(error)) from None
-    log.info("spark_session_opened", server=master.told, version=version)
+    log.info("spark_session_opened", server=master.shown, version=version)
     return session
 
 
@@ -157,4 +157,4 @@ def _close(session: Any) -> None:
 
 
 def _lost(master: Master, why: str) -> Unavailable:
-    return Unavailable(f"Spark Connect server {master.told}: {why}", reason="SPARK_LOST")
+    return Unavailable(f"Spark Connect server {master.shown}: {why}", reason="SPARK_LOST")

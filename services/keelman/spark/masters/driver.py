@@ -33,7 +33,7 @@ FROZEN_SECONDS = 30.0
 def load_pyspark() -> None:
     """Imports what the driver needs; about a second, so it is done while the JVM starts."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # A lost JVM is told once, by its watcher. py4j tells it by the root logger as well, with a trace.
+    # A lost JVM is logged once, by its watcher. py4j logs it by the root logger as well, with a trace.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_unlike_py4j)
     import pandas  # noqa: F401, PLC0415  (slow, and only here)
@@ -178,7 +178,7 @@ async def driver(
                 session = await loop.run_in_executor(None, open_session, gateway, configuration)
             except Exception as error:
                 if process.returncode is None:
-                    raise Unavailable(f"no Spark on {master.told}: {short(error)}", reason="SPARK_LOST") from None
+                    raise Unavailable(f"no Spark on {master.shown}: {short(error)}", reason="SPARK_LOST") from None
                 raise await ended(process) from None
 
         async def broken() -> None:
@@ -201,4 +201,4 @@ def _stopped(context: Any) -> bool:
     try:
         return bool(context._jsc.sc().isStopped())
     except Exception:
-        return False  # the JVM is gone, which its watcher tells
+        return False  # the JVM is gone, which its watcher logs

@@ -56,7 +56,7 @@ class SparkJobs:
     """The jobs behind the slots; each blocks a thread of its own while its slot lives."""
 
     def __init__(self, spark: Runner, tasks: Siblings, order: SlotOrder, *, most: int) -> None:
-        """`order` is what all slots are told alike; `most` is how many jobs there may be at a time."""
+        """`order` is what all slots get alike; `most` is how many jobs there may be at a time."""
         self._spark, self._tasks, self._order = spark, tasks, order
         # Threads are used again: py4j keeps a connection, and the JVM a thread, for each.
         self._writes: set[str] = set()
@@ -92,7 +92,7 @@ class SparkJobs:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def write(self, run: str, job: WriteJob, done: Callable[[str, bool], None]) -> None:
-        """Has Spark write for a copy run; `done` is told why it failed, nothing when it did not, and whether it would
+        """Has Spark write for a copy run; `done` gets why it failed, nothing when it did not, and whether it would
         fail again."""
         self._tasks.start(self._write(run, job, done))
 
@@ -165,7 +165,7 @@ def short(error: Exception) -> str:
     """The one line of a Spark error that says what happened: the Python error inside it, else its first line."""
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
     lines = [line for line in lines if not line.startswith("An error occurred while calling")] or lines
-    told = ("keelman.", "ModuleNotFoundError", "ImportError")
-    own = [line for line in lines if line.startswith(told) or "PYTHON_VERSION_MISMATCH" in line]
+    prefixes = ("keelman.", "ModuleNotFoundError", "ImportError")
+    own = [line for line in lines if line.startswith(prefixes) or "PYTHON_VERSION_MISMATCH" in line]
     exited = [line for line in lines if "Python worker exited" in line or "cancelled" in line]
     return next(iter([*own, *exited, *lines]), type(error).__name__)[:300]

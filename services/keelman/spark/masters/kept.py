@@ -28,7 +28,7 @@ class Kept:
     """Jobs on whatever Spark there is now; a job that comes while there is none waits for the next one."""
 
     def __init__(self, start: Callable[[], AbstractAsyncContextManager[Spark | None]]) -> None:
-        """`start` makes a context with Spark in it, or None when the service was told to stop meanwhile."""
+        """`start` makes a context with Spark in it, or None when the service is to stop meanwhile."""
         self._start = start
         self._spark: Spark | None = None
         self._changed = threading.Condition()
@@ -36,7 +36,7 @@ class Kept:
         self.up = asyncio.Event()
 
     async def live(self) -> None:
-        """Keeps Spark running until cancelled or told to stop.
+        """Keeps Spark running until cancelled or the service is to stop.
 
         Raises Unavailable (SPARK_LOST) when the first start fails, or five lives in a row each ended within a minute.
         """

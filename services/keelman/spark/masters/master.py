@@ -55,7 +55,7 @@ class Master:
         return self.kind is not Kind.LOCAL
 
     @property
-    def told(self) -> str:
+    def shown(self) -> str:
         """The name for people: without what may be secret in it."""
         return self.url.partition("/;")[0]
 
@@ -72,7 +72,7 @@ def unfit(master: Master, ticket: StartTicket) -> str:
     """
     if not master.remote or master.near:
         return ""
-    where = f"executors of {master.told} are other hosts"
+    where = f"executors of {master.shown} are other hosts"
     if ticket.HasField("plugin"):
         return (
             f"connector {ticket.connector}: plugin {ticket.plugin.name} is unpacked on its worker's node only, and "

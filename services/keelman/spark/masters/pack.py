@@ -86,11 +86,11 @@ def make_pack(file: Path, *, level: int = 6) -> Pack:
         packages={name: dist.version for name, dist in sorted(found.items())},
         sizes=sizes,
     )
-    told = {k: v for k, v in asdict(pack).items() if k != "file"}
+    manifest = {k: v for k, v in asdict(pack).items() if k != "file"}
     half = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with tarfile.open(half, "w:gz", compresslevel=level) as archive:
-            _add_text(archive, MANIFEST, json.dumps(told, indent=1))
+            _add_text(archive, MANIFEST, json.dumps(manifest, indent=1))
             for files in contents.values():
                 for path, name in files:
                     archive.add(path, name, recursive=False, filter=_anonymous)

@@ -37,7 +37,7 @@ class SlotHome:
         if not settings.advertised_address:
             if master.remote and not master.near:
                 raise InvalidArgument.of(
-                    "spark.advertised_address", "", f"host:port of this host that executors of {master.told} reach"
+                    "spark.advertised_address", "", f"host:port of this host that executors of {master.shown} reach"
                 )
             return cls(joined_address(settings.host, settings.port))
         host, port = split_address("spark.advertised_address", settings.advertised_address)

@@ -34,13 +34,13 @@ class Slot:
     cpu_seconds: float = 0.0
     cpu_rate: float = 0.0  # processors, over the last second or so
     measured_at: float = 0.0
-    cpus: float = 0.0  # what it was last told that it may use; 0 is without bound
+    cpus: float = 0.0  # what it may use, as it last heard; 0 is without bound
     plugin: str = ""  # folder of the one plugin that it runs; empty for the connectors that we ship
     alone: bool = False  # takes one copy run only
     data: str = ""  # the copy run that its Spark job has rows for; empty for most
 
     def measured(self, cpu_seconds: float, memory_bytes: int, now: float) -> None:
-        """Takes up what its process told of itself."""
+        """Takes up what its process reports of itself."""
         if now > self.measured_at:
             since = self.measured_at or self.started
             self.cpu_rate = max(0.0, cpu_seconds - self.cpu_seconds) / max(now - since, 0.1)

@@ -23,7 +23,7 @@ Start: TypeAlias = tuple[Owner, str]  # whose slot, and which plugin's
 
 
 @dataclass(slots=True)
-class Trouble:
+class StartProblem:
     """Slots that did not start."""
 
     backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, most=30.0))
@@ -47,12 +47,12 @@ class Placing:
     ) -> None:
         self._book, self._life, self._pool, self._leases = book, life, pool, leases
         self._busy, self._limits, self._clock = busy, limits, clock
-        self._trouble: dict[Start, Trouble] = {}
+        self._problems: dict[Start, StartProblem] = {}
 
     @property
-    def troubled(self) -> bool:
+    def has_problems(self) -> bool:
         """Whether a slot did not start lately, so that time alone may help."""
-        return bool(self._trouble)
+        return bool(self._problems)
 
     def place(self, *, warm: bool) -> None:
         """Gives every copy run without a slot its place, or says why there is none; then has slots started ahead."""
@@ -82,7 +82,7 @@ class Placing:
 
     def attached(self, slot: Slot) -> None:
         """A slot called home: what waits for it goes there."""
-        self._trouble.pop((slot.owner, slot.plugin), None)
+        self._problems.pop((slot.owner, slot.plugin), None)
         for uid in sorted(slot.runs):
             run = self._book.get(uid)
             if run is not None:
@@ -90,19 +90,19 @@ class Placing:
 
     def unstarted(self, slot: Slot, runs: Iterable[Run], why: str) -> None:
         """A slot did not start: its copy runs are to be placed again, after a while."""
-        trouble = self._trouble.setdefault((slot.owner, slot.plugin), Trouble())
-        wait = trouble.backoff.next()
-        trouble.until = self._clock() + wait
-        trouble.message = f"its slot did not start: {why}; tried again in {wait:.1f} s"
+        problem = self._problems.setdefault((slot.owner, slot.plugin), StartProblem())
+        wait = problem.backoff.next()
+        problem.until = self._clock() + wait
+        problem.message = f"its slot did not start: {why}; tried again in {wait:.1f} s"
         log.warning("slot_start_failed", slot=slot.id, worker=slot.owner.worker, why=why, again_seconds=round(wait, 1))
         for run in runs:
             run.copy_run.slot = ""
-            self._life.explain(run, "SLOT_START_FAILED", trouble.message)
+            self._life.explain(run, "SLOT_START_FAILED", problem.message)
 
     def forgive(self, owner: Owner) -> None:
-        """A worker is gone, and its troubles with it."""
-        for key in [k for k in self._trouble if k[0] == owner]:
-            del self._trouble[key]
+        """A worker is gone, and its problems with it."""
+        for key in [k for k in self._problems if k[0] == owner]:
+            del self._problems[key]
 
     def keeps(self, slot: Slot) -> bool:
         """Whether an empty slot stays, however long it is empty: the one that its worker's next copy run is to find."""
@@ -161,16 +161,16 @@ class Placing:
         return not bound or not mine or claimed(mine) + SLOT_BYTES <= bound
 
     def _held_up(self, run: Run) -> tuple[str, str]:
-        trouble = self._trouble.get((run.owner, run.plugin))
-        if trouble is not None and trouble.until > self._clock():
-            return "SLOT_START_FAILED", trouble.message
+        problem = self._problems.get((run.owner, run.plugin))
+        if problem is not None and problem.until > self._clock():
+            return "SLOT_START_FAILED", problem.message
         bound = self._leases.bounds(run.owner).memory_bytes
         message = too_much(run.owner.worker, self._pool.of(run.owner), bound)
         return ("MEMORY_BOUND", message) if message else ("", "")
 
     def _keep_warm(self, owner: Owner) -> None:
-        trouble = self._trouble.get((owner, ""))
-        held = not self._leases.stands(owner) or (trouble is not None and trouble.until > self._clock())
+        problem = self._problems.get((owner, ""))
+        held = not self._leases.stands(owner) or (problem is not None and problem.until > self._clock())
         if not held and self._may_start(owner) and warm(owner, self._pool.slots.values(), self._limits):
             self._pool.start(owner, NewSlot())
 

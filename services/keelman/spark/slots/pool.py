@@ -35,7 +35,7 @@ class Jobs(Protocol):
         """Cancels the job, if it still runs."""
 
     def write(self, run: str, job: WriteJob, done: Callable[[str, bool], None]) -> None:
-        """Has Spark write for a copy run; `done` is told why it failed, nothing when it did not, and whether it would
+        """Has Spark write for a copy run; `done` gets why it failed, nothing when it did not, and whether it would
         fail again."""
 
     def cancel_write(self, run: str) -> None:
@@ -79,7 +79,7 @@ class SlotPool:
         tenants: Tenants,
         end_of: Callable[[int], str],
     ) -> None:
-        """`end_of` tells how a slot's process ended, by its pid; empty where that is not known."""
+        """`end_of` says how a slot's process ended, by its pid; empty where that is not known."""
         self._end_of = end_of
         self.slots: dict[str, Slot] = {}
         self._jobs, self._times, self._clock, self._tenants = jobs, times, clock, tenants
@@ -175,14 +175,14 @@ class SlotPool:
         if slot is None:
             return
         if slot.state is SlotState.STARTING:
-            self._unstarted(slot, error or "its process ended before it called home")
+            self._on_start_failure(slot, error or "its process ended before it called home")
         elif slot.state is SlotState.ATTACHED:
             self.lost(slot, self._ended(slot) or error or "its process ended")
         self._close(slot)
         del self.slots[slot_id], self._mail[slot_id]
         self._ending.pop(slot_id, None)
         if not self.of(slot.owner):
-            self._log_levels.pop(slot.owner, None)  # a worker that lives tells it again
+            self._log_levels.pop(slot.owner, None)  # a worker that lives sends it again
         log.info("slot_ended", slot=slot_id, worker=slot.owner.worker)
         self._tenants.slot_ended(slot)
 
@@ -199,7 +199,7 @@ class SlotPool:
                 self._jobs.cancel(slot.id)
         elif slot.state is SlotState.STARTING:
             if now - slot.started > self._times.slot_start:
-                self._unstarted(slot, f"it did not call home within {self._times.slot_start:g} s")
+                self._on_start_failure(slot, f"it did not call home within {self._times.slot_start:g} s")
         elif now - slot.heard > self._times.beat:
             held = ": its plugin may hold the interpreter" if slot.plugin else ""
             self.lost(slot, f"no beat for {now - slot.heard:.1f} s{held}")
@@ -210,7 +210,7 @@ class SlotPool:
         found = self._end_of(slot.pid)
         return f"its process {found}" if found else ""
 
-    def _unstarted(self, slot: Slot, why: str) -> None:
+    def _on_start_failure(self, slot: Slot, why: str) -> None:
         self._retire(slot)
         self._tenants.slot_unstarted(slot, why)
         self._jobs.cancel(slot.id)

@@ -9,7 +9,7 @@ from keelman.rpc.times import to_duration
 from keelman.spark.copy_runs.runs import Owner
 from keelman.spark.slots.choice import Slot
 
-# A slot that has not told yet, or has not grown yet, counts as one with a few loops: else too many start at once.
+# A slot that has not reported yet, or has not grown yet, counts as one with a few loops: else too many start at once.
 SLOT_BYTES = 64 << 20
 MEBIBYTE = 1 << 20
 # A slot that uses this much of its share could use more.

@@ -65,7 +65,7 @@ class _Asked:
     refresh: float | None = None  # seconds after which that answer is to be looked at again
     tasks: Tasks | None = None  # what it wanted last and may keep; None when it is to plan again
     thread: threading.Thread | None = None
-    told: str = ""  # the last trace
+    logged: str = ""  # the last trace
     at: str = ""  # the method that it was asked last
     restarts: Restarts = field(
         default_factory=lambda: Restarts(RestartPolicy(), random.random, passing_seconds=PASSING_SECONDS)
@@ -258,7 +258,7 @@ class TaskConfigQuery:
                 if former is None or asked.tasks is not None:  # else somebody wants it asked again
                     asked.tasks = tasks
                     self._ask_at(name, asked, _due(asked))
-                asked.told = ""
+                asked.logged = ""
                 asked.restarts.healthy()
             except (KeelmanError, ConnectError, ValueError) as error:
                 self._failed(name, asked, error, trace_of(error))
@@ -274,10 +274,10 @@ class TaskConfigQuery:
         reason, passes = reason_of(error)
         _, delay = asked.restarts.failed(reason, retriable=passes, alone=True, healthy_seconds=0.0)
         attempt = Attempt.made(reason, asked.restarts, delay, datetime.now(UTC))
-        if asked.told != trace:
+        if asked.logged != trace:
             log.warning("connector_not_asked", connector=name, error=trace.strip(), next=attempt.next)
         more = {"restart": attempt.value()} if delay is not None or asked.restarts.troubled else {}
-        asked.told, asked.answer = trace, Answer(None, attempt.explained(trace), more)
+        asked.logged, asked.answer = trace, Answer(None, attempt.explained(trace), more)
         self._ask_at(name, asked, None if delay is None else time.monotonic() + delay)
 
 

@@ -91,7 +91,7 @@ class ThirdParty:
     """One a worker process. `changed` is called, in the event loop, when there is an answer somebody waited for."""
 
     def __init__(self, catalog: Catalog, changed: Callable[[], None], bounds: PluginBounds) -> None:
-        """Use `opened`."""
+        """Use `open`."""
         self._changed = changed
         self._loop = asyncio.get_running_loop()
         self._siblings = Siblings()
@@ -112,7 +112,7 @@ class ThirdParty:
 
     @staticmethod
     @contextlib.asynccontextmanager
-    async def opened(
+    async def open(
         plugin_path: str, changed: Callable[[], None], bounds: PluginBounds = BOUNDS
     ) -> AsyncIterator[ThirdParty]:
         """Finds the plugins and begins to ask what their classes are; who needs one meanwhile waits in a thread."""
@@ -127,7 +127,7 @@ class ThirdParty:
                 siblings.start(found._describe(host), name=f"describes {host.plugin}")
             yield found
 
-    async def _told(self, plugin: Plugin) -> None:
+    async def _await_description(self, plugin: Plugin) -> None:
         """Returns when a plugin has said what its classes are, or has had its time; then it is asked on."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(self._until):
@@ -140,7 +140,7 @@ class ThirdParty:
         """
         known = self._known.get((plugin.folder, name))
         if known is None and not _in_loop():
-            self.wait(self._told(plugin))
+            self.wait(self._await_description(plugin))
             known = self._known.get((plugin.folder, name))
         if known is None:
             raise NotFound(f"plugin {plugin} has not yet said what {name} is", reason=NOT_READY)
@@ -164,7 +164,7 @@ class ThirdParty:
         faults: dict[str, list[str]] = {}
         for name in names:
             try:
-                told = await host.describe(name)
+                found = await host.describe(name)
             except KeelmanError as error:
                 self._known[plugin.folder, name] = NotFound(error.message, reason=NOT_READY)
                 again.append(name)
@@ -172,8 +172,8 @@ class ThirdParty:
                 faults.setdefault(error.why if isinstance(error, PluginFault) else str(error), []).append(name)
                 self._known[plugin.folder, name] = NotFound(str(error), reason="PLUGIN_BROKEN")
             else:
-                self._known[plugin.folder, name] = self._made(host, name, told)
-                log.info("plugin", plugin=str(plugin), connector=name, version=told.version)
+                self._known[plugin.folder, name] = self._made(host, name, found)
+                log.info("plugin", plugin=str(plugin), connector=name, version=found.version)
         for why, broken in faults.items():  # classes of one module share its fault
             log.warning("plugin_broken", plugin=str(plugin), connector=", ".join(broken), error=why)
         self._changed()
@@ -181,12 +181,12 @@ class ThirdParty:
 
     def stand_in(self, kind: type[Connector]) -> type[Connector]:
         """Asks a connector that we ship in a process of its own."""
-        told = Description(kind.names, kind.version, kind.direction, kind.runs_on)
-        return self._made(self._apart, kind.names[0], told)
+        found = Description(kind.names, kind.version, kind.direction, kind.runs_on)
+        return self._made(self._apart, kind.names[0], found)
 
-    def _made(self, host: PluginHost, name: str, told: Description) -> type[StandIn]:
+    def _made(self, host: PluginHost, name: str, found: Description) -> type[StandIn]:
         names = (name, *(alias for alias, full in host.plugin.names().items() if full == name and alias != name))
-        attributes = {"names": names, "version": told.version, "direction": told.direction, "runs_on": told.runs_on}
+        attributes = {"names": names, "version": found.version, "direction": found.direction, "runs_on": found.runs_on}
         return type(name, (StandIn,), {**attributes, "plugin": host.plugin, "_host": host, "_plugins": self})
 
     def wait(self, question: Coroutine[Any, Any, T]) -> T:
@@ -216,7 +216,7 @@ class ThirdParty:
         answer: bool | Exception
         try:
             answer = await host.supports_exactly_once(name, config)
-        except Exception as error:  # the task's to tell
+        except Exception as error:  # the task reports it
             answer = error
         self._exactly[config.get("name", "")] = (config, answer)
         self._changed()

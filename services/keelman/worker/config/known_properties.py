@@ -132,7 +132,7 @@ def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str
     return found
 
 
-def tell(properties: Mapping[str, str], *, standalone: bool) -> None:
+def log_notes(properties: Mapping[str, str], *, standalone: bool) -> None:
     """One line for the ignored ones, one for those that nobody knows, and one for references without a value."""
     if reasons := ignored(properties, standalone=standalone):
         log.info("worker_properties_ignored", **reasons)

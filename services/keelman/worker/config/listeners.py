@@ -52,7 +52,7 @@ class Listeners:
     admin: tuple[Listener, ...] | None
     """Those of the admin endpoints alone; None when these are served with all else, empty when not at all."""
     advertised: Listener
-    """What other workers are told, with port 0 for that which the listener gets."""
+    """What other workers get, with port 0 for that which the listener gets."""
 
     def url(self, ports: Mapping[Listener, int]) -> str:
         """The advertised URL, which ends with a slash; `ports` are those that the main listeners have got."""

@@ -26,7 +26,7 @@ def setting(key: ConfigKey, *configs: Mapping[str, str]) -> Any:
 class PropertyReader:
     """Each method returns the value, or its default when it is not set or not legal; `end` raises what was wrong.
 
-    `written` are the same properties with references, which are told in place of what they stand for."""
+    `written` are the same properties with references, which messages show in place of what they stand for."""
 
     def __init__(self, raw: Mapping[str, str], written: Mapping[str, str] | None = None) -> None:
         self.raw = raw

@@ -26,12 +26,12 @@ LOOK_SECONDS = 1.0
 READ_SECONDS = 30.0  # so long a value may go unread though nothing shows that its file has changed
 UNUSED_SECONDS = 3 * LOOK_AGAIN_SECONDS
 RELOAD = "config.action.reload"
-_SALT = secrets.token_bytes(32)  # what is told of a value helps nobody to find it
+_SALT = secrets.token_bytes(32)  # what is logged of a value helps nobody to find it
 
 
 @dataclass(slots=True)
 class _Source:
-    """What one provider has under one path, as it was read last. `versions` tell one value of a key from another.
+    """What one provider has under one path, as it was read last. `versions` distinguish the values of a key.
 
     A key that goes, or a file that cannot be read any more, leaves the value that was: files are often emptied before
     they are written again.
@@ -46,7 +46,7 @@ class _Source:
     stamp: Stamp = ()
     seen: Stamp = ()
     read: float = 0.0
-    told: set[str] = field(default_factory=set)
+    logged: set[str] = field(default_factory=set)
 
 
 _Where = tuple[str, str]
@@ -214,13 +214,13 @@ class Secrets:
                 return news
             return bool(first)
         mended, source.error = source.error is not None, None
-        source.told.discard("")
+        source.logged.discard("")
         changed = [key for key in keys if key in found and found[key] != source.values.get(key)]
         for key in keys:
             if key not in found:
                 self._tell_once(source, where, key, "secret_missing")
             else:
-                source.told.discard(key)
+                source.logged.discard(key)
         for key in changed:
             reference = str(Reference(*where, key))
             REDACTOR.add({found[key]: reference})
@@ -231,8 +231,8 @@ class Secrets:
         return bool(changed or first or mended)
 
     def _tell_once(self, source: _Source, where: _Where, key: str, event: str, **fields: str) -> None:
-        if key not in source.told:
-            source.told.add(key)
+        if key not in source.logged:
+            source.logged.add(key)
             log.warning(event, reference=str(Reference(*where, key or "*")), **fields)
 
 

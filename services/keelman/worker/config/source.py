@@ -51,11 +51,11 @@ class PropertySource:
             raise
 
     def _message(self, problems: Sequence[Violation]) -> str:
-        told = list(dict.fromkeys((self._place(problem), self._text(problem)) for problem in problems))
-        if len(told) == 1 and told[0][0]:
-            return f"{f'{self.file}, ' if told[0][0] != GIVEN else ''}{told[0][0]}: {told[0][1]}"
-        texts = "; ".join(f"{place}: {text}" if place else text for place, text in told)
-        message = texts if len(told) == 1 else f"{len(told)} things are wrong: {texts}"
+        found = list(dict.fromkeys((self._place(problem), self._text(problem)) for problem in problems))
+        if len(found) == 1 and found[0][0]:
+            return f"{f'{self.file}, ' if found[0][0] != GIVEN else ''}{found[0][0]}: {found[0][1]}"
+        texts = "; ".join(f"{place}: {text}" if place else text for place, text in found)
+        message = texts if len(found) == 1 else f"{len(found)} things are wrong: {texts}"
         return f"{self.file}: {message}" if self.file else message
 
     def _place(self, problem: Violation) -> str:

@@ -167,8 +167,8 @@ def _weights(members: Mapping[str, MemberView], wanted: frozenset[Work], memory:
     """Of every task: as its owner has measured it, else as it was when it had one, else as its siblings are, or all."""
     known = {work: weight for work, weight in memory.weights.items() if work in wanted}
     for view in members.values():
-        told = {work: view.weights.get(work, 1) for work in view.owned & wanted if work.is_task}
-        known |= {work: weight for work, weight in told.items() if weight > 0}
+        reported = {work: view.weights.get(work, 1) for work in view.owned & wanted if work.is_task}
+        known |= {work: weight for work, weight in reported.items() if weight > 0}
     if all(weight == 1 for weight in known.values()):
         return {}
     families: dict[str, list[int]] = {}

@@ -83,10 +83,10 @@ class LastFarewell:
 
     def note(self, note: Note | None) -> None:
         """Where the worker stands now; None when it has left."""
-        told = b"" if note is None else json.dumps({"note": asdict(note), "properties": self._properties}).encode()
+        words = b"" if note is None else json.dumps({"note": asdict(note), "properties": self._properties}).encode()
         if self._words is not None:
             try:
-                self._words.change(told)
+                self._words.change(words)
             except OSError as error:
                 self._give_up(error)
 
@@ -151,7 +151,7 @@ async def say_farewell(group: GroupClient, note: Note) -> str:
                 continue
             if joined.error == codes.NONE and joined.leader != joined.member:
                 await group.sync(joined.generation, member, [])
-                # Whoever has not asked for its part of this round yet would be told to join the next one.
+                # Whoever has not asked for its part of this round yet would have to join the next one.
                 await asyncio.sleep(SETTLED_SECONDS)
             return "left, and said so"
     finally:

@@ -54,8 +54,8 @@ def _copy_on(config: ConfigState, name: str, wanted: Sequence[Mapping[str, str]]
 
 
 class Fencing:
-    """The leader's. `fenced` is called with the name of a connector when its set of former tasks is; trouble is tried
-    again until it is over."""
+    """The leader's. `fenced` is called with the name of a connector when its set of former tasks is; what goes wrong is
+    tried again until it is over."""
 
     def __init__(self, store: Store, fenced: Callable[[str], None]) -> None:
         self._store = store

@@ -2,7 +2,7 @@
 
 A worker that is killed stays a member until its session is over. The coordinator answers who joins with another
 protocol meanwhile with INCONSISTENT_GROUP_PROTOCOL, whether members are dead or alive, and DescribeGroups says neither
-when a member was heard last nor how long its session is. So time has to tell: a dead member is gone after its session
+when a member was heard last nor how long its session is. So time decides: a dead member is gone after its session
 time-out, and nobody joins among the dead.
 Source: https://kafka.apache.org/documentation/#connectconfigs_session.timeout.ms (10 seconds unless set).
 """

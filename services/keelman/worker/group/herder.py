@@ -117,13 +117,13 @@ class Herder:
         self._requests.require_time()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until told to stop: then drains, leaves the group and returns."""
+        """Until `stop` is set: then drains, leaves the group and returns."""
         await first_of(self.store.read_all(), stop.wait())
         if stop.is_set():
             return
         self.store.config.restarts.clear()  # orders of the past
         await self.membership.replace_predecessors(self.url)
-        backoff, told = Backoff(first=0.1, most=2.0), ""
+        backoff, logged = Backoff(first=0.1, most=2.0), ""
         async with Siblings() as siblings:
             self.owned.begin(siblings)
             self.leader.begin(siblings)
@@ -132,11 +132,11 @@ class Herder:
                 try:
                     pause = await self._turn(stop)
                     backoff.reset()
-                    told = ""
+                    logged = ""
                 except (Unavailable, DeadlineExceeded, Conflict, Exhausted) as error:
-                    if told != error.message:
+                    if logged != error.message:
                         log.warning("turn_failed", error=error.message)
-                    told, pause = error.message, backoff.next()
+                    logged, pause = error.message, backoff.next()
                 try:
                     async with asyncio.timeout(pause):
                         await self._wake.wait()
@@ -162,7 +162,7 @@ class Herder:
             self.leader.ask_again(self.store.config.restarts)
             await self.leader.reconfigure()
             self.leader.clear_statuses()
-            self.leader.tell_unplaced(place.generation)
+            self.leader.report_unplaced(place.generation)
         soon = leads and self.leader.new_tasks_soon()
         if not soon and self._shared() != self._known:
             self._known = self._shared()
@@ -189,27 +189,27 @@ class Herder:
             return
         if await self._drop_if_lost():
             self.membership.rejoin = True  # the leader took this worker at its word about what it runs
-        told = place.assignment
+        assignment = place.assignment
         leads_anew = place.leader and not place.leads_since(before)
         if not place.leader:
             self.leader.resign()
         elif leads_anew:
             self.leader.start_anew()
-        counts = {"new": len(told.assigned), "revoked": len(told.revoked)}
+        counts = {"new": len(assignment.assigned), "revoked": len(assignment.revoked)}
         log.info("joined", member=place.member, generation=place.generation, leader=place.leader, **counts)
-        if told.error:
+        if assignment.error:
             await self.store.config_topic.read()
             self.membership.rejoin = True
             return
         self.shared.suspect(self._suspects(place))
-        while self.store.config.offset < told.config_offset:
+        while self.store.config.offset < assignment.config_offset:
             await self.store.config_topic.read()
-        if self.store.config.offset == told.config_offset:
+        if self.store.config.offset == assignment.config_offset:
             self._known = self._shared()  # by the leader, which knew more than this worker when it asked to join
-        await self.owned.take(told.assigned, told.revoked)
+        await self.owned.take(assignment.assigned, assignment.revoked)
         self.owned.follow()  # what nobody copies meanwhile waits for nothing that a leader has to do
-        self._rejoin_at = time.monotonic() + told.delay_ms / 1000 if told.delay_ms else None
-        if told.revoked:
+        self._rejoin_at = time.monotonic() + assignment.delay_ms / 1000 if assignment.delay_ms else None
+        if assignment.revoked:
             self.membership.rejoin = True
         self.joined.set()
         self._wake.set()

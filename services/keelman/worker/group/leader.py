@@ -97,7 +97,7 @@ class Leader:
         now, wants = int(time.monotonic() * 1000), wants_of(config.placements)
         outcome = assign(views, config.work(), self._memory, now_ms=now, max_delay_ms=self._delay_ms, wants=wants)
         moved = outcome.memory.owners.items() ^ self._memory.owners.items()
-        self._changes.tell(work.connector for work, _ in moved)
+        self._changes.add(work.connector for work, _ in moved)
         self._memory = outcome.memory
         labels = [view.labels for view in views.values() if not view.leaving]
         self._unplaced = {
@@ -107,7 +107,7 @@ class Leader:
         }
         if not members.keys() <= self._members:
             self._unknown |= config.lapsing
-            self._changes.tell(config.lapsing)
+            self._changes.add(config.lapsing)
         self._members = frozenset(members)
         self.member_urls = tuple(sorted(m.url for m in members.values()))
         owners = outcome.memory.owners
@@ -134,12 +134,12 @@ class Leader:
         """
         await keep_session_key(self._store)
         await self._tidy()
-        self._changes.tell(self._query.due())
+        self._changes.add(self._query.due())
         names = self._changes.take()
         try:
             await self._look_at(names)
         except BaseException:
-            self._changes.tell(names)
+            self._changes.add(names)
             raise
 
     async def _tidy(self) -> None:
@@ -254,7 +254,7 @@ class Leader:
             self._query.again(request.connector)
 
     def _answered(self, names: Collection[str]) -> None:
-        self._changes.tell(names)
+        self._changes.add(names)
         self._wake()
 
     def forget(self, name: str) -> None:
@@ -276,10 +276,10 @@ class Leader:
         else:
             return
         worker = urlsplit(owner).netloc
-        told = Status(state, worker, now.generation, trace or None, now.version, answer.more)
-        self._status_writer.put(work, told)
+        status = Status(state, worker, now.generation, trace or None, now.version, answer.more)
+        self._status_writer.put(work, status)
 
-    def tell_unplaced(self, generation: int) -> None:
+    def report_unplaced(self, generation: int) -> None:
         """Says of work that no member may have why that is so."""
         for work, why in self._unplaced.items():
             now, trace = self._store.statuses.statuses.get(work), REDACTOR.hide(why)

@@ -134,7 +134,7 @@ class Membership:
         """
         try:
             async with asyncio.timeout(self._session):
-                described = await self._described()
+                described = await self._describe()
                 await self._replace(url, described)
         except (TimeoutError, Unavailable):
             log.info("predecessors_unknown", group=self._group_id)
@@ -152,7 +152,7 @@ class Membership:
         except (TimeoutError, Unavailable):
             return {}
 
-    async def _described(self) -> Described:
+    async def _describe(self) -> Described:
         """The group, once its coordinator answers."""
         backoff = Backoff(first=0.05, most=1.0)
         while True:
@@ -197,7 +197,7 @@ class Membership:
             self.member = joined.member
             joined = await self._group.join(self.member, PROTOCOL_TYPE, PROTOCOL, encode_metadata(metadata()))
         if joined.error != codes.NONE:
-            await self._refused(joined.error, events)
+            await self._on_refusal(joined.error, events)
             return None
         self.member, self.generation = joined.member, joined.generation
         leads = joined.leader == joined.member
@@ -219,7 +219,7 @@ class Membership:
         given = await share(joined.member, views)
         return [(member, encode_assignment(assignment)) for member, assignment in given.items()]
 
-    async def _refused(self, error: int, events: GroupEvents) -> None:
+    async def _on_refusal(self, error: int, events: GroupEvents) -> None:
         if error == codes.INCONSISTENT_PROTOCOL:
             await self._wait_or_end(await self._group.describe())
         elif error == codes.INVALID_SESSION_TIMEOUT:
@@ -242,9 +242,9 @@ class Membership:
 
     def _too_large(self, size: int) -> str:
         """The broker's only unknown error for a group: it cannot write the group's record."""
-        told = f" of about {size} bytes" if size else ""
+        size_text = f" of about {size} bytes" if size else ""
         return (
-            f"the brokers cannot store group {self._group_id}: its record{told} is over their limit: raise "
+            f"the brokers cannot store group {self._group_id}: its record{size_text} is over their limit: raise "
             "max.message.bytes of topic __consumer_offsets (the brokers' message.max.bytes, 1048588 unless set)"
         )
 
@@ -342,7 +342,7 @@ class Membership:
 
 
 def _by_url(described: Described) -> dict[str, list[Member]]:
-    """Our own members by their addresses; while the group rebalances it does not tell them."""
+    """Our own members by their addresses; none while the group rebalances."""
     found: dict[str, list[Member]] = {}
     for member in described.members if described.protocol == PROTOCOL else ():
         with contextlib.suppress(InvalidArgument):
@@ -355,5 +355,5 @@ def allocation(works: frozenset[Work], place: Place | None, offset: int) -> Assi
     """What a member says that it runs; None for nothing."""
     if not works or place is None:
         return None
-    told = place.assignment
-    return Assignment(told.leader, told.leader_url, offset, tuple(sorted(works)))
+    given = place.assignment
+    return Assignment(given.leader, given.leader_url, offset, tuple(sorted(works)))

@@ -172,7 +172,7 @@ class Requests:
                     one[0].fail(error)
 
     async def _write(self, decided: Sequence[tuple[Request, Change[Any] | Exception]]) -> None:
-        """Those that are refused are told so, the others written in one write.
+        """Answers those that are refused, writes the others in one write.
 
         Where the claim has to be made first, another leader may have written since: all is decided again behind it.
         """

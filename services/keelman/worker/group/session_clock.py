@@ -61,7 +61,7 @@ class SessionClock:
 
     @property
     def pause_seconds(self) -> float:
-        """Until the next heartbeat: it is what tells of a new round, and after one there often comes another."""
+        """Until the next heartbeat: it shows a new round, and after one there often comes another."""
         if self.failing:
             return min(AGAIN_SECONDS, self._interval)
         lively = self._clock() - self._placed < LIVELY_SECONDS

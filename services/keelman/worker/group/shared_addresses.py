@@ -2,7 +2,7 @@
 
 A leader, which hears everybody's, suspects those that it hears twice; other workers their own, where the leader has it
 too. A worker that was killed stands in the group until its session is over, beside the one that was started in its
-place: so nothing is told before, and then only what the group's coordinator confirms.
+place: so nothing is logged before, and then only what the group's coordinator confirms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LOOK_SECONDS = 1.0
 
 
 class SharedAddresses:
-    """One a worker: told of each round, it tells of each address once, and while it lasts says so to who asks."""
+    """One a worker: hears of each round, logs each address once, and answers who asks for as long as it lasts."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class SharedAddresses:
         """A round has given places: more than one worker seems to be at these addresses, and at no others."""
         now = self._clock()
         self._since = {url: self._since.get(url, now) for url in urls}
-        self._problems = {url: told for url, told in self._problems.items() if url in self._since}
+        self._problems = {url: why for url, why in self._problems.items() if url in self._since}
 
     def problem(self, url: str) -> str:
         """Why nothing is passed on to this address; empty where there is no reason."""

@@ -63,13 +63,13 @@ class Metrics:
     def _of_the_worker(self, out: Exposition, now: float) -> None:
         herder, membership = self._herder, self._herder.membership
         properties, works = herder.store.properties, herder.owned.works
-        told = {
+        labels = {
             "worker": self._worker,
             "worker_cluster": self._cluster,
             "group": properties.group_id,
             "version": version(),
         }
-        out.add(names.INFO, 1, labels_of(told))
+        out.add(names.INFO, 1, labels_of(labels))
         usage, own = self._link.usage, self._process.cpu_times()
         tasks = sum(work.is_task for work in works)
         for family, value in (

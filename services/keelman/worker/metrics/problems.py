@@ -68,7 +68,7 @@ def _state(status: Status) -> ConnectorProblemState.ValueType | None:
 
 
 def _failures(more: Mapping[str, object]) -> int:
-    """How many attempts have failed in a row, as far as the status tells."""
+    """How many attempts have failed in a row, as far as the status says."""
     failures, restart = more.get("failures"), more.get("restart")
     found = (
         failures.get("count") if isinstance(failures, dict) else 0,
@@ -78,8 +78,8 @@ def _failures(more: Mapping[str, object]) -> int:
 
 
 def _why(more: Mapping[str, object]) -> str:
-    told = more.get("failures") or more.get("restart")
-    return str(told.get("reason")) if isinstance(told, dict) else ""
+    found = more.get("failures") or more.get("restart")
+    return str(found.get("reason")) if isinstance(found, dict) else ""
 
 
 def _stalled(more: Mapping[str, object]) -> str:

@@ -19,7 +19,7 @@ from keelman.worker.metrics.problems import Problems, problems_of
 from keelman.worker.tasks.link import SparkLink
 
 LOOK_SECONDS = 1.0
-TELL_SECONDS = 5.0
+REPORT_SECONDS = 5.0
 PROBLEMS_SECONDS = 2.0
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -37,7 +37,7 @@ async def report(
 ) -> None:
     """Runs until cancelled."""
     last: object = None
-    told, looked = 0.0, 0.0
+    reported, looked = 0.0, 0.0
     problems, counted, seen = Problems(), Counted(), (-1, frozenset[Work]())
     while True:
         works, statuses = herder.owned.works, herder.store.statuses
@@ -48,10 +48,10 @@ async def report(
         if works is not counted.works:
             counted = Counted(works)
         now = (herder.place, herder.membership.healthy, herder.membership.generation, counted, problems)
-        if now != last or time.monotonic() - told >= TELL_SECONDS:
+        if now != last or time.monotonic() - reported >= REPORT_SECONDS:
             membership = membership_of(herder, counted, problems)
             publisher.publish(WORKER_REPORTS, worker, _report(membership, usage_of(link), worker_cluster, worker))
-            last, told = now, time.monotonic()
+            last, reported = now, time.monotonic()
         await asyncio.sleep(LOOK_SECONDS)
 
 

@@ -1,1 +1,1 @@
-"""Offsets of connectors, as REST tells and changes them."""
+"""Offsets of connectors, as REST shows and changes them."""

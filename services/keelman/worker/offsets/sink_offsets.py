@@ -1,4 +1,4 @@
-"""Offsets of a sink as REST tells and changes them: those of its consumer group."""
+"""Offsets of a sink as REST shows and changes them: those of its consumer group."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class SinkOffsets:
                 cluster = await client.fetch_all_metadata()
         except (KeelmanError, ClientError, OSError) as error:
             self._failed(
-                f"Failed to list the topics of connector {self._connector}", Unavailable(f"no broker tells: {error}")
+                f"Failed to list the topics of connector {self._connector}", Unavailable(f"no broker answers: {error}")
             )
         for topic in Subscription(self._keeps).names(cluster.topics()):
             found |= {(topic, number) for number in cluster.partitions_for_topic(topic) or ()}

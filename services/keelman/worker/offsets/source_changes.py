@@ -1,4 +1,4 @@
-"""Offsets of a source as REST tells and changes them: in the connector's own topic, in the worker's, or in both."""
+"""Offsets of a source as REST shows and changes them: in the connector's own topic, in the worker's, or in both."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class SourceOffsets:
             if not self._workers_topic:
                 await self._store.offset_topic.write(records)
                 return
-            async with TopicWriter.opened(client, client_id=client_id) as writer:
+            async with TopicWriter.open(client, client_id=client_id) as writer:
                 await writer.write(self._own_topic, records)
             return
         # Under the id of the first task: one that is started meanwhile shuts this writer out, and is not overtaken.

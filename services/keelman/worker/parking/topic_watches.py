@@ -1,4 +1,4 @@
-"""Has brokers tell when partitions that parked tasks wait for have more: one question a broker, for all of them."""
+"""Has brokers answer when partitions that parked tasks wait for have more: one question a broker, for all of them."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class _Cluster:
         """Until nothing is watched any more. A cluster that does not answer is asked again and again."""
         while self.watched:
             try:
-                opened = EndWatch.opened(self._properties, self._least, self._told, client_id=self._client_id)
+                opened = EndWatch.open(self._properties, self._least, self._on_ends, client_id=self._client_id)
                 async with opened as self._ends:
                     await self._ends.run()
             except Unavailable as error:
@@ -126,7 +126,7 @@ class _Cluster:
             finally:
                 self._ends = None
 
-    def _told(self, answer: Ends) -> None:
+    def _on_ends(self, answer: Ends) -> None:
         if self._silent:
             log.info("watched_cluster_answers_again", servers=self._servers)
         self._silent = False

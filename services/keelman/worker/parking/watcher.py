@@ -20,7 +20,7 @@ class Watched:
         self._ends: list[Callable[[], None]] = []
 
     def woken(self) -> None:
-        """There is more than the watch says: tells once."""
+        """There is more than the watch says: notifies once."""
         wake, self._wake = self._wake, None
         if wake is not None:
             wake()

@@ -1,4 +1,4 @@
-"""Dead letters of connectors, told and sent back: what of the worker's that needs, and who is asked for it."""
+"""Dead letters of connectors, listed and sent back: what of the worker's that needs, and who is asked for it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from keelman.runtime.supervise import deadline
 from keelman.worker import deadlines
 from keelman.worker.asking.third_party import plugin_of
 from keelman.worker.config.plugin_bounds import plugin_bounds
-from keelman.worker.connector_facts import told_of_worker
+from keelman.worker.connector_facts import shared_worker_properties
 from keelman.worker.errors import RestError
 
 AT_A_TIME = 2
@@ -32,7 +32,7 @@ WORDS = {"preview": "the preview", "dead_letters": "the dead letters", "replay":
 @asynccontextmanager
 async def asking() -> AsyncIterator[None]:
     """Around a question and what has to be known for it: ends with the time of the request. What connectors, their
-    configurations and secrets do wrong is told as RestError 400, what is away and may be back as 503. Raises
+    configurations and secrets do wrong raises RestError 400, what is away and may be back as 503. Raises
     DeadlineExceeded."""
     try:
         async with deadline(deadlines.remaining(), DeadlineExceeded(deadlines.TIMED_OUT)):
@@ -49,7 +49,7 @@ class SideProcess:
     def __init__(self, properties: Mapping[str, str]) -> None:
         """The worker's. Raises InvalidArgument."""
         self._memory_bytes = plugin_bounds(properties).host_memory
-        self._told = told_of_worker(properties)
+        self._worker_config = shared_worker_properties(properties)
         self._places = asyncio.Semaphore(AT_A_TIME)
 
     async def ask(
@@ -64,7 +64,7 @@ class SideProcess:
         late = DeadlineExceeded(f"{what}: no answer in {seconds + SPARE_SECONDS:g} s; its process was ended")
         slow = Unavailable(f"{what}: its process did not start in {START_SECONDS:g} s and was ended")
         request = {"id": 0, "method": method, "class": kind.names[0], "seconds": seconds, "name": name}
-        request |= {"config": dict(config), "worker_config": self._told, **more}
+        request |= {"config": dict(config), "worker_config": self._worker_config, **more}
         plugin = plugin_of(kind)
         process = PluginProcess(None if plugin is None else Path(plugin.folder), memory_bytes=self._memory_bytes)
         async with self._place(what):

@@ -1,4 +1,4 @@
-"""Connect's REST API: which handler answers which path and method, and how what goes wrong is told."""
+"""Connect's REST API: which handler answers which path and method, and how errors are answered."""
 
 from __future__ import annotations
 

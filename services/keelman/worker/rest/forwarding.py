@@ -94,16 +94,16 @@ class Forwarder:
             leader = place.assignment.leader if place and url == self._herder.leader_url else ""
             answer = await self._others().answer(request, url, query, leader)
 
-        await first_of(ask(), self._replaced(url))
+        await first_of(ask(), self._await_replaced(url))
         if answer.response.status_code < 300:
             await self._read()
         return answer
 
-    async def _replaced(self, url: str) -> None:
+    async def _await_replaced(self, url: str) -> None:
         """Returns once the leader at this URL leads no more; never for another worker."""
         if url != self._herder.leader_url:
             await asyncio.Event().wait()
-        while self._herder.leader_url in ("", url):  # noqa: ASYNC110  (nothing tells REST of rounds)
+        while self._herder.leader_url in ("", url):  # noqa: ASYNC110  (nothing notifies REST of rounds)
             await asyncio.sleep(LOOK_SECONDS)
 
     def _others(self) -> Peers:

@@ -26,7 +26,7 @@ from keelman.worker.rest.basic_auth import guarded
 log = get_logger()
 EVERYWHERE = "0.0.0.0"
 WILDCARDS = (EVERYWHERE, "::")
-LAST_SECONDS = 10.0  # for what has begun when the worker is told to stop
+LAST_SECONDS = 10.0  # for what has begun when the worker is to stop
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class KeyNotes:
         try:
             async with asyncio.timeout(ASK_SECONDS):
                 made = await in_thread(found)[1]
-        except Exception:  # whatever a plugin says: what it is asked for next tells of it
+        except Exception:  # whatever a plugin says: the next thing that it is asked for shows it
             return ()
         while len(self._kept) >= MAX_KEPT:
             del self._kept[next(iter(self._kept))]
@@ -61,7 +61,7 @@ class KeyNotes:
         return _header(HEADER, await self.of(config))
 
 
-def told(problem: ConfigError) -> str:
+def text_of(problem: ConfigError) -> str:
     """What is wrong, with the whole key, of which Connect's text may hold the end alone, or nothing. For the log: what
     is wrong with a secret stays away."""
     if is_secret_key(problem.key):

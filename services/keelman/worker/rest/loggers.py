@@ -1,4 +1,4 @@
-"""Levels of logging as Connect's REST API tells and sets them, on this worker or on all."""
+"""Levels of logging as Connect's REST API shows and sets them, on this worker or on all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def listed() -> dict[str, Any]:
     return {name: _body(one) for name, one in LOG_LEVELS.known.items()}
 
 
-def told(name: str) -> dict[str, Any]:
+def level_of(name: str) -> dict[str, Any]:
     """One logger's level. Raises 404 for one that has none of its own."""
     found = LOG_LEVELS.known.get(name)
     if found is None:

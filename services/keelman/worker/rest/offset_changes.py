@@ -1,4 +1,4 @@
-"""Offsets of a connector, told, altered and reset, as Connect's REST API does it: in its order, with its guards."""
+"""Shows, alters and resets offsets of a connector, as Connect's REST API does it: in its order, with its guards."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OffsetChanges:
 
     async def read(self, name: str) -> dict[str, Any]:
         """Committed offsets of a source or a sink. Raises 404, 500, KeelmanError."""
-        config = await self._resolved(self._config(name))
+        config = await self._resolve(self._config(name))
         if is_source(config):
             rows = await SourceOffsets(self._store, name, config).read()
             return {"offsets": [{"partition": part, "offset": offset} for part, offset in rows]}
@@ -49,8 +49,8 @@ class OffsetChanges:
 
     async def alter(self, name: str, entries: Sequence[OffsetEntry]) -> dict[str, str]:
         """Sets offsets, or with None deletes them: a message. The leader's. Raises RestError, KeelmanError."""
-        stored = await self._stopped(name)
-        config = await self._resolved(stored)
+        stored = await self._require_stopped(name)
+        config = await self._resolve(stored)
         if not is_source(config):
             wanted = parsed_sink_offsets(entries)
             looked = await self._looked_at(config, [(one.partition, one.offset) for one in entries])
@@ -69,8 +69,8 @@ class OffsetChanges:
 
     async def reset(self, name: str) -> dict[str, str]:
         """Deletes all offsets: a message. The leader's. Raises RestError, KeelmanError."""
-        stored = await self._stopped(name)
-        config = await self._resolved(stored)
+        stored = await self._require_stopped(name)
+        config = await self._resolve(stored)
         if not is_source(config):
             sink = self._sink(name, config, keeps=await self._keeps_offsets(config))
             partitions = [{"kafka_topic": topic, "kafka_partition": part} for topic, part in await sink.read()]
@@ -90,7 +90,7 @@ class OffsetChanges:
             raise not_found(f"Connector {name} not found")
         return config
 
-    async def _resolved(self, config: Mapping[str, str]) -> Mapping[str, str]:
+    async def _resolve(self, config: Mapping[str, str]) -> Mapping[str, str]:
         """The configuration with what its references stand for: clients are made of it. Raises 500."""
         try:
             async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
@@ -105,9 +105,9 @@ class OffsetChanges:
 
     async def _keeps_offsets(self, config: Mapping[str, str]) -> bool:
         """Whether the sink may keep offsets with its data, as its class says. Raises 500 with its words."""
-        return await self._asked(config, lambda kind: kind.supports_exactly_once(config))
+        return await self._ask_class(config, lambda kind: kind.supports_exactly_once(config))
 
-    async def _stopped(self, name: str) -> Mapping[str, str]:
+    async def _require_stopped(self, name: str) -> Mapping[str, str]:
         """The configuration of a connector whose offsets may be changed now. Raises Elsewhere, 404, 400."""
 
         async def do() -> Mapping[str, str]:
@@ -152,9 +152,9 @@ class OffsetChanges:
 
     async def _looked_at(self, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
         """What the connector's class says to the offsets. Raises 500 with its words."""
-        return await self._asked(config, lambda kind: kind.alter_offsets(config, offsets))
+        return await self._ask_class(config, lambda kind: kind.alter_offsets(config, offsets))
 
-    async def _asked(self, config: Mapping[str, str], question: Callable[[type[Connector]], bool]) -> bool:
+    async def _ask_class(self, config: Mapping[str, str], question: Callable[[type[Connector]], bool]) -> bool:
         kind = load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
         _, said = in_thread(lambda: question(kind))
         try:

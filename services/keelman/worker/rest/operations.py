@@ -179,7 +179,7 @@ class Operations:
 
         async def do() -> None:
             await self._store.config_topic.read()
-            self._known(name)
+            self._require_known(name)
             self._herder.require_time()
             await self._store.config_topic.write_target(name, target)
 
@@ -189,7 +189,7 @@ class Operations:
         """Stops: no tasks, then STOPPED. The leader's."""
 
         def decide() -> Change[None]:
-            self._known(name)
+            self._require_known(name)
             # In one write: half of it would be a connector that runs and has no tasks.
             written = [records.commit_record(name, 0), records.target_record(name, STOPPED)]
             # It may be resumed before the leader's next look.
@@ -282,7 +282,8 @@ class Operations:
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
             problems = await problems_with(self._store.secrets, config, self._store.properties.raw)
         if problems:
-            log.info("connector_refused", connector=config.get("name"), errors="; ".join(map(key_notes.told, problems)))
+            texts = map(key_notes.text_of, problems)
+            log.info("connector_refused", connector=config.get("name"), errors="; ".join(texts))
             raise invalid_config([problem.message for problem in problems], key_notes.problem_header(problems))
         return given
 
@@ -309,7 +310,7 @@ class Operations:
             identity = dataclasses.replace(identity, uid=str(uuid.uuid4()))
         return records.connector_record(name, config, identity)
 
-    def _known(self, name: str) -> None:
+    def _require_known(self, name: str) -> None:
         if name not in self._store.config.connectors:
             raise not_found(f"Unknown connector {name}")
 

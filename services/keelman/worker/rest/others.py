@@ -70,7 +70,7 @@ class Others:
 
     async def logger(self, request: Request) -> Response:
         """GET /admin/loggers/l."""
-        return json_response(loggers.told(name_in(request)))
+        return json_response(loggers.level_of(name_in(request)))
 
     async def set_level(self, request: Request) -> Response:
         """PUT /admin/loggers/l, on this worker or, with scope=cluster, on all; an unknown scope is the worker's."""

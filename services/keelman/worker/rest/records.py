@@ -45,13 +45,13 @@ class RecordRoutes:
         async def do(context: RestContext) -> Mapping[str, Any]:
             return await context.previews.preview(name, config, records=records, begin=begin)
 
-        return await self._answered(request, do)
+        return await self._answer(request, do)
 
     async def dead_letters(self, request: Request) -> Response:
         """GET /connectors/x/dead-letters: how many there are of each kind, and the newest, `records` of them."""
         name, asked = name_in(request), request.query_params.get("records", str(USUAL_RECORDS))
         records = whole_in({"records": Number(asked)}, "records", USUAL_RECORDS, 0, MAX_RECORDS)
-        return await self._answered(request, lambda context: context.replays.survey(name, records=records))
+        return await self._answer(request, lambda context: context.replays.survey(name, records=records))
 
     async def replay(self, request: Request) -> Response:
         """POST /connectors/x/dead-letters/replay: sends them back, for some seconds; `cursor` goes on with the rest."""
@@ -71,9 +71,9 @@ class RecordRoutes:
             dry_run=dry,
             cursor=None if cursor is None else _cursor(cursor),
         )
-        return await self._answered(request, lambda context: context.replays.replay(name, wanted))
+        return await self._answer(request, lambda context: context.replays.replay(name, wanted))
 
-    async def _answered(self, request: Request, ask: Callable[[RestContext], Awaitable[Mapping[str, Any]]]) -> Response:
+    async def _answer(self, request: Request, ask: Callable[[RestContext], Awaitable[Mapping[str, Any]]]) -> Response:
         context = self._context()
 
         async def do() -> Response:

@@ -28,7 +28,7 @@ async def problems_with(
 
     Raises 500 with Connect's text where a value cannot be read, and what a plugin raises.
     """
-    resolved = await _resolved(secrets, config)
+    resolved = await _resolve(secrets, config)
     _, found = in_thread(lambda: problems_of(resolved, worker_config) + _literals(config, worker_config))
     return [ConfigError(one.key, None, REDACTOR.hide(one.message)) for one in await found]
 
@@ -37,12 +37,12 @@ async def validated_with(
     secrets: Secrets, plugin: str, config: Mapping[str, str | None], worker_config: Mapping[str, str]
 ) -> dict[str, Any]:
     """ConfigInfos of a configuration, its references resolved, without their values. Raises as `plugins.validated`."""
-    answer = await plugins.validated(plugin, await _resolved(secrets, config), worker_config)
+    answer = await plugins.validated(plugin, await _resolve(secrets, config), worker_config)
     _, literals = in_thread(lambda: _literals(config, worker_config))
     return hidden_answer(answer, config, await literals)
 
 
-async def _resolved(secrets: Secrets, config: Mapping[str, str | None]) -> Mapping[str, str | None]:
+async def _resolve(secrets: Secrets, config: Mapping[str, str | None]) -> Mapping[str, str | None]:
     try:
         values = await secrets.read({key: value for key, value in config.items() if value is not None})
     except ConfigProviderError as error:

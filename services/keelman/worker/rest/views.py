@@ -57,7 +57,7 @@ class Views:
     async def fresh(self) -> None:
         """Reads the config topic to its end: many callers share one read.
 
-        While no broker answers, what is known is told, as Connect does, and told to be `stale`: never raises for that.
+        While no broker answers, what is known is shown, as Connect does, and marked as `stale`: never raises for that.
         """
         if not self.stale:
             await self._read()
@@ -70,7 +70,7 @@ class Views:
 
     @property
     def known_seconds(self) -> float:
-        """How long ago what is known was what is, as far as anybody can tell here."""
+        """How long ago what is known was what is, as far as this worker knows."""
         return time.monotonic() - self._store.known_at
 
     async def _read_config(self) -> None:
@@ -124,24 +124,24 @@ class Views:
         }
 
     async def awaited_status(self, name: str) -> dict[str, Any]:
-        """`status` of a connector that may have been created a moment ago: its worker is given time to tell it."""
-        await self._told(lambda: self._store.statuses.of(name)[0] is not None, name)
+        """`status` of a connector that may have been created a moment ago: its worker is given time to write it."""
+        await self._await_status(lambda: self._store.statuses.of(name)[0] is not None, name)
         return self.status(name)
 
     async def task_status(self, name: str, task: int) -> dict[str, Any]:
         """One task's state. Raises 404."""
         work = Work(name, task)
         if self._store.config.task(work) is not None:
-            await self._told(lambda: work in self._store.statuses.statuses, name)
+            await self._await_status(lambda: work in self._store.statuses.statuses, name)
         status = self._store.statuses.shown(work) if task >= 0 else None
         if status is None:
             raise not_found(f"No status found for task {name}-{task}")
         return {"id": task, **state_body(status)}
 
-    async def _told(self, there: Callable[[], bool], name: str) -> None:
+    async def _await_status(self, there: Callable[[], bool], name: str) -> None:
         clock = asyncio.get_running_loop().time
         until = clock() + STATUS_SECONDS
-        # Nothing tells of this one change alone, and it is three seconds at most.
+        # Nothing notifies of this one change alone, and it is three seconds at most.
         while not (there() or self.stale) and name in self._store.config.connectors and clock() < until:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -165,20 +165,20 @@ class Views:
         config, statuses = self._store.config, self._store.statuses.by_connector
         parts: list[bytes] = []
         for name in self.names():
-            kept, told = self._rendered.get(name), statuses.get(name)
+            kept, now = self._rendered.get(name), statuses.get(name)
             if (
                 kept is None
                 or kept.config is not config.connectors[name]
                 or kept.tasks is not config.tasks.get(name)
-                or kept.statuses is not told
-                or (told is not None and kept.changes != told.changes)
+                or kept.statuses is not now
+                or (now is not None and kept.changes != now.changes)
             ):
                 kept = self._rendered[name] = _Rendered(
-                    config.connectors[name], config.tasks.get(name), told, 0 if told is None else told.changes
+                    config.connectors[name], config.tasks.get(name), now, 0 if now is None else now.changes
                 )
             part = kept.parts.get(kinds)
             if part is None:
-                part = self._part(name, kinds, told)
+                part = self._part(name, kinds, now)
                 if self._type(kept.config) != UNKNOWN:  # a plugin's class may become known
                     kept.parts[kinds] = part
             if part:
@@ -213,7 +213,7 @@ def etag_of(config: Mapping[str, str]) -> str:
 
 
 def state_body(status: Status) -> dict[str, Any]:
-    """A state as it is told, of a connector or, with an id before it, of a task."""
+    """A state as it is shown, of a connector or, with an id before it, of a task."""
     shown: dict[str, Any] = {"state": status.state, "worker_id": status.worker_id}
     if status.trace:
         shown["trace"] = status.trace

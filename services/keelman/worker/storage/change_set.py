@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable
 from keelman.worker.intervals import LOOK_AGAIN_SECONDS
 
 MOST = 200  # so many begin a copy run each within a tenth of a second or two
-CALM = 5  # times as many may be looked at of which nothing is told: most of them are as they were
+CALM = 5  # times as many may be looked at of which nothing is reported: most of them are as they were
 
 
 class ChangeSet:
     """What one who looks at connectors has still to look at: all of them first, and again now and then.
 
-    In pieces, so that all else goes on meanwhile. What is told comes first, then what is left of all; after a round of
-    all the next one is spread over its time. Whoever cannot finish a look tells again what it has taken.
+    In pieces, so that all else goes on meanwhile. What was added comes first, then what is left of all; after a round
+    of all the next one is spread over its time. Whoever cannot finish a look adds again what it has taken.
     """
 
     def __init__(
@@ -27,43 +27,43 @@ class ChangeSet:
         self._everyone = everyone
         self._all_seconds = all_seconds
         self._most = most
-        self._told: dict[str, None] = {}
+        self._added: dict[str, None] = {}
         self._rest: deque[str] = deque()  # of the round
         self._size = 0
         self._begun = -math.inf
         self._hurried = False  # the round, which then is not spread over its time
-        self._all_told = True
+        self._all_added = True
 
-    def tell(self, names: Iterable[str]) -> None:
+    def add(self, names: Iterable[str]) -> None:
         """Something has changed about these connectors."""
-        self._told.update(dict.fromkeys(names))
+        self._added.update(dict.fromkeys(names))
 
-    def tell_all(self) -> None:
+    def add_all(self) -> None:
         """Something has changed that may concern every connector."""
-        self._all_told = True
+        self._all_added = True
 
     def begin_anew(self) -> None:
-        """As at the beginning: what was told is forgotten, and all are to be looked at."""
-        self._told.clear()
+        """As at the beginning: what was added is forgotten, and all are to be looked at."""
+        self._added.clear()
         self._rest.clear()
-        self._hurried, self._all_told = False, True
+        self._hurried, self._all_added = False, True
 
     @property
     def more(self) -> bool:
         """Whether there is more to look at now."""
-        return bool(self._told) or self._all_told or (self._hurried and bool(self._rest))
+        return bool(self._added) or self._all_added or (self._hurried and bool(self._rest))
 
     def take(self) -> set[str]:
         """The names to look at now; some of them may be of connectors that are no more."""
         now = time.monotonic()
-        taken = set(list(self._told)[: self._most])
+        taken = set(list(self._added)[: self._most])
         for name in taken:
-            del self._told[name]
+            del self._added[name]
         over = not self._rest and now - self._begun >= self._all_seconds
-        if over or (self._all_told and not (self._hurried and self._rest)):
+        if over or (self._all_added and not (self._hurried and self._rest)):
             self._rest = deque(self._everyone())
             self._size, self._begun = len(self._rest), now
-            self._hurried, self._all_told = self._all_told, False
+            self._hurried, self._all_added = self._all_added, False
         due = self._begun + self._all_seconds
         left = 0.0 if self._hurried or now >= due else self._size * (due - now) / self._all_seconds
         most = self._most if self._hurried else CALM * self._most

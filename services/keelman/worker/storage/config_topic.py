@@ -133,7 +133,7 @@ class ConfigTopic:
 
     def _apply(self, row: Row) -> None:
         key = text_of(row.key)
-        self._odd.tell(row, self.state.apply(key, row.value, row.offset))
+        self._odd.log(row, self.state.apply(key, row.value, row.offset))
         if self.live and (level := records.logger_level(key, row.value)) is not None:
             self._on_level(*level)
         self._next_record.set()

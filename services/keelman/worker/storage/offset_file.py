@@ -66,7 +66,7 @@ class OffsetFile:
         self._path = path
         self._seconds = flush_seconds
         self._changed = asyncio.Event()
-        self._told = ""
+        self._logged = ""
         try:
             self.entries = load_map(path.read_bytes())
         except FileNotFoundError:
@@ -76,7 +76,7 @@ class OffsetFile:
         except DataError as error:
             raise InvalidArgument.of(OFFSET_FILE, str(path), f"a file of Connect's offsets: {error}") from None
         try:
-            self._save()  # now or never: a place that cannot be written is told before anything is copied
+            self._save()  # now or never: a place that cannot be written is refused before anything is copied
         except OSError as error:
             raise InvalidArgument.of(OFFSET_FILE, str(path), f"{WRITABLE} ({error.strerror})") from None
 
@@ -98,18 +98,18 @@ class OffsetFile:
             self.write()
 
     def write(self) -> None:
-        """Writes what has changed since the last time; a full disk is told, and tried again with the next change."""
+        """Writes what has changed since the last time; a full disk is logged, and tried again with the next change."""
         if not self._changed.is_set():
             return
         try:
             self._save()
         except OSError as error:
-            if self._told != str(error):
+            if self._logged != str(error):
                 log.error("offsets_unwritten", file=str(self._path), error=str(error), note="it is tried again")
-            self._told = str(error)
+            self._logged = str(error)
         else:
             self._changed.clear()
-            self._told = ""
+            self._logged = ""
 
     def _save(self) -> None:
         path = self._path.resolve()  # not in place of a link to it

@@ -33,4 +33,4 @@ class OffsetTopic:
         await self._writer.write(self.table.topic, written)
 
     def _apply(self, row: Row) -> None:
-        self._odd.tell(row, self.state.apply(row.key, row.value))
+        self._odd.log(row, self.state.apply(row.key, row.value))

@@ -1,4 +1,4 @@
-"""Records of the worker's topics that mean nothing to it: told, so that whoever wrote them hears of it."""
+"""Records of the worker's topics that mean nothing to it: logged, so that whoever wrote them hears of it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ MAX_OF_KEY = 200  # characters
 
 
 class PassedOver:
-    """Tells each key of a topic once for each reason, however often it is written."""
+    """Logs each key of a topic once for each reason, however often it is written."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
-        self._told: set[tuple[bytes, str]] = set()
+        self._logged: set[tuple[bytes, str]] = set()
 
-    def tell(self, row: Row, why: str) -> None:
-        """Says why this record is passed over; nothing where `why` is empty."""
-        if not why or (row.key, why) in self._told or len(self._told) >= MOST:
+    def log(self, row: Row, why: str) -> None:
+        """Logs why this record is passed over; nothing where `why` is empty."""
+        if not why or (row.key, why) in self._logged or len(self._logged) >= MOST:
             return
-        self._told.add((row.key, why))
-        more = {"note": f"no more than these {MOST} are told"} if len(self._told) == MOST else {}
+        self._logged.add((row.key, why))
+        more = {"note": f"no more than these {MOST} are logged"} if len(self._logged) == MOST else {}
         key = row.key.decode(errors="backslashreplace")[:MAX_OF_KEY]
         where = {"topic": self._topic, "partition": row.partition, "offset": row.offset}
         log.warning("record_passed_over", **where, key=key, why=why, **more)

@@ -137,11 +137,11 @@ class StatusState:
             self.by_connector[work.connector].changes += 1
 
     def shown(self, work: Work) -> Status | None:
-        """The status of a connector or task as it is to be told."""
+        """The status of a connector or task as it is to be shown."""
         return self.lost.get(work) or self.statuses.get(work)
 
     def of(self, connector: str) -> tuple[Status | None, list[tuple[int, Status]]]:
-        """The connector's status and its tasks', by number, as they are to be told."""
+        """The connector's status and its tasks', by number, as they are to be shown."""
         found = self.by_connector.get(connector)
         if found is None:
             return None, []
@@ -157,7 +157,7 @@ class StatusState:
         return used if isinstance(used, int) else 0
 
     def settled(self, work: Work) -> bool:
-        """Whether by its last status a task has run, here or on another worker, and had no trouble of its own."""
+        """Whether by its last status a task has run, here or on another worker, and had no problem of its own."""
         now = self.statuses.get(work)
         return now is not None and now.state in (RUNNING, UNASSIGNED) and not now.trace and not now.more
 

@@ -57,6 +57,6 @@ class StatusTopic:
 
     def _apply(self, row: Row) -> None:
         key = text_of(row.key)
-        self._odd.tell(row, self.state.apply(key, row.value))
+        self._odd.log(row, self.state.apply(key, row.value))
         self.writer.read(key)
         self._on_record(key)

@@ -41,7 +41,7 @@ class StatusWriter:
         self._pending: dict[Work, Status | None] = {}
         self._said: dict[Work, Status] = {}
         self._erased: set[Work] = set()  # of what was said, that of which a tombstone has come
-        self._told = asyncio.Event()
+        self._wake = asyncio.Event()
         self._written = asyncio.Event()
 
     def put(self, work: Work, status: Status | None) -> None:
@@ -54,7 +54,7 @@ class StatusWriter:
         if status is not None:
             self._said[work] = status
         self._written.clear()
-        self._told.set()
+        self._wake.set()
 
     def forget(self) -> None:
         """The group has lost this worker: the statuses of its work that are not written yet are another's to write."""
@@ -73,9 +73,9 @@ class StatusWriter:
 
     async def run(self) -> None:
         """Writes what is put, until cancelled; while the worker has no place in its group nothing is written."""
-        backoff, told = Backoff(first=0.1, most=2.0), ""
+        backoff, logged = Backoff(first=0.1, most=2.0), ""
         while True:
-            self._told.clear()
+            self._wake.clear()
             if (self._pending or self._erased) and not self._may_write():
                 await asyncio.sleep(PLACE_SECONDS)
                 continue
@@ -88,19 +88,19 @@ class StatusWriter:
                 if allowed:
                     await self._write([(key_of(w), s.value() if s else None) for w, s in allowed])
             except (Unavailable, DeadlineExceeded) as error:
-                if told != error.message:
+                if logged != error.message:
                     log.warning("statuses_unwritten", error=error.message)
-                told = error.message
+                logged = error.message
                 await asyncio.sleep(backoff.next())
                 continue
             backoff.reset()
-            told = ""
+            logged = ""
             for work, status in batch.items():
                 if work in self._pending and self._pending[work] is status:
                     del self._pending[work]
             if not self._pending:
                 self._written.set()
-                await self._told.wait()
+                await self._wake.wait()
 
     def _is_current(self, work: Work, status: Status | None) -> bool:
         """A tombstone for what was made again before it could be written would take the new one's status."""
@@ -142,6 +142,6 @@ class StatusWriter:
             return
         if found is None:
             self._erased.add(work)
-            self._told.set()
+            self._wake.set()
         elif found.worker_id != said.worker_id and found.generation < said.generation:
             self.put(work, said)

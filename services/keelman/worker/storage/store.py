@@ -32,7 +32,7 @@ class StoreCallbacks:
 
 
 class Store:
-    """Open it with `opened`; `run()` must run inside the block."""
+    """Open it with `open`; `run()` must run inside the block."""
 
     def __init__(
         self, properties: WorkerProperties, topics: Topics, *, worker_id: str, callbacks: StoreCallbacks
@@ -64,13 +64,11 @@ class Store:
 
     @staticmethod
     @contextlib.asynccontextmanager
-    async def opened(
-        properties: WorkerProperties, *, worker_id: str, callbacks: StoreCallbacks
-    ) -> AsyncIterator[Store]:
+    async def open(properties: WorkerProperties, *, worker_id: str, callbacks: StoreCallbacks) -> AsyncIterator[Store]:
         """Creates missing topics, refuses wrong ones (FailedPrecondition) and opens the clients."""
         client_id, raw = f"{properties.group_id}-{worker_id}", properties.raw
         async with contextlib.AsyncExitStack() as stack:
-            topics = await stack.enter_async_context(KafkaTopics.opened(properties, client_id=client_id))
+            topics = await stack.enter_async_context(KafkaTopics.open(properties, client_id=client_id))
             store = Store(properties, topics, worker_id=worker_id, callbacks=callbacks)
             stack.push_async_callback(store.config_topic.fencing.close)
             for table, read_committed in (
@@ -78,7 +76,7 @@ class Store:
                 (store.offset_topic.table, properties.fenced),
                 (store.status_topic.table, False),
             ):
-                await stack.enter_async_context(table.opened(raw, client_id=client_id, read_committed=read_committed))
+                await stack.enter_async_context(table.open(raw, client_id=client_id, read_committed=read_committed))
             yield store
 
     async def run(self) -> None:
@@ -110,16 +108,16 @@ class Store:
 
     def _notify(self, connector: str) -> None:
         for change_set in self.change_sets:
-            change_set.tell((connector,))
+            change_set.add((connector,))
 
     def _value_changed(self) -> None:
         for change_set in self.change_sets:
-            change_set.tell_all()
+            change_set.add_all()
         self._on_change()
 
     def _status_changed(self, key: str) -> None:
         if (work := work_of(key)) is not None:
             for change_set in self.status_change_sets:
-                change_set.tell((work.connector,))
+                change_set.add((work.connector,))
         if key.startswith(CONNECTOR_KEY):
             self.changed_about(key.removeprefix(CONNECTOR_KEY))

@@ -21,7 +21,7 @@ SWEEP_SECONDS = 60.0
 
 @dataclass(slots=True)
 class _Use:
-    """Of a topic by a connector: its record's value, how far the config topic was read when it was told of, and whether
+    """Of a topic by a connector: its record's value, how far the config topic was read when it was noted, and whether
     the record may have been written."""
 
     value: bytes
@@ -30,7 +30,7 @@ class _Use:
 
 
 class TopicTracking:
-    """`used` is told what tasks use; `run` writes it, which takes a moment."""
+    """`used` takes what tasks use; `run` writes it, which takes a moment."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -39,7 +39,7 @@ class TopicTracking:
         self._wanted: dict[tuple[str, str], _Use] = {}
         self._seen: dict[Work, tuple[str, int]] = {}
         self._sweep_at = 0.0
-        self._told = asyncio.Event()
+        self._reported = asyncio.Event()
 
     def used(self, work: Work, update: RunUpdate) -> None:
         """A task of this worker uses the topics of an update of its copy run, if it has copied since the one before."""
@@ -54,19 +54,19 @@ class TopicTracking:
             if topic not in known and (wanted is None or not self._is_there(work.connector, wanted)):
                 value = topic_value(topic, work, int(time.time() * 1000))
                 self._wanted[topic, work.connector] = _Use(value, self._store.config.offset)
-                self._told.set()
+                self._reported.set()
 
     async def run(self) -> None:
         """Runs until cancelled."""
         backoff = Backoff(first=0.1, most=5.0)
         while True:
-            await self._told.wait()
-            self._told.clear()
+            await self._reported.wait()
+            self._reported.clear()
             try:
                 await self._write()
             except (Unavailable, DeadlineExceeded) as error:
                 log.warning("topics_used_unwritten", error=error.message)
-                self._told.set()
+                self._reported.set()
                 await asyncio.sleep(backoff.next())
                 continue
             backoff.reset()

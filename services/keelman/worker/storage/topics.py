@@ -28,7 +28,7 @@ class Topics(Protocol):
 
 
 class KafkaTopics:
-    """The topics of a worker in a group. Open it with `opened`."""
+    """The topics of a worker in a group. Open it with `open`."""
 
     def __init__(self, writer: TopicWriter, partitions: Mapping[str, int]) -> None:
         """`partitions` is the number of partitions of each topic."""
@@ -37,7 +37,7 @@ class KafkaTopics:
 
     @staticmethod
     @contextlib.asynccontextmanager
-    async def opened(properties: WorkerProperties, *, client_id: str) -> AsyncIterator[KafkaTopics]:
+    async def open(properties: WorkerProperties, *, client_id: str) -> AsyncIterator[KafkaTopics]:
         """Creates missing topics and opens the writer for the block.
 
         Raises FailedPrecondition for a topic that cannot be used, Unavailable.
@@ -45,7 +45,7 @@ class KafkaTopics:
         specs = (properties.config_topic, properties.offset_topic, properties.status_topic)
         async with admin_client(properties.raw, client_id=client_id) as admin:
             found = await topics_there(admin, specs)
-        async with TopicWriter.opened(properties.raw, client_id=client_id) as writer:
+        async with TopicWriter.open(properties.raw, client_id=client_id) as writer:
             yield KafkaTopics(writer, {spec.name: count for spec, count in zip(specs, found, strict=True)})
 
     def table(self, topic: str, apply: Callable[[Row], None]) -> TopicTable:

@@ -102,9 +102,9 @@ class Parts:
         return next((run for run in self.runs if run.uid == uid), None)
 
     @property
-    def told(self) -> bool:
+    def has_updates(self) -> bool:
         """Whether there is an update to take."""
-        return any(run.told for run in self.runs)
+        return any(run.has_updates for run in self.runs)
 
     @property
     def caught_up(self) -> bool:
@@ -117,9 +117,9 @@ class Parts:
         return self._late and not all(part.placed for part in self._parts)
 
     async def follow(self) -> orders.RunUpdate | None:
-        """Acts on all updates; returns the last one of a copy run that was not told to end."""
+        """Acts on all updates; returns the last one of a copy run that was not ordered to end."""
         for at, part in enumerate(self._parts):
-            while part.run.told:
+            while part.run.has_updates:
                 update = part.run.next()
                 if update.state == copy.COPY_RUN_STATE_FAILED:
                     return update

@@ -66,14 +66,14 @@ class CopyTask:
         )
         self._restarts = Restarts(policy or RestartPolicy(), random.random, attempts)
         self._attempt: Attempt | None = None
-        self._told = ""
-        self._trace: str | None = None  # as told
+        self._state = ""
+        self._trace: str | None = None  # as reported
         self._failing = ""  # why copy runs have failed since anything was committed
         self._since = time.monotonic()
         self._quiet_since: float | None = None
         self._stalled = False
-        self._repeats = False  # as told: it fails again and again, for reasons that may pass
-        self._waits_for = ""  # as told
+        self._repeats = False  # as reported: it fails again and again, for reasons that may pass
+        self._waits_for = ""  # as reported
         self._running = False  # the present copy run copies
         self.watermark = Watermark(time.monotonic())
         self.failed = False
@@ -88,7 +88,7 @@ class CopyTask:
 
     def restart(self) -> None:
         """End the copy run, or forget the failure, and begin a new one, with the whole budget."""
-        self._told = self._failing = ""
+        self._state = self._failing = ""
         self._copying.split_again()
         self._restarts.healthy()
         self._orders.restart()
@@ -154,7 +154,7 @@ class CopyTask:
     @property
     def state(self) -> str:
         """What its status says."""
-        return self._told
+        return self._state
 
     @property
     def stalled(self) -> bool:
@@ -163,11 +163,11 @@ class CopyTask:
 
     def judge(self, now: float, stall_seconds: float) -> None:
         """Once a second: brings the status in line with what is. Cheap for a task that is parked or failed."""
-        new = self._told == states.UNASSIGNED
-        # Of ten thousand that begin together all but a few wait for their turn: that is not told.
+        new = self._state == states.UNASSIGNED
+        # Of ten thousand that begin together all but a few wait for their turn: that is not reported.
         unasked = self._orders.ending or self._orders.parked or (new and self._copying.behind)
-        retried = self._told == states.RESTARTING and bool(self._failing)
-        if unasked or not (new or retried or self._told == states.RUNNING):
+        retried = self._state == states.RESTARTING and bool(self._failing)
+        if unasked or not (new or retried or self._state == states.RUNNING):
             self._quiet_since = None
             return
         if self._failing:
@@ -177,7 +177,7 @@ class CopyTask:
         if not self._running:
             self._quiet_since = now if self._quiet_since is None else self._quiet_since
             if now - self._quiet_since >= WAIT_SECONDS:
-                self._tell_waiting(self._copying.waits_for or "its slot has not begun to copy")
+                self._report_waiting(self._copying.waits_for or "its slot has not begun to copy")
             return
         self._quiet_since = None
         over = self._repeats and not self._failing
@@ -198,13 +198,13 @@ class CopyTask:
         self._stalled = stalled
         self._say()
 
-    def _tell_waiting(self, why: str) -> None:
+    def _report_waiting(self, why: str) -> None:
         """Says what it waits for; of one that has not copied yet, each reason once."""
-        if self._told == states.UNASSIGNED and why == self._waits_for:
+        if self._state == states.UNASSIGNED and why == self._waits_for:
             return
         self._waits_for = why
-        state = states.UNASSIGNED if self._told == states.UNASSIGNED else states.RESTARTING
-        self._tell(state, f"{CONNECT_ERROR}: waits for a copy run: {why}\n")
+        state = states.UNASSIGNED if self._state == states.UNASSIGNED else states.RESTARTING
+        self._report(state, f"{CONNECT_ERROR}: waits for a copy run: {why}\n")
 
     @property
     def _names(self) -> dict[str, Any]:
@@ -220,24 +220,24 @@ class CopyTask:
             if not self._failing:
                 self.watermark.moved_at = now
             self._quiet_since = None
-        if self._told != states.RUNNING:  # a task that was parked has never been anything else
+        if self._state != states.RUNNING:  # a task that was parked has never been anything else
             self._since = now
             if self._attempt is not None:
                 self._attempt = replace(self._attempt, next="")  # it was this one
-            self._tell(states.RUNNING, None)
+            self._report(states.RUNNING, None)
 
     async def run(self) -> None:
         """The task's whole life on this worker."""
-        told = self._orders
-        self._tell(states.UNASSIGNED, None)
-        while not told.ending:
-            told.again = False
-            if told.wanted == states.PAUSED:
+        orders_ = self._orders
+        self._report(states.UNASSIGNED, None)
+        while not orders_.ending:
+            orders_.again = False
+            if orders_.wanted == states.PAUSED:
                 slow, self._copying.slow = self._copying.slow, ""
-                self._tell(states.PAUSED, f"{CONNECT_ERROR}: {slow}\n" if slow else None)
-                await told.until(lambda: told.again or told.wanted != states.PAUSED)
+                self._report(states.PAUSED, f"{CONNECT_ERROR}: {slow}\n" if slow else None)
+                await orders_.until(lambda: orders_.again or orders_.wanted != states.PAUSED)
                 continue
-            last = await self._copied()
+            last = await self._copy()
             if last is None or last.reason == MOVED:
                 self._failing = ""
                 continue
@@ -245,8 +245,8 @@ class CopyTask:
                 await self._host.fence()
             await self._after(last)
 
-    async def _copied(self) -> orders.RunUpdate | None:
-        """As `Copying.once`; what goes wrong before there is a copy run is told like a copy run's failure."""
+    async def _copy(self) -> orders.RunUpdate | None:
+        """As `Copying.once`; what goes wrong before there is a copy run is reported like a copy run's failure."""
         self.watermark.begun(after_failure=bool(self._failing))
         try:
             return await self._copying.once()
@@ -266,8 +266,8 @@ class CopyTask:
 
     async def _after(self, last: orders.RunUpdate) -> None:
         """Waits as long as the policy wants it after a failure; for good when there is no next attempt."""
-        told, now = self._orders, time.monotonic()
-        healthy = now - self._since if self._told == states.RUNNING else 0.0
+        orders_, now = self._orders, time.monotonic()
+        healthy = now - self._since if self._state == states.RUNNING else 0.0
         alone = self._copying.alone or last.reason.startswith("PLUGIN_")
         cause, delay = self._restarts.failed(
             last.reason, retriable=last.retriable, alone=alone, healthy_seconds=healthy
@@ -277,34 +277,34 @@ class CopyTask:
         self._failing = f"{last.reason}: {last.message}" if last.message else last.reason
         if cause is Cause.PASSING:
             log.info("copy_run_failed", **names)
-            self._tell(states.RESTARTING, trace)
-            await told.until(lambda: told.unwanted, seconds=delay)
+            self._report(states.RESTARTING, trace)
+            await orders_.until(lambda: orders_.unwanted, seconds=delay)
             return
         self._attempt = Attempt.made(last.reason, self._restarts, delay, datetime.now(UTC))
         log.warning("task_failed", **names, attempts=self._restarts.attempts, next=self._attempt.next)
-        self.failed, told.again = True, False
-        self._tell(states.FAILED, self._attempt.explained(trace))
+        self.failed, orders_.again = True, False
+        self._report(states.FAILED, self._attempt.explained(trace))
         if delay is None:
-            await told.until(lambda: told.again)
+            await orders_.until(lambda: orders_.again)
         else:
-            await told.until(lambda: told.again or told.wanted != states.RUNNING, seconds=delay)
-            if not (told.ending or told.again) and told.wanted != states.RUNNING:
+            await orders_.until(lambda: orders_.again or orders_.wanted != states.RUNNING, seconds=delay)
+            if not (orders_.ending or orders_.again) and orders_.wanted != states.RUNNING:
                 # A paused task stays failed, as in Connect, and is tried when it is resumed.
                 self._attempt = replace(self._attempt, next="")
-                self._tell(states.FAILED, self._attempt.held(trace))
-                await told.until(lambda: told.again or told.wanted == states.RUNNING)
+                self._report(states.FAILED, self._attempt.held(trace))
+                await orders_.until(lambda: orders_.again or orders_.wanted == states.RUNNING)
         self.failed = False
 
-    def _tell(self, state: str, trace: str | None) -> None:
+    def _report(self, state: str, trace: str | None) -> None:
         if state != states.RUNNING and not (state == states.RESTARTING and self._failing):
             self._stalled = False
-        self._told, self._trace = state, trace
+        self._state, self._trace = state, trace
         self._say()
 
     def _say(self) -> None:
-        """Writes the status as it is now: the state and the trace that were told last, with what goes with them."""
+        """Writes the status as it is now: the state and the trace that were reported last, with what goes with them."""
         self._repeats = bool(self._failing) and self._restarts.passing > 1
-        self._host.report(self._told, self._trace, self._more())
+        self._host.report(self._state, self._trace, self._more())
 
     def _more(self) -> Mapping[str, object]:
         """What a status of ours says beyond Connect's."""

@@ -66,7 +66,7 @@ class Copying:
         self.slow = ""
         self.waits_for = ""
         self.may_write = False
-        """Whether the present or last copy run was told to go on: it may have begun a transaction."""
+        """Whether the present or last copy run was ordered to go on: it may have begun a transaction."""
         self._run: RunHandle | None = None
         answer = partial(self._answer_fence, part=True)
         part_host = PartHost(host.ticket, answer, host.fence_parts, host.on_end, lambda: orders_.cut)
@@ -105,43 +105,43 @@ class Copying:
             self._parts.limit(share)
 
     async def once(self) -> orders.RunUpdate | None:
-        """One copy run; its last update when it failed, None when it ended as told or is to be followed by another."""
+        """One copy run; its last update when it failed, None when it ended as ordered or another follows."""
         try:
-            ticket = await self._granted()
-            return None if ticket is None else await self._copied(ticket)
+            ticket = await self._ask_for_ticket()
+            return None if ticket is None else await self._copy(ticket)
         finally:
             self._start_queue.give(self)
 
-    async def _copied(self, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
-        told = self._orders
+    async def _copy(self, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
+        orders_ = self._orders
         if self._keep_whole and not ticket.bulk.data:
             ticket.ClearField("bulk")
         self.alone, self.slow, self.waits_for = ticket.HasField("plugin"), "", ""
         self._wanted_parts, self._caught_up, self.may_write = (), False, False
-        run = self._run = RunHandle(ticket, self._link, told.changed, self.topics)
+        run = self._run = RunHandle(ticket, self._link, orders_.changed, self.topics)
         try:
-            return await guarded(self._steered(run, ticket))
+            return await guarded(self._steer(run, ticket))
         except Exception:  # nobody would steer them any more, and the next copy run needs the slot
             await run.finish(BROKEN, seconds=0.0, hurried=lambda: True)
             await self._parts.finish(BROKEN)
             raise
         finally:
-            if told.parked:
-                told.parked = False
+            if orders_.parked:
+                orders_.parked = False
                 self._host.on_unpark()
-            self._gone(run)
+            self._forget_run(run)
 
-    async def _steered(self, run: RunHandle, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
+    async def _steer(self, run: RunHandle, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
         """What `once` returns, after the copy run and all its parts have ended."""
-        told = self._orders
-        while not (told.parked or self._may_join):
-            await told.until(lambda: run.told or self._parts.told or self._due)
-            if told.unwanted:
+        orders_ = self._orders
+        while not (orders_.parked or self._may_join):
+            await orders_.until(lambda: run.has_updates or self._parts.has_updates or self._due)
+            if orders_.unwanted:
                 last = await self._finish(run, "WORKER_STOPS")
                 if last is not None and last.reason in LEFT_OPEN and self.may_write:
                     await self._host.fence()
                 return None
-            if run.told:
+            if run.has_updates:
                 last = await self._follow(run, run.next())
                 if last is not None:
                     await self._parts.finish(last.reason)
@@ -150,34 +150,34 @@ class Copying:
             if last is not None:
                 return last
         self._keep_whole = self._keep_whole or self._may_join
-        last = await self._finish(run, "PARKED" if told.parked else "WHOLE")
+        last = await self._finish(run, "PARKED" if orders_.parked else "WHOLE")
         if last is not None and last.state == copy.COPY_RUN_STATE_FAILED:
             return last
-        self._gone(run)
-        if told.parked:
+        self._forget_run(run)
+        if orders_.parked:
             await self._sleep()
         return None
 
     async def _sleep(self) -> None:
         """Until there is more to copy, or no copy run is wanted."""
-        told = self._orders
-        await told.until(lambda: told.woken or told.unwanted)
-        self._woken = told.woken
+        orders_ = self._orders
+        await orders_.until(lambda: orders_.woken or orders_.unwanted)
+        self._woken = orders_.woken
 
-    async def _rested(self) -> bool:
+    async def _rest(self) -> bool:
         """Waits for more to copy where it would wait for its turn; whether it did.
 
         Of ten thousand tasks that a worker is given together most have nothing to copy: they need no copy run, as if
         they had stayed parked, and those that have something need not wait behind them. Once, with the offsets that it
         begins with; nothing is written on the strength of these, so that they need no fence.
         """
-        told, new, self._new = self._orders, self._new, False
+        orders_, new, self._new = self._orders, self._new, False
         watch = self._host.resting() if new else None
         if watch is None:
             return False
         self.watch = watch
         self._host.on_idle()
-        if not told.parked:
+        if not orders_.parked:
             self.watch = None
             return False
         self._start_queue.give(self)
@@ -186,7 +186,7 @@ class Copying:
         try:
             await self._sleep()
         finally:
-            told.parked = False
+            orders_.parked = False
             self._host.on_unpark()
         return True
 
@@ -196,7 +196,7 @@ class Copying:
 
     async def _finish(self, run: RunHandle, why: str) -> orders.RunUpdate | None:
         if self._wanted_parts and await self._parts.finish(why):
-            run.confirm(())  # the second one: the copy run has told its parts, so it has had the first
+            run.confirm(())  # the second one: the copy run has reported its parts, so it has had the first
         parked = why == "PARKED"
         last = await run.finish(why, seconds=self._grace, hurried=lambda: self._orders.cut, parked=parked)
         if run.cut_late:
@@ -225,7 +225,7 @@ class Copying:
         """Whether the parts have done what they are for, or cannot."""
         return bool(self._parts) and (self._parts.unplaced or (self._parts.caught_up and self._caught_up))
 
-    def _gone(self, run: RunHandle) -> None:
+    def _forget_run(self, run: RunHandle) -> None:
         """There is no copy run any more."""
         self._host.on_end(run.uid)
         self._run, self.watch = None, None
@@ -246,26 +246,26 @@ class Copying:
         elif update.state == copy.COPY_RUN_STATE_FAILED:
             return update
         elif update.state == copy.COPY_RUN_STATE_ENDED:
-            # Nobody here told it to end: the other side did, and a new ticket goes on where it was.
+            # Nobody here ordered it to end: the other side did, and a new ticket goes on where it was.
             if update.reason == MOVED:
                 return update
             return orders.RunUpdate(reason=update.reason, message=update.message, retriable=True)
         return None
 
-    async def _granted(self) -> tickets.StartTicket | None:
+    async def _ask_for_ticket(self) -> tickets.StartTicket | None:
         """A ticket, once it is this task's turn, there is a lease and the worker may grant one; None when no copy run
         is wanted any more."""
-        told, start_queue, refused = self._orders, self._start_queue, 0.0
-        while not told.unwanted:
-            if not start_queue.take(self._host.kind(), self, told.changed.set, ahead=self._woken):
-                if await self._rested():
+        orders_, start_queue, refused = self._orders, self._start_queue, 0.0
+        while not orders_.unwanted:
+            if not start_queue.take(self._host.kind(), self, orders_.changed.set, ahead=self._woken):
+                if await self._rest():
                     return None
                 self.waits_for = BEHIND
-                await told.until(lambda: told.unwanted or start_queue.has(self))
+                await orders_.until(lambda: orders_.unwanted or start_queue.has(self))
                 continue
             if why := self._link.closed:  # the same for all: who comes behind it would ask in vain
                 self.waits_for = why
-                await told.until(lambda: told.unwanted, seconds=LEASE_SECONDS)
+                await orders_.until(lambda: orders_.unwanted, seconds=LEASE_SECONDS)
                 continue
             self._new = False
             ticket = self._host.ticket(uuid.uuid4().hex)
@@ -277,7 +277,7 @@ class Copying:
             refused = refused or time.monotonic()
             least, most = TICKET_SECONDS
             seconds = min(most, max(least, (time.monotonic() - refused) / 10))
-            await told.until(lambda: told.unwanted, seconds=seconds)
+            await orders_.until(lambda: orders_.unwanted, seconds=seconds)
         return None
 
     async def _answer_fence(self, run: RunHandle, *, part: bool = False) -> None:

@@ -24,7 +24,7 @@ def without_limits(config: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def effective_config(connector: Mapping[str, str], task: Mapping[str, str]) -> dict[str, str]:
-    """All that a slot is told for the task and may act on."""
+    """All that a slot gets for the task and may act on."""
     merged = {**connector, **task}
     idle = WITHOUT_EFFECT | PLANNING | _planning_keys(merged.get("connector.class", ""))
     return {key: value for key, value in merged.items() if key not in idle}

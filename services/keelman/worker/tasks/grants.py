@@ -107,7 +107,7 @@ class Grants:
 
     def resting(self, work: Work, wanted: TaskConfig) -> Watch | None:
         """What a task that has run before waits for, its source being as its offsets leave it; None where only a copy
-        run can tell, or is to say what is wrong.
+        run can find out, or is to say what is wrong.
 
         The offsets are those that this worker has read so far. Older ones than there are have a copy run begin in vain.
         """
@@ -136,16 +136,16 @@ class Grants:
             return () if self.holds(work, wanted) else None
         if part and not await self._membership.proven():
             return None
-        rows = await self._committed(work, wanted)
+        rows = await self._read_committed(work, wanted)
         if not self.holds(work, wanted):
             return None
         parts = 0 if part else plans(work.connector, rows).get(work.task or 0, 0)
         if parts:
             await self._shut_out(wanted, part_ids(self._id(work), parts), seconds=PARTS_SECONDS)
-            rows = await self._committed(work, wanted)
+            rows = await self._read_committed(work, wanted)
         return rows if self.holds(work, wanted) else None
 
-    async def _committed(self, work: Work, wanted: TaskConfig) -> list[OffsetRow]:
+    async def _read_committed(self, work: Work, wanted: TaskConfig) -> list[OffsetRow]:
         own: list[OffsetRow] = []
 
         async def read_own() -> None:

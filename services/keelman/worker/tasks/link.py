@@ -46,7 +46,7 @@ class _Outbox:
         self._some.set()
 
     async def requests(self) -> AsyncIterator[wire.OpenLinkRequest]:
-        """For gRPC to send, until the end is told."""
+        """For gRPC to send, until the end."""
         while not self._ended:
             if self._waiting:
                 yield self._waiting.popleft()
@@ -100,7 +100,7 @@ class SparkLink:
     async def run(self, runs: CopyRuns) -> None:
         """Keeps a link for ever; `runs` is notified of all that comes in."""
         backoff = Backoff(first=0.1, most=1.0)
-        told = False
+        logged = False
         while True:
             try:
                 async with channel(self._address) as opened:
@@ -111,9 +111,9 @@ class SparkLink:
             if self.up.is_set():
                 backoff.reset()
                 log.warning("spark_link_lost", address=self._address, error=reason)
-            elif not told:
+            elif not logged:
                 log.info("spark_link_waiting", address=self._address, error=reason)
-                told = True
+                logged = True
             self.up.clear()
             if time.monotonic() - self._renewed > LEASE_SECONDS:
                 runs.reconcile(frozenset())

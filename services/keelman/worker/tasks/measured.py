@@ -22,8 +22,8 @@ FIRST_STEP = 50.0  # thousandths of a processor from which a task weighs 2
 MARGIN = 1.3  # by how much it has to be over or under a step to pass it
 # What copying costs where the slots' processors are not known: records and bytes a second for a thousandth of one.
 RECORDS, BYTES = 500.0, 100_000.0
-TELL_SECONDS = 300.0
-TELL_WEIGHT = 16
+SHARE_SECONDS = 300.0
+SHARE_WEIGHT = 16
 
 
 @dataclass(slots=True)
@@ -52,8 +52,8 @@ class Measured:
         self._moving: set[Work] = set()  # tasks that did anything lately: most of thousands did not
         self._sampled: float | None = None
         self._cpu = 0.0
-        self._told: Mapping[Work, int] = {}
-        self._told_at = 0.0
+        self._shared: Mapping[Work, int] = {}
+        self._shared_at = 0.0
 
     def note(self, work: Work, update: orders.RunUpdate) -> None:
         """Takes an update of a task's copy run."""
@@ -100,26 +100,26 @@ class Measured:
         self._moving &= self._tasks.keys()
 
     def weights(self, now: float, works: Iterable[Work]) -> dict[Work, int]:
-        """What to tell the group: no entry for a weight of 1, 0 for a task that is not known yet."""
-        told: dict[Work, int] = {}
+        """What the group is to know: no entry for a weight of 1, 0 for a task that is not known yet."""
+        weights: dict[Work, int] = {}
         for work in works:
             task = self._tasks.get(work)
             known = task is not None and now - task.since >= KNOWN_SECONDS
             weight = task.weight if task is not None and known else 0
             if work.is_task and weight != 1:
-                told[work] = weight
-        self._told, self._told_at = {work: weight for work, weight in told.items() if weight > 1}, now
-        return told
+                weights[work] = weight
+        self._shared, self._shared_at = {work: weight for work, weight in weights.items() if weight > 1}, now
+        return weights
 
     def has_news(self, now: float) -> bool:
-        """Whether the tasks weigh so much more or less than was told that a round of the group may pay."""
-        if now - self._told_at < TELL_SECONDS:
+        """Whether the tasks weigh so much more or less than the group knows that a round of the group may pay."""
+        if now - self._shared_at < SHARE_SECONDS:
             return False
         weighed = {work: self._tasks[work].weight for work in self._moving}  # whatever does not move weighs 1
-        either = weighed.keys() | (self._told.keys() & self._tasks.keys())
-        apart = sum(abs(weighed.get(work, 1) - self._told.get(work, 1)) for work in either)
+        either = weighed.keys() | (self._shared.keys() & self._tasks.keys())
+        apart = sum(abs(weighed.get(work, 1) - self._shared.get(work, 1)) for work in either)
         whole = len(self._tasks) + sum(weighed.values()) - len(weighed)
-        return apart >= max(TELL_WEIGHT, whole // 4)
+        return apart >= max(SHARE_WEIGHT, whole // 4)
 
 
 def weight_of(use: float, before: int = 1) -> int:

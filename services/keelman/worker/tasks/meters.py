@@ -36,20 +36,20 @@ class Meter:
     """When it had nothing left to copy last, by the monotonic clock; 0 while that is not known."""
     _seen: dict[str, copy.CopyProgress] = field(default_factory=dict)
     _left: tuple[copy.LagUnit.ValueType, int] | None = None
-    """What the copy run that ended last had left to copy, its unit first; it is still there until another tells."""
+    """What the copy run that ended last had left to copy, its unit first; it is kept until another reports its own."""
 
     def note(self, update: orders.RunUpdate, now: float) -> None:
         """Takes an update of one of its copy runs."""
         if update.HasField("progress"):
-            told = update.progress
+            reported = update.progress
             before = self._seen.get(update.run_uid) or copy.CopyProgress()
-            self.records += max(0, told.records - before.records)
-            self.bytes += max(0, told.bytes - before.bytes)
-            self.errors += max(0, told.errors - before.errors)
-            self._add_bad(before.bad_records, told.bad_records)
-            self._seen[update.run_uid] = told
-            if told.HasField("commit_time"):
-                self.commit_ms = max(self.commit_ms, told.commit_time.ToMilliseconds())
+            self.records += max(0, reported.records - before.records)
+            self.bytes += max(0, reported.bytes - before.bytes)
+            self.errors += max(0, reported.errors - before.errors)
+            self._add_bad(before.bad_records, reported.bad_records)
+            self._seen[update.run_uid] = reported
+            if reported.HasField("commit_time"):
+                self.commit_ms = max(self.commit_ms, reported.commit_time.ToMilliseconds())
             if not self.level_at or all(_lag(one) == 0 for one in self._seen.values()):
                 self.level_at = now
         if update.state == copy.COPY_RUN_STATE_FENCED:
@@ -60,26 +60,26 @@ class Meter:
             if last is not None and not self._seen:
                 self._left = last.lag_unit, _lag(last)
 
-    def _add_bad(self, before: copy.BadRecords, told: copy.BadRecords) -> None:
+    def _add_bad(self, before: copy.BadRecords, reported: copy.BadRecords) -> None:
         for count in BAD_COUNTS:
-            more = getattr(told, count) - getattr(before, count)
+            more = getattr(reported, count) - getattr(before, count)
             setattr(self.bad, count, getattr(self.bad, count) + max(0, more))
-        if told.HasField("last_time"):
-            self.bad.last_time.CopyFrom(told.last_time)
+        if reported.HasField("last_time"):
+            self.bad.last_time.CopyFrom(reported.last_time)
 
     @property
     def live(self) -> bool:
-        """Whether it has a copy run that has told how far it is."""
+        """Whether it has a copy run that has reported its progress."""
         return bool(self._seen)
 
     def rates(self) -> tuple[float, float]:
         """Records and bytes a second, of all its copy runs."""
-        told = self._seen.values()
-        return sum(one.records_per_second for one in told), sum(one.bytes_per_second for one in told)
+        reported = self._seen.values()
+        return sum(one.records_per_second for one in reported), sum(one.bytes_per_second for one in reported)
 
     @property
     def measured(self) -> bool:
-        """Whether a copy run has told its lag, also one that has ended since."""
+        """Whether a copy run has reported its lag, also one that has ended since."""
         return any(unit != copy.LAG_UNIT_UNSPECIFIED for unit, _ in self._lags())
 
     def lag(self, unit: copy.LagUnit.ValueType) -> int:
@@ -127,8 +127,8 @@ class Meters:
             meter = self._tasks[work] = Meter()
         meter.note(update, self._clock())
 
-    def told(self, work: Work, state: str) -> None:
-        """A status of this worker's was told: counts starts that succeed or fail."""
+    def count_state(self, work: Work, state: str) -> None:
+        """A status of this worker's is written: counts starts that succeed or fail."""
         if state in (states.UNASSIGNED, states.RESTARTING, states.PAUSED, states.STOPPED):
             self._starting.add(work)
         elif state == states.RUNNING:
@@ -139,7 +139,7 @@ class Meters:
             self._starting.discard(work)
 
     def find(self, work: Work) -> Meter | None:
-        """The task's meter; None before it has told anything."""
+        """The task's meter; None before it has reported anything."""
         return self._tasks.get(work)
 
     def keep(self, works: Iterable[Work]) -> None:

@@ -26,15 +26,15 @@ TARGET_STATES = {
 
 
 class OwnedConnectors:
-    """`tell` has a status written soon: work, state, trace."""
+    """`report` has a status written soon: work, state, trace."""
 
-    def __init__(self, tell: Callable[[Work, str, str | None], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[Work, str, str | None], None]) -> None:
+        self._report = report
         self._known: dict[Work, tuple[Mapping[str, str], str]] = {}
         self._said: list[tuple[str, str]] = []  # names and states that are not in the log yet
 
     def follow(self, work: Work, config: ConfigState, *, failed: bool = False) -> None:
-        """Tells the connector's status where it differs from what was told last.
+        """Reports the connector's status where it differs from what was reported last.
 
         One that has `failed`, which the leader may have found, is paused and resumed as such; only a stop ends that.
         """
@@ -51,10 +51,10 @@ class OwnedConnectors:
         state = states.FAILED if trace else target
         self._known[work] = (properties, state)
         self._said.append((work.connector, state))
-        self._tell(work, state, trace)
+        self._report(work, state, trace)
 
     def log(self) -> None:
-        """Writes what `follow` has told since the last call; counts alone of very many, for each line holds up the
+        """Writes what `follow` has reported since the last call; counts alone of very many, for each line holds up the
         loop."""
         said, self._said = self._said, []
         if len(said) <= LOGGED:

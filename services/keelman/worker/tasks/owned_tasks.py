@@ -40,7 +40,7 @@ from keelman.worker.tasks.watermark import stall_seconds
 log = get_logger()
 JUDGE_SECONDS = 1.0
 OnTopics = Callable[[Work, orders.RunUpdate], None]
-Tell = Callable[[Work, str, str | None, Mapping[str, object]], None]
+ReportStatus = Callable[[Work, str, str | None, Mapping[str, object]], None]
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class _CopyRun(NamedTuple):
 
 
 class OwnedTasks:
-    """Steered by OwnedWork. `has` says whether a work is this worker's, `tell` has a status written soon."""
+    """Steered by OwnedWork. `has` says whether a work is this worker's, `report` has a status written soon."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class OwnedTasks:
         *,
         has: Callable[[Work], bool],
         leads: Callable[[], bool],
-        tell: Tell,
+        report: ReportStatus,
         on_topics: OnTopics,
         worker: str,
     ) -> None:
@@ -87,7 +87,7 @@ class OwnedTasks:
         self._link = link
         self._grants = grants
         self._has = has
-        self._tell = tell
+        self._report = report
         self._watcher = Watcher(client_id=f"{worker}-watch")
         self.parking = Parking(self._watcher, self._together)
         self._on_topics = on_topics
@@ -276,7 +276,7 @@ class OwnedTasks:
 
     def report(self, work: Work, state: str, trace: str | None, more: Mapping[str, object]) -> None:
         """Has a status of the task written soon."""
-        self._tell(work, state, trace, more)
+        self._report(work, state, trace, more)
 
     def update(self, update: orders.RunUpdate) -> None:
         """Takes what the Spark service reports of a copy run."""
@@ -352,7 +352,7 @@ class _Host(TaskHost):
 
 
 def _alike(one: TaskConfig, other: TaskConfig) -> bool:
-    """Whether a task cannot tell them apart."""
+    """Whether they are the same to a task."""
     return one[2:] == other[2:] and effective_config(*one[:2]) == effective_config(*other[:2])
 
 

@@ -55,9 +55,9 @@ class OwnedWork:
 
         grants = Grants(store, membership, has, worker_cluster=worker_cluster, worker=worker)
         self._tasks = OwnedTasks(
-            store, link, grants, has=has, leads=leads, tell=self.tell, on_topics=on_topics, worker=worker
+            store, link, grants, has=has, leads=leads, report=self.report, on_topics=on_topics, worker=worker
         )
-        self._connectors = OwnedConnectors(self.tell)
+        self._connectors = OwnedConnectors(self.report)
         self.works: frozenset[Work] = frozenset()
         self._changes = ChangeSet(lambda: {*store.config.connectors, *self._tasks.connectors})
         store.change_sets.append(self._changes)
@@ -102,7 +102,7 @@ class OwnedWork:
         gone = self.works & frozenset(revoked)
         new = frozenset(assigned)
         self.works = (self.works - gone) | new
-        self._changes.tell(work.connector for work in gone | new)
+        self._changes.add(work.connector for work in gone | new)
         await self._stop(gone)
         self._say_unassigned(gone)
 
@@ -113,7 +113,7 @@ class OwnedWork:
             return
         kept = self.works & self._store.config.work()
         if len(kept) < len(self.works):  # the same object while nothing has changed
-            for work in self.works - kept:  # one that is made again has a status to be told
+            for work in self.works - kept:  # one that is made again has a status to report
                 self._connectors.forget(work)
             self.works = kept
         self._pruned = (stamp[0], self.works)
@@ -121,8 +121,8 @@ class OwnedWork:
     def lose(self, why: str) -> None:
         """The place in the group is lost: from now on nothing that this worker has is shown as being at work."""
         when = stamp(datetime.now(UTC))
-        told = f"its worker lost its place in the group at {when}, and copies nothing of this since then: {why}"
-        self._store.statuses.lose(self.works, self._worker, f"{ConnectError.java_name}: {told}\n")
+        why_lost = f"its worker lost its place in the group at {when}, and copies nothing of this since then: {why}"
+        self._store.statuses.lose(self.works, self._worker, f"{ConnectError.java_name}: {why_lost}\n")
         self._store.status_topic.writer.forget()
 
     async def drop_all(self) -> None:
@@ -179,7 +179,7 @@ class OwnedWork:
                     self.restart_task(work)
             elif self._failed(work) or not request.only_failed:
                 self._connectors.forget(work)
-                self.tell(work, states.RESTARTING, None)
+                self.report(work, states.RESTARTING, None)
 
     def _failed(self, work: Work) -> bool:
         """By the status topic: it may be the leader that found the connector at fault."""
@@ -190,7 +190,7 @@ class OwnedWork:
         task = self._tasks.find(work)
         if task is None:
             return False
-        self.tell(work, states.RESTARTING, None)
+        self.report(work, states.RESTARTING, None)
         task.restart()
         return True
 
@@ -198,9 +198,9 @@ class OwnedWork:
         """Returns once none of the connector's tasks is at work here: soon, when it was stopped."""
         await self._tasks.ended(connector)
 
-    def tell(self, work: Work, state: str, trace: str | None, more: Mapping[str, object] | None = None) -> None:
+    def report(self, work: Work, state: str, trace: str | None, more: Mapping[str, object] | None = None) -> None:
         """Has a status of this worker written soon."""
-        self.meters.told(work, state)
+        self.meters.count_state(work, state)
         status = Status(state, self._worker, self._membership.generation, trace, self._version(work), more or {})
         self._store.status_topic.writer.put(work, status)
 
@@ -219,4 +219,4 @@ class OwnedWork:
     def _say_unassigned(self, works: Iterable[Work]) -> None:
         for work in works:
             # Who has it next is to see whether it fails again.
-            self.tell(work, states.UNASSIGNED, None, {"failed": True} if self._failed(work) else None)
+            self.report(work, states.UNASSIGNED, None, {"failed": True} if self._failed(work) else None)

@@ -37,7 +37,7 @@ class RunHandle:
         link.send(orders.RunOrder(run_uid=self.uid, start=ticket))
 
     @property
-    def told(self) -> bool:
+    def has_updates(self) -> bool:
         """Whether there is an update to take."""
         return bool(self._updates)
 
@@ -76,7 +76,7 @@ class RunHandle:
     async def finish(
         self, why: str, *, seconds: float, hurried: Callable[[], bool], parked: bool = False
     ) -> orders.RunUpdate | None:
-        """Drains it for so long, or until `hurried`, then cuts it; its last update, None when nobody can tell.
+        """Drains it for so long, or until `hurried`, then cuts it; its last update, None when nobody knows.
 
         `parked` says that it ends because its task has nothing to copy.
         """
@@ -97,7 +97,7 @@ class RunHandle:
         try:
             async with asyncio.timeout(seconds):
                 while not until():
-                    while self.told:
+                    while self.has_updates:
                         update = self.next()
                         if update.state in ENDED:
                             return update

@@ -11,7 +11,7 @@ from keelman.model.errors import NotFound
 from keelman.model.work import Work
 from keelman.worker.asking.third_party import plugin_of
 from keelman.worker.config.typed import WorkerProperties
-from keelman.worker.connector_facts import class_of, told_of_worker, transactional_id
+from keelman.worker.connector_facts import class_of, shared_worker_properties, transactional_id
 from keelman.worker.offsets.source_offsets import offset_topics
 
 StartTicket = wire.StartTicket
@@ -60,7 +60,7 @@ def grant(
         direction=wire.COPY_DIRECTION_SOURCE if source else wire.COPY_DIRECTION_SINK,
         connector_config=connector_config,
         task_config=task_config,
-        worker_config=told_of_worker(properties.raw),
+        worker_config=shared_worker_properties(properties.raw),
         delivery=wire.DELIVERY_GUARANTEE_EXACTLY_ONCE if exactly else wire.DELIVERY_GUARANTEE_AT_LEAST_ONCE,
         transactional_id=transactional_id(properties.group_id, work) if source and exactly else "",
         offset_topic=offset_topic,

@@ -27,7 +27,7 @@ class Watermark:
     """Committed records of this task since this worker has it."""
     _seen: dict[str, tuple[int, int]] = field(default_factory=dict)
     _left: int = 0
-    """What failed copy runs had left, until the next one tells."""
+    """What failed copy runs had left, until the next one reports."""
 
     @property
     def lag(self) -> int:
@@ -43,7 +43,7 @@ class Watermark:
         self._seen.clear()
 
     def note(self, uid: str, progress: CopyProgress, now: float) -> bool:
-        """Takes what a copy run has told; whether it has committed anything since it told last."""
+        """Takes what a copy run reports; whether it has committed anything since its last report."""
         (before, _), idle = self._seen.get(uid, (0, 0)), not self.lag
         self._seen[uid] = (progress.records, progress.lag)  # 0 when it is not known
         if progress.HasField("lag"):

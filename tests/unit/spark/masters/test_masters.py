@@ -41,7 +41,7 @@ FAR = Master.of("spark://far:7077")
 def test_masters_that_are_served(url: str, kind: Kind, near: bool) -> None:
     master = Master.of(url)
     assert (master.kind, master.near) == (kind, near)
-    assert "token" not in master.told
+    assert "token" not in master.shown
 
 
 @pytest.mark.parametrize("url", ["yarn", "k8s://https://a", "spark://", "spark://a:b:c", "", "sc://a:x"])

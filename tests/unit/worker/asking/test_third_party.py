@@ -32,7 +32,7 @@ async def test_a_third_partys_class_is_as_ours_are(tmp_path: Path) -> None:
     wheel(tmp_path / "plugins", "1.3.0")
     wheel(tmp_path / "plugins", entry_points=f"{ENTRY_POINTS}{BROKEN} = acme_weather.source:NotOne\n")
     answered = asyncio.Event()
-    async with ThirdParty.opened(str(tmp_path / "plugins"), answered.set):
+    async with ThirdParty.open(str(tmp_path / "plugins"), answered.set):
         with pytest.raises(NotFound) as early:
             find_connector(FULL)
         assert early.value.reason == NOT_READY
@@ -87,7 +87,7 @@ async def test_a_class_that_cannot_be_asked_now_is_known_later(tmp_path: Path) -
     dies.touch()
     code = f"import os\nif os.path.exists({str(dies)!r}):\n    os._exit(3)\n{MODULE}"
     wheel(tmp_path / "plugins", more={"acme_weather/source.py": code.replace("VERSION", "1").replace("\\\\", "\\")})
-    async with ThirdParty.opened(str(tmp_path / "plugins"), lambda: None):
+    async with ThirdParty.open(str(tmp_path / "plugins"), lambda: None):
         with pytest.raises(NotFound, match=f"plugin acme-weather 1.4.0, {FULL}, describe: its process died") as error:
             await asyncio.to_thread(find_connector, FULL)
         assert error.value.reason == NOT_READY
@@ -109,7 +109,7 @@ async def test_a_fault_that_classes_share_is_told_once(tmp_path: Path, monkeypat
     others = "".join(f"com.acme.{name}Connector = acme_torn:{name}\n" for name in ("First", "Second"))
     wheel(tmp_path / "plugins", entry_points=ENTRY_POINTS + others, more={"acme_torn.py": "import no_such_module\n"})
     answered = asyncio.Event()
-    async with ThirdParty.opened(str(tmp_path / "plugins"), answered.set):
+    async with ThirdParty.open(str(tmp_path / "plugins"), answered.set):
         await asyncio.wait_for(answered.wait(), 60)
         with pytest.raises(NotFound) as broken:
             find_connector("Second")

@@ -8,7 +8,7 @@ import structlog
 
 from keelman.model.errors import InvalidArgument
 from keelman.testing.worker_properties import OF_A_GROUP
-from keelman.worker.config.known_properties import ignored, near, tell, unknown
+from keelman.worker.config.known_properties import ignored, log_notes, near, unknown
 from keelman.worker.config.source import PropertySource
 from keelman.worker.config.typed import checked, read_properties
 from support.places import ROOT
@@ -224,7 +224,7 @@ def test_providers_are_checked_although_nothing_refers_to_them() -> None:
 def test_references_without_a_value_are_told() -> None:
     given = {**OF_A_GROUP, "group.id": "${env:KEELMAN_TEST_NO_SUCH}", "client.id": "$a"}
     with structlog.testing.capture_logs() as logged:
-        tell(checked(given).raw, standalone=False)
+        log_notes(checked(given).raw, standalone=False)
     assert [(one["event"], one["keys"]) for one in logged] == [("worker_properties_unresolved", "group.id")]
 
 

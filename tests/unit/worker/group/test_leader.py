@@ -147,12 +147,12 @@ async def test_tasks_are_put_into_force_once_all_are_in_the_topic(
 async def test_why_nobody_may_have_it_is_written_once(tmp_path: Path) -> None:
     REDACTOR.add({"far-away-zone": "[hidden]"})
     async with leading(tmp_path, **{CONNECTOR_KEY: "zone=far-away-zone"}) as (store, leader):
-        leader.tell_unplaced(1)
+        leader.report_unplaced(1)
         await eventually(lambda: Work("c") in store.statuses.statuses)
         now = store.statuses.statuses[Work("c")]
         assert now.state == UNASSIGNED
         assert "zone=[hidden]" in (now.trace or "")
-        leader.tell_unplaced(1)
+        leader.report_unplaced(1)
         assert store.told == 1
 
 

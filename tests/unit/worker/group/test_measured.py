@@ -3,7 +3,7 @@
 from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.model.work import Work
-from keelman.worker.tasks.measured import KNOWN_SECONDS, SAMPLE_SECONDS, TELL_SECONDS, Measured, weight_of
+from keelman.worker.tasks.measured import KNOWN_SECONDS, SAMPLE_SECONDS, SHARE_SECONDS, Measured, weight_of
 
 BUSY, IDLE, NEW = Work("c", 0), Work("c", 1), Work("d", 0)
 RUNNING, ENDED = copy.COPY_RUN_STATE_RUNNING, copy.COPY_RUN_STATE_ENDED
@@ -91,10 +91,10 @@ def test_news_is_told_only_when_it_is_much_and_not_often() -> None:
     world = World()
     world.passes(60, rate=1)
     world.told()
-    world.passes(TELL_SECONDS / 2, rate=10, cores=1.2)
+    world.passes(SHARE_SECONDS / 2, rate=10, cores=1.2)
     assert not world.measured.has_news(world.now), "not so soon"
-    world.passes(TELL_SECONDS / 2, rate=10, cores=1.2)
+    world.passes(SHARE_SECONDS / 2, rate=10, cores=1.2)
     assert world.measured.has_news(world.now)
     world.told()
-    world.passes(TELL_SECONDS * 2, rate=10, cores=1.3)
+    world.passes(SHARE_SECONDS * 2, rate=10, cores=1.3)
     assert not world.measured.has_news(world.now), "nothing new"

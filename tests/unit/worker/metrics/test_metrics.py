@@ -99,11 +99,11 @@ def test_what_a_copy_run_left_is_lag_until_another_tells() -> None:
 def test_starts_that_succeed_and_fail_are_counted() -> None:
     meters, task, connector = Meters(), Work("x", 0), Work("x")
     for state in (states.UNASSIGNED, states.RUNNING, states.RUNNING, states.RESTARTING, states.RUNNING):
-        meters.told(task, state)
+        meters.count_state(task, state)
     for state in (states.RESTARTING, states.FAILED, states.FAILED):
-        meters.told(task, state)
-    meters.told(connector, states.RUNNING)
-    meters.told(connector, states.FAILED)
+        meters.count_state(task, state)
+    meters.count_state(connector, states.RUNNING)
+    meters.count_state(connector, states.FAILED)
     assert (meters.started, meters.failed) == ({True: 2, False: 1}, {True: 1, False: 1})
     meters.note(task, update("a", 1))
     meters.keep([Work("y", 0)])

@@ -21,7 +21,7 @@ def word(problem: ConnectorProblem) -> str:
     return ConnectorProblemState.Name(problem.state).removeprefix("CONNECTOR_PROBLEM_STATE_")
 
 
-def test_what_has_failed_or_is_stalled_is_in_trouble() -> None:
+def test_what_has_failed_or_is_stalled_is_a_problem() -> None:
     statuses = {
         Work("a"): status("RUNNING"),
         Work("a", 0): status("RUNNING", stalled={"since": "now", "left": 5}),
@@ -55,7 +55,7 @@ def test_a_stall_is_told_with_the_failure_that_it_comes_from() -> None:
     )
 
 
-def test_what_is_tried_again_is_in_trouble_from_the_second_failed_attempt_on() -> None:
+def test_what_is_tried_again_is_a_problem_from_the_second_failed_attempt_on() -> None:
     full = "org.acme.Full: [Errno 28] No space left on device"
 
     def found_of(state: str, trace: str | None, **more: object) -> list[tuple[str, str]]:
@@ -74,7 +74,7 @@ def test_what_is_tried_again_is_in_trouble_from_the_second_failed_attempt_on() -
     assert found_of("PAUSED", None) == []
 
 
-def test_a_trouble_is_told_by_what_is_behind_a_head_that_names_no_record() -> None:
+def test_a_problem_is_shown_by_what_is_behind_a_head_that_names_no_record() -> None:
     trace = (
         "org.E: Tolerance exceeded in error handler\nCaused by: org.D: no JSON (topic t, partition 0, offset 7)\n\tat x"
     )
@@ -97,7 +97,7 @@ def test_a_cluster_is_judged_by_all_of_its_workers() -> None:
     )
     stalled = ConnectorProblem(connector="y", task=2, state="CONNECTOR_PROBLEM_STATE_STALLED", worker_id="h:2")
     judge(judged, [membership(1, failed), membership(2, stalled)])
-    assert judged.verdict == "2 connectors are in trouble: x FAILED (no such topic); y task 2 STALLED"
+    assert judged.verdict == "2 connectors have problems: x FAILED (no such topic); y task 2 STALLED"
     moved = ConnectorProblem(connector="x", state="CONNECTOR_PROBLEM_STATE_FAILED", reason="now here", worker_id="h:2")
     judge(judged, [membership(5, moved), membership(1, failed)])
     assert [t.worker_id for t in judged.problems] == ["h:2"]
@@ -106,7 +106,7 @@ def test_a_cluster_is_judged_by_all_of_its_workers() -> None:
     assert (judged.problem_connectors, len(judged.problems)) == (1, 2)
     judge(judged, [membership(1, *(ConnectorProblem(connector=f"c{n}") for n in range(20)), connectors=70)])
     assert judged.problem_connectors == 70
-    assert judged.verdict.startswith("70 connectors are in trouble: c0 ")
+    assert judged.verdict.startswith("70 connectors have problems: c0 ")
     assert judged.verdict.endswith("; and 17 more")
     judge(judged, [])
     assert judged.verdict == ""

@@ -1,4 +1,4 @@
-"""What a worker tells of itself: counted when it has other work, and its troubles when statuses change."""
+"""What a worker reports of itself: counted when it has other work, and its problems when statuses change."""
 
 import asyncio
 from types import SimpleNamespace

@@ -8,7 +8,7 @@ from structlog.testing import CapturingLogger
 from keelman.connect.config.info import ConfigError
 from keelman.connectors.file.source import FileStreamSource
 from keelman.worker.rest import key_notes
-from keelman.worker.rest.key_notes import HEADER, PROBLEMS, KeyNotes, problem_header, told
+from keelman.worker.rest.key_notes import HEADER, PROBLEMS, KeyNotes, problem_header, text_of
 
 SLIP = {"name": "x", "connector.class": "FileStreamSource", "topic": "t", "fiel": "/in"}
 NOTE = "fiel: unknown, did you mean file?"
@@ -51,9 +51,9 @@ async def test_a_header_is_of_a_size_that_servers_take() -> None:
 
 
 def test_a_refusal_names_the_whole_key() -> None:
-    assert told(REGEX) == f"transforms.mask.regex: {REGEX.message}"
-    assert told(NAMED) == NAMED.message
+    assert text_of(REGEX) == f"transforms.mask.regex: {REGEX.message}"
+    assert text_of(NAMED) == NAMED.message
     secret = ConfigError("db.password", None, "Invalid value hunter2 for configuration db.password")
-    assert told(secret) == "db.password: its value is refused"
+    assert text_of(secret) == "db.password: its value is refused"
     assert json.loads(problem_header([REGEX, NAMED])[PROBLEMS]) == [[REGEX.key, REGEX.message]]
     assert problem_header([NAMED]) == {}

@@ -20,11 +20,11 @@ from unit.worker.group.test_leader import SOURCE, leading
 def test_all_are_looked_at_first_then_those_that_were_told_then_all_again() -> None:
     everyone = {"a", "b", "c"}
     news = ChangeSet(lambda: everyone)
-    news.tell(["a"])
+    news.add(["a"])
     assert [news.more, news.take(), news.more, news.take()] == [True, everyone, False, set()]
-    news.tell(["a", "z"])
+    news.add(["a", "z"])
     assert [news.more, news.take(), news.more, news.take()] == [True, {"a", "z"}, False, set()]
-    news.tell_all()
+    news.add_all()
     assert [news.more, news.take(), news.more] == [True, everyone, False]
     often = ChangeSet(lambda: everyone, all_seconds=0.0)
     assert [often.take(), often.take(), often.more] == [everyone, everyone, False]
@@ -34,9 +34,9 @@ def test_many_are_looked_at_in_pieces_what_was_told_first() -> None:
     everyone = [str(number) for number in range(10)]
     news = ChangeSet(lambda: everyone, most=4)
     assert news.take() == {"0", "1", "2", "3"}
-    news.tell(["9", "x", "y"])
+    news.add(["9", "x", "y"])
     assert news.take() == {"9", "x", "y", "4"}
-    news.tell_all()  # in the middle of a round: it goes on to its end, and another follows
+    news.add_all()  # in the middle of a round: it goes on to its end, and another follows
     assert [news.take(), news.take(), news.more] == [{"5", "6", "7", "8"}, {"9"}, True]
     assert [len(news.take()) for _ in range(3)] == [4, 4, 2]
     assert not news.more
@@ -61,7 +61,7 @@ def test_whoever_begins_anew_keeps_no_names_of_what_is_gone() -> None:
     everyone = ["a", "b"]
     news = ChangeSet(lambda: everyone, most=1)
     news.take()
-    news.tell(["gone"])
+    news.add(["gone"])
     news.begin_anew()
     assert [news.take(), news.take()] == [{"a"}, {"b"}]
     assert not news.more
