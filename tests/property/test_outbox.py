@@ -15,10 +15,10 @@ from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.state import requests, store
 from keelman.state.database import open_database
-from keelman.state.draft import Limits
 from keelman.state.encoding import broker_cluster_message, worker_cluster_message
 from keelman.state.executor import Executor
 from keelman.state.hub import Hub
+from keelman.state.planning.draft import Limits
 from keelman.state.relay import Relay
 from keelman.testing.eventually import eventually
 
@@ -55,9 +55,9 @@ async def work(tx, verb: str, of: str) -> None:
         case "workers":
             await requests.create_worker_cluster(tx, of, WorkerClusterSpec("default", count=1))
         case "start":
-            await requests.start_worker_cluster(tx, of)
+            await requests.start_worker_cluster(tx, of, "")
         case "stop":
-            await requests.stop_worker_cluster(tx, of)
+            await requests.stop_worker_cluster(tx, of, "")
         case "delete":
             await requests.delete_worker_cluster(tx, of, "")
         case "delete-brokers":

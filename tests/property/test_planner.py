@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from keelman.model.cluster import ClusterGoal, ClusterState, ManagedBrokers
 from keelman.model.node import NodeState
 from keelman.model.workload import Goal, SparkSpec, WorkerSpec, Workload, WorkloadKind, spark_name
-from keelman.state.planner import make_plan
+from keelman.state.planning.planner import make_plan
 
 # The planner's world is also what its transcripts are made with.
 from support.planner_world import LIMITS, World

@@ -14,9 +14,10 @@ from keelman.model.cluster import (
 )
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, ProcessState, Workload, WorkloadStatus
-from keelman.state.draft import Limits
-from keelman.state.planner import Plan, make_plan
-from keelman.state.snapshot import Snapshot, broker_cluster_status, worker_cluster_status
+from keelman.state.planning.draft import Limits
+from keelman.state.planning.planner import Plan, make_plan
+from keelman.state.planning.status import broker_cluster_status, worker_cluster_status
+from keelman.state.snapshot import Snapshot
 from support.script_world import ScriptWorld
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)

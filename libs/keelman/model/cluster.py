@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+from keelman.model.workload import NO_LIMITS, ResourceLimits
 
 
 class ClusterGoal(StrEnum):
@@ -28,12 +30,47 @@ class ClusterState(StrEnum):
     DELETING = "DELETING"
 
 
+class RolloutState(StrEnum):
+    """Where a change that reaches the workers of a cluster one by one stands."""
+
+    ROLLING = "ROLLING"
+    HALTED = "HALTED"
+    """A worker did not come up with the change; the others keep what they had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who keeps a resource under a name of its own: an API, a scope in it and a key that is unique there."""
+
+    api: str
+    scope: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """What users say of a cluster beside what it is to be: none of it reaches a process."""
+
+    description: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    origin: Origin | None = None
+    extra: Mapping[str, Any] | None = None
+    """JSON that is kept and answered, and read by nobody."""
+
+
+NO_ANNOTATIONS = Annotations()
+
+
 @dataclass(frozen=True, slots=True)
 class ManagedBrokers:
-    """One broker on each of these nodes, in this order; never moved."""
+    """One broker on each of these nodes, in this order; never moved. `controllers`: how many of the first nodes are
+    controllers too, 0 for 3 where there are three nodes or more, else 1. `port` 0: a free one on each."""
 
     nodes: tuple[str, ...]
     properties: Mapping[str, str] = field(default_factory=dict)
+    controllers: int = 0
+    port: int = 0
+    annotations: Annotations = NO_ANNOTATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +79,7 @@ class ExternalBrokers:
 
     bootstrap_servers: str
     client_properties: Mapping[str, str] = field(default_factory=dict)
+    annotations: Annotations = NO_ANNOTATIONS
 
 
 BrokerClusterSpec: TypeAlias = ManagedBrokers | ExternalBrokers
@@ -84,11 +122,39 @@ class WorkerClusterSpec:
     nodes: tuple[str, ...] = ()
     count: int = 0
     properties: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    """Labels that a node must have for a worker of a `count` to be placed on it."""
+    port: int = 0
+    """Of the REST API, the same on each node; 0: a free one on each."""
+    metrics_port: int = 0
+    """Where each worker serves /metrics alone; 0: none."""
+    admin_port: int = 0
+    """Of the admin listener; 0: none."""
+    reserved_ports: tuple[int, ...] = ()
+    """Kept free for connectors on each of its nodes."""
+    https: bool = False
+    shared_offset_topic: bool = False
+    """Other clusters may have the same offset topic."""
+    limits: ResourceLimits = NO_LIMITS
+    """Of each worker with all of its processes."""
+    annotations: Annotations = NO_ANNOTATIONS
 
     @property
     def wanted_workers(self) -> int:
         """How many workers it is to have."""
         return len(self.nodes) or self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """How far a change that reaches the workers one by one has come. `worker`: the one that is being changed, or did
+    not come up."""
+
+    state: RolloutState
+    updated_workers: int
+    workers: int
+    worker: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +165,7 @@ class WorkerClusterStatus:
     message: str = ""
     ready_workers: int = 0
     rest_urls: tuple[str, ...] = ()
+    rollout: Rollout | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +183,5 @@ class WorkerCluster:
     note: str = ""
     """What keeps the planner from placing all of it, for people; empty when nothing does."""
     status: WorkerClusterStatus = field(default_factory=WorkerClusterStatus)
+    force: bool = False
+    """Its workers are killed where they are to end, and nodes that are offline are not waited for."""

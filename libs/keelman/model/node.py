@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+
+from keelman.model.workload import NO_LIMITS, ResourceLimits
 
 
 class NodeState(StrEnum):
@@ -16,6 +19,31 @@ class NodeState(StrEnum):
     """Its session lapsed; what its workloads do is not known."""
     UNKNOWN = "UNKNOWN"
     """The state service restarted a moment ago and judges no node yet."""
+    EXPECTED = "EXPECTED"
+    """A user created it; its agent has not come yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """What the user wants of a node. `capacity`: what may be placed there; a 0 in it means what the host has."""
+
+    description: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    capacity: ResourceLimits = NO_LIMITS
+    cordoned: bool = False
+    """Nothing new is placed there."""
+    draining: bool = False
+    """It is cordoned, and workers that may be elsewhere leave it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFigures:
+    """What a host uses and has left, as its last heartbeat said."""
+
+    cpus_used: float
+    memory_available_bytes: int
+    disk_free_bytes: int
+    load: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +61,19 @@ class Node:
     version: str = ""
     message: str = ""
     heartbeat_time: datetime | None = None
+    address: str = ""
+    """Where its workloads are reached; empty: the host of the agent's address."""
+    spec: NodeSpec = field(default_factory=NodeSpec)
+    generation: int = 1
+    etag: str = ""
+    figures: NodeFigures | None = None
 
     @property
     def host(self) -> str:
-        """Address of the node: the host part of its agent's address, without brackets."""
-        return self.agent_address.rpartition(":")[0].strip("[]")
+        """Address of the node, at which its workloads are reached, without brackets."""
+        return self.address or self.agent_address.rpartition(":")[0].strip("[]")
+
+    @property
+    def takes_new(self) -> bool:
+        """True when workloads may be placed on it."""
+        return self.state is NodeState.ONLINE and not (self.spec.cordoned or self.spec.draining)

@@ -39,8 +39,19 @@ class ProcessState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ResourceLimits:
+    """Processors and bytes of memory that something may use; 0 means no limit."""
+
+    cpus: float = 0.0
+    memory_bytes: int = 0
+
+
+NO_LIMITS = ResourceLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerSpec:
-    """A managed Kafka broker in KRaft combined mode."""
+    """A managed Kafka broker in KRaft mode: a controller too, or a broker only."""
 
     broker_cluster: str
     kafka_cluster_id: str
@@ -49,6 +60,9 @@ class BrokerSpec:
     port: int
     controller_port: int
     properties: Mapping[str, str] = field(default_factory=dict)
+    controller: bool = True
+    voters: str = ""
+    """As Kafka's controller.quorum.voters; empty where it is the only controller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +73,7 @@ class SparkSpec:
     port: int
     master: str
     reports_bootstrap_servers: str = ""
+    reports_client_properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,12 @@ class WorkerSpec:
     properties: Mapping[str, str]
     spark_address: str
     reports_bootstrap_servers: str = ""
+    reports_client_properties: Mapping[str, str] = field(default_factory=dict)
+    metrics_port: int = 0
+    """Where it serves /metrics alone; 0 for none."""
+    reserved_ports: tuple[int, ...] = ()
+    admin_port: int = 0
+    https: bool = False
 
 
 WorkloadSpec: TypeAlias = BrokerSpec | SparkSpec | WorkerSpec
@@ -107,6 +128,9 @@ class Workload:
     """True once it was seen running: from then on a broker's data and port belong together."""
     tried_ports: tuple[int, ...] = ()
     """Ports that its agent found taken by something else."""
+    limits: ResourceLimits = NO_LIMITS
+    force: bool = False
+    """True: it is killed where its goal is to end."""
 
     @property
     def kind(self) -> WorkloadKind:
@@ -124,10 +148,15 @@ class Workload:
 
     @property
     def ports(self) -> frozenset[int]:
-        """Every port that it listens on."""
-        if isinstance(self.spec, BrokerSpec):
-            return frozenset((self.spec.port, self.spec.controller_port))
-        return frozenset((self.spec.port,))
+        """Every port that it listens on or that is kept free for it."""
+        match self.spec:
+            case BrokerSpec(port=port, controller_port=controller):
+                found: tuple[int, ...] = (port, controller)
+            case WorkerSpec(port=port, metrics_port=metrics, admin_port=admin, reserved_ports=reserved):
+                found = (port, metrics, admin, *reserved)
+            case SparkSpec(port=port):
+                found = (port,)
+        return frozenset(found) - {0}
 
     @property
     def address(self) -> str:

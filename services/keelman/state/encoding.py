@@ -1,53 +1,118 @@
-"""The model's values as messages of the wire and as rows of the database, and back."""
+"""The model's values as messages of the wire, and back."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from keelman.api.connect.v1 import broker_cluster_pb2, worker_cluster_pb2, worker_pb2
+from google.protobuf.json_format import MessageToDict
+
+from keelman.api.connect.v1 import broker_cluster_pb2, origin_pb2, worker_cluster_pb2, worker_pb2
 from keelman.api.event.v1 import event_pb2
 from keelman.api.node.v1 import node_pb2, workload_pb2
 from keelman.model.cluster import (
+    Annotations,
     BrokerCluster,
     BrokerClusterSpec,
-    BrokerClusterStatus,
-    ClusterGoal,
-    ClusterState,
     ExternalBrokers,
     ManagedBrokers,
+    Origin,
+    Rollout,
     WorkerCluster,
     WorkerClusterSpec,
-    WorkerClusterStatus,
 )
 from keelman.model.errors import InvalidArgument
-from keelman.model.node import Node, NodeState
+from keelman.model.node import Node, NodeFigures, NodeSpec
 from keelman.model.workload import (
+    NO_LIMITS,
     BrokerSpec,
-    Goal,
     ProcessState,
+    ResourceLimits,
     SparkSpec,
     WorkerSpec,
     Workload,
-    WorkloadKind,
-    WorkloadSpec,
     WorkloadStatus,
 )
 from keelman.rpc.enums import word
 from keelman.rpc.times import from_timestamp, to_timestamp
-from keelman.state.database import micros, moment
 from keelman.state.properties import group_of
-from keelman.state.tables import BrokerClusterRow, NodeRow, WorkerClusterRow, WorkloadRow
 
 
-def node_message(node: Node) -> node_pb2.Node:
-    """A node."""
+def limits_message(limits: ResourceLimits) -> workload_pb2.ResourceLimits | None:
+    """Limits; None where there is none."""
+    if limits == NO_LIMITS:
+        return None
+    return workload_pb2.ResourceLimits(cpus=limits.cpus, memory_bytes=limits.memory_bytes)
+
+
+def limits_of(message: workload_pb2.ResourceLimits) -> ResourceLimits:
+    """Limits; those of an absent message are none."""
+    return ResourceLimits(message.cpus, message.memory_bytes)
+
+
+def annotate(
+    spec: broker_cluster_pb2.BrokerClusterSpec | worker_cluster_pb2.WorkerClusterSpec, annotations: Annotations
+) -> None:
+    """Puts what users say of a cluster into its spec's message."""
+    spec.description = annotations.description
+    spec.labels.update(annotations.labels)
+    if annotations.origin is not None:
+        spec.origin.CopyFrom(origin_pb2.Origin(**dataclasses.asdict(annotations.origin)))
+    if annotations.extra is not None:
+        spec.extra.update(annotations.extra)
+
+
+def annotations_of(
+    spec: broker_cluster_pb2.BrokerClusterSpec | worker_cluster_pb2.WorkerClusterSpec,
+) -> Annotations:
+    """What users say of a cluster."""
+    return Annotations(
+        description=spec.description,
+        labels=dict(spec.labels),
+        origin=Origin(spec.origin.api, spec.origin.scope, spec.origin.key) if spec.HasField("origin") else None,
+        extra=MessageToDict(spec.extra) if spec.HasField("extra") else None,
+    )
+
+
+def node_spec_message(spec: NodeSpec) -> node_pb2.NodeSpec:
+    """What a user wants of a node, on the wire."""
+    return node_pb2.NodeSpec(
+        description=spec.description,
+        labels=dict(spec.labels),
+        capacity=limits_message(spec.capacity),
+        cordoned=spec.cordoned,
+        draining=spec.draining,
+    )
+
+
+def node_spec(message: node_pb2.NodeSpec) -> NodeSpec:
+    """What a user wants of a node."""
+    return NodeSpec(
+        description=message.description,
+        labels=dict(message.labels),
+        capacity=limits_of(message.capacity),
+        cordoned=message.cordoned,
+        draining=message.draining,
+    )
+
+
+def figures_of(message: node_pb2.NodeFigures) -> NodeFigures:
+    """What a heartbeat says of its host."""
+    return NodeFigures(message.cpus_used, message.memory_available_bytes, message.disk_free_bytes, message.load)
+
+
+def node_message(node: Node, pinned_workloads: Sequence[str] = ()) -> node_pb2.Node:
+    """A node; `pinned_workloads` are those that keep a draining node from being empty."""
     return node_pb2.Node(
         name=node.name,
         uid=node.uid,
         create_time=to_timestamp(node.create_time),
         update_time=to_timestamp(node.update_time),
+        spec=node_spec_message(node.spec),
+        generation=node.generation,
+        etag=node.etag,
         status=node_pb2.NodeStatus(
             state=node_pb2.NodeState.Value(f"NODE_STATE_{node.state}"),
             agent_address=node.agent_address,
@@ -56,6 +121,9 @@ def node_message(node: Node) -> node_pb2.Node:
             version=node.version,
             message=node.message,
             heartbeat_time=to_timestamp(node.heartbeat_time),
+            address=node.host,
+            figures=None if node.figures is None else node_pb2.NodeFigures(**dataclasses.asdict(node.figures)),
+            pinned_workloads=pinned_workloads,
         ),
     )
 
@@ -67,9 +135,11 @@ def broker_cluster_message(cluster: BrokerCluster) -> broker_cluster_pb2.BrokerC
         case ManagedBrokers(nodes, properties):
             spec.managed.nodes.extend(nodes)
             spec.managed.properties.update(properties)
+            spec.managed.controllers, spec.managed.port = cluster.spec.controllers, cluster.spec.port
         case ExternalBrokers(bootstrap, properties):
             spec.external.bootstrap_servers = bootstrap
             spec.external.client_properties.update(properties)
+    annotate(spec, cluster.spec.annotations)
     return broker_cluster_pb2.BrokerCluster(
         **_cluster_fields(cluster),
         spec=spec,
@@ -97,18 +167,40 @@ def broker_cluster_spec(message: broker_cluster_pb2.BrokerClusterSpec) -> Broker
     """What a user wants of a broker cluster; raises InvalidArgument when neither kind is given."""
     match message.WhichOneof("kind"):
         case "managed":
-            return ManagedBrokers(tuple(message.managed.nodes), dict(message.managed.properties))
+            managed = message.managed
+            return ManagedBrokers(
+                tuple(managed.nodes),
+                dict(managed.properties),
+                controllers=managed.controllers,
+                port=managed.port,
+                annotations=annotations_of(message),
+            )
         case "external":
-            return ExternalBrokers(message.external.bootstrap_servers, dict(message.external.client_properties))
+            return ExternalBrokers(
+                message.external.bootstrap_servers,
+                dict(message.external.client_properties),
+                annotations=annotations_of(message),
+            )
         case _:
             raise InvalidArgument.of("spec", "", "managed (nodes to run brokers on) or external (bootstrap_servers)")
 
 
 def worker_cluster_message(cluster: WorkerCluster) -> worker_cluster_pb2.WorkerCluster:
     """A worker cluster."""
+    wanted = cluster.spec
     spec = worker_cluster_pb2.WorkerClusterSpec(
-        broker_cluster=cluster.spec.broker_cluster, properties=dict(cluster.spec.properties)
+        broker_cluster=wanted.broker_cluster,
+        properties=dict(wanted.properties),
+        node_selector=dict(wanted.node_selector),
+        port=wanted.port,
+        metrics_port=wanted.metrics_port,
+        admin_port=wanted.admin_port,
+        reserved_ports=wanted.reserved_ports,
+        https=wanted.https,
+        shared_offset_topic=wanted.shared_offset_topic,
+        limits=limits_message(wanted.limits),
     )
+    annotate(spec, wanted.annotations)
     if cluster.spec.nodes:
         spec.nodes.names.extend(cluster.spec.nodes)
     else:
@@ -123,22 +215,45 @@ def worker_cluster_message(cluster: WorkerCluster) -> worker_cluster_pb2.WorkerC
             ready_workers=cluster.status.ready_workers,
             wanted_workers=cluster.spec.wanted_workers,
             rest_urls=cluster.status.rest_urls,
+            rollout=None if cluster.status.rollout is None else _rollout_message(cluster.status.rollout),
         ),
+    )
+
+
+def _rollout_message(rollout: Rollout) -> worker_cluster_pb2.Rollout:
+    return worker_cluster_pb2.Rollout(
+        state=worker_cluster_pb2.RolloutState.Value(f"ROLLOUT_STATE_{rollout.state}"),
+        updated_workers=rollout.updated_workers,
+        workers=rollout.workers,
+        worker=rollout.worker,
+        message=rollout.message,
     )
 
 
 def worker_cluster_spec(message: worker_cluster_pb2.WorkerClusterSpec) -> WorkerClusterSpec:
     """What a user wants of a worker cluster; raises InvalidArgument when no placement is given."""
-    properties = dict(message.properties)
+    spec = WorkerClusterSpec(
+        broker_cluster=message.broker_cluster,
+        properties=dict(message.properties),
+        node_selector=dict(message.node_selector),
+        port=message.port,
+        metrics_port=message.metrics_port,
+        admin_port=message.admin_port,
+        reserved_ports=tuple(message.reserved_ports),
+        https=message.https,
+        shared_offset_topic=message.shared_offset_topic,
+        limits=limits_of(message.limits),
+        annotations=annotations_of(message),
+    )
     match message.WhichOneof("placement"):
         case "nodes":
             if not message.nodes.names:
                 raise InvalidArgument.of("spec.nodes.names", "", "at least one node")
-            return WorkerClusterSpec(message.broker_cluster, nodes=tuple(message.nodes.names), properties=properties)
+            return dataclasses.replace(spec, nodes=tuple(message.nodes.names))
         case "count":
             if message.count < 1:
                 raise InvalidArgument.of("spec.count", message.count, "a whole number of at least 1")
-            return WorkerClusterSpec(message.broker_cluster, count=message.count, properties=properties)
+            return dataclasses.replace(spec, count=message.count)
         case _:
             raise InvalidArgument.of("spec.placement", "", "nodes (names of nodes) or count (a number of workers)")
 
@@ -192,6 +307,8 @@ def workload_message(workload: Workload) -> workload_pb2.Workload:
                     port=broker.port,
                     controller_port=broker.controller_port,
                     properties=dict(broker.properties),
+                    controller=broker.controller,
+                    voters=broker.voters,
                 )
             )
         case SparkSpec() as spark:
@@ -201,6 +318,7 @@ def workload_message(workload: Workload) -> workload_pb2.Workload:
                     port=spark.port,
                     master=spark.master,
                     reports_bootstrap_servers=spark.reports_bootstrap_servers,
+                    reports_client_properties=dict(spark.reports_client_properties),
                 )
             )
         case WorkerSpec() as worker:
@@ -212,6 +330,11 @@ def workload_message(workload: Workload) -> workload_pb2.Workload:
                     properties=dict(worker.properties),
                     spark_address=worker.spark_address,
                     reports_bootstrap_servers=worker.reports_bootstrap_servers,
+                    reports_client_properties=dict(worker.reports_client_properties),
+                    metrics_port=worker.metrics_port,
+                    reserved_ports=worker.reserved_ports,
+                    admin_port=worker.admin_port,
+                    https=worker.https,
                 )
             )
     return workload_pb2.Workload(
@@ -222,7 +345,15 @@ def workload_message(workload: Workload) -> workload_pb2.Workload:
         goal=workload_pb2.WorkloadGoal.Value(f"WORKLOAD_GOAL_{workload.goal}"),
         spec=spec,
         status=status_message(workload.status) if workload.status is not None else None,
+        limits=limits_message(workload.limits),
+        force=workload.force,
     )
+
+
+def rest_url(workload: Workload) -> str:
+    """Where a worker's REST API answers."""
+    scheme = "https" if isinstance(workload.spec, WorkerSpec) and workload.spec.https else "http"
+    return f"{scheme}://{workload.address}"
 
 
 def worker_message(workload: Workload, membership: worker_pb2.WorkerMembership | None) -> worker_pb2.Worker:
@@ -231,7 +362,7 @@ def worker_message(workload: Workload, membership: worker_pb2.WorkerMembership |
         name=workload.name.removeprefix("worker/"),
         worker_cluster=workload.cluster,
         node=workload.node,
-        rest_url=f"http://{workload.address}",
+        rest_url=rest_url(workload),
         process=status_message(workload.status) if workload.status is not None else None,
         membership=membership,
     )
@@ -254,70 +385,3 @@ def event_bytes(
         case Workload():
             event.workload.CopyFrom(workload_message(resource))
     return event.SerializeToString(deterministic=True)
-
-
-def plain(value: Any) -> dict[str, Any]:
-    """A dataclass as JSON values; times become microseconds."""
-    made = dataclasses.asdict(value)
-    return {k: micros(v) if hasattr(v, "tzinfo") else list(v) if isinstance(v, tuple) else v for k, v in made.items()}
-
-
-def node_of(row: NodeRow) -> Node:
-    """A node."""
-    return Node(
-        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
-        state=NodeState(row.state), agent_address=row.agent_address, cpus=row.cpus, memory_bytes=row.memory_bytes,
-        version=row.version, message=row.message,
-    )  # fmt: skip
-
-
-def broker_cluster_of(row: BrokerClusterRow) -> BrokerCluster:
-    """A broker cluster."""
-    spec: BrokerClusterSpec
-    if "nodes" in row.spec:
-        spec = ManagedBrokers(tuple(row.spec["nodes"]), row.spec["properties"])
-    else:
-        spec = ExternalBrokers(**row.spec)
-    status = BrokerClusterStatus(**row.status | {"state": ClusterState(row.status["state"])})
-    return BrokerCluster(
-        **_of_cluster(row), spec=spec, kafka_cluster_id=row.kafka_cluster_id, reachable=row.reachable, status=status
-    )
-
-
-def worker_cluster_of(row: WorkerClusterRow) -> WorkerCluster:
-    """A worker cluster."""
-    spec = WorkerClusterSpec(**row.spec | {"nodes": tuple(row.spec["nodes"])})
-    status = WorkerClusterStatus(
-        **row.status | {"state": ClusterState(row.status["state"]), "rest_urls": tuple(row.status["rest_urls"])}
-    )
-    return WorkerCluster(**_of_cluster(row), spec=spec, status=status)
-
-
-def _of_cluster(row: BrokerClusterRow | WorkerClusterRow) -> dict[str, Any]:
-    return {
-        "name": row.name, "uid": row.uid, "create_time": moment(row.create_time),
-        "update_time": moment(row.update_time), "generation": row.generation, "etag": str(row.revision),
-        "goal": ClusterGoal(row.goal), "note": row.note,
-    }  # fmt: skip
-
-
-_SPECS: dict[WorkloadKind, type[WorkloadSpec]] = {
-    WorkloadKind.BROKER: BrokerSpec,
-    WorkloadKind.SPARK: SparkSpec,
-    WorkloadKind.WORKER: WorkerSpec,
-}
-
-
-def workload_of(row: WorkloadRow) -> Workload:
-    """A workload."""
-    return Workload(
-        name=row.name, uid=row.uid, node=row.node, generation=row.generation, goal=Goal(row.goal),
-        spec=_SPECS[WorkloadKind(row.name.partition("/")[0])](**row.spec),
-        status=None if row.status is None else _status(row.status), has_run=row.has_run,
-        tried_ports=tuple(row.tried_ports),
-    )  # fmt: skip
-
-
-def _status(plain: dict[str, Any]) -> WorkloadStatus:
-    times = {k: None if plain[k] is None else moment(plain[k]) for k in ("start_time", "observe_time")}
-    return WorkloadStatus(**plain | times | {"state": ProcessState(plain["state"])})

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from keelman.runtime.logs.logging import get_logger
 from keelman.state import store
 from keelman.state.database import Database, Transaction
-from keelman.state.draft import Limits
-from keelman.state.planner import Plan, make_plan
+from keelman.state.planning.draft import Limits
+from keelman.state.planning.planner import Plan, make_plan
 
 log = get_logger()
 

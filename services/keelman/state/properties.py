@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from keelman.model.cluster import (
@@ -14,10 +15,15 @@ from keelman.model.cluster import (
     WorkerClusterSpec,
 )
 from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.model.node import NodeSpec
+from keelman.model.workload import ResourceLimits
 from keelman.state.snapshot import Snapshot
 
 LARGEST_PORT = 65535
 MAX_WORKERS = 1000
+MAX_CPUS = 100_000.0
+_LABEL = re.compile(r"[A-Za-z0-9._/-]{1,63}")
+LEGAL_LABEL = "1 to 63 letters, digits, '.', '_', '-' or '/'"
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
 VOTERS = "controller.quorum.voters"
@@ -78,6 +84,7 @@ def check_broker_cluster(spec: BrokerClusterSpec, snapshot: Snapshot) -> None:
                     )  # fmt: skip
         case ExternalBrokers(bootstrap):
             _check_bootstrap(bootstrap)
+    _check_labels("spec.labels", spec.annotations.labels)
 
 
 def check_worker_cluster(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
@@ -88,6 +95,9 @@ def check_worker_cluster(name: str, spec: WorkerClusterSpec, snapshot: Snapshot)
         raise InvalidArgument.of("spec.broker_cluster", spec.broker_cluster, f"the name of a broker cluster ({known})")
     check_not_deleted(snapshot.broker_clusters[spec.broker_cluster])
     _check_nodes("spec.nodes.names", spec.nodes, snapshot)
+    _check_labels("spec.labels", spec.annotations.labels)
+    _check_labels("spec.node_selector", spec.node_selector)
+    _check_limits("spec.limits", spec.limits)
     if spec.count > MAX_WORKERS:
         raise InvalidArgument.of("spec.count", spec.count, f"1 to {MAX_WORKERS}")
     for key, why in WORKER_FIXED.items():
@@ -114,6 +124,48 @@ def check_worker_cluster(name: str, spec: WorkerClusterSpec, snapshot: Snapshot)
                     reason="TOPIC_IN_USE",
                     metadata={"worker_cluster": other.name},
                 )
+
+
+def check_node(spec: NodeSpec) -> None:
+    """Raises InvalidArgument naming the field, the value and what is legal."""
+    _check_labels("spec.labels", spec.labels)
+    _check_limits("spec.capacity", spec.capacity)
+
+
+def check_broker_change(old: BrokerClusterSpec, new: BrokerClusterSpec) -> None:
+    """Raises InvalidArgument for a field that cannot be changed."""
+    if isinstance(old, ManagedBrokers) != isinstance(new, ManagedBrokers):
+        raise InvalidArgument.of("spec.kind", "external" if isinstance(new, ExternalBrokers) else "managed",
+                                 "what it was when the cluster was created")  # fmt: skip
+    _check_same("spec.origin", old.annotations.origin, new.annotations.origin)
+    if isinstance(old, ManagedBrokers) and isinstance(new, ManagedBrokers):
+        _check_same("spec.managed.controllers", old.controllers, new.controllers)
+
+
+def check_worker_change(old: WorkerClusterSpec, new: WorkerClusterSpec) -> None:
+    """Raises InvalidArgument for a field that cannot be changed."""
+    _check_same("spec.broker_cluster", old.broker_cluster, new.broker_cluster)
+    _check_same("spec.origin", old.annotations.origin, new.annotations.origin)
+
+
+def _check_same(field: str, old: object, new: object) -> None:
+    if old != new:
+        raise InvalidArgument.of(field, new, f"{old!r}, as when the cluster was created: it cannot be changed")
+
+
+def _check_labels(field: str, labels: Mapping[str, str]) -> None:
+    for key, value in labels.items():
+        if not _LABEL.fullmatch(key):
+            raise InvalidArgument.of(field, key, f"a key of {LEGAL_LABEL}")
+        if value and not _LABEL.fullmatch(value):
+            raise InvalidArgument.of(f"{field}.{key}", value, f"empty, or {LEGAL_LABEL}")
+
+
+def _check_limits(field: str, limits: ResourceLimits) -> None:
+    if not 0 <= limits.cpus <= MAX_CPUS:
+        raise InvalidArgument.of(f"{field}.cpus", limits.cpus, f"0 (none) to {MAX_CPUS:g}")
+    if limits.memory_bytes < 0:
+        raise InvalidArgument.of(f"{field}.memory_bytes", limits.memory_bytes, "0 (none) or more")
 
 
 def check_not_deleted(cluster: BrokerCluster | WorkerCluster) -> None:

@@ -24,12 +24,20 @@ from keelman.model.cluster import (
 )
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument
 from keelman.model.names import checked_name, checked_request_id
-from keelman.model.node import NodeState
+from keelman.model.node import Node, NodeSpec, NodeState
 from keelman.model.workload import Goal, Workload
 from keelman.state import store
 from keelman.state.database import Transaction, micros
-from keelman.state.properties import check_broker_cluster, check_not_deleted, check_worker_cluster
-from keelman.state.snapshot import C, Snapshot, with_status
+from keelman.state.planning.status import with_status
+from keelman.state.properties import (
+    check_broker_change,
+    check_broker_cluster,
+    check_node,
+    check_not_deleted,
+    check_worker_change,
+    check_worker_cluster,
+)
+from keelman.state.snapshot import C, Snapshot
 from keelman.state.tables import RequestRow
 
 KEPT = timedelta(days=1)
@@ -66,11 +74,12 @@ async def once(tx: Transaction, request_id: str, method: str, empty: M, make: Ca
     return answer
 
 
-async def delete_node(tx: Transaction, name: str) -> None:
-    """Forgets an offline node that carries nothing and that no cluster names."""
+async def delete_node(tx: Transaction, name: str, etag: str) -> None:
+    """Forgets a node without an agent that carries nothing and that no cluster names."""
     snapshot = await store.load(tx.session)
     node = snapshot.node(name)
-    if node.state is not NodeState.OFFLINE:
+    store.check_etag(name, etag, node.etag)
+    if node.state not in (NodeState.OFFLINE, NodeState.EXPECTED):
         raise FailedPrecondition(f"node {name!r} is {node.state}: stop its agent first", reason="NOT_OFFLINE")
     carried = sorted(w.name for w in snapshot.workloads.values() if w.node == name)
     if carried:
@@ -89,6 +98,60 @@ async def delete_node(tx: Transaction, name: str) -> None:
             metadata={"clusters": ", ".join(sorted(named))},
         )
     await store.forget_node(tx, name)
+
+
+async def create_node(tx: Transaction, name: str, spec: NodeSpec) -> Node:
+    """A node whose agent has not come yet."""
+    snapshot = await store.load(tx.session)
+    _check_free("node", name, snapshot.nodes)
+    check_node(spec)
+    made = Node(name, str(uuid.uuid4()), tx.now, tx.now, NodeState.EXPECTED, agent_address="", spec=spec)
+    return await store.save_node(tx, made)
+
+
+async def update_node(tx: Transaction, name: str, etag: str, change: Callable[[NodeSpec], NodeSpec]) -> Node:
+    """The node with the spec that `change` makes of its present one."""
+    node = (await store.load(tx.session)).node(name)
+    store.check_etag(name, etag, node.etag)
+    spec = change(node.spec)
+    if spec == node.spec:
+        return node
+    check_node(spec)
+    return await store.save_node(tx, dataclasses.replace(node, spec=spec, generation=node.generation + 1))
+
+
+async def update_broker_cluster(
+    tx: Transaction, name: str, etag: str, change: Callable[[BrokerCluster], BrokerClusterSpec]
+) -> BrokerCluster:
+    """The broker cluster with the spec that `change` makes of its present one."""
+    snapshot = await store.load(tx.session)
+    cluster = snapshot.broker_cluster(name)
+    store.check_etag(name, etag, cluster.etag)
+    check_not_deleted(cluster)
+    spec = change(cluster)
+    if spec == cluster.spec:
+        return cluster
+    check_broker_change(cluster.spec, spec)
+    check_broker_cluster(spec, snapshot)
+    changed = dataclasses.replace(cluster, spec=spec, generation=cluster.generation + 1, note="")
+    return await store.save_cluster(tx, with_status(changed, snapshot))
+
+
+async def update_worker_cluster(
+    tx: Transaction, name: str, etag: str, change: Callable[[WorkerCluster], WorkerClusterSpec]
+) -> WorkerCluster:
+    """The worker cluster with the spec that `change` makes of its present one."""
+    snapshot = await store.load(tx.session)
+    cluster = snapshot.worker_cluster(name)
+    store.check_etag(name, etag, cluster.etag)
+    check_not_deleted(cluster)
+    spec = change(cluster)
+    if spec == cluster.spec:
+        return cluster
+    check_worker_change(cluster.spec, spec)
+    check_worker_cluster(name, spec, snapshot)
+    changed = dataclasses.replace(cluster, spec=spec, generation=cluster.generation + 1, note="")
+    return await store.save_cluster(tx, with_status(changed, snapshot))
 
 
 async def create_broker_cluster(tx: Transaction, name: str, spec: BrokerClusterSpec) -> BrokerCluster:
@@ -136,19 +199,21 @@ async def delete_worker_cluster(tx: Transaction, name: str, etag: str) -> Worker
     return await _set_goal(tx, cluster, ClusterGoal.DELETED, snapshot)
 
 
-async def start_broker_cluster(tx: Transaction, name: str) -> BrokerCluster:
+async def start_broker_cluster(tx: Transaction, name: str, etag: str) -> BrokerCluster:
     """Asks the brokers to run."""
     snapshot = await store.load(tx.session)
     cluster = snapshot.broker_cluster(name)
+    store.check_etag(name, etag, cluster.etag)
     _check_managed(cluster)
     check_not_deleted(cluster)
     return await _set_goal(tx, cluster, ClusterGoal.RUNNING, snapshot)
 
 
-async def start_worker_cluster(tx: Transaction, name: str) -> WorkerCluster:
+async def start_worker_cluster(tx: Transaction, name: str, etag: str) -> WorkerCluster:
     """Asks the workers to run."""
     snapshot = await store.load(tx.session)
     cluster = snapshot.worker_cluster(name)
+    store.check_etag(name, etag, cluster.etag)
     check_not_deleted(cluster)
     brokers = snapshot.broker_clusters[cluster.spec.broker_cluster]
     if brokers.goal is not ClusterGoal.RUNNING:
@@ -160,10 +225,11 @@ async def start_worker_cluster(tx: Transaction, name: str) -> WorkerCluster:
     return await _set_goal(tx, cluster, ClusterGoal.RUNNING, snapshot)
 
 
-async def stop_broker_cluster(tx: Transaction, name: str) -> BrokerCluster:
+async def stop_broker_cluster(tx: Transaction, name: str, etag: str) -> BrokerCluster:
     """Asks the brokers to stop; their data stays."""
     snapshot = await store.load(tx.session)
     cluster = snapshot.broker_cluster(name)
+    store.check_etag(name, etag, cluster.etag)
     _check_managed(cluster)
     check_not_deleted(cluster)
     running = ", ".join(u.name for u in snapshot.users_of(name) if u.status.state is not ClusterState.STOPPED)
@@ -176,11 +242,17 @@ async def stop_broker_cluster(tx: Transaction, name: str) -> BrokerCluster:
     return await _set_goal(tx, cluster, ClusterGoal.STOPPED, snapshot)
 
 
-async def stop_worker_cluster(tx: Transaction, name: str) -> WorkerCluster:
-    """Asks the workers to stop."""
+async def stop_worker_cluster(tx: Transaction, name: str, etag: str, *, force: bool = False) -> WorkerCluster:
+    """Asks the workers to stop, or has them killed."""
     snapshot = await store.load(tx.session)
     cluster = snapshot.worker_cluster(name)
+    store.check_etag(name, etag, cluster.etag)
     check_not_deleted(cluster)
+    if force and not cluster.force:
+        changed = dataclasses.replace(
+            cluster, goal=ClusterGoal.STOPPED, force=True, generation=cluster.generation + 1, note=""
+        )
+        return await store.save_cluster(tx, with_status(changed, snapshot))
     return await _set_goal(tx, cluster, ClusterGoal.STOPPED, snapshot)
 
 
@@ -208,6 +280,8 @@ async def _set_goal(tx: Transaction, cluster: C, goal: ClusterGoal, snapshot: Sn
     if cluster.goal is goal:
         return cluster
     changed = dataclasses.replace(cluster, goal=goal, generation=cluster.generation + 1, note="")
+    if isinstance(changed, WorkerCluster) and goal is ClusterGoal.RUNNING:
+        changed = dataclasses.replace(changed, force=False)
     return await store.save_cluster(tx, with_status(changed, snapshot))
 
 

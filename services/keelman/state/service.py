@@ -19,10 +19,10 @@ from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings
 from keelman.state.api import BrokerClusterApi, NodeApi, WorkerApi, WorkerClusterApi, WorkloadApi
 from keelman.state.database import POSTGRESQL, Database, open_database
-from keelman.state.draft import Limits
 from keelman.state.executor import Executor
 from keelman.state.external import ExternalProbe
 from keelman.state.hub import Hub
+from keelman.state.planning.draft import Limits
 from keelman.state.relay import Relay
 from keelman.state.reports import Reader, Reports
 from keelman.state.sessions import Sessions

@@ -25,8 +25,10 @@ from keelman.model.workload import (
     Workload,
 )
 from keelman.state.database import Transaction, micros
-from keelman.state.encoding import broker_cluster_of, event_bytes, node_of, plain, worker_cluster_of, workload_of
-from keelman.state.snapshot import C, Snapshot, with_status
+from keelman.state.encoding import event_bytes
+from keelman.state.planning.status import with_status
+from keelman.state.rows import broker_cluster_of, node_of, plain, worker_cluster_of, workload_of
+from keelman.state.snapshot import C, Snapshot
 from keelman.state.tables import BrokerClusterRow, CounterRow, NodeRow, WorkerClusterRow, WorkloadRow
 
 CREATED = event_pb2.EVENT_TYPE_CREATED
@@ -80,13 +82,32 @@ async def register(tx: Transaction, node: Node, incarnation: str, session: int) 
         kind = CREATED
         row = NodeRow(
             name=node.name, uid=str(uuid.uuid4()), create_time=micros(tx.now), update_time=0, state=node.state,
-            agent_address="", cpus=0, memory_bytes=0, version="", incarnation="", session=0, message="",
+            agent_address="", cpus=0, memory_bytes=0, version="", incarnation="", session=0, message="", address="",
+            spec={}, generation=1, revision=0,
         )  # fmt: skip
         tx.session.add(row)
     row.agent_address, row.cpus, row.memory_bytes = node.agent_address, node.cpus, node.memory_bytes
+    row.address = node.address
     row.version, row.incarnation, row.session = node.version, incarnation, session
     row.state, row.message, row.update_time = NodeState.ONLINE, "", micros(tx.now)
     await _node_event(tx, row, kind)
+
+
+async def save_node(tx: Transaction, node: Node) -> Node:
+    """Stores a node that is new, or has another spec; returns it with its new etag."""
+    row = await tx.session.get(NodeRow, node.name)
+    kind = UPDATED
+    if row is None:
+        kind = CREATED
+        row = NodeRow(
+            name=node.name, uid=node.uid, create_time=micros(tx.now), update_time=0, state=node.state, agent_address="",
+            cpus=0, memory_bytes=0, version="", incarnation="", session=0, message="", address="", spec={},
+            generation=1, revision=0,
+        )  # fmt: skip
+        tx.session.add(row)
+    row.spec, row.generation, row.update_time = plain(node.spec), node.generation, micros(tx.now)
+    await _node_event(tx, row, kind)
+    return node_of(row)
 
 
 async def judge(tx: Transaction, name: str, state: NodeState, message: str) -> None:
@@ -116,7 +137,7 @@ async def save_cluster(tx: Transaction, cluster: C) -> C:
         values |= {"kafka_cluster_id": cluster.kafka_cluster_id, "reachable": cluster.reachable}
         await _save(tx, BROKER_CLUSTER, cluster, values)
     else:
-        values |= {"broker_cluster": cluster.spec.broker_cluster}
+        values |= {"broker_cluster": cluster.spec.broker_cluster, "force": cluster.force}
         await _save(tx, WORKER_CLUSTER, cluster, values)
     return cluster
 
@@ -129,7 +150,8 @@ async def save_workload(tx: Transaction, workload: Workload) -> None:
     values: dict[str, Any] = {
         "uid": workload.uid, "node": workload.node, "generation": workload.generation, "goal": str(workload.goal),
         "spec": plain(workload.spec), "status": None if workload.status is None else plain(workload.status),
-        "has_run": workload.has_run, "tried_ports": list(workload.tried_ports),
+        "has_run": workload.has_run, "tried_ports": list(workload.tried_ports), "limits": plain(workload.limits),
+        "force": workload.force,
     }  # fmt: skip
     await _save(tx, WORKLOAD, workload, values)
 
@@ -181,6 +203,7 @@ def check_etag(name: str, given: str, present: str) -> None:
 
 
 async def _node_event(tx: Transaction, row: NodeRow, kind: int) -> None:
+    row.revision = tx.revision + 1
     node = node_of(row)
     await tx.session.flush()
     tx.record(NODE, node.name, lambda r, t: event_bytes(kind, node, r, t))

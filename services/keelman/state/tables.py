@@ -30,7 +30,7 @@ class CounterRow(SQLModel, table=True):
 
 
 class NodeRow(SQLModel, table=True):
-    """A node and its last registration."""
+    """A node and its last registration; `spec` is JSON."""
 
     __tablename__ = "node"
     name: str = Field(primary_key=True)
@@ -45,6 +45,10 @@ class NodeRow(SQLModel, table=True):
     incarnation: str
     session: int = Field(sa_column=_big())
     message: str = Field(sa_column=_text())
+    address: str
+    spec: dict[str, Any] = Field(sa_column=_json())
+    generation: int = Field(sa_column=_big())
+    revision: int = Field(sa_column=_big())
 
 
 class BrokerClusterRow(SQLModel, table=True):
@@ -80,6 +84,7 @@ class WorkerClusterRow(SQLModel, table=True):
     spec: dict[str, Any] = Field(sa_column=_json())
     note: str = Field(sa_column=_text())
     status: dict[str, Any] = Field(sa_column=_json())
+    force: bool
 
 
 class WorkloadRow(SQLModel, table=True):
@@ -95,6 +100,8 @@ class WorkloadRow(SQLModel, table=True):
     status: dict[str, Any] | None = Field(sa_column=Column(JSON(none_as_null=True), nullable=True))
     has_run: bool
     tried_ports: list[int] = Field(sa_column=_json())
+    limits: dict[str, Any] = Field(sa_column=_json())
+    force: bool
 
 
 class OutboxRow(SQLModel, table=True):

@@ -14,10 +14,11 @@ from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
 from keelman.rpc.times import to_timestamp
 from keelman.state.hub import Hub
+from keelman.state.planning.status import worker_cluster_status
 from keelman.state.properties import worker_properties
 from keelman.state.reports import Reports
 from keelman.state.settings import port_range
-from keelman.state.snapshot import Snapshot, worker_cluster_status
+from keelman.state.snapshot import Snapshot
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 CLUSTER = WorkerCluster("demo", "u", TIME, TIME, 1, "1", ClusterGoal.RUNNING, WorkerClusterSpec("default", count=1))

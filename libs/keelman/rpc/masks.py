@@ -1,0 +1,29 @@
+"""Applies a field mask: the fields of a resource that an update names get the values that it gives."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.message import Message
+
+from keelman.model.errors import InvalidArgument
+
+M = TypeVar("M", bound=Message)
+
+
+def masked(present: M, wanted: M, mask: FieldMask) -> M:
+    """`present` with the fields that `mask` names taken from `wanted`, maps and lists whole; an empty mask names all.
+
+    Raises InvalidArgument for a path that is no field.
+    """
+    if not mask.paths:
+        return wanted
+    known: Any = present.DESCRIPTOR  # two classes of descriptors, one interface
+    for path in mask.paths:
+        if not FieldMask(paths=[path]).IsValidForDescriptor(known):
+            raise InvalidArgument.of("update_mask", path, "fields of the spec: " + ", ".join(known.fields_by_name))
+    made = type(present)()
+    made.CopyFrom(present)
+    mask.MergeMessage(wanted, made, replace_message_field=True, replace_repeated_field=True)
+    return made

@@ -1,0 +1,68 @@
+"""The planner: what is wanted and what is, in; what the agents are to run, out. No I/O, no clock, no randomness.
+
+Rules. Brokers are pinned to their nodes and, once they have data, to their ports. Workers of a `nodes` placement are
+pinned too; workers of a `count` placement go to the online node with the fewest workers and leave a node that is
+offline. A node that carries a running worker carries one Spark service; it ends when no worker there needs it. Any
+change of a workload is a new generation. A workload that is to go stays until its node says REMOVED; one that has no
+data of its own does not wait for an offline node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from keelman.model.workload import (
+    Workload,
+)
+from keelman.state.planning.brokers import plan_brokers
+from keelman.state.planning.draft import Draft, Limits
+from keelman.state.planning.sparks import plan_sparks
+from keelman.state.planning.workers import plan_workers
+from keelman.state.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The changes: workloads to store, names to forget, clusters that are gone, and what stands in the way of a cluster
+    (only where that changed)."""
+
+    put: tuple[Workload, ...] = ()
+    drop: tuple[str, ...] = ()
+    gone_broker_clusters: tuple[str, ...] = ()
+    gone_worker_clusters: tuple[str, ...] = ()
+    broker_notes: Mapping[str, str] = field(default_factory=dict)
+    worker_notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """True when the world is as wanted, or nothing more can be asked of it now."""
+        return self == Plan()
+
+
+def make_plan(snapshot: Snapshot, limits: Limits) -> Plan:
+    """The plan for one snapshot. Planning again for what the plan leads to gives an empty plan."""
+    draft = Draft(snapshot, limits)
+    gone_brokers = tuple(n for n, c in sorted(snapshot.broker_clusters.items()) if plan_brokers(draft, c))
+    gone_workers = tuple(n for n, c in sorted(snapshot.worker_clusters.items()) if plan_workers(draft, c))
+    plan_sparks(draft)
+    before, after = snapshot.workloads, draft.workloads
+    return Plan(
+        put=tuple(w for n, w in sorted(after.items()) if before.get(n) != w),
+        drop=tuple(sorted(before.keys() - after.keys())),
+        # A broker cluster's row outlives its users' rows, which name it.
+        gone_broker_clusters=tuple(
+            n for n in gone_brokers if all(u.name in gone_workers for u in snapshot.users_of(n))
+        ),
+        gone_worker_clusters=gone_workers,
+        broker_notes={
+            n: draft.broker_notes.get(n, "")
+            for n, c in sorted(snapshot.broker_clusters.items())
+            if n not in gone_brokers and c.note != draft.broker_notes.get(n, "")
+        },
+        worker_notes={
+            n: draft.worker_notes.get(n, "")
+            for n, c in sorted(snapshot.worker_clusters.items())
+            if n not in gone_workers and c.note != draft.worker_notes.get(n, "")
+        },
+    )

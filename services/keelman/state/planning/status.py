@@ -1,0 +1,98 @@
+"""The clusters' statuses, derived from a snapshot. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from keelman.model.cluster import (
+    BrokerCluster,
+    BrokerClusterStatus,
+    ClusterGoal,
+    ClusterState,
+    ExternalBrokers,
+    WorkerCluster,
+    WorkerClusterStatus,
+)
+from keelman.model.workload import ProcessState, Workload, WorkloadKind, spark_name
+from keelman.state.snapshot import C, Snapshot
+
+
+def with_status(cluster: C, snapshot: Snapshot) -> C:
+    """The cluster with its status, derived again."""
+    if isinstance(cluster, BrokerCluster):
+        return dataclasses.replace(cluster, status=broker_cluster_status(cluster, snapshot))
+    return dataclasses.replace(cluster, status=worker_cluster_status(cluster, snapshot))
+
+
+def broker_cluster_status(cluster: BrokerCluster, snapshot: Snapshot) -> BrokerClusterStatus:
+    """Where a broker cluster stands."""
+    if isinstance(cluster.spec, ExternalBrokers):
+        return _external(cluster, cluster.spec)
+    brokers = snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)
+    state, message = _state(cluster.goal, cluster.note, brokers, len(cluster.spec.nodes), snapshot)
+    placed = len(brokers) == len(cluster.spec.nodes)
+    return BrokerClusterStatus(state, message, ",".join(b.address for b in brokers) if placed else "")
+
+
+def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerClusterStatus:
+    """Where a worker cluster stands. A worker whose Spark service failed answers REST, but copies nothing."""
+    workers = snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
+    sparks = {
+        w.node: snapshot.workloads[spark_name(w.node)] for w in workers if spark_name(w.node) in snapshot.workloads
+    }
+    state, message = _state(cluster.goal, cluster.note, workers, cluster.spec.wanted_workers, snapshot)
+    if cluster.goal is ClusterGoal.RUNNING:
+        broken = [s for s in sparks.values() if s.is_in(ProcessState.FAILED)]
+        if broken:
+            state, message = ClusterState.DEGRADED, "; ".join(filter(None, [message, *map(_why_failed, broken)]))
+        elif state is ClusterState.RUNNING and not all(s.is_in(ProcessState.RUNNING) for s in sparks.values()):
+            state, message = ClusterState.STARTING, "the Spark service is starting"
+    ready = [w for w in workers if w.is_in(ProcessState.RUNNING) and not snapshot.is_offline(w.node)]
+    return WorkerClusterStatus(state, message, len(ready), tuple(f"http://{w.address}" for w in ready))
+
+
+def _external(cluster: BrokerCluster, spec: ExternalBrokers) -> BrokerClusterStatus:
+    if cluster.goal is ClusterGoal.DELETED:
+        return BrokerClusterStatus(ClusterState.DELETING, "", spec.bootstrap_servers)
+    match cluster.reachable:
+        case None:
+            return BrokerClusterStatus(ClusterState.STARTING, "its brokers were not asked yet", spec.bootstrap_servers)
+        case True:
+            return BrokerClusterStatus(ClusterState.RUNNING, "", spec.bootstrap_servers)
+        case False:
+            message = f"none of {spec.bootstrap_servers} answers"
+            return BrokerClusterStatus(ClusterState.DEGRADED, message, spec.bootstrap_servers)
+
+
+def _state(
+    goal: ClusterGoal, note: str, workloads: Sequence[Workload], wanted: int, snapshot: Snapshot
+) -> tuple[ClusterState, str]:
+    lost = [w for w in workloads if snapshot.is_offline(w.node)]
+    if goal is not ClusterGoal.RUNNING:
+        waits = "; ".join(f"waits for node {n}, which is offline" for n in sorted({w.node for w in lost}))
+        if goal is ClusterGoal.DELETED:
+            return ClusterState.DELETING, waits
+        if all(w.is_in(ProcessState.STOPPED) for w in workloads):
+            return ClusterState.STOPPED, ""
+        return ClusterState.STOPPING, waits
+    problems = [f"{w.name}: node {w.node} is offline" for w in lost]
+    problems += [_why_failed(w) for w in workloads if w not in lost and w.is_in(ProcessState.FAILED)]
+    if problems:
+        return ClusterState.DEGRADED, "; ".join(filter(None, [note, *problems]))
+    if len(workloads) == wanted and all(w.is_in(ProcessState.RUNNING) for w in workloads):
+        return ClusterState.RUNNING, note
+    return ClusterState.STARTING, note
+
+
+def _why_failed(workload: Workload) -> str:
+    status = workload.status
+    why = "" if status is None else status.message or status.reason
+    if (
+        workload.kind is WorkloadKind.BROKER
+        and workload.has_run
+        and status is not None
+        and status.reason == "PORT_TAKEN"
+    ):
+        why += " (a broker with data keeps its port: free it)"
+    return f"{workload.name}: {why or 'failed'}"
