@@ -6,8 +6,20 @@ import statistics
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
+from bench.data import Missed
+
 T = TypeVar("T")
 OURS = "keelman"
+
+
+async def seen(measure: Callable[[], Awaitable[T]]) -> T:
+    """What is measured; a measurement that missed what it was to see is made again, twice at most."""
+    for _ in range(2):
+        try:
+            return await measure()
+        except Missed:
+            continue
+    return await measure()
 
 
 def order(turn: int, variants: Sequence[str]) -> list[str]:
@@ -35,7 +47,7 @@ async def interleaved(
     for turn in range(-warm_up, turns):
         ranked = sorted(variants, key=lambda one: rank(found[one])) if found[OURS] else list(variants)
         for name in order(turn, ranked):
-            value = await measure(name)
+            value = await seen(lambda name=name: measure(name))
             say(turn, name, value)
             if turn >= 0:
                 found[name].append(value)

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from bench.__main__ import row
-from bench.data import passes
+from bench.data import Missed, arrival_rate, passes
 from bench.figures import compared, save
 from bench.rounds import OURS, interleaved, order, picked
 
@@ -46,6 +46,24 @@ async def test_the_best_variant_so_far_is_measured_next_to_ours() -> None:
     found = await interleaved(2, ["slow", "quick"], measure, lambda values: -max(values), lambda *_: None)
     assert went == [OURS, "slow", "quick", "slow", "quick", OURS]
     assert picked(found, float) == ([9.0, 9.0], {"slow": [1.0, 1.0], "quick": [3.0, 3.0]})
+
+
+async def test_a_measurement_that_saw_nothing_is_made_again() -> None:
+    values = iter([Missed("all there"), 7.0])
+
+    async def measure(_: str) -> float:
+        value = next(values, 1.0)
+        if isinstance(value, Missed):
+            raise value
+        return value
+
+    found = await interleaved(1, ["a"], measure, min, lambda *_: None)
+    assert found == {OURS: [7.0], "a": [1.0]}
+
+
+async def test_what_had_arrived_at_the_first_look_has_no_rate() -> None:
+    with pytest.raises(Missed):
+        await arrival_rate(lambda: 10, 10, quiet=0.0)
 
 
 async def test_rounds_of_warming_up_do_not_count() -> None:
