@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from google.protobuf.message import Message
 
+from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
+from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.model.errors import InvalidArgument
-from keelman.model.names import checked_name
+from keelman.model.names import checked_name, checked_request_id
+from keelman.model.shapes import check_count, check_labels, check_limits, check_port
+from keelman.rpc.masks import masked
 from keelman.rpc.pages import page_limit
 
 # Services whose `name` is a name that users choose; workers and workloads have composed ones.
@@ -23,7 +28,7 @@ FILTERS = ("node", "worker_cluster")
 
 
 def check(service: str, method: str, request: Message) -> None:
-    """Raises InvalidArgument for a name or a page size that cannot be; called for every forwarded request."""
+    """Raises InvalidArgument for a name, id, page size or spec that cannot be; called for every forwarded request."""
     fields = request.DESCRIPTOR.fields_by_name
     given: Callable[[str], Any] = lambda field: getattr(request, field)  # noqa: E731
     if "page_size" in fields:
@@ -36,11 +41,40 @@ def check(service: str, method: str, request: Message) -> None:
     for field in FILTERS:
         if field in fields and given(field):
             checked_name(field, given(field))
+    if "request_id" in fields:
+        checked_request_id("request_id", given("request_id"))
+    if service in NAMED and "spec" in fields:
+        spec, mask = given("spec"), getattr(request, "update_mask", None)
+        _check_spec(spec if mask is None else masked(type(spec)(), spec, mask))
     if method == "CreateWorkerCluster":
-        spec = given("spec")
-        checked_name("spec.broker_cluster", spec.broker_cluster)
-        for number, node in enumerate(spec.nodes.names):
-            checked_name(f"spec.nodes.names[{number}]", node)
-    if method == "CreateBrokerCluster":
-        for number, node in enumerate(given("spec").managed.nodes):
-            checked_name(f"spec.managed.nodes[{number}]", node)
+        checked_name("spec.broker_cluster", given("spec").broker_cluster)
+
+
+def _check_spec(spec: Any) -> None:
+    """Judges what a create or an update says of a node or a cluster: each field by itself."""
+    check_labels("spec.labels", spec.labels)
+    match spec:
+        case WorkerClusterSpec():
+            _check_worker_cluster(spec)
+        case BrokerClusterSpec():
+            _check_names("spec.managed.nodes", spec.managed.nodes)
+            check_port("spec.managed.port", spec.managed.port, zero="a free one on each node")
+        case NodeSpec():
+            check_limits("spec.capacity", spec.capacity.cpus, spec.capacity.memory_bytes)
+
+
+def _check_worker_cluster(spec: WorkerClusterSpec) -> None:
+    _check_names("spec.nodes.names", spec.nodes.names)
+    check_count("spec.count", spec.count)
+    check_labels("spec.node_selector", spec.node_selector)
+    check_limits("spec.limits", spec.limits.cpus, spec.limits.memory_bytes)
+    check_port("spec.port", spec.port, zero="a free one on each node")
+    check_port("spec.metrics_port", spec.metrics_port, zero="none")
+    check_port("spec.admin_port", spec.admin_port, zero="none")
+    for number, port in enumerate(spec.reserved_ports):
+        check_port(f"spec.reserved_ports[{number}]", port)
+
+
+def _check_names(field: str, names: Iterable[str]) -> None:
+    for number, name in enumerate(names):
+        checked_name(f"{field}[{number}]", name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from keelman.model.cluster import (
@@ -16,14 +15,16 @@ from keelman.model.cluster import (
 )
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.node import NodeSpec
-from keelman.model.workload import ResourceLimits
+from keelman.model.shapes import (
+    LARGEST_PORT,
+    check_count,
+    check_different_ports,
+    check_labels,
+    check_limits,
+    check_port,
+)
 from keelman.state.snapshot import Snapshot
 
-LARGEST_PORT = 65535
-MAX_WORKERS = 1000
-MAX_CPUS = 100_000.0
-_LABEL = re.compile(r"[A-Za-z0-9._/-]{1,63}")
-LEGAL_LABEL = "1 to 63 letters, digits, '.', '_', '-' or '/'"
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
 VOTERS = "controller.quorum.voters"
@@ -72,7 +73,8 @@ def worker_properties(cluster: WorkerCluster, *, bootstrap_servers: str, brokers
 def check_broker_cluster(spec: BrokerClusterSpec, snapshot: Snapshot) -> None:
     """Raises InvalidArgument naming the field, the value and what is legal."""
     match spec:
-        case ManagedBrokers(nodes, properties):
+        case ManagedBrokers(nodes, properties, port=port):
+            check_port("spec.managed.port", port, zero="a free one on each node")
             if not nodes:
                 raise InvalidArgument.of("spec.managed.nodes", "", "at least one node; " + _known_nodes(snapshot))
             _check_nodes("spec.managed.nodes", nodes, snapshot)
@@ -84,7 +86,7 @@ def check_broker_cluster(spec: BrokerClusterSpec, snapshot: Snapshot) -> None:
                     )  # fmt: skip
         case ExternalBrokers(bootstrap):
             _check_bootstrap(bootstrap)
-    _check_labels("spec.labels", spec.annotations.labels)
+    check_labels("spec.labels", spec.annotations.labels)
 
 
 def check_worker_cluster(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
@@ -95,11 +97,11 @@ def check_worker_cluster(name: str, spec: WorkerClusterSpec, snapshot: Snapshot)
         raise InvalidArgument.of("spec.broker_cluster", spec.broker_cluster, f"the name of a broker cluster ({known})")
     check_not_deleted(snapshot.broker_clusters[spec.broker_cluster])
     _check_nodes("spec.nodes.names", spec.nodes, snapshot)
-    _check_labels("spec.labels", spec.annotations.labels)
-    _check_labels("spec.node_selector", spec.node_selector)
-    _check_limits("spec.limits", spec.limits)
-    if spec.count > MAX_WORKERS:
-        raise InvalidArgument.of("spec.count", spec.count, f"1 to {MAX_WORKERS}")
+    check_labels("spec.labels", spec.annotations.labels)
+    check_labels("spec.node_selector", spec.node_selector)
+    check_limits("spec.limits", spec.limits.cpus, spec.limits.memory_bytes)
+    check_count("spec.count", spec.count)
+    _check_ports(spec)
     for key, why in WORKER_FIXED.items():
         if key in spec.properties:
             raise InvalidArgument.of("spec.properties", f"{key}={spec.properties[key]}", f"leave {key} out: {why}")
@@ -126,10 +128,21 @@ def check_worker_cluster(name: str, spec: WorkerClusterSpec, snapshot: Snapshot)
                 )
 
 
+def _check_ports(spec: WorkerClusterSpec) -> None:
+    check_port("spec.port", spec.port, zero="a free one on each node")
+    check_port("spec.metrics_port", spec.metrics_port, zero="none")
+    check_port("spec.admin_port", spec.admin_port, zero="none")
+    reserved = [(f"spec.reserved_ports[{number}]", port) for number, port in enumerate(spec.reserved_ports)]
+    for field, port in reserved:
+        check_port(field, port)
+    named = [("port", spec.port), ("metrics_port", spec.metrics_port), ("admin_port", spec.admin_port)]
+    check_different_ports([(f"spec.{field}", port) for field, port in named] + reserved)
+
+
 def check_node(spec: NodeSpec) -> None:
     """Raises InvalidArgument naming the field, the value and what is legal."""
-    _check_labels("spec.labels", spec.labels)
-    _check_limits("spec.capacity", spec.capacity)
+    check_labels("spec.labels", spec.labels)
+    check_limits("spec.capacity", spec.capacity.cpus, spec.capacity.memory_bytes)
 
 
 def check_broker_change(old: BrokerClusterSpec, new: BrokerClusterSpec) -> None:
@@ -151,21 +164,6 @@ def check_worker_change(old: WorkerClusterSpec, new: WorkerClusterSpec) -> None:
 def _check_same(field: str, old: object, new: object) -> None:
     if old != new:
         raise InvalidArgument.of(field, new, f"{old!r}, as when the cluster was created: it cannot be changed")
-
-
-def _check_labels(field: str, labels: Mapping[str, str]) -> None:
-    for key, value in labels.items():
-        if not _LABEL.fullmatch(key):
-            raise InvalidArgument.of(field, key, f"a key of {LEGAL_LABEL}")
-        if value and not _LABEL.fullmatch(value):
-            raise InvalidArgument.of(f"{field}.{key}", value, f"empty, or {LEGAL_LABEL}")
-
-
-def _check_limits(field: str, limits: ResourceLimits) -> None:
-    if not 0 <= limits.cpus <= MAX_CPUS:
-        raise InvalidArgument.of(f"{field}.cpus", limits.cpus, f"0 (none) to {MAX_CPUS:g}")
-    if limits.memory_bytes < 0:
-        raise InvalidArgument.of(f"{field}.memory_bytes", limits.memory_bytes, "0 (none) or more")
 
 
 def check_not_deleted(cluster: BrokerCluster | WorkerCluster) -> None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.model.errors import InvalidArgument
+from keelman.model.shapes import LARGEST_PORT
 from keelman.runtime.home import Home
 from keelman.runtime.settings import ProcessSettings, setting
-from keelman.state.properties import LARGEST_PORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

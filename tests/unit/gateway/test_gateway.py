@@ -6,11 +6,13 @@ from typing import Any
 
 import orjson
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from keelman.api.connect.v1 import broker_cluster_pb2, broker_cluster_service_pb2, worker_cluster_pb2
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as clusters
 from keelman.api.connect.v1 import worker_service_pb2 as workers
 from keelman.api.copy.v1 import copy_run_service_pb2 as runs
+from keelman.api.node.v1 import node_pb2, workload_pb2
 from keelman.api.node.v1 import node_service_pb2 as nodes
 from keelman.gateway.connectors import refusal
 from keelman.gateway.proxy import not_forwarded
@@ -30,6 +32,11 @@ RUN = "keelman.api.copy.v1.CopyRunService"
 
 def worker_cluster(**spec: Any) -> Any:
     return clusters.CreateWorkerClusterRequest(name="w", spec=worker_cluster_pb2.WorkerClusterSpec(**spec))
+
+
+def changed(*mask: str, **spec: Any) -> Any:
+    wanted = worker_cluster_pb2.WorkerClusterSpec(**spec)
+    return clusters.UpdateWorkerClusterRequest(name="w", spec=wanted, update_mask=FieldMask(paths=mask))
 
 
 @pytest.mark.parametrize(
@@ -57,6 +64,24 @@ def worker_cluster(**spec: Any) -> Any:
             ),
             "spec.managed.nodes[0]",
         ),
+        (CLUSTER, "CreateWorkerCluster", worker_cluster(broker_cluster="b", count=1001), "spec.count"),
+        (CLUSTER, "CreateWorkerCluster", worker_cluster(broker_cluster="b", labels={"a b": ""}), "spec.labels"),
+        (CLUSTER, "CreateWorkerCluster", worker_cluster(broker_cluster="b", port=70000), "spec.port"),
+        (CLUSTER, "UpdateWorkerCluster", changed(reserved_ports=[1, 0]), "spec.reserved_ports[1]"),
+        (CLUSTER, "UpdateWorkerCluster", changed("admin_port", admin_port=-1), "spec.admin_port"),
+        (CLUSTER, "UpdateWorkerCluster", changed("node_selector", node_selector={"a": "ü"}), "spec.node_selector.a"),
+        (CLUSTER, "UpdateWorkerCluster", changed("cuont"), "update_mask"),
+        (CLUSTER, "StopWorkerCluster", clusters.StopWorkerClusterRequest(name="w", request_id="ü"), "request_id"),
+        (NODE, "CreateNode", nodes.CreateNodeRequest(name="N"), "name"),
+        (NODE, "DrainNode", nodes.DrainNodeRequest(name="n", request_id="x" * 129), "request_id"),
+        (
+            NODE,
+            "UpdateNode",
+            nodes.UpdateNodeRequest(
+                name="n", spec=node_pb2.NodeSpec(capacity=workload_pb2.ResourceLimits(memory_bytes=-1))
+            ),
+            "spec.capacity.memory_bytes",
+        ),
     ],
 )
 def test_what_needs_no_state_is_refused_here(service: str, method: str, request_: Any, field: str) -> None:
@@ -73,6 +98,8 @@ def test_what_needs_no_state_is_refused_here(service: str, method: str, request_
         (WORKER, "ListWorkers", workers.ListWorkersRequest(page_size=1000)),
         (RUN, "GetCopyRun", runs.GetCopyRunRequest(uid="x")),
         (CLUSTER, "CreateWorkerCluster", worker_cluster(broker_cluster="b", count=1)),
+        (CLUSTER, "UpdateWorkerCluster", changed("count", count=2, port=70000)),
+        (NODE, "CordonNode", nodes.CordonNodeRequest(name="n", request_id="r-1", etag="7")),
     ],
 )
 def test_what_is_legal_passes(service: str, method: str, request_: Any) -> None:

@@ -1,0 +1,54 @@
+"""Checks labels, ports, counts and limits that users choose, as far as each can be judged by itself."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+
+from keelman.model.errors import InvalidArgument
+
+LARGEST_PORT = 65535
+MAX_WORKERS = 1000
+MAX_CPUS = 100_000.0
+_LABEL = re.compile(r"[A-Za-z0-9._/-]{1,63}")
+LEGAL_LABEL = "1 to 63 letters, digits, '.', '_', '-' or '/'"
+
+
+def check_labels(field: str, labels: Mapping[str, str]) -> None:
+    """Raises InvalidArgument for a label whose key or value is not legal; a value may be empty."""
+    for key, value in labels.items():
+        if not _LABEL.fullmatch(key):
+            raise InvalidArgument.of(field, key, f"a key of {LEGAL_LABEL}")
+        if value and not _LABEL.fullmatch(value):
+            raise InvalidArgument.of(f"{field}.{key}", value, f"empty, or {LEGAL_LABEL}")
+
+
+def check_port(field: str, port: int, *, zero: str = "") -> None:
+    """Raises InvalidArgument for a number that is no port; `zero` says what a 0 means, where it may be one."""
+    if not (0 if zero else 1) <= port <= LARGEST_PORT:
+        meaning = f"0 ({zero}) or " if zero else ""
+        raise InvalidArgument.of(field, port, f"{meaning}1 to {LARGEST_PORT}")
+
+
+def check_different_ports(ports: Iterable[tuple[str, int]]) -> None:
+    """Raises InvalidArgument for a port that two of these fields name; a 0 names none."""
+    taken: dict[int, str] = {}
+    for field, port in ports:
+        if port and port in taken:
+            raise InvalidArgument.of(field, port, f"another one than {taken[port]}")
+        taken[port] = field
+
+
+def check_limits(field: str, cpus: float, memory_bytes: int) -> None:
+    """Raises InvalidArgument for processors or bytes of memory that nothing can be limited to."""
+    if not (math.isfinite(cpus) and 0 <= cpus <= MAX_CPUS):
+        raise InvalidArgument.of(f"{field}.cpus", cpus, f"0 (none) to {MAX_CPUS:g}")
+    if memory_bytes < 0:
+        raise InvalidArgument.of(f"{field}.memory_bytes", memory_bytes, "0 (none) or more")
+
+
+def check_count(field: str, count: int) -> None:
+    """Raises InvalidArgument for a number of workers that no cluster can have."""
+    if not 0 <= count <= MAX_WORKERS:
+        raise InvalidArgument.of(field, count, f"1 to {MAX_WORKERS}")

@@ -1,0 +1,51 @@
+"""Which labels, ports, counts and limits are legal."""
+
+from __future__ import annotations
+
+import pytest
+
+from keelman.model.errors import InvalidArgument
+from keelman.model.shapes import check_count, check_different_ports, check_labels, check_limits, check_port
+
+
+def test_what_is_legal_passes() -> None:
+    check_labels("labels", {"team": "blue", "a/b.c-d_e": "", "k" * 63: "v" * 63})
+    check_port("port", 0, zero="none")
+    check_port("port", 65535)
+    check_different_ports([("port", 0), ("metrics_port", 0), ("reserved_ports[0]", 1)])
+    check_limits("limits", 0.5, 0)
+    check_count("count", 1000)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ({"": "x"}, r"labels: '' is not legal: a key of 1 to 63"),
+        ({"a b": "x"}, r"labels: 'a b' is not legal: a key"),
+        ({"k" * 64: "x"}, "is not legal: a key"),
+        ({"team": "ü"}, r"labels\.team: 'ü' is not legal: empty, or 1 to 63"),
+        ({"team": "v" * 64}, r"labels\.team"),
+    ],
+)
+def test_a_label_is_named_by_its_key(labels: dict[str, str], said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        check_labels("labels", labels)
+
+
+def test_a_port_says_whether_it_may_be_0() -> None:
+    with pytest.raises(InvalidArgument, match=r"p: 65536 is not legal: 0 \(none\) or 1 to 65535"):
+        check_port("p", 65536, zero="none")
+    with pytest.raises(InvalidArgument, match="p: 0 is not legal: 1 to 65535"):
+        check_port("p", 0)
+    with pytest.raises(InvalidArgument, match="r: 7 is not legal: another one than port"):
+        check_different_ports([("port", 7), ("q", 8), ("r", 7)])
+
+
+def test_limits_and_counts_are_bounded() -> None:
+    for cpus in (-1.0, float("nan"), float("inf"), 1e6):
+        with pytest.raises(InvalidArgument, match=r"limits\.cpus: .* 0 \(none\) to 100000"):
+            check_limits("limits", cpus, 0)
+    with pytest.raises(InvalidArgument, match=r"limits\.memory_bytes: -1"):
+        check_limits("limits", 0, -1)
+    with pytest.raises(InvalidArgument, match="count: 1001 is not legal: 1 to 1000"):
+        check_count("count", 1001)
