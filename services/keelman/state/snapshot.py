@@ -1,37 +1,209 @@
-"""Everything the state service knows at one moment. Pure."""
+"""Everything the state service knows at one moment, with indexes, so that a question costs what it concerns. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, MutableMapping
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from keelman.model.cluster import (
-    BrokerCluster,
-    WorkerCluster,
-)
+from keelman.model.cluster import BrokerCluster, ManagedBrokers, WorkerCluster
 from keelman.model.errors import NotFound
 from keelman.model.node import Node, NodeState
-from keelman.model.workload import Workload, WorkloadKind
+from keelman.model.workload import Goal, Workload, WorkloadKind
+from keelman.state.layers import Layer
 
 MAX_NAMED = 20  # in an error
+NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = "node", "broker_cluster", "worker_cluster", "workload"
+NOUNS = (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)
+Resource: TypeAlias = Node | BrokerCluster | WorkerCluster | Workload
+NOUN_OF: dict[type, str] = {
+    Node: NODE, BrokerCluster: BROKER_CLUSTER, WorkerCluster: WORKER_CLUSTER, Workload: WORKLOAD,
+}  # fmt: skip
+Names: TypeAlias = frozenset[str]
+NO_NAMES: Names = frozenset()
 T = TypeVar("T")
 C = TypeVar("C", BrokerCluster, WorkerCluster)
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Nodes, clusters and workloads by name."""
+class Load(NamedTuple):
+    """What a node carries: workers that are to run, and the bounds of all its workloads that are to run."""
 
-    nodes: Mapping[str, Node] = field(default_factory=dict)
-    broker_clusters: Mapping[str, BrokerCluster] = field(default_factory=dict)
-    worker_clusters: Mapping[str, WorkerCluster] = field(default_factory=dict)
-    workloads: Mapping[str, Workload] = field(default_factory=dict)
+    workers: int = 0
+    cpus: float = 0.0
+    memory_bytes: int = 0
+
+
+class Snapshot:
+    """Nodes, clusters and workloads by name. Whoever has one reads it; only its maker puts into it."""
+
+    __slots__ = ("_index", "_loads", "_tables")
+
+    def __init__(
+        self,
+        nodes: Mapping[str, Node] | None = None,
+        broker_clusters: Mapping[str, BrokerCluster] | None = None,
+        worker_clusters: Mapping[str, WorkerCluster] | None = None,
+        workloads: Mapping[str, Workload] | None = None,
+    ) -> None:
+        self._tables: dict[str, MutableMapping[str, Any]] = {noun: {} for noun in NOUNS}
+        self._index: MutableMapping[tuple[Any, ...], Names] = {}
+        self._loads: MutableMapping[str, Load | None] = {}
+        given: tuple[Mapping[str, Resource] | None, ...] = (nodes, broker_clusters, worker_clusters, workloads)
+        self.fill(resource for named in given for resource in (named or {}).values())
+
+    def fill(self, resources: Iterable[Resource]) -> None:
+        """Takes in many at once, nodes before what is on them: none of them is known yet."""
+        index: dict[tuple[Any, ...], set[str]] = {}
+        for resource in resources:
+            self._tables[NOUN_OF[type(resource)]][resource.name] = resource
+            for key in self._keys(resource):
+                index.setdefault(key, set()).add(resource.name)
+        for key, names in index.items():
+            self._index[key] = self._index.get(key, NO_NAMES) | names
+
+    def draft(self) -> Snapshot:
+        """A snapshot over this one: what is put into it changes this one only when `advance` is given it."""
+        made = Snapshot.__new__(Snapshot)
+        made._tables = {noun: Layer(named) for noun, named in self._tables.items()}
+        made._index, made._loads = Layer(self._index), Layer(self._loads)
+        return made
+
+    def advance(self, draft: Snapshot) -> None:
+        """Takes in what was put into a draft of this one."""
+        mine: list[Any] = [*self._tables.values(), self._index, self._loads]
+        theirs: list[Any] = [*draft._tables.values(), draft._index, draft._loads]
+        for below, layer in zip(mine, theirs, strict=True):
+            layer.write_to(below)
+
+    def changes(self, noun: str) -> Mapping[str, Any]:
+        """Of a draft: what was put into it, by name; None for what is gone."""
+        table = self._tables[noun]
+        return table.changes() if isinstance(table, Layer) else {}
+
+    def put(self, resource: Resource) -> None:
+        """Takes in a resource that is new or has changed."""
+        noun = NOUN_OF[type(resource)]
+        if isinstance(resource, Node):
+            self._put_node(resource.name, resource)
+            return
+        self._reindex(self._tables[noun].get(resource.name), resource)
+        self._tables[noun][resource.name] = resource
+
+    def drop(self, noun: str, name: str) -> None:
+        """Forgets a resource that is gone."""
+        if noun == NODE:
+            self._put_node(name, None)
+            return
+        self._reindex(self._tables[noun][name], None)
+        del self._tables[noun][name]
+
+    def _put_node(self, name: str, node: Node | None) -> None:
+        """With another host the ports of what is on the node are another host's."""
+        moved = self._host_of(name) != (name if node is None else _host(node))
+        carried = self.workloads_on(name) if moved else []
+        for workload in carried:
+            self._reindex(workload, None)
+        if node is None:
+            del self._tables[NODE][name]
+        else:
+            self._tables[NODE][name] = node
+        for workload in carried:
+            self._reindex(None, workload)
+
+    def _reindex(self, old: Resource | None, new: Resource | None) -> None:
+        before, after = ((set() if one is None else self._keys(one)) for one in (old, new))
+        gone, come = ("" if one is None else one.name for one in (old, new))
+        for key in before - after:
+            if names := self._index[key] - {gone}:
+                self._index[key] = names
+            else:
+                del self._index[key]
+        for key in after - before:
+            self._index[key] = self._index.get(key, NO_NAMES) | {come}
+        for one in (old, new):
+            if isinstance(one, Workload):
+                self._loads[one.node] = None
+
+    def _keys(self, resource: Resource) -> set[tuple[Any, ...]]:
+        """Where a resource stands in the index."""
+        match resource:
+            case Node():
+                return set()
+            case BrokerCluster():
+                found: set[tuple[Any, ...]] = {("waits", BROKER_CLUSTER)} if resource.note else set()
+                nodes = resource.spec.nodes if isinstance(resource.spec, ManagedBrokers) else ()
+                return found | {("pinned", BROKER_CLUSTER, node) for node in nodes}
+            case WorkerCluster():
+                found = {("users", resource.spec.broker_cluster)}
+                found |= {("waits", WORKER_CLUSTER)} if resource.note else set()
+                return found | {("pinned", WORKER_CLUSTER, node) for node in resource.spec.nodes}
+            case Workload():
+                found = {("on", resource.node)}
+                if resource.cluster:
+                    found.add(("in", resource.kind, resource.cluster))
+                host = self._host_of(resource.node)
+                return found | {("port", host, port) for port in (*resource.ports, *resource.tried_ports)}
+
+    def _host_of(self, node: str) -> str:
+        found = self.nodes.get(node)
+        return node if found is None else _host(found)
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """Nodes by name."""
+        return self._tables[NODE]
+
+    @property
+    def broker_clusters(self) -> Mapping[str, BrokerCluster]:
+        """Broker clusters by name."""
+        return self._tables[BROKER_CLUSTER]
+
+    @property
+    def worker_clusters(self) -> Mapping[str, WorkerCluster]:
+        """Worker clusters by name."""
+        return self._tables[WORKER_CLUSTER]
+
+    @property
+    def workloads(self) -> Mapping[str, Workload]:
+        """Workloads by name."""
+        return self._tables[WORKLOAD]
+
+    def resources(self, noun: str) -> Mapping[str, Any]:
+        """All resources of a noun by name."""
+        return self._tables[noun]
 
     def workloads_in(self, kind: WorkloadKind, cluster: str) -> list[Workload]:
         """The brokers or workers of a cluster, in the order of their numbers."""
-        found = [w for w in self.workloads.values() if w.kind is kind and w.cluster == cluster]
+        found = [self.workloads[name] for name in self._index.get(("in", kind, cluster), NO_NAMES)]
         return sorted(found, key=lambda w: int(w.name.rpartition("/")[2]))
+
+    def workloads_on(self, node: str) -> list[Workload]:
+        """Everything that is placed on a node, by name."""
+        return [self.workloads[name] for name in sorted(self._index.get(("on", node), NO_NAMES))]
+
+    def load(self, node: str) -> Load:
+        """What is to run on a node."""
+        found = self._loads.get(node)
+        if found is None:
+            running = [w for w in self.workloads_on(node) if w.goal is Goal.RUNNING]
+            found = Load(
+                sum(w.kind is WorkloadKind.WORKER for w in running),
+                sum(w.limits.cpus for w in running),
+                sum(w.limits.memory_bytes for w in running),
+            )
+            self._loads[node] = found
+        return found
+
+    def port_holders(self, node: str, port: int) -> Names:
+        """Workloads that have, reserve or could not get a port on the node's host, which other nodes may share."""
+        return self._index.get(("port", self._host_of(node), port), NO_NAMES)
+
+    def waiting(self, noun: str) -> Names:
+        """Clusters that something stands in the way of."""
+        return self._index.get(("waits", noun), NO_NAMES)
+
+    def pinned_to(self, noun: str, node: str) -> Names:
+        """Clusters whose spec names a node."""
+        return self._index.get(("pinned", noun, node), NO_NAMES)
 
     def is_offline(self, node: str) -> bool:
         """True when the node is known to be offline or not known at all."""
@@ -39,8 +211,7 @@ class Snapshot:
 
     def users_of(self, broker_cluster: str) -> list[WorkerCluster]:
         """Worker clusters on a broker cluster, by name."""
-        users = [c for c in self.worker_clusters.values() if c.spec.broker_cluster == broker_cluster]
-        return sorted(users, key=lambda c: c.name)
+        return [self.worker_clusters[n] for n in sorted(self._index.get(("users", broker_cluster), NO_NAMES))]
 
     def node(self, name: str) -> Node:
         """The node of that name; raises NotFound."""
@@ -64,6 +235,10 @@ class Snapshot:
                 f"no worker is named {name!r} (a name is <worker cluster>/<number>)", metadata={"worker": name}
             )
         return workload
+
+
+def _host(node: Node) -> str:
+    return node.host or node.name
 
 
 def _get(noun: str, known: Mapping[str, T], name: str) -> T:

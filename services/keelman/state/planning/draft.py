@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from keelman.model.cluster import ClusterGoal, ExternalBrokers
 from keelman.model.node import Node
 from keelman.model.workload import Goal, ProcessState, Workload, WorkloadKind, WorkloadSpec, broker_name
-from keelman.state.snapshot import Snapshot
+from keelman.state.snapshot import WORKLOAD, Snapshot
 
 PORT_TAKEN = "PORT_TAKEN"
 
@@ -34,7 +34,9 @@ class Draft:
     def __init__(self, snapshot: Snapshot, limits: Limits) -> None:
         self.snapshot = snapshot
         self.limits = limits
-        self.workloads = dict(snapshot.workloads)
+        self.made = snapshot.draft()
+        """The snapshot as the plan will leave it; only the methods here put into it."""
+        self.workloads = self.made.workloads
         self.broker_notes: dict[str, str] = {}
         self.worker_notes: dict[str, str] = {}
 
@@ -46,13 +48,13 @@ class Draft:
         """The workload as it is to be; any change of it is a new generation."""
         old = self.workloads.get(name)
         if old is None:
-            self.workloads[name] = Workload(name, node, 1, goal, spec)
+            self.made.put(Workload(name, node, 1, goal, spec))
         elif old.node != node:
-            self.workloads[name] = Workload(name, node, old.generation + 1, goal, spec, uid=old.uid)
+            self.made.put(Workload(name, node, old.generation + 1, goal, spec, uid=old.uid))
         elif (old.goal, old.spec) != (goal, spec):
             tried = tuple(dict.fromkeys((*old.tried_ports, *ports_taken(old)))) if old.spec != spec else old.tried_ports
-            self.workloads[name] = dataclasses.replace(
-                old, goal=goal, spec=spec, generation=old.generation + 1, tried_ports=tried
+            self.made.put(
+                dataclasses.replace(old, goal=goal, spec=spec, generation=old.generation + 1, tried_ports=tried)
             )
 
     def set_goal(self, workload: Workload, goal: Goal) -> None:
@@ -63,29 +65,26 @@ class Draft:
         """Asks the node to remove it; forgets it when that is done or when nobody is there to do it."""
         stranded = self.snapshot.is_offline(workload.node) and workload.kind is not WorkloadKind.BROKER
         if stranded or (workload.goal is Goal.REMOVED and workload.is_in(ProcessState.REMOVED)):
-            self.workloads.pop(workload.name)
+            self.made.drop(WORKLOAD, workload.name)
         else:
             self.set_goal(workload, Goal.REMOVED)
 
     def ports(self, node: str, wanted: range, count: int = 1, tried: tuple[int, ...] = ()) -> list[int]:
         """The lowest free ports of the range on the node's host, which other nodes may share. Raises NoPort."""
-        host = self.node(node).host
-        taken = set(tried)
-        for other in self.workloads.values():
-            if other.node == node or (other.node in self.snapshot.nodes and self.node(other.node).host == host):
-                taken |= other.ports | set(other.tried_ports)
-        free = [port for port in wanted if port not in taken][:count]
+        free: list[int] = []
+        for port in wanted:
+            if len(free) == count:
+                break
+            if port not in tried and not self.made.port_holders(node, port):
+                free.append(port)
         if len(free) < count:
             raise NoPort(f"no free port is left in {wanted[0]}-{wanted[-1]} on node {node}")
         return free
 
     def workers_on(self, node: str, *, except_for: str = "") -> list[Workload]:
         """The workers that are placed on a node."""
-        return [
-            w
-            for w in self.workloads.values()
-            if w.kind is WorkloadKind.WORKER and w.node == node and w.name != except_for
-        ]
+        found = self.made.workloads_on(node)
+        return [w for w in found if w.kind is WorkloadKind.WORKER and w.name != except_for]
 
     def bootstrap_of(self, name: str) -> tuple[str, int]:
         """Bootstrap servers and number of brokers of a broker cluster; empty and 0 while they are not all placed."""

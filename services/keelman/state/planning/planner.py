@@ -19,7 +19,7 @@ from keelman.state.planning.brokers import plan_brokers
 from keelman.state.planning.draft import Draft, Limits
 from keelman.state.planning.sparks import plan_sparks
 from keelman.state.planning.workers import plan_workers
-from keelman.state.snapshot import Snapshot
+from keelman.state.snapshot import WORKLOAD, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ def make_plan(snapshot: Snapshot, limits: Limits) -> Plan:
     gone_brokers = tuple(n for n, c in sorted(snapshot.broker_clusters.items()) if plan_brokers(draft, c))
     gone_workers = tuple(n for n, c in sorted(snapshot.worker_clusters.items()) if plan_workers(draft, c))
     plan_sparks(draft)
-    before, after = snapshot.workloads, draft.workloads
+    before, after = snapshot.workloads, sorted(draft.made.changes(WORKLOAD).items())
     return Plan(
-        put=tuple(w for n, w in sorted(after.items()) if before.get(n) != w),
-        drop=tuple(sorted(before.keys() - after.keys())),
+        put=tuple(w for n, w in after if w is not None and before.get(n) != w),
+        drop=tuple(n for n, w in after if w is None and n in before),
         # A broker cluster's row outlives its users' rows, which name it.
         gone_broker_clusters=tuple(
             n for n in gone_brokers if all(u.name in gone_workers for u in snapshot.users_of(n))

@@ -1,0 +1,94 @@
+"""Whatever is put into a snapshot or its drafts in whatever order: it answers as one that is made anew does."""
+
+import dataclasses
+from datetime import UTC, datetime
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keelman.model.cluster import BrokerCluster, ClusterGoal, ManagedBrokers, WorkerCluster, WorkerClusterSpec
+from keelman.model.node import Node, NodeState
+from keelman.model.workload import Goal, ResourceLimits, SparkSpec, WorkerSpec, Workload, WorkloadKind
+from keelman.state.snapshot import BROKER_CLUSTER, NODE, NOUNS, WORKER_CLUSTER, WORKLOAD, Snapshot
+
+TIME = datetime(2026, 1, 1, tzinfo=UTC)
+NODES, CLUSTERS, HOSTS, PORTS = ("n1", "n2"), ("a", "b"), ("", "10.0.0.1", "10.0.0.2"), (1, 2, 3)
+node = st.builds(
+    lambda name, host: Node(name, name, TIME, TIME, NodeState.ONLINE, f"{host}:1" if host else ""),
+    st.sampled_from(NODES), st.sampled_from(HOSTS),
+)  # fmt: skip
+brokers = st.builds(
+    lambda name, nodes, note: BrokerCluster(
+        name, name, TIME, TIME, 1, "", ClusterGoal.RUNNING, ManagedBrokers(tuple(nodes)), note=note
+    ),
+    st.sampled_from(CLUSTERS), st.lists(st.sampled_from(NODES), unique=True), st.sampled_from(["", "no port"]),
+)  # fmt: skip
+workers = st.builds(
+    lambda name, on, nodes, note: WorkerCluster(
+        name, name, TIME, TIME, 1, "", ClusterGoal.RUNNING, WorkerClusterSpec(on, tuple(nodes), 1), note=note
+    ),
+    st.sampled_from(CLUSTERS), st.sampled_from(CLUSTERS), st.lists(st.sampled_from(NODES), unique=True),
+    st.sampled_from(["", "no port"]),
+)  # fmt: skip
+worker = st.builds(
+    lambda cluster, number, on, port, goal, tried: Workload(
+        f"worker/{cluster}/{number}", on, 1, goal, WorkerSpec(cluster, "h", port, {}, ""), tried_ports=tuple(tried),
+        limits=ResourceLimits(1.5, 100),
+    ),
+    st.sampled_from(CLUSTERS), st.integers(0, 1), st.sampled_from(NODES), st.sampled_from(PORTS),
+    st.sampled_from(Goal), st.lists(st.sampled_from(PORTS), max_size=1),
+)  # fmt: skip
+spark = st.builds(
+    lambda on, port: Workload(f"spark/{on}", on, 1, Goal.RUNNING, SparkSpec("h", port, "local")),
+    st.sampled_from(NODES), st.sampled_from(PORTS),
+)  # fmt: skip
+change = st.one_of(node, brokers, workers, worker, spark, st.integers(0, 20))
+history = st.lists(st.tuples(st.lists(change, max_size=6), st.booleans()), max_size=6)
+
+
+def questions(snapshot: Snapshot) -> dict[str, object]:
+    """Every answer that an index gives."""
+    return {
+        "tables": {noun: dict(snapshot.resources(noun)) for noun in NOUNS},
+        "lengths": {noun: len(snapshot.resources(noun)) for noun in NOUNS},
+        "in": {c: snapshot.workloads_in(WorkloadKind.WORKER, c) for c in CLUSTERS},
+        "on": {n: snapshot.workloads_on(n) for n in NODES},
+        "load": {n: snapshot.load(n) for n in NODES},
+        "ports": {(n, p): snapshot.port_holders(n, p) for n in NODES for p in PORTS},
+        "users": {c: snapshot.users_of(c) for c in CLUSTERS},
+        "waiting": {noun: snapshot.waiting(noun) for noun in (BROKER_CLUSTER, WORKER_CLUSTER)},
+        "pinned": {(noun, n): snapshot.pinned_to(noun, n) for noun in (BROKER_CLUSTER, WORKER_CLUSTER) for n in NODES},
+    }
+
+
+def anew(snapshot: Snapshot) -> Snapshot:
+    return Snapshot(*(dict(snapshot.resources(noun)) for noun in (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)))
+
+
+def do(draft: Snapshot, one: object) -> None:
+    if not isinstance(one, int):
+        draft.put(one)
+        return
+    present = [(noun, name) for noun in NOUNS for name in sorted(draft.resources(noun))]
+    if present:
+        draft.drop(*present[one % len(present)])
+
+
+@settings(max_examples=300, deadline=None)
+@given(history)
+def test_an_advanced_snapshot_is_one_made_anew(transactions: list[tuple[list[object], bool]]) -> None:
+    kept = Snapshot()
+    for changes, commits in transactions:
+        before = questions(kept)
+        draft = kept.draft()
+        for one in changes:
+            do(draft, one)
+            assert questions(draft) == questions(anew(draft))
+            over = draft.draft()  # a plan is a draft of a transaction's draft
+            do(over, one if isinstance(one, int) else dataclasses.replace(one, name=one.name))
+            assert questions(over) == questions(anew(over))
+        assert questions(kept) == before, "a draft changes nothing below it"
+        if commits:
+            kept.advance(draft)
+            assert questions(kept) == questions(draft)
+            assert questions(kept) == questions(anew(kept))
