@@ -111,6 +111,8 @@ class WorkloadStatus:
     reason: str = ""
     observe_time: datetime | None = None
     memory_bytes: int = 0
+    limited_by: str = ""
+    """What holds it to its limits: cgroup, systemd or watchdog; empty while nothing does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from keelman.agent.commands import Command, farewell
 from keelman.agent.local import Local
 from keelman.agent.logs import cut_if_long, last_line, log_file
-from keelman.agent.step import Action
+from keelman.agent.step import Action, Cause, Step
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.home import Home, write_file
 from keelman.runtime.logs.logging import get_logger
@@ -52,9 +52,9 @@ class Launcher:
             self._keep_end(local)
             log.warning("ended_while_away", workload=local.name, pid=local.record.pid, exit_code=end.code)
 
-    async def do(self, action: Action, local: Local) -> None:
+    async def do(self, step: Step, local: Local) -> None:
         """Does one step. What keeps a workload from starting becomes its status; other errors are raised."""
-        match action:
+        match step.action:
             case Action.PREPARE:
                 await self._guard(self._prepare, local)
             case Action.START:
@@ -62,7 +62,7 @@ class Launcher:
             case Action.STOP:
                 self._stop(local)
             case Action.KILL:
-                self._kill(local)
+                self._kill(local, step.cause or Cause.GRACE)
             case Action.SWEEP:
                 await self._sweep(local)
             case Action.REMOVE:
@@ -159,7 +159,7 @@ class Launcher:
         record = local.new_record(local.prepared.command)
         environment = children.own_environment(SERVICES)
         child = children.start(local.folder, record, log=log_file(local.folder), environment=environment)
-        local.child, local.record, local.killed = child, child.record, False
+        local.child, local.record, local.killed = child, child.record, None
         log.info("started", workload=local.name, pid=child.pid, generation=record.generation, restarts=record.restarts)
 
     def _stop(self, local: Local) -> None:
@@ -168,16 +168,12 @@ class Launcher:
             local.child.terminate()
             log.info("stopping", workload=local.name, pid=local.child.pid)
 
-    def _kill(self, local: Local) -> None:
+    def _kill(self, local: Local, cause: Cause) -> None:
         if local.child is not None:
             # Its end comes within moments; one that the kernel holds on to is killed again, not in a tight loop.
-            if local.kill_at is None:
-                local.given_up = True
-            elif not local.given_up:
-                local.killed = True
-            local.kill_at = time.monotonic() + 1.0
+            local.killed, local.kill_at = cause, time.monotonic() + 1.0
             local.child.kill()
-            log.warning("killed", workload=local.name, pid=local.child.pid, unwell=local.given_up)
+            log.warning("killed", workload=local.name, pid=local.child.pid, cause=cause.value)
 
     async def _sweep(self, local: Local) -> None:
         if local.record is not None:

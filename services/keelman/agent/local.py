@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from keelman.agent.commands import Prepared
-from keelman.agent.step import NO_PLAN, Goal, Plan, Seen, Wanted, failures_after, restart_delay
+from keelman.agent.step import NO_PLAN, Cause, Goal, Plan, Seen, Wanted, failures_after, restart_delay
 from keelman.api.node.v1.workload_pb2 import Workload, WorkloadGoal, WorkloadState, WorkloadStatus
 from keelman.rpc.times import to_timestamp
 from keelman.runtime.processes.children import Child, Exit, Record
@@ -17,6 +17,12 @@ GOALS = {
     WorkloadGoal.WORKLOAD_GOAL_RUNNING: Goal.RUNNING,
     WorkloadGoal.WORKLOAD_GOAL_STOPPED: Goal.STOPPED,
     WorkloadGoal.WORKLOAD_GOAL_REMOVED: Goal.REMOVED,
+}
+WORDS_OF_KILLED = {
+    Cause.GRACE: "did not end in time and was killed",
+    Cause.FORCED: "was killed at once, as asked",
+    Cause.UNHEALTHY: "did not answer its health check and was killed",
+    Cause.MEMORY: "used more memory than it may and was killed",
 }
 
 
@@ -46,8 +52,8 @@ class Local:
     message: str = ""
     exit_code: int | None = None
     memory_bytes: int = 0
-    killed: bool = False  # by this agent, because it did not end in time
-    given_up: bool = False  # killed by this agent, because it did not answer any more
+    over_memory: str = ""  # words about it, once it uses more memory than it may
+    killed: Cause | None = None  # the last process was killed by this agent
     observe_time: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
@@ -69,7 +75,7 @@ class Local:
 
     def wanted(self) -> Wanted:
         """What the step function is to compare."""
-        return Wanted(self.goal, self.plan)
+        return Wanted(self.goal, self.plan, force=self.workload is not None and self.workload.force)
 
     def seen(self) -> Seen:
         """What it is to be compared with."""
@@ -80,6 +86,8 @@ class Local:
             swept=self.swept,
             folder=not self.removed,
             kill_at=self.kill_at,
+            killed=self.killed,
+            over_memory=bool(self.over_memory),
             start_at=self.start_at,
             give_up_at=self._give_up_at,
         )
@@ -96,27 +104,29 @@ class Local:
 
         One that ended in order while no agent was there had been asked to, by `keelman down` for one.
         """
-        stopping = self.kill_at is not None and not self.given_up
+        stopping = self.kill_at is not None and self.killed not in (Cause.UNHEALTHY, Cause.MEMORY)
         asked = stopping or self.goal in (Goal.STOPPED, Goal.REMOVED) or (end.code == 0 and not seen)
         healthy = now - self.healthy_since if self.healthy_since is not None else 0.0
         self.child, self.kill_at, self.healthy_since, self.memory_bytes = None, None, None, 0
-        self.unwell_since, given_up, self.given_up = None, self.given_up, False
+        self.unwell_since, over_memory, self.over_memory = None, self.over_memory, ""
         self.swept, self.end_seen = False, seen
         self.prepared, self.prepared_plan = None, None
         self.exit_code = end.code
         if asked:
             self.failed, self.reason, self.message = False, "", ""
-            if self.killed:
-                self.message = "did not end in time and was killed"
+            if self.killed is not None:
+                self.message = WORDS_OF_KILLED[self.killed]
                 self.reason = "KILLED"
             return
         self.failures = failures_after(self.failures, healthy)
         self.start_at = now + restart_delay(self.failures)
         self.failed, self.reason = True, end.reason or ("EXITED" if end.code is not None else "VANISHED")
         self.message = words_of(end, last_line, seen=seen)
-        if given_up:
+        if self.killed is Cause.UNHEALTHY:
             self.reason = "UNHEALTHY"
             self.message = f"did not answer its health check for {self.unwell_seconds:g} s and was killed"
+        elif over_memory:
+            self.reason, self.message = "MEMORY_LIMIT", over_memory
 
     def could_not_start(self, reason: str, message: str, now: float) -> None:
         """A try to start it failed before there was a process. The second such try waits too."""

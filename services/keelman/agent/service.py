@@ -16,6 +16,7 @@ import psutil
 from keelman.agent.api import AgentApi
 from keelman.agent.assignments import Assignments
 from keelman.agent.commands import COMMANDS, Command
+from keelman.agent.figures import Figures
 from keelman.agent.reporter import Reporter
 from keelman.agent.session import Sessions
 from keelman.agent.settings import Settings
@@ -48,7 +49,9 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         supervisor = Supervisor(
             home, commands, settings.grace_seconds, assignments, reporter, unwell_seconds=settings.unwell_seconds
         )
-        sessions = Sessions(settings.state_address, registration(settings, node), reporter, supervisor.assign)
+        sessions = Sessions(
+            settings.state_address, registration(settings, node), reporter, supervisor.assign, Figures(home.root)
+        )
         name = agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name
         health = await stack.enter_async_context(
             serve(

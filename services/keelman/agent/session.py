@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from keelman.agent.assignments import Versions
+from keelman.agent.figures import Figures
 from keelman.agent.reporter import Reporter
 from keelman.api.node.v1.session_service_pb2 import (
     Assignments,
@@ -42,8 +43,10 @@ class Sessions:
         registration: Registration,
         reporter: Reporter,
         on_assignments: Callable[[Assignments], None],
+        figures: Figures,
     ) -> None:
         self._state_address = state_address
+        self._figures = figures
         self._registration = registration
         self._reporter = reporter
         self._on_assignments = on_assignments
@@ -53,7 +56,7 @@ class Sessions:
         backoff = Backoff(most=MAX_BACKOFF_SECONDS)
         logged = ""
         while True:
-            session = Session(self._registration, self._reporter, self._on_assignments)
+            session = Session(self._registration, self._reporter, self._on_assignments, self._figures)
             try:
                 await session.run(self._state_address)
             except KeelmanError as error:
@@ -70,9 +73,14 @@ class Session:
     """One session, from its registration until anything fails. `number` is 0 until the state service said welcome."""
 
     def __init__(
-        self, registration: Registration, reporter: Reporter, on_assignments: Callable[[Assignments], None]
+        self,
+        registration: Registration,
+        reporter: Reporter,
+        on_assignments: Callable[[Assignments], None],
+        figures: Figures,
     ) -> None:
         self.number = 0
+        self._figures = figures
         self._registration = registration
         self._reporter = reporter
         self._on_assignments = on_assignments
@@ -136,7 +144,7 @@ class Session:
         await self._welcome.wait()
         while True:
             await asyncio.sleep(self._heartbeat_seconds)
-            await self._send(OpenSessionRequest(heartbeat=Heartbeat()))
+            await self._send(OpenSessionRequest(heartbeat=Heartbeat(figures=self._figures.take())))
 
     async def _report(self) -> None:
         await self._welcome.wait()

@@ -37,6 +37,15 @@ class Action(enum.Enum):
     REMOVE = "remove"  # delete the folder
 
 
+class Cause(enum.Enum):
+    """Why a process is killed."""
+
+    GRACE = "grace"  # it was asked to end and did not in time
+    FORCED = "forced"  # it is not to be asked
+    UNHEALTHY = "unhealthy"  # it does not answer any more
+    MEMORY = "memory"  # it uses more memory than it may
+
+
 Plan: TypeAlias = tuple[str, int]  # uid and generation of a workload
 NO_PLAN: Plan = ("", 0)
 
@@ -47,6 +56,7 @@ class Wanted:
 
     goal: Goal
     plan: Plan = NO_PLAN
+    force: bool = False  # where it is to end, it is killed and not asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +68,9 @@ class Seen:
     prepared: Plan | None = None  # what files and ports are ready for
     swept: bool = True  # nothing is left of the process before
     folder: bool = True  # its folder may be there
-    kill_at: float | None = None  # it was asked to end and is killed then
+    kill_at: float | None = None  # it was asked to end, or killed, and is killed then
+    killed: Cause | None = None  # it was killed already, and its end is awaited
+    over_memory: bool = False  # it uses more than it may, and nobody but the agent ends it
     start_at: float = 0.0  # not started before
     give_up_at: float | None = None  # it does not answer, and is killed then
 
@@ -69,6 +81,7 @@ class Step:
 
     action: Action
     until: float | None = None
+    cause: Cause | None = None  # of KILL
 
 
 NOTHING = Step(Action.NOTHING)
@@ -92,15 +105,25 @@ def _of_absent(wanted: Wanted, seen: Seen, now: float) -> Step:
 
 
 def _of_living(wanted: Wanted, seen: Seen, now: float) -> Step:
+    if seen.killed is None and (cause := _at_once(wanted, seen)) is not None:
+        return Step(Action.KILL, cause=cause)
     if wanted.goal is Goal.UNTOUCHED:
         return NOTHING
     if seen.kill_at is not None:
-        return Step(Action.KILL) if now >= seen.kill_at else Step(Action.WAIT, seen.kill_at)
+        return _kill_at(seen.kill_at, now, seen.killed or Cause.GRACE)
     if wanted.goal is not Goal.RUNNING or seen.plan != wanted.plan:
         return Step(Action.STOP)
-    if seen.give_up_at is None:
-        return NOTHING
-    return Step(Action.KILL) if now >= seen.give_up_at else Step(Action.WAIT, seen.give_up_at)
+    return NOTHING if seen.give_up_at is None else _kill_at(seen.give_up_at, now, Cause.UNHEALTHY)
+
+
+def _at_once(wanted: Wanted, seen: Seen) -> Cause | None:
+    if seen.over_memory:  # whatever is wanted: the other workloads of the node need what it takes
+        return Cause.MEMORY
+    return Cause.FORCED if wanted.force and wanted.goal in (Goal.STOPPED, Goal.REMOVED) else None
+
+
+def _kill_at(time: float, now: float, cause: Cause) -> Step:
+    return Step(Action.KILL, cause=cause) if now >= time else Step(Action.WAIT, time)
 
 
 def restart_delay(failures: int) -> float:

@@ -18,7 +18,7 @@ from keelman.agent.launcher import Launcher
 from keelman.agent.local import GOALS, Local
 from keelman.agent.logs import cut_if_long, log_file
 from keelman.agent.reporter import Reporter
-from keelman.agent.step import Action, Goal, drained_kinds, next_step
+from keelman.agent.step import Action, Cause, Goal, drained_kinds, next_step
 from keelman.api.node.v1 import session_service_pb2
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.model.errors import NotFound
@@ -99,7 +99,7 @@ class WorkloadLoop:
         if step.action in (Action.NOTHING, Action.WAIT):
             return step.until
         try:
-            await self._supervisor.launcher.do(step.action, local)
+            await self._supervisor.launcher.do(step, local)
         except (OSError, TimeoutError) as error:
             local.reason, local.message = "FAULT", f"{step.action.value} failed: {error!r}"
             log.warning("step_failed", workload=local.name, step=step.action.value, error=repr(error))
@@ -207,7 +207,7 @@ class Supervisor:
                 break
             await change.wait()
         log.info("drained")
-        return sorted(local.name for local in running if local.killed)
+        return sorted(local.name for local in running if local.killed is Cause.GRACE)
 
     def report(self, local: Local) -> None:
         """Reports a workload's status if it has changed, and forgets the workload if it is over."""

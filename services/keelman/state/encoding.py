@@ -271,6 +271,7 @@ def status_message(status: WorkloadStatus) -> workload_pb2.WorkloadStatus:
         reason=status.reason,
         observe_time=to_timestamp(status.observe_time),
         memory_bytes=status.memory_bytes,
+        limited_by=status.limited_by,
     )
 
 
@@ -290,6 +291,7 @@ def status_of(message: workload_pb2.WorkloadStatus) -> WorkloadStatus:
         reason=message.reason,
         observe_time=from_timestamp(message.observe_time) if message.HasField("observe_time") else None,
         memory_bytes=message.memory_bytes,
+        limited_by=message.limited_by,
     )
 
 

@@ -134,6 +134,21 @@ async def test_the_newest_status_of_each_workload_is_sent_until_it_is_heard() ->
     assert dict((await waiting).statuses) == {"a": status("RUNNING")}
 
 
+async def test_a_report_grows_with_what_changed_and_not_with_what_is_there() -> None:
+    reporter = Reporter()
+    for number in range(1000):
+        reporter.put(f"worker/c/{number}", status("RUNNING", 100_000_000))
+    reporter.begin()
+    first = await reporter.next()
+    assert len(first.statuses) == 1000
+    assert reporter.acknowledge(1)
+    for number in range(1000):
+        reporter.put(f"worker/c/{number}", status("FAILED" if number == 7 else "RUNNING", 100_000_000))
+    second = await reporter.next()
+    assert list(second.statuses) == ["worker/c/7"]
+    assert second.ByteSize() < first.ByteSize() / 500
+
+
 async def test_an_empty_node_reports_that_it_is_empty() -> None:
     reporter = Reporter()
     reporter.begin()

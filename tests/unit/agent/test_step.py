@@ -8,6 +8,7 @@ import pytest
 
 from keelman.agent.step import (
     Action,
+    Cause,
     Goal,
     Seen,
     Step,
@@ -27,9 +28,15 @@ RUN, STOP, REMOVE, LEAVE = (
     Wanted(Goal.REMOVED, PLAN),
     Wanted(Goal.UNTOUCHED),
 )
+FORCED_STOP, FORCED_REMOVE, FORCED_RUN = (
+    Wanted(goal, PLAN, force=True) for goal in (Goal.STOPPED, Goal.REMOVED, Goal.RUNNING)
+)
 ABSENT = Seen()
 LIVING = Seen(alive=True, plan=PLAN)
 LIVING_OLD = Seen(alive=True, plan=OLD)
+GRACE = Step(Action.KILL, cause=Cause.GRACE)
+FORCED = Step(Action.KILL, cause=Cause.FORCED)
+OVER = Step(Action.KILL, cause=Cause.MEMORY)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +49,7 @@ LIVING_OLD = Seen(alive=True, plan=OLD)
         (RUN, LIVING_OLD, Step(Action.STOP)),
         (RUN, Seen(alive=True, plan=("another", 2)), Step(Action.STOP)),
         (RUN, Seen(alive=True, plan=OLD, kill_at=NOW + 1), Step(Action.WAIT, NOW + 1)),
-        (RUN, Seen(alive=True, plan=OLD, kill_at=NOW), Step(Action.KILL)),
+        (RUN, Seen(alive=True, plan=OLD, kill_at=NOW), GRACE),
         # Once asked to end it ends, even when it is wanted again meanwhile.
         (RUN, Seen(alive=True, plan=PLAN, kill_at=NOW + 1), Step(Action.WAIT, NOW + 1)),
         (RUN, Seen(swept=False), Step(Action.SWEEP)),
@@ -51,7 +58,7 @@ LIVING_OLD = Seen(alive=True, plan=OLD)
         (RUN, Seen(start_at=NOW), Step(Action.PREPARE)),
         # One that does not answer is given up in time, unless it is to end anyway or nobody has said.
         (RUN, Seen(alive=True, plan=PLAN, give_up_at=NOW + 1), Step(Action.WAIT, NOW + 1)),
-        (RUN, Seen(alive=True, plan=PLAN, give_up_at=NOW), Step(Action.KILL)),
+        (RUN, Seen(alive=True, plan=PLAN, give_up_at=NOW), Step(Action.KILL, cause=Cause.UNHEALTHY)),
         (RUN, Seen(alive=True, plan=PLAN, give_up_at=NOW, kill_at=NOW + 1), Step(Action.WAIT, NOW + 1)),
         (RUN, Seen(alive=True, plan=OLD, give_up_at=NOW), Step(Action.STOP)),
         (STOP, Seen(alive=True, plan=PLAN, give_up_at=NOW), Step(Action.STOP)),
@@ -61,13 +68,32 @@ LIVING_OLD = Seen(alive=True, plan=OLD)
         (STOP, Seen(swept=False), Step(Action.SWEEP)),
         (STOP, Seen(start_at=NOW + 4), Step(Action.NOTHING)),
         (REMOVE, LIVING, Step(Action.STOP)),
-        (REMOVE, Seen(alive=True, plan=PLAN, kill_at=NOW), Step(Action.KILL)),
+        (REMOVE, Seen(alive=True, plan=PLAN, kill_at=NOW), GRACE),
         (REMOVE, Seen(swept=False), Step(Action.SWEEP)),
         (REMOVE, ABSENT, Step(Action.REMOVE)),
         (REMOVE, Seen(folder=False), Step(Action.NOTHING)),
         (LEAVE, LIVING_OLD, Step(Action.NOTHING)),
         (LEAVE, ABSENT, Step(Action.NOTHING)),
         (LEAVE, Seen(swept=False), Step(Action.SWEEP)),
+        # By force: at once, also when it was asked to end already; but not in a tight loop.
+        (FORCED_STOP, LIVING, FORCED),
+        (FORCED_REMOVE, LIVING_OLD, FORCED),
+        (FORCED_STOP, Seen(alive=True, plan=PLAN, kill_at=NOW + 9), FORCED),
+        (FORCED_STOP, Seen(alive=True, plan=PLAN, killed=Cause.FORCED, kill_at=NOW + 1), Step(Action.WAIT, NOW + 1)),
+        (FORCED_STOP, Seen(alive=True, plan=PLAN, killed=Cause.FORCED, kill_at=NOW), FORCED),
+        (FORCED_RUN, LIVING, Step(Action.NOTHING)),
+        (FORCED_RUN, LIVING_OLD, Step(Action.STOP)),
+        (FORCED_STOP, ABSENT, Step(Action.NOTHING)),
+        # Over its memory: whatever is wanted, once.
+        (RUN, Seen(alive=True, plan=PLAN, over_memory=True), OVER),
+        (STOP, Seen(alive=True, plan=PLAN, over_memory=True, kill_at=NOW + 9), OVER),
+        (LEAVE, Seen(alive=True, plan=PLAN, over_memory=True), OVER),
+        (
+            RUN,
+            Seen(alive=True, plan=PLAN, over_memory=True, killed=Cause.MEMORY, kill_at=NOW + 1),
+            Step(Action.WAIT, NOW + 1),
+        ),
+        (RUN, Seen(alive=True, plan=PLAN, over_memory=True, killed=Cause.MEMORY, kill_at=NOW), OVER),
     ],
 )
 def test_steps(wanted: Wanted, seen: Seen, step: Step) -> None:

@@ -1,0 +1,66 @@
+"""Measures what this host uses and has left, for each heartbeat: some tenths of a millisecond."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from keelman.api.node.v1.node_pb2 import NodeFigures
+
+SHORTEST_SECONDS = 0.05  # the kernel counts in hundredths of a second
+
+
+class Figures:
+    """Processors in use are those since the figures before; the first ones are since this was made."""
+
+    def __init__(
+        self, home: Path, *, clock: Callable[[], float] = time.monotonic, busy: Callable[[], float] | None = None
+    ) -> None:
+        self._home = home
+        self._clock = clock
+        self._busy = busy or busy_seconds
+        self._before = (clock(), self._busy())
+        self._used = 0.0
+
+    def take(self) -> NodeFigures:
+        """The figures now. What cannot be read is 0."""
+        return NodeFigures(
+            cpus_used=self._cpus_used(),
+            memory_available_bytes=psutil.virtual_memory().available,
+            disk_free_bytes=_disk_free(self._home),
+            load=_load(),
+        )
+
+    def _cpus_used(self) -> float:
+        now, (then, busy_then) = self._clock(), self._before
+        if now - then >= SHORTEST_SECONDS:
+            busy = self._busy()
+            self._used = max(0.0, (busy - busy_then) / (now - then))  # a host's counters may go back
+            self._before = (now, busy)
+        return round(self._used, 2)
+
+
+def busy_seconds() -> float:
+    """Seconds for which all processors of the host together have worked since it started."""
+    times = psutil.cpu_times()
+    working = ("user", "nice", "system", "irq", "softirq", "steal")
+    return float(sum(getattr(times, name, 0.0) for name in working))
+
+
+def _disk_free(folder: Path) -> int:
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return 0
+
+
+def _load() -> float:
+    try:
+        return round(os.getloadavg()[0], 2)
+    except OSError:
+        return 0.0
