@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from keelman.model.cluster import (
     BrokerCluster,
+    BrokersSeen,
     ClusterGoal,
     ExternalBrokers,
     ManagedBrokers,
@@ -13,8 +14,9 @@ from keelman.model.cluster import (
     WorkerClusterStatus,
 )
 from keelman.model.node import Node, NodeState
-from keelman.model.workload import Goal, ProcessState, Workload, WorkloadStatus
+from keelman.model.workload import BrokerSpec, Goal, ProcessState, Workload, WorkloadStatus
 from keelman.state.planning.draft import Limits
+from keelman.state.planning.kept_brokers import brokers_of, running_mark
 from keelman.state.planning.planner import Plan, make_plan
 from keelman.state.planning.status import broker_cluster_status, worker_cluster_status
 from keelman.state.snapshot import Snapshot
@@ -47,9 +49,25 @@ class World(ScriptWorld):
     def do_node(self, name: str, state: str, host: str = "127.0.0.1") -> None:
         self.nodes[name] = Node(name, name, TIME, TIME, NodeState(state.upper()), f"{host}:7420")
 
-    def do_managed(self, name: str, nodes: str) -> None:
-        spec = ManagedBrokers(tuple(nodes.split(",")))
-        self.brokers[name] = BrokerCluster(name, name, TIME, TIME, 1, "", ClusterGoal.RUNNING, spec, "kafka-id")
+    def do_managed(self, name: str, nodes: str, controllers: str = "0", port: str = "0", retention: str = "") -> None:
+        properties = {"log.retention.hours": retention} if retention else {}
+        spec = ManagedBrokers(tuple(nodes.split(",")), properties, int(controllers), int(port))
+        made = BrokerCluster(name, name, TIME, TIME, 1, "", ClusterGoal.RUNNING, spec, "kafka-id")
+        if name in self.brokers:
+            old = self.brokers[name]
+            made = dataclasses.replace(old, spec=spec, generation=old.generation + 1)
+        self.brokers[name] = made
+
+    def do_synced(self, name: str) -> None:
+        cluster = self.brokers[name]
+        mark = running_mark(cluster, brokers_of(self.snapshot, cluster))
+        self.brokers[name] = dataclasses.replace(cluster, seen=BrokersSeen(in_sync=mark))
+
+    def do_specs(self, name: str) -> list[str]:
+        brokers = brokers_of(self.snapshot, self.brokers[name])
+        specs = [(b, b.spec) for b in brokers if isinstance(b.spec, BrokerSpec)]
+        roles = {True: "controller", False: "broker only"}
+        return [f"{b.name}: {roles[s.controller]}, {s.replicas} replicas, voters {s.voters or '-'}" for b, s in specs]
 
     def do_external(self, name: str, bootstrap: str) -> None:
         spec = ExternalBrokers(bootstrap)

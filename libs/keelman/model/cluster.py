@@ -64,7 +64,8 @@ NO_ANNOTATIONS = Annotations()
 @dataclass(frozen=True, slots=True)
 class ManagedBrokers:
     """One broker on each of these nodes, in this order; never moved. `controllers`: how many of the first nodes are
-    controllers too, 0 for 3 where there are three nodes or more, else 1. `port` 0: a free one on each."""
+    controllers too, 0 for 3 where there are three nodes or more, else 1; who is one stays one. `port` 0: a free one on
+    each."""
 
     nodes: tuple[str, ...]
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -95,6 +96,19 @@ class BrokerClusterStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokersSeen:
+    """What the state service found when it last asked the brokers of a cluster."""
+
+    in_sync: str = ""
+    """Of managed ones: which processes, of which generation, had all partitions in sync; empty when not all were."""
+    problem: str = ""
+    """Of external ones: why none of them answers, or lets keelman in; for people."""
+
+
+NOT_SEEN = BrokersSeen()
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerCluster:
     """A Kafka cluster that worker clusters use. Times are aware UTC; `etag` changes with every change."""
 
@@ -111,6 +125,7 @@ class BrokerCluster:
     """What keeps the planner from placing it, for people; empty when nothing does."""
     reachable: bool | None = None
     """Whether an external cluster answered when last asked; None before the first answer."""
+    seen: BrokersSeen = NOT_SEEN
     status: BrokerClusterStatus = field(default_factory=BrokerClusterStatus)
 
 

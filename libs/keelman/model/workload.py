@@ -63,6 +63,8 @@ class BrokerSpec:
     controller: bool = True
     voters: str = ""
     """As Kafka's controller.quorum.voters; empty where it is the only controller."""
+    replicas: int = 1
+    """Of topics for which none are asked."""
 
 
 @dataclass(frozen=True, slots=True)

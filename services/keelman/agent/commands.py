@@ -36,18 +36,25 @@ Command: TypeAlias = Callable[[Workload, Home], Prepared]
 def broker(workload: Workload, home: Home) -> Prepared:
     """A managed broker; its data stays in the workload's folder."""
     spec, folder, socket = workload.spec.broker, home.workload(workload.name), home.socket(workload.name)
+    votes = spec.controller or not spec.voters  # who has no voters is the only controller
     settings = {
         "home": folder / "data",
         "host": spec.host,
         "port": spec.port,
-        "controller_port": spec.controller_port,
         "node_id": spec.broker_id,
         "cluster_id": spec.kafka_cluster_id,
+        "controller": "true" if votes else "false",
+        "voters": spec.voters,
+        "replicas": spec.replicas,
         "health_socket": socket,
         "properties": dict(spec.properties),
     }
-    ports = ((spec.host, spec.port), (spec.host, spec.controller_port))
-    return Prepared(_run("broker", folder), {"settings.toml": toml(settings)}, ports)
+    ports = [spec.port]
+    if votes:
+        settings["controller_port"] = spec.controller_port
+        ports.append(spec.controller_port)
+    opened = tuple((spec.host, port) for port in ports)
+    return Prepared(_run("broker", folder), {"settings.toml": toml(settings)}, opened)
 
 
 def spark(workload: Workload, home: Home) -> Prepared:

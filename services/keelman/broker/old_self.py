@@ -1,4 +1,4 @@
-"""Fences a lone broker's earlier registration before the broker starts again.
+"""Fences the earlier registration of a broker that is its cluster's only controller before it starts again.
 
 Kafka 4.3 loses transaction markers otherwise. A broker that ended, killed or in the order that we have it end in
 (properties.py), is still registered as alive in its own metadata. Started again, it takes up its transaction
@@ -9,7 +9,8 @@ reader of such a partition then waits for ever. The evidence is in
 docs/decisions/0001-fence-a-killed-broker-before-it-starts.md.
 
 So its controller runs first, without the broker, until the old registration has lapsed. With other controllers alive
-the cluster does that by itself while the broker is away.
+the cluster does that by itself while the broker is away. Brokers without a controller of their own know the controller
+for this while too, and keep their sessions.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from keelman.broker.jvm import Files, started
-from keelman.broker.properties import CONTROLLER, written
+from keelman.broker.properties import CONTROLLER, SESSION_MS_ALONE, written
 from keelman.broker.storage import META
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
@@ -30,13 +31,14 @@ from keelman.runtime.supervise import first_of
 log = get_logger()
 
 SESSION_MS, BEAT_MS = 400, 100  # nobody is there to beat: only the old self's session runs out
+SESSION_MS_AMONG, BEAT_MS_AMONG = 3_000, 1_000  # further brokers beat each second
 IDLE_MS = 100  # as often it writes a record that says nothing
 LOGS = "__cluster_metadata-0/*.log"
 # A BrokerRegistrationChangeRecord (frame 1, key 17): version, broker, epoch, tagged fields with `fenced` as the first.
 # Source: BrokerRegistrationChangeRecord.json and NoOpRecord.json in metadata/src/main/resources/common/metadata, Kafka.
 FENCED = rb"\x01\x11.%s.{8}[\x01-\x7f]\x00\x01\x01"
 IDLE = b"\x01\x08\x01\x14\x00\x00\x00"  # no key, four bytes: frame 1, key 20, version 0, no fields; no headers
-MAX_IDLE = 50  # 5 s of a controller that is awake: twelve of its sessions
+MAX_IDLE = 50  # 5 s of a controller that is awake: more than a session
 POLL_SECONDS = 0.05
 END_SECONDS = 10.0
 
@@ -49,12 +51,13 @@ def has_run(data: Path) -> bool:
 def controller_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties of the same server without its broker."""
     listeners = properties["listeners"].split(",")
+    alone = properties["broker.session.timeout.ms"] == str(SESSION_MS_ALONE)
     changed = {
         **properties,
         "process.roles": "controller",
         "listeners": next(one for one in listeners if one.startswith(f"{CONTROLLER}://")),
-        "broker.session.timeout.ms": str(SESSION_MS),
-        "broker.heartbeat.interval.ms": str(BEAT_MS),
+        "broker.session.timeout.ms": str(SESSION_MS if alone else SESSION_MS_AMONG),
+        "broker.heartbeat.interval.ms": str(BEAT_MS if alone else BEAT_MS_AMONG),
         "metadata.max.idle.interval.ms": str(IDLE_MS),
     }
     for key in ("advertised.listeners", "inter.broker.listener.name"):

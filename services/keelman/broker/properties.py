@@ -34,7 +34,7 @@ REGISTRATION_MS = 300_000
 
 # Properties that say who and where the broker is, and the setting that is meant for each.
 SET_ELSEWHERE = {
-    "process.roles": "nothing: managed brokers are broker and controller",
+    "process.roles": "controller",
     "node.id": "node_id",
     "broker.id": "node_id",
     "log.dir": "home",
@@ -57,47 +57,62 @@ def server_properties(settings: Settings) -> dict[str, str]:
             raise InvalidArgument.of(
                 "broker.properties", key, f"this property follows from other settings; use {SET_ELSEWHERE[key]}"
             )
-    if settings.port == settings.controller_port:
+    if settings.controller and settings.port == settings.controller_port:
         raise InvalidArgument.of("broker.controller_port", settings.controller_port, "a port other than broker.port")
     if "," in str(settings.home.absolute()):
         raise InvalidArgument.of("broker.home", str(settings.home), "a path without commas; Kafka takes it for a list")
     voters = quorum(settings)
-    brokers = len(voters)
-    replicas, in_sync = str(min(3, brokers)), "1" if brokers == 1 else "2"
-    if brokers == 2:
-        in_sync = "1"  # with two brokers, two in-sync replicas would stop both when one does
-    properties = {
-        "process.roles": "broker,controller",
+    replicas = min(3, settings.replicas or len(voters))
+    return {**_identity(settings, voters), **_habits(replicas), **settings.properties}
+
+
+def _identity(settings: Settings, voters: tuple[str, ...]) -> dict[str, str]:
+    """Who and where the broker is."""
+    listeners = [f"{LISTENER}://{joined_address(settings.host, settings.port)}"]
+    if settings.controller:
+        listeners.append(f"{CONTROLLER}://{joined_address(settings.host, settings.controller_port)}")
+    return {
+        "process.roles": "broker,controller" if settings.controller else "broker",
         "node.id": str(settings.node_id),
         "controller.quorum.voters": ",".join(voters),
-        "listeners": f"{LISTENER}://{joined_address(settings.host, settings.port)},"
-        f"{CONTROLLER}://{joined_address(settings.host, settings.controller_port)}",
+        "listeners": ",".join(listeners),
         "advertised.listeners": f"{LISTENER}://{advertised(settings)}",
         "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT,{CONTROLLER}:PLAINTEXT",
         "inter.broker.listener.name": LISTENER,
         "controller.listener.names": CONTROLLER,
         "log.dirs": str(settings.home.absolute() / "data"),
+    }
+
+
+def _habits(replicas: int) -> dict[str, str]:
+    """How it behaves, alone or as one of several."""
+    alone = replicas == 1
+    # With two replicas, two that must be in sync would stop writes when one of the brokers does.
+    in_sync = "2" if replicas > 2 else "1"
+    properties = {
         "auto.create.topics.enable": "false",
-        "default.replication.factor": replicas,
+        "default.replication.factor": str(replicas),
         "min.insync.replicas": in_sync,
-        "broker.session.timeout.ms": str(SESSION_MS_ALONE if brokers == 1 else SESSION_MS),
-        "controlled.shutdown.enable": "false" if brokers == 1 else "true",
-        "broker.heartbeat.interval.ms": str(BEAT_MS_ALONE if brokers == 1 else BEAT_MS),
+        "broker.session.timeout.ms": str(SESSION_MS_ALONE if alone else SESSION_MS),
+        "controlled.shutdown.enable": "false" if alone else "true",
+        "broker.heartbeat.interval.ms": str(BEAT_MS_ALONE if alone else BEAT_MS),
         "initial.broker.registration.timeout.ms": str(REGISTRATION_MS),
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.dedupe.buffer.size": str(CLEANER_BUFFER_BYTES),
         "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
-        "offsets.topic.replication.factor": replicas,
+        "offsets.topic.replication.factor": str(replicas),
     }
     for topic in ("transaction.state.log", "share.coordinator.state.topic"):
         properties[f"{topic}.num.partitions"] = str(INTERNAL_PARTITIONS)
-        properties[f"{topic}.replication.factor"] = replicas
+        properties[f"{topic}.replication.factor"] = str(replicas)
         properties[f"{topic}.min.isr"] = in_sync
-    return {**properties, **settings.properties}
+    return properties
 
 
 def quorum(settings: Settings) -> tuple[str, ...]:
-    """The cluster's voters as id@host:port, this broker among them. Raises InvalidArgument."""
+    """The cluster's voters as id@host:port, this broker among them if it is a controller. Raises InvalidArgument."""
+    if not settings.voters and not settings.controller:
+        raise InvalidArgument.of("broker.voters", "", "the controllers as id@host:port, as this is a broker only")
     if not settings.voters:
         return (f"{settings.node_id}@{joined_address(local_host(settings), settings.controller_port)}",)
     for voter in settings.voters:
@@ -105,9 +120,11 @@ def quorum(settings: Settings) -> tuple[str, ...]:
         host, _, port = address.rpartition(":")
         if not (at and node.isdigit() and host and port.isdigit()):
             raise InvalidArgument.of("broker.voters", voter, "id@host:port")
-    if not any(v.startswith(f"{settings.node_id}@") for v in settings.voters):
+    votes = any(v.startswith(f"{settings.node_id}@") for v in settings.voters)
+    if votes != settings.controller:
+        legal = "must be one of them" if settings.controller else "is a broker only: it must not be one of them"
         raise InvalidArgument.of(
-            "broker.voters", ",".join(settings.voters), f"this broker (node_id {settings.node_id}) must be one of them"
+            "broker.voters", ",".join(settings.voters), f"this broker (node_id {settings.node_id}) {legal}"
         )
     return settings.voters
 

@@ -71,7 +71,7 @@ async def _prepare(settings: Settings, files: Files, properties: dict[str, str],
     def line(file: Path) -> list[str]:
         return broker_command(prepared.java, prepared.jars, settings, files, prepared.archive_options, properties=file)
 
-    if len(quorum(settings)) == 1 and has_run(files.data):
+    if settings.controller and len(quorum(settings)) == 1 and has_run(files.data):
         await fence_old_self(properties, files, line)
         await _ports_free(settings)
     log.info("broker_starting", cluster_id=owner.cluster_id, node_id=owner.node_id, java=prepared.java.version)
@@ -109,7 +109,10 @@ async def _watch(settings: Settings, host: str, health: Health | None) -> None:
 async def _ports_free(settings: Settings) -> None:
     """Raises Unavailable (PORT_TAKEN) naming the setting and the port that something else listens on."""
     end = time.monotonic() + PORT_SECONDS
-    for label, port in (("broker", settings.port), ("broker.controller", settings.controller_port)):
+    used = [("broker", settings.port)]
+    if settings.controller:
+        used.append(("broker.controller", settings.controller_port))
+    for label, port in used:
         while not port_is_free(settings.host, port):
             if time.monotonic() > end:
                 raise port_taken(label, settings.host, port)

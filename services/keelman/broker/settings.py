@@ -15,11 +15,15 @@ class Settings(ProcessSettings):
     home: Path = setting(help="Folder of this broker: its data, configuration and logs, kept across restarts.")
     host: str = setting("127.0.0.1", "Address that the broker listens on.")
     port: int = setting(9092, "Port for clients and for the other brokers.", minimum=1, maximum=65535)
-    controller_port: int = setting(9093, "Port for the controllers of the cluster.", minimum=1, maximum=65535)
+    controller_port: int = setting(9093, "Port that it listens on as a controller.", minimum=1, maximum=65535)
     advertised: str = setting("", "host:port that clients connect to; empty means host and port.")
     node_id: int = setting(1, "Number of this broker in its cluster; it stays with the data.", minimum=0)
     cluster_id: str = setting("", "Id of the Kafka cluster (22 characters); empty: the folder's, or a new one.")
-    voters: tuple[str, ...] = setting((), "All brokers of the cluster as id@host:controller_port; empty: this alone.")
+    controller: bool = setting(True, "It is one of the cluster's controllers; else a broker only, and voters has them.")
+    voters: tuple[str, ...] = setting((), "The controllers as id@host:controller_port; empty: this broker alone.")
+    replicas: int = setting(
+        0, "Replicas of topics for which none are asked; 0: one on each controller. 1 is for a broker alone.", minimum=0
+    )
     heap_mb: int = setting(512, "Largest Java heap.", unit="MiB", minimum=128)
     properties: dict[str, str] = field(
         default_factory=dict, metadata={"help": "More broker properties, over the defaults set here."}

@@ -311,6 +311,7 @@ def workload_message(workload: Workload) -> workload_pb2.Workload:
                     properties=dict(broker.properties),
                     controller=broker.controller,
                     voters=broker.voters,
+                    replicas=broker.replicas,
                 )
             )
         case SparkSpec() as spark:

@@ -78,6 +78,7 @@ def check_broker_cluster(spec: BrokerClusterSpec, snapshot: Snapshot) -> None:
             if not nodes:
                 raise InvalidArgument.of("spec.managed.nodes", "", "at least one node; " + _known_nodes(snapshot))
             _check_nodes("spec.managed.nodes", nodes, snapshot)
+            _check_quorum(spec, snapshot)
             for key in properties:
                 if key in BROKER_FIXED:
                     raise InvalidArgument.of(
@@ -87,6 +88,25 @@ def check_broker_cluster(spec: BrokerClusterSpec, snapshot: Snapshot) -> None:
         case ExternalBrokers(bootstrap):
             _check_bootstrap(bootstrap)
     check_labels("spec.labels", spec.annotations.labels)
+
+
+def _check_quorum(spec: ManagedBrokers, snapshot: Snapshot) -> None:
+    if spec.controllers not in (0, 1, 3):
+        raise InvalidArgument.of("spec.managed.controllers", spec.controllers, "1, 3, or 0 for what fits the nodes")
+    if spec.controllers > len(spec.nodes):
+        raise InvalidArgument.of(
+            "spec.managed.controllers", spec.controllers, f"no more than there are nodes ({len(spec.nodes)})"
+        )
+    if not spec.port:
+        return
+    if not 1 <= spec.port <= LARGEST_PORT:
+        raise InvalidArgument.of("spec.managed.port", spec.port, f"1 to {LARGEST_PORT}, or 0 for a free one")
+    hosts = [snapshot.nodes[node].host for node in spec.nodes]
+    shared = next((host for host in hosts if host and hosts.count(host) > 1), None)
+    if shared is not None:
+        raise InvalidArgument.of(
+            "spec.managed.port", spec.port, f"0 for a free one on each, as nodes share the host {shared}"
+        )
 
 
 def check_worker_cluster(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:

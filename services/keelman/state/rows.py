@@ -11,6 +11,7 @@ from keelman.model.cluster import (
     BrokerCluster,
     BrokerClusterSpec,
     BrokerClusterStatus,
+    BrokersSeen,
     ClusterGoal,
     ExternalBrokers,
     ManagedBrokers,
@@ -56,8 +57,9 @@ def broker_cluster_of(row: BrokerClusterRow) -> BrokerCluster:
     kind: type[BrokerClusterSpec] = ManagedBrokers if "nodes" in row.spec else ExternalBrokers
     spec, status = _read(kind, row.spec), _read(BrokerClusterStatus, row.status)
     return BrokerCluster(
-        **_of_cluster(row), spec=spec, kafka_cluster_id=row.kafka_cluster_id, reachable=row.reachable, status=status
-    )
+        **_of_cluster(row), spec=spec, kafka_cluster_id=row.kafka_cluster_id, reachable=row.reachable,
+        seen=_read(BrokersSeen, row.seen), status=status,
+    )  # fmt: skip
 
 
 def worker_cluster_of(row: WorkerClusterRow) -> WorkerCluster:

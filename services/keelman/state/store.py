@@ -134,7 +134,9 @@ async def save_cluster(tx: Transaction, cluster: C) -> C:
         "spec": plain(cluster.spec), "note": cluster.note, "status": plain(cluster.status),
     }  # fmt: skip
     if isinstance(cluster, BrokerCluster):
-        values |= {"kafka_cluster_id": cluster.kafka_cluster_id, "reachable": cluster.reachable}
+        values |= {
+            "kafka_cluster_id": cluster.kafka_cluster_id, "reachable": cluster.reachable, "seen": plain(cluster.seen),
+        }  # fmt: skip
         await _save(tx, BROKER_CLUSTER, cluster, values)
     else:
         values |= {"broker_cluster": cluster.spec.broker_cluster, "force": cluster.force}

@@ -52,7 +52,7 @@ class NodeRow(SQLModel, table=True):
 
 
 class BrokerClusterRow(SQLModel, table=True):
-    """A broker cluster; `spec` and `status` are JSON."""
+    """A broker cluster; `spec`, `seen` and `status` are JSON."""
 
     __tablename__ = "broker_cluster"
     name: str = Field(primary_key=True)
@@ -66,6 +66,7 @@ class BrokerClusterRow(SQLModel, table=True):
     kafka_cluster_id: str
     note: str = Field(sa_column=_text())
     reachable: bool | None
+    seen: dict[str, Any] = Field(sa_column=_json())
     status: dict[str, Any] = Field(sa_column=_json())
 
 

@@ -210,6 +210,19 @@ def test_each_service_reads_the_settings_written_for_it(kind: str, tmp_path: Pat
             assert made.ports == (("127.0.0.1", 8084),)
 
 
+def test_a_broker_only_has_one_port_and_the_voters(tmp_path: Path) -> None:
+    spec = BrokerWorkload(
+        broker_cluster="default", kafka_cluster_id="x" * 22, broker_id=4, host="10.0.0.4", port=9092,
+        voters="0@10.0.0.1:9093,1@10.0.0.2:9093,2@10.0.0.3:9093", replicas=3,
+    )  # fmt: skip
+    made = COMMANDS["broker"](Workload(name="broker/x/4", spec=WorkloadSpec(broker=spec)), Home(tmp_path))
+    file = tmp_path / "settings.toml"
+    file.write_text(made.files["settings.toml"])
+    settings = load(importlib.import_module("keelman.broker.settings").Settings, "broker", file=file).settings
+    assert made.ports == (("10.0.0.4", 9092),)
+    assert (settings.controller, settings.replicas, len(settings.voters)) == (False, 3, 3)
+
+
 def test_toml_puts_tables_last() -> None:
     text = toml({"a": {"k.l": "v"}, "b": 3, "c": Path("/x")})
     assert tomllib.loads(text) == {"b": 3, "c": "/x", "a": {"k.l": "v"}}

@@ -45,6 +45,23 @@ def test_internal_topics_have_up_to_three_replicas(brokers: int, replicas: str, 
     assert found["controller.quorum.voters"] == ",".join(voters)
 
 
+def test_a_broker_only_knows_the_controllers_and_listens_for_clients_alone() -> None:
+    found = properties(node_id=4, controller=False, voters=["1@a:9093", "2@b:9093", "3@c:9093"], replicas=3, port=9093)
+    assert found["process.roles"] == "broker"
+    assert found["listeners"] == "PLAINTEXT://127.0.0.1:9093"
+    assert found["controller.quorum.voters"] == "1@a:9093,2@b:9093,3@c:9093"
+    assert found["controller.listener.names"] == "CONTROLLER"
+    assert found["default.replication.factor"] == "3"
+
+
+def test_the_only_controller_of_several_brokers_is_not_alone() -> None:
+    alone, one_of_two = properties(), properties(replicas=2)
+    for key in ("broker.session.timeout.ms", "controlled.shutdown.enable", "offsets.topic.replication.factor"):
+        assert alone[key] != one_of_two[key]
+    assert one_of_two["controller.quorum.voters"] == alone["controller.quorum.voters"]
+    assert one_of_two["min.insync.replicas"] == "1"
+
+
 def test_extra_properties_win_over_ours() -> None:
     assert properties(properties={"auto.create.topics.enable": "true", "x": "y"})["auto.create.topics.enable"] == "true"
 
@@ -57,6 +74,8 @@ def test_extra_properties_win_over_ours() -> None:
         ({"port": 9093}, "broker.controller_port: 9093"),
         ({"voters": ["one"]}, "broker.voters: 'one' is not legal: id@host:port"),
         ({"voters": ["2@host:9093"]}, "node_id 1.* must be one of them"),
+        ({"voters": ["1@host:9093"], "controller": False}, "node_id 1.* must not be one of them"),
+        ({"controller": False}, "broker.voters: '' is not legal: the controllers"),
         ({"host": "0.0.0.0"}, "broker.advertised: '' is not legal"),
         ({"advertised": "host"}, "broker.advertised: 'host' is not legal: host:port"),
         ({"home": "/srv/a,b"}, "broker.home.*without commas"),

@@ -46,6 +46,13 @@ def test_a_broker_alone_is_never_given_up_but_its_old_self_soon_is(tmp_path):
     assert (whole["controlled.shutdown.enable"], many["controlled.shutdown.enable"]) == ("false", "true")
 
 
+def test_brokers_beside_the_only_controller_keep_their_sessions_while_it_is_without_its_own(tmp_path):
+    whole = server_properties(Settings(home=tmp_path, replicas=2))
+    fencing = controller_properties(whole)
+    assert int(fencing["broker.session.timeout.ms"]) >= 3 * int(whole["broker.heartbeat.interval.ms"])
+    assert int(fencing["broker.session.timeout.ms"]) < int(whole["broker.session.timeout.ms"])
+
+
 def test_the_controller_is_the_same_server_without_its_broker(tmp_path):
     whole = server_properties(Settings(home=tmp_path, port=9000, controller_port=9001))
     alone = controller_properties(whole)

@@ -1,17 +1,28 @@
-"""Plans the brokers of managed clusters. Pure."""
+"""Plans the brokers of managed clusters. Pure.
+
+A broker is its node's: it keeps its number, and once it has data its ports. Controllers are chosen with the first plan;
+who comes later is a broker only. What is running is changed one at a time, the next when all run again and every
+partition is in sync; what is not running is changed at once, since nobody misses it.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers, ManagedBrokers
 from keelman.model.workload import (
     BrokerSpec,
     Goal,
+    ProcessState,
+    Workload,
     WorkloadKind,
     broker_name,
     joined_address,
 )
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
-from keelman.state.properties import VOTERS
+from keelman.state.planning.kept_brokers import brokers_of, numbers_of, running_mark
+
+QUORUM = 3
 
 
 def plan_brokers(draft: Draft, cluster: BrokerCluster) -> bool:
@@ -23,38 +34,119 @@ def plan_brokers(draft: Draft, cluster: BrokerCluster) -> bool:
         return not any(w.name in draft.workloads for w in present)
     if isinstance(cluster.spec, ExternalBrokers):
         return False
-    if cluster.goal is ClusterGoal.STOPPED:
-        for workload in present:
+    going: list[str] = []
+    for workload in present:
+        if workload.node not in cluster.spec.nodes:
+            draft.remove(workload)
+            if draft.snapshot.is_offline(workload.node):
+                going.append(f"{workload.name} is removed when node {workload.node} is online again")
+        elif cluster.goal is ClusterGoal.STOPPED:
             draft.set_goal(workload, Goal.STOPPED)
+    draft.broker_notes[cluster.name] = "; ".join(going)
+    if cluster.goal is ClusterGoal.STOPPED:
         return False
     try:
-        specs = _broker_specs(draft, cluster, cluster.spec)
+        specs = _broker_specs(draft, cluster, cluster.spec, present)
     except NoPort as problem:
         draft.broker_notes[cluster.name] = str(problem)
         return False
-    for number, (node, spec) in enumerate(zip(cluster.spec.nodes, specs, strict=True)):
-        draft.want(broker_name(cluster.name, number), node, Goal.RUNNING, spec)
+    draft.broker_notes[cluster.name] = "; ".join(filter(None, [*going, _change(draft, cluster, specs)]))
     return False
 
 
-def _broker_specs(draft: Draft, cluster: BrokerCluster, wanted: ManagedBrokers) -> list[BrokerSpec]:
-    """The brokers of a cluster. All ports come first: each broker must know every controller of its quorum."""
-    places = []
+def _controllers(wanted: ManagedBrokers, present: Sequence[Workload], numbers: Mapping[str, int]) -> set[int]:
+    """The numbers of the controllers: those that there are, else those of the first nodes."""
+    there = {w.spec.broker_id for w in present if isinstance(w.spec, BrokerSpec) and w.spec.controller}
+    if there:
+        return there
+    count = wanted.controllers or (QUORUM if len(wanted.nodes) >= QUORUM else 1)
+    return {numbers[node] for node in wanted.nodes[:count]}
+
+
+def _broker_specs(
+    draft: Draft, cluster: BrokerCluster, wanted: ManagedBrokers, present: Sequence[Workload]
+) -> dict[str, tuple[str, BrokerSpec]]:
+    """Node and spec of each broker by name. All ports come first: each broker must know every controller. NoPort."""
+    numbers = numbers_of(wanted.nodes, present)
+    controllers = _controllers(wanted, present, numbers)
+    places: dict[str, tuple[str, int, int]] = {}
     given: dict[str, set[int]] = {}
-    for number, node in enumerate(wanted.nodes):
-        old = draft.workloads.get(broker_name(cluster.name, number))
+    for node, number in numbers.items():
         host = draft.node(node).host
-        if old is not None and isinstance(old.spec, BrokerSpec) and (old.has_run or not ports_taken(old)):
-            pair = [old.spec.port, old.spec.controller_port]
+        if not host:
+            raise NoPort(f"node {node} has no address yet: its agent has not come")
+        old = draft.workloads.get(broker_name(cluster.name, number))
+        ports = _ports(draft, node, wanted.port, old, given.get(host, set()), votes=number in controllers)
+        given.setdefault(host, set()).update(ports)
+        places[node] = (host, *ports)
+    voters = ",".join(
+        f"{numbers[n]}@{joined_address(host, port)}"
+        for n, (host, _, port) in sorted(places.items(), key=lambda one: numbers[one[0]])
+        if numbers[n] in controllers
+    )
+    replicas = min(QUORUM, len(places))
+    return {
+        broker_name(cluster.name, number): (
+            node,
+            BrokerSpec(
+                cluster.name, cluster.kafka_cluster_id, number, *places[node], dict(wanted.properties),
+                controller=number in controllers,
+                voters="" if controllers == {number} else voters,
+                replicas=replicas,
+            ),
+        )
+        for node, number in numbers.items()
+    }  # fmt: skip
+
+
+def _ports(
+    draft: Draft, node: str, fixed: int, old: Workload | None, given: set[int], *, votes: bool
+) -> tuple[int, int]:
+    """The ports of a broker, its own and that of its controller (0 without one). Raises NoPort."""
+    spec = old.spec if old is not None and isinstance(old.spec, BrokerSpec) else None
+    if old is not None and spec is not None and (old.has_run or not ports_taken(old)) and fixed in (0, spec.port):
+        return spec.port, spec.controller_port
+    tried = () if old is None else (*old.tried_ports, *ports_taken(old))
+    range_ = draft.limits.broker_ports
+    if not fixed:
+        found = draft.ports(node, range_, 2 if votes else 1, (*tried, *given))
+        return found[0], found[1] if votes else 0
+    if spec is None or spec.port != fixed:
+        draft.ports(node, range(fixed, fixed + 1), 1, tuple(given))
+    if not votes:
+        return fixed, 0
+    if spec is not None and old is not None and old.has_run:
+        return fixed, spec.controller_port
+    return fixed, draft.ports(node, range_, 1, (*tried, *given, fixed))[0]
+
+
+def _change(draft: Draft, cluster: BrokerCluster, wanted: Mapping[str, tuple[str, BrokerSpec]]) -> str:
+    """Changes what may be changed now; returns what the rest waits for, for people."""
+    brokers = brokers_of(draft.snapshot, cluster)
+    left = []
+    for name, (node, spec) in sorted(wanted.items(), key=lambda one: one[1][1].broker_id):
+        old = draft.workloads.get(name)
+        if old is not None and (old.spec, old.goal) == (spec, Goal.RUNNING):
+            continue
+        if old is not None and len(brokers) > 1 and old.goal is Goal.RUNNING and old.is_in(ProcessState.RUNNING):
+            left.append(name)
         else:
-            tried = () if old is None else (*old.tried_ports, *ports_taken(old))
-            pair = draft.ports(node, draft.limits.broker_ports, 2, (*tried, *given.get(host, ())))
-        given.setdefault(host, set()).update(pair)
-        places.append((host, pair[0], pair[1]))
-    properties = dict(wanted.properties)
-    if len(places) > 1:
-        properties[VOTERS] = ",".join(f"{i}@{joined_address(h, c)}" for i, (h, _, c) in enumerate(places))
-    return [
-        BrokerSpec(cluster.name, cluster.kafka_cluster_id, i, host, port, controller, properties)
-        for i, (host, port, controller) in enumerate(places)
-    ]
+            draft.want(name, node, Goal.RUNNING, spec)
+    if not left:
+        return ""
+    if not any(_hindrances(draft, cluster, wanted)):
+        first = left.pop(0)
+        draft.want(first, wanted[first][0], Goal.RUNNING, wanted[first][1])
+    return f"a change of {left[0]} waits: {next(_hindrances(draft, cluster, wanted))}" if left else ""
+
+
+def _hindrances(draft: Draft, cluster: BrokerCluster, names: Iterable[str]) -> Iterator[str]:
+    """Why no running broker may be ended now."""
+    brokers = [draft.workloads[name] for name in names]
+    for broker in brokers:
+        if draft.snapshot.is_offline(broker.node):
+            yield f"node {broker.node} is offline"
+        if not broker.is_in(ProcessState.RUNNING):
+            yield f"{broker.name} does not run"
+    if cluster.seen.in_sync != running_mark(cluster, brokers):
+        yield "not all partitions are known to be in sync"

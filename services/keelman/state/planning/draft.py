@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from keelman.model.cluster import ClusterGoal, ExternalBrokers
 from keelman.model.node import Node
 from keelman.model.workload import Goal, ProcessState, Workload, WorkloadKind, WorkloadSpec, broker_name
+from keelman.state.planning.kept_brokers import numbers_of
 from keelman.state.snapshot import WORKLOAD, Snapshot
 
 PORT_TAKEN = "PORT_TAKEN"
@@ -93,7 +94,9 @@ class Draft:
             return "", 0
         if isinstance(cluster.spec, ExternalBrokers):
             return cluster.spec.bootstrap_servers, len(cluster.spec.bootstrap_servers.split(","))
-        brokers = [self.workloads.get(broker_name(name, i)) for i in range(len(cluster.spec.nodes))]
+        present = self.snapshot.workloads_in(WorkloadKind.BROKER, name)
+        numbers = numbers_of(cluster.spec.nodes, present)
+        brokers = [self.workloads.get(broker_name(name, number)) for number in numbers.values()]
         if any(b is None for b in brokers):
             return "", 0
         return ",".join(b.address for b in brokers if b is not None), len(brokers)

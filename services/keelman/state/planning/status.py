@@ -15,6 +15,7 @@ from keelman.model.cluster import (
     WorkerClusterStatus,
 )
 from keelman.model.workload import ProcessState, Workload, WorkloadKind, spark_name
+from keelman.state.planning.kept_brokers import brokers_of
 from keelman.state.snapshot import C, Snapshot
 
 
@@ -29,7 +30,9 @@ def broker_cluster_status(cluster: BrokerCluster, snapshot: Snapshot) -> BrokerC
     """Where a broker cluster stands."""
     if isinstance(cluster.spec, ExternalBrokers):
         return _external(cluster, cluster.spec)
-    brokers = snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)
+    brokers = brokers_of(snapshot, cluster)
+    if cluster.goal is not ClusterGoal.RUNNING:
+        brokers = snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)
     state, message = _state(cluster.goal, cluster.note, brokers, len(cluster.spec.nodes), snapshot)
     placed = len(brokers) == len(cluster.spec.nodes)
     return BrokerClusterStatus(state, message, ",".join(b.address for b in brokers) if placed else "")
@@ -61,7 +64,7 @@ def _external(cluster: BrokerCluster, spec: ExternalBrokers) -> BrokerClusterSta
         case True:
             return BrokerClusterStatus(ClusterState.RUNNING, "", spec.bootstrap_servers)
         case False:
-            message = f"none of {spec.bootstrap_servers} answers"
+            message = cluster.seen.problem or f"none of {spec.bootstrap_servers} answers"
             return BrokerClusterStatus(ClusterState.DEGRADED, message, spec.bootstrap_servers)
 
 

@@ -1,0 +1,16 @@
+"""Broker clusters keep what was found when their brokers were last asked."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Adds the column; nothing was found yet."""
+    op.add_column("broker_cluster", sa.Column("seen", sa.JSON(), nullable=False, server_default="{}"))

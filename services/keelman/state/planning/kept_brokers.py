@@ -1,0 +1,35 @@
+"""Which broker of a managed cluster is which node's, and which of their processes run. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from keelman.model.cluster import BrokerCluster, ManagedBrokers
+from keelman.model.workload import Goal, ProcessState, Workload, WorkloadKind
+from keelman.state.snapshot import Snapshot
+
+
+def brokers_of(snapshot: Snapshot, cluster: BrokerCluster) -> list[Workload]:
+    """The brokers that a managed cluster has and is to keep, in the order of its nodes."""
+    if not isinstance(cluster.spec, ManagedBrokers):
+        return []
+    there = {w.node: w for w in snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)}
+    return [there[node] for node in cluster.spec.nodes if node in there]
+
+
+def running_mark(cluster: BrokerCluster, brokers: Sequence[Workload]) -> str:
+    """Stands for the processes of a cluster's brokers as they run now, and for what is wanted of them; empty unless all
+    run. What was found of these processes holds for no others."""
+    if not brokers or not all(b.goal is Goal.RUNNING and b.is_in(ProcessState.RUNNING) for b in brokers):
+        return ""
+    lives = [(b.name, b.generation, b.current.pid, b.current.restarts) for b in brokers if b.current is not None]
+    return hashlib.sha256(repr((cluster.generation, lives)).encode()).hexdigest()[:16]
+
+
+def numbers_of(nodes: Sequence[str], present: Sequence[Workload]) -> dict[str, int]:
+    """Each node's broker number: the one that it has, else the lowest that no other has, going ones among them."""
+    had = {w.node: int(w.name.rpartition("/")[2]) for w in present}
+    taken = set(had.values())
+    free = (n for n in range(len(nodes) + len(taken)) if n not in taken)
+    return {node: had[node] if node in had else next(free) for node in nodes}
