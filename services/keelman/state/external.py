@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import dataclasses
 from dataclasses import dataclass
 
-from keelman.kafka.probe import broker_answers
-from keelman.model.cluster import ClusterGoal, ExternalBrokers
+from keelman.kafka.cluster_state import kafka_cluster_id
+from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers
+from keelman.model.errors import KeelmanError
 from keelman.state import store
 from keelman.state.database import Database
 
-SECONDS = 3.0
+SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,31 +27,27 @@ class ExternalProbe:
         for cluster in clusters.values():
             if not isinstance(cluster.spec, ExternalBrokers) or cluster.goal is not ClusterGoal.RUNNING:
                 continue
-            answers = await _answers(cluster.spec)
-            if answers == cluster.reachable:
+            found = await _ask(cluster)
+            if found == (cluster.reachable, cluster.seen.problem, cluster.kafka_cluster_id):
                 continue
+            reachable, problem, kafka_cluster_id = found
             async with self.database.write() as tx:
                 present = (await store.load(tx.session)).broker_clusters.get(cluster.name)
-                if present is not None and present.uid == cluster.uid:
-                    await store.save_cluster(tx, dataclasses.replace(present, reachable=answers))
+                if present is not None and (present.uid, present.spec) == (cluster.uid, cluster.spec):
+                    changed = dataclasses.replace(
+                        present,
+                        reachable=reachable,
+                        seen=dataclasses.replace(present.seen, problem=problem),
+                        kafka_cluster_id=kafka_cluster_id,
+                    )
+                    await store.save_cluster(tx, changed)
 
 
-async def _answers(spec: ExternalBrokers) -> bool:
-    """Behind TLS or SASL only the port is tried: their secrets are the workers' business."""
-    plain = spec.client_properties.get("security.protocol", "PLAINTEXT").upper() == "PLAINTEXT"
-    for server in spec.bootstrap_servers.split(","):
-        if plain and await broker_answers(server.strip(), seconds=SECONDS):
-            return True
-        if not plain and await _accepts(server.strip()):
-            return True
-    return False
-
-
-async def _accepts(server: str) -> bool:
-    host, _, port = server.rpartition(":")
-    with contextlib.suppress(OSError, TimeoutError):
-        async with asyncio.timeout(SECONDS):
-            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
-            writer.close()
-            return True
-    return False
+async def _ask(cluster: BrokerCluster) -> tuple[bool, str, str]:
+    """Whether the brokers answer keelman, else why not; and the cluster's id, the last known when they do not."""
+    assert isinstance(cluster.spec, ExternalBrokers)
+    properties = {**cluster.spec.client_properties, "bootstrap.servers": cluster.spec.bootstrap_servers}
+    try:
+        return True, "", await kafka_cluster_id(properties, seconds=SECONDS)
+    except KeelmanError as error:
+        return False, error.message, cluster.kafka_cluster_id

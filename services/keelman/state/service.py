@@ -22,6 +22,7 @@ from keelman.state.database import POSTGRESQL, Database, open_database
 from keelman.state.executor import Executor
 from keelman.state.external import ExternalProbe
 from keelman.state.hub import Hub
+from keelman.state.in_sync import InSyncProbe
 from keelman.state.planning.draft import Limits
 from keelman.state.relay import Relay
 from keelman.state.reports import Reader, Reports
@@ -33,6 +34,7 @@ from keelman.state.streams_api import CopyRunApi, SessionApi
 log = get_logger()
 PLAN_SECONDS = 2.0
 PROBE_SECONDS = 10.0
+IN_SYNC_SECONDS = 1.0
 
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
@@ -74,16 +76,18 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         health = await stack.enter_async_context(server)
         planner = Reconciler("planner", Executor(database, limits).reconcile, PLAN_SECONDS)
         probe = Reconciler("external-probe", ExternalProbe(database).reconcile, PROBE_SECONDS)
+        in_sync = Reconciler("in-sync", InSyncProbe(database).reconcile, IN_SYNC_SECONDS)
         judge = Reconciler("judge", sessions.judge, settings.heartbeat_seconds / 2)
         relay = Relay(database, commits, settings.events_broker_cluster, sole=not url.startswith(POSTGRESQL))
         reader = Reader(database, commits, reports, settings.events_broker_cluster)
         for name, part in (
             ("planner", planner.run()),
             ("external-probe", probe.run()),
+            ("in-sync", in_sync.run()),
             ("judge", judge.run()),
             ("relay", relay.run()),
             ("reports", reader.run()),
-            ("waker", _wake(commits, planner, probe)),
+            ("waker", _wake(commits, planner, probe, in_sync)),
         ):
             siblings.start(part, name=name)
         await health.ready()

@@ -1,0 +1,74 @@
+"""Asks the brokers of managed clusters whether all partitions are in sync: before that no running one is changed."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from keelman.kafka.cluster_state import partitions_of
+from keelman.model.cluster import BrokerCluster, ClusterGoal
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logs.logging import get_logger
+from keelman.state import store
+from keelman.state.database import Database
+from keelman.state.planning.kept_brokers import brokers_of, running_mark
+
+log = get_logger()
+ASK_SECONDS = 5.0
+AGAIN_SECONDS = 10.0
+WAITED_SECONDS = 1.0  # where a change waits for the answer
+
+
+@dataclass(slots=True)
+class InSyncProbe:
+    """A reconciler calls `reconcile` after each commit and by its timer."""
+
+    database: Database
+    clock: Callable[[], float] = time.monotonic
+    _asked: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    async def reconcile(self) -> None:
+        """Asks where the answer is of other processes than those that run now, or is old; stores another answer."""
+        async with self.database.read() as reader:
+            snapshot = await store.load(reader)
+        due = []
+        for cluster in snapshot.broker_clusters.values():
+            brokers = brokers_of(snapshot, cluster)
+            mark = running_mark(cluster, brokers)
+            if cluster.goal is not ClusterGoal.RUNNING or len(brokers) < 2 or not mark:
+                continue
+            waited = cluster.seen.in_sync != mark and cluster.note
+            asked = self._asked.get((cluster.uid, mark))
+            if asked is None or self.clock() - asked >= (WAITED_SECONDS if waited else AGAIN_SECONDS):
+                due.append((cluster, mark, ",".join(b.address for b in brokers)))
+        now = self.clock()
+        fresh = {k: t for k, t in self._asked.items() if now - t < AGAIN_SECONDS}
+        self._asked = fresh | {(cluster.uid, mark): now for cluster, mark, _ in due}
+        async with asyncio.TaskGroup() as asking:
+            for one in due:
+                asking.create_task(self._ask(*one))
+
+    async def _ask(self, cluster: BrokerCluster, mark: str, bootstrap: str) -> None:
+        found = mark if await _in_sync(cluster.name, bootstrap) else ""
+        if found == cluster.seen.in_sync:
+            return
+        async with self.database.write() as tx:
+            present = (await store.load(tx.session)).broker_clusters.get(cluster.name)
+            if present is not None and present.uid == cluster.uid:
+                seen = dataclasses.replace(present.seen, in_sync=found)
+                await store.save_cluster(tx, dataclasses.replace(present, seen=seen))
+
+
+async def _in_sync(name: str, bootstrap: str) -> bool:
+    try:
+        found = await partitions_of({"bootstrap.servers": bootstrap}, seconds=ASK_SECONDS)
+    except KeelmanError as error:
+        log.info("brokers_not_asked", broker_cluster=name, error=error.message)
+        return False
+    behind = [p.name for p in found if not p.is_whole]
+    if behind:
+        log.info("partitions_behind", broker_cluster=name, count=len(behind), first=behind[0])
+    return not behind
