@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from keelman.model.errors import InvalidArgument
 from keelman.rpc.errors import from_rpc_error
-from keelman.rpc.server import KEEPALIVE
+from keelman.rpc.server import KEEPALIVE, MESH, is_loopback
 
 Channel: TypeAlias = grpc.aio.Channel
 DIRECT = (("grpc.enable_http_proxy", 0),)  # a proxy of the environment is for the web, not for our own services
@@ -42,6 +44,27 @@ def channel(
         options.append(("grpc.ssl_target_name_override", server_name))
     credentials = grpc.ssl_channel_credentials(root_certificates)
     return grpc.aio.secure_channel(address, credentials, options=options, interceptors=interceptors)
+
+
+def root_certificates(setting: str, file: Path | None) -> bytes | None:
+    """The certificates of a PEM file that a setting names; None without one. Raises InvalidArgument."""
+    if file is None:
+        return None
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise InvalidArgument.of(setting, str(file), f"a readable PEM file ({error.strerror})") from None
+
+
+def checked_peer(setting: str, address: str, *, ca: str, certificates: bytes | None, trust: str) -> None:
+    """Raises InvalidArgument when an address off loopback would be asked without TLS and without a mesh.
+
+    `setting` names the one that has the address, `ca` the one that would have the certificates.
+    """
+    if address.startswith("unix:") or certificates is not None or trust == MESH:
+        return
+    if not is_loopback(address.rpartition(":")[0].strip("[]")):
+        raise InvalidArgument.of(setting, address, f"a loopback address, or any with {ca}, or with trust = mesh")
 
 
 async def is_serving(address: str, *, timeout_seconds: float = 2.0, service: str = "") -> bool:

@@ -21,9 +21,11 @@ from keelman.runtime.processes.ports import check_port, port_taken
 
 log = get_logger()
 
-__all__ = ["Context", "Health", "Service", "Tls", "checked_address", "port_taken", "serve"]
+__all__ = ["Context", "Health", "Service", "Tls", "checked_address", "is_loopback", "port_taken", "serve"]
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+MESH = "mesh"
+"""What `trust` is where a sidecar secures what leaves the host."""
 MESSAGE_BYTES = 64 * 1024 * 1024
 KEEPALIVE = (
     ("grpc.keepalive_time_ms", 10_000),
@@ -82,15 +84,17 @@ class Health:
             await self._servicer.set(name, status)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether the host is this one by its loopback address or name."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def checked_address(service: str, host: str, *, tls: Tls | None, trust: str) -> None:
     """Raises InvalidArgument when gRPC would be open off loopback without TLS and without a mesh."""
-    if host == "localhost" or tls is not None or trust == "mesh":
-        return
-    try:
-        loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback:
+    if tls is None and trust != MESH and not is_loopback(host):
         raise InvalidArgument.of(
             f"{service}.host",
             host,

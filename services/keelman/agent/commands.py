@@ -7,6 +7,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -57,11 +58,13 @@ def broker(workload: Workload, home: Home) -> Prepared:
     return Prepared(_run("broker", folder), {"settings.toml": toml(settings)}, opened)
 
 
-def spark(workload: Workload, home: Home) -> Prepared:
-    """The node's Spark service, with this node's own settings for it if its home has a spark.toml."""
+def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> Prepared:
+    """The node's Spark service, with this node's own settings for it if its home has a spark.toml. `trust` is what the
+    agent was told of who secures what leaves the host."""
     spec, folder, socket = workload.spec.spark, home.workload(workload.name), home.socket(workload.name)
     settings = {
         "master": spec.master,
+        "trust": trust,
         **own_settings("spark", home),
         "host": spec.host,
         "port": spec.port,
@@ -118,7 +121,12 @@ def farewell(folder: Path) -> tuple[str, ...]:
     return (sys.executable, "-m", "keelman.worker.group.farewell", *files)
 
 
-COMMANDS: Mapping[str, Command] = {"broker": broker, "spark": spark, "worker": worker}
+def command_table(trust: str = "loopback") -> dict[str, Command]:
+    """What starts each kind of workload."""
+    return {"broker": broker, "spark": partial(spark, trust=trust), "worker": worker}
+
+
+COMMANDS: Mapping[str, Command] = command_table()
 
 
 def _run(service: str, folder: Path) -> tuple[str, ...]:

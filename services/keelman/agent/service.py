@@ -15,7 +15,7 @@ import psutil
 
 from keelman.agent.api import AgentApi
 from keelman.agent.assignments import Assignments
-from keelman.agent.commands import COMMANDS, Command
+from keelman.agent.commands import Command, command_table
 from keelman.agent.figures import Figures
 from keelman.agent.reporter import Reporter
 from keelman.agent.session import Sessions
@@ -25,7 +25,8 @@ from keelman.api.node.v1 import agent_service_pb2
 from keelman.api.node.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
 from keelman.api.node.v1.session_service_pb2 import Registration
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.rpc.server import Service, serve
+from keelman.rpc.channels import checked_peer, root_certificates
+from keelman.rpc.server import Service, Tls, serve
 from keelman.runtime.home import Home, writable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of, supervise
@@ -33,13 +34,18 @@ from keelman.runtime.supervise import first_of, supervise
 log = get_logger()
 
 
-async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str, Command] = COMMANDS) -> None:
+async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str, Command] | None = None) -> None:
     """Runs the agent until `stop`, then leaves; the workloads go on and the next agent of this home adopts them.
 
-    Raises FailedPrecondition when another agent runs on the same home, InvalidArgument when that cannot be written and
-    Unavailable when the port is taken, all before any workload was touched.
+    `commands` replaces what starts each kind of workload. Raises FailedPrecondition when another agent runs on the same
+    home, InvalidArgument when that cannot be written and Unavailable when the port is taken, all before any workload
+    was touched.
     """
-    home, node = settings.folder, settings.node_name
+    home, node, address = settings.folder, settings.node_name, settings.workload_address
+    certificates = root_certificates("agent.state_ca", settings.state_ca)
+    checked_peer(
+        "agent.state_address", settings.state_address, ca="state_ca", certificates=certificates, trust=settings.trust
+    )
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(lock(home))
         writable("agent.home", home.workloads)
@@ -47,10 +53,20 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         assignments, reporter = Assignments(home.assignments), Reporter()
         assignments.load()
         supervisor = Supervisor(
-            home, commands, settings.grace_seconds, assignments, reporter, unwell_seconds=settings.unwell_seconds
+            home,
+            commands or command_table(settings.trust),
+            settings.grace_seconds,
+            assignments,
+            reporter,
+            unwell_seconds=settings.unwell_seconds,
         )
         sessions = Sessions(
-            settings.state_address, registration(settings, node), reporter, supervisor.assign, Figures(home.root)
+            settings.state_address,
+            registration(settings, node),
+            reporter,
+            supervisor.assign,
+            Figures(home.root),
+            certificates=certificates,
         )
         name = agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name
         health = await stack.enter_async_context(
@@ -59,14 +75,17 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
                 host=settings.host,
                 port=settings.port,
                 socket=settings.health_socket,
+                tls=Tls.of("agent", settings.tls_certificate, settings.tls_key),
+                trust=settings.trust,
                 label="agent",
             )
         )
         supervisor.adopt()
         await health.ready()
         log.info(
-            "ready", node=node, address=settings.address, home=str(home.root), workloads=len(supervisor.workloads())
-        )
+            "ready", node=node, address=settings.address, node_address=address, home=str(home.root),
+            workloads=len(supervisor.workloads()),
+        )  # fmt: skip
         await first_of(stop.wait(), supervise(supervisor.run, sessions.run))
 
 
@@ -75,6 +94,7 @@ def registration(settings: Settings, node: str) -> Registration:
     return Registration(
         node=node,
         agent_address=settings.address,
+        node_address=settings.workload_address,
         cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         memory_bytes=psutil.virtual_memory().total,
         version=own_version(),

@@ -44,8 +44,11 @@ class Sessions:
         reporter: Reporter,
         on_assignments: Callable[[Assignments], None],
         figures: Figures,
+        *,
+        certificates: bytes | None = None,
     ) -> None:
         self._state_address = state_address
+        self._certificates = certificates
         self._figures = figures
         self._registration = registration
         self._reporter = reporter
@@ -58,7 +61,7 @@ class Sessions:
         while True:
             session = Session(self._registration, self._reporter, self._on_assignments, self._figures)
             try:
-                await session.run(self._state_address)
+                await session.run(self._state_address, self._certificates)
             except KeelmanError as error:
                 if session.number:
                     backoff.reset()
@@ -92,9 +95,9 @@ class Session:
         self._writing = asyncio.Lock()  # a stream carries one message at a time
         self._call: Any = None
 
-    async def run(self, address: str) -> None:
-        """Always ends by raising: a KeelmanError when the session was lost."""
-        async with channel(address) as made:
+    async def run(self, address: str, certificates: bytes | None = None) -> None:
+        """Always ends by raising: a KeelmanError when the session was lost. With `certificates` it speaks TLS."""
+        async with channel(address, root_certificates=certificates) as made:
             self._call = SessionServiceStub(made).OpenSession()
             try:
                 await supervise(self._read, self._beat, self._report)

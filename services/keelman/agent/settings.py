@@ -7,7 +7,9 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from keelman.model.errors import InvalidArgument
 from keelman.model.names import checked_name
+from keelman.rpc.server import MESH, is_loopback
 from keelman.runtime.home import Home
 from keelman.runtime.settings import ProcessSettings, setting
 
@@ -17,10 +19,29 @@ class Settings(ProcessSettings):
     """Settings of `keelman agent`: flags, KEELMAN_AGENT_*, TOML."""
 
     node: str = setting("", "Name of this node; empty means the host's name, lower-cased and made legal.")
-    host: str = setting("127.0.0.1", "Address that the agent answers gRPC on.")
+    host: str = setting(
+        "127.0.0.1", "Address that the agent answers gRPC on; off loopback it needs TLS or trust = mesh."
+    )
     port: int = setting(7420, "Port that the agent answers gRPC on.", minimum=1, maximum=65535)
     advertised_address: str = setting("", "host:port where others reach the agent; empty means host and port.")
-    state_address: str = setting("127.0.0.1:7410", "host:port of the state service.")
+    node_address: str = setting(
+        "",
+        "Address of this node, which its brokers, workers and Spark service listen on and are reached at; empty means "
+        "the host of advertised_address. Off loopback it needs trust = mesh.",
+    )
+    trust: str = setting(
+        "loopback",
+        "Who secures what leaves this host: with mesh a sidecar does, for the agent and for its workloads.",
+        choices=("loopback", "mesh"),
+    )
+    tls_certificate: Path | None = setting(None, "Certificate chain of the agent's gRPC server, a PEM file.")
+    tls_key: Path | None = setting(None, "Private key of the agent's gRPC server, a PEM file.")
+    state_address: str = setting(
+        "127.0.0.1:7410", "host:port of the state service; off loopback it needs state_ca or trust = mesh."
+    )
+    state_ca: Path | None = setting(
+        None, "Certificates by which the state service is trusted, a PEM file; with them it is asked with TLS."
+    )
     home: Path | None = setting(None, "Folder of this node's files; empty means KEELMAN_HOME, else ~/.keelman.")
     grace_seconds: float = setting(
         40.0, "How long a workload may take to end before it is killed, and the agent itself.", unit="s", minimum=0.1
@@ -42,6 +63,24 @@ class Settings(ProcessSettings):
     def address(self) -> str:
         """Where others reach the agent."""
         return self.advertised_address or f"{self.host}:{self.port}"
+
+    @property
+    def workload_address(self) -> str:
+        """Where the node's workloads are reached, without brackets. Raises InvalidArgument for what nobody reaches, and
+        for an address off loopback where nobody secures it."""
+        name, given = "agent.node_address", self.node_address
+        if not given:
+            name, given = "agent.advertised_address", self.address
+            host, colon, port = given.rpartition(":")
+            if not (colon and host and port.isdecimal()):
+                raise InvalidArgument.of(name, given, "host:port")
+            given = host
+        host = given.strip("[]")
+        if host in ("0.0.0.0", "::") or any(c.isspace() or c in "/," for c in host):
+            raise InvalidArgument.of(name, given, "an address or a name at which other hosts reach this one")
+        if self.trust != MESH and not is_loopback(host):
+            raise InvalidArgument.of(name, given, "a loopback address, or any address with trust = mesh")
+        return host
 
     @property
     def folder(self) -> Home:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 from keelman.api.connect.v1 import connector_service_pb2 as wire
@@ -12,9 +13,9 @@ from keelman.api.node.v1 import agent_service_pb2 as agent
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer, AgentServiceStub
 from keelman.gateway.connectors import Connectors
 from keelman.gateway.state import State
-from keelman.model.errors import InvalidArgument, PermissionDenied
+from keelman.model.errors import FailedPrecondition, InvalidArgument, PermissionDenied
 from keelman.model.names import checked_name, checked_request_id
-from keelman.rpc.channels import channel
+from keelman.rpc.channels import Channel, channel, checked_peer
 from keelman.rpc.errors import translated_stream
 from keelman.rpc.pages import key_of, page, page_limit
 from keelman.rpc.server import Context
@@ -101,11 +102,32 @@ class ConnectorApi(ConnectorServiceServicer):
         return wire.RestartConnectorResponse()
 
 
+@dataclass(frozen=True, slots=True)
+class Agents:
+    """How agents are asked: with TLS where there are certificates to trust them by."""
+
+    certificates: bytes | None = None
+    trust: str = "loopback"
+
+    def channel(self, address: str) -> Channel:
+        """To the agent at this address. Raises FailedPrecondition for one off loopback that nobody secures."""
+        try:
+            checked_peer("", address, ca="", certificates=self.certificates, trust=self.trust)
+        except InvalidArgument:
+            raise FailedPrecondition(
+                f"the agent at {address} is not asked in plain text: set gateway.agent_ca, or gateway.trust = mesh",
+                reason="NOT_TRUSTED",
+                metadata={"agent": address},
+            ) from None
+        return channel(address, root_certificates=self.certificates)
+
+
 class LogApi(AgentServiceServicer):
     """AgentService.StreamLogs for the workloads of every node; the other methods are for whoever is on the node."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, agents: Agents) -> None:
         self._state = state
+        self._agents = agents
 
     async def StreamLogs(
         self, request: agent.StreamLogsRequest, context: Context
@@ -116,7 +138,7 @@ class LogApi(AgentServiceServicer):
         if request.tail_lines < 0:
             raise InvalidArgument.of("tail_lines", request.tail_lines, "0 or more")
         address = await self._state.agent_address(request.workload)
-        async with channel(address) as to_agent:
+        async with self._agents.channel(address) as to_agent:
             call: Any = AgentServiceStub(to_agent).StreamLogs(request, timeout=context.time_remaining())
             async for piece in translated_stream(call, peer=f"the agent at {address}"):
                 yield piece

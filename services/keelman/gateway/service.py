@@ -12,14 +12,14 @@ from keelman.api.copy.v1 import copy_run_service_pb2
 from keelman.api.node.v1 import node_service_pb2, workload_service_pb2
 from keelman.api.node.v1.agent_service_pb2 import DESCRIPTOR as AGENTS
 from keelman.api.node.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
-from keelman.gateway.api import ConnectorApi, LogApi
+from keelman.gateway.api import Agents, ConnectorApi, LogApi
 from keelman.gateway.connectors import Connectors
 from keelman.gateway.rest import Rest
 from keelman.gateway.settings import Settings
 from keelman.gateway.state import State
 from keelman.gateway.validation import check
 from keelman.gateway.web import application
-from keelman.rpc.channels import channel
+from keelman.rpc.channels import channel, checked_peer, root_certificates
 from keelman.rpc.forward import forwarded
 from keelman.rpc.server import Service, Tls, serve
 from keelman.runtime.http.server import serve_http
@@ -39,10 +39,18 @@ FORWARDED = (
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """Serves until `stop` is set. Raises KeelmanError for settings that cannot be."""
+    certificates = root_certificates("gateway.state_ca", settings.state_ca)
+    checked_peer(
+        "gateway.state_address", settings.state_address, ca="state_ca", certificates=certificates, trust=settings.trust
+    )
+    agents = Agents(root_certificates("gateway.agent_ca", settings.agent_ca), settings.trust)
     peer = f"the state service at {settings.state_address}"
     async with AsyncExitStack() as stack:
-        unchanged = await stack.enter_async_context(channel(settings.state_address, translate=False))
-        state = State(await stack.enter_async_context(channel(settings.state_address, peer="the state service")))
+        unchanged = await stack.enter_async_context(
+            channel(settings.state_address, root_certificates=certificates, translate=False)
+        )
+        asked = channel(settings.state_address, root_certificates=certificates, peer="the state service")
+        state = State(await stack.enter_async_context(asked))
         rest = await stack.enter_async_context(Rest(state, request_seconds=settings.request_seconds))
         connectors = Connectors(state, rest, list_seconds=settings.list_seconds)
         services = [
@@ -56,7 +64,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
                 ConnectorApi(connectors),
             ),
             Service(
-                AGENTS.services_by_name["AgentService"].full_name, add_AgentServiceServicer_to_server, LogApi(state)
+                AGENTS.services_by_name["AgentService"].full_name,
+                add_AgentServiceServicer_to_server,
+                LogApi(state, agents),
             ),
         ]
         await stack.enter_async_context(

@@ -16,7 +16,15 @@ class Settings(ProcessSettings):
     port: int = setting(7400, "Port of the gRPC server.", minimum=1, maximum=65535)
     http_host: str = setting("127.0.0.1", "Address of the HTTP server, which speaks plain HTTP.")
     http_port: int = setting(7480, "Port of the HTTP server.", minimum=1, maximum=65535)
-    state_address: str = setting("127.0.0.1:7410", "host:port of the state service.")
+    state_address: str = setting(
+        "127.0.0.1:7410", "host:port of the state service; off loopback it needs state_ca or trust = mesh."
+    )
+    state_ca: Path | None = setting(
+        None, "Certificates by which the state service is trusted, a PEM file; with them it is asked with TLS."
+    )
+    agent_ca: Path | None = setting(
+        None, "Certificates by which agents are trusted, a PEM file; with them they are asked for logs with TLS."
+    )
     tls_certificate: Path | None = setting(None, "Certificate chain of the gRPC server, a PEM file.")
     tls_key: Path | None = setting(None, "Private key of the gRPC server, a PEM file.")
     trust: str = setting(

@@ -16,8 +16,8 @@ from keelman.api.copy.v1 import copy_run_service_pb2_grpc, slot_service_pb2_grpc
 from keelman.engine.slot.ending import end_of
 from keelman.engine.slot.host import DEFAULT_LOOP, SlotOrder
 from keelman.kafka.feed import ReportPublisher
-from keelman.model.errors import Unavailable
-from keelman.rpc.server import Service, checked_address, port_taken, serve
+from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.rpc.server import MESH, Service, is_loopback, port_taken, serve
 from keelman.runtime.home import writable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.ports import port_is_free
@@ -69,7 +69,8 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
     home = SlotHome.of(settings, master)
     pack = None if settings.pack is None else Pack.read(settings.pack)
     begin = starter(settings, master, pack, path, stop)
-    checked_address("spark", settings.host, tls=None, trust="loopback")
+    if settings.trust != MESH and not is_loopback(settings.host):
+        raise InvalidArgument.of("spark.host", settings.host, "a loopback address, or any address with trust = mesh")
     if not port_is_free(settings.host, settings.port):
         raise port_taken("spark", settings.host, settings.port)
     folder = settings.folder / "spark"
@@ -110,6 +111,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
                 host=settings.host,
                 port=settings.port,
                 socket=settings.health_socket,
+                trust=settings.trust,
                 label="spark",
                 grace_seconds=LINKS_END_SECONDS,
             )

@@ -20,6 +20,11 @@ class Settings(MasterSettings):
 
     host: str = setting("127.0.0.1", "Address that gRPC listens on and that slots call home to.")
     port: int = setting(7430, "Port that gRPC listens on.", minimum=1, maximum=65535)
+    trust: str = setting(
+        "loopback",
+        "Who secures gRPC off loopback: with mesh a sidecar does, else the host must be a loopback address.",
+        choices=("loopback", "mesh"),
+    )
     node: str = setting("local", "Name of this node; reports come from spark/<node>.")
     work_folder: Path | None = setting(
         None, "Folder for what Spark writes, emptied at each start; empty means workloads/spark under KEELMAN_HOME."

@@ -145,12 +145,14 @@ class Sessions:
         host, _, port = given.agent_address.rpartition(":")
         if not host or not port.isdigit():
             raise InvalidArgument.of("registration.agent_address", given.agent_address, "host:port")
+        if any(c.isspace() or c in "/," for c in given.node_address):
+            raise InvalidArgument.of("registration.node_address", given.node_address, "an address or a host's name")
         async with self._database.write() as tx:
             number = await store.next_session(tx)
             node = Node(
                 name=given.node, uid="", create_time=tx.now, update_time=tx.now, state=NodeState.ONLINE,
                 agent_address=given.agent_address, cpus=given.cpus, memory_bytes=given.memory_bytes,
-                version=given.version,
+                version=given.version, address=given.node_address,
             )  # fmt: skip
             await store.register(tx, node, given.incarnation, number)
             older = self._sessions.get(given.node)

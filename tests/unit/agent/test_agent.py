@@ -12,7 +12,7 @@ import javaproperties
 import pytest
 
 from keelman.agent.assignments import Assignments, Versions
-from keelman.agent.commands import COMMANDS, toml
+from keelman.agent.commands import COMMANDS, command_table, toml
 from keelman.agent.local import words_of
 from keelman.agent.reporter import Reporter
 from keelman.agent.service import lock
@@ -241,6 +241,43 @@ def test_toml_puts_tables_last() -> None:
 def test_a_hosts_name_becomes_a_legal_node_name(host: str, name: str) -> None:
     assert legal_name(host) == name
     assert Settings(node=name).node_name == name
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ({}, "127.0.0.1"),
+        ({"host": "0.0.0.0", "advertised_address": "10.0.0.7:7420", "trust": "mesh"}, "10.0.0.7"),
+        ({"advertised_address": "[fd00::7]:7420", "trust": "mesh"}, "fd00::7"),
+        ({"node_address": "10.1.0.7", "trust": "mesh"}, "10.1.0.7"),
+        ({"node_address": "localhost"}, "localhost"),
+    ],
+)
+def test_workloads_are_reached_at_the_nodes_address(given: dict[str, str], address: str) -> None:
+    assert Settings(**given).workload_address == address
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"advertised_address": "10.0.0.7:7420"}, "agent.advertised_address: '10.0.0.7' .* trust = mesh"),
+        ({"node_address": "10.0.0.7"}, "agent.node_address: '10.0.0.7' .* trust = mesh"),
+        ({"host": "0.0.0.0", "trust": "mesh"}, "agent.advertised_address: '0.0.0.0' .* other hosts reach"),
+        ({"node_address": "10.0.0.7:80 x", "trust": "mesh"}, "agent.node_address: .* other hosts reach"),
+        ({"advertised_address": "here"}, "agent.advertised_address: 'here' is not legal: host:port"),
+    ],
+)
+def test_an_address_that_nobody_reaches_or_secures_is_refused(given: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        _ = Settings(**given).workload_address
+
+
+def test_a_spark_service_trusts_whom_its_agent_does_or_whom_its_own_file_says(tmp_path: Path) -> None:
+    work = Workload(name="spark/n1", node="n1", spec=WORKLOADS["spark"])
+    for trust in ("loopback", "mesh"):
+        assert f'trust = "{trust}"' in command_table(trust)["spark"](work, Home(tmp_path)).files["settings.toml"]
+    (tmp_path / "spark.toml").write_text('trust = "mesh"')
+    assert 'trust = "mesh"' in command_table()["spark"](work, Home(tmp_path)).files["settings.toml"]
 
 
 def test_a_given_node_name_must_be_legal() -> None:

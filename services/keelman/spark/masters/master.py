@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from dataclasses import dataclass
 from enum import Enum
@@ -10,6 +9,7 @@ from enum import Enum
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.connect.plugin import load_connector
 from keelman.model.errors import InvalidArgument, NotFound
+from keelman.rpc.server import is_loopback
 
 LEGAL = (
     "local[n,1], spark://host:port (a standalone cluster) or sc://host:port (a Spark Connect server: also the way to "
@@ -89,11 +89,3 @@ def unfit(master: Master, ticket: StartTicket) -> str:
         f"connector {ticket.connector}: {name} needs the files or devices of its worker's node, and {where}: "
         "run it in a worker cluster whose nodes have the Spark master local[256,1]"
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the host is this one by its loopback address or name."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

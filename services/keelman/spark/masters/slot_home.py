@@ -7,8 +7,8 @@ from pathlib import Path
 
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import joined_address
-from keelman.rpc.server import Tls
-from keelman.spark.masters.master import Master, is_loopback
+from keelman.rpc.server import Tls, is_loopback
+from keelman.spark.masters.master import Master
 from keelman.spark.settings import Settings
 
 
