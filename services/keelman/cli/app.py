@@ -19,7 +19,10 @@ COMMANDS = {
     "status": ("status", "Show what runs on this machine, and whether it is well."),
     "get": ("get", "Show one thing or all of a kind."),
     "describe": ("describe", "Show everything about one thing."),
-    "create": ("create", "Create a cluster or a connector."),
+    "create": ("create", "Create a cluster, a connector, or a node to come."),
+    "update": ("update", "Change what a cluster or a node is to be."),
+    "scale": ("update", "Change the number of a cluster's workers."),
+    "label": ("update", "Set or remove labels of a cluster or a node."),
     "configure": ("configure", "Change a connector's configuration."),
     "validate": ("validate", "Check a connector's configuration."),
     "watch": ("watch", "Show the current copy runs, and each change."),
@@ -29,6 +32,9 @@ COMMANDS = {
     "pause": ("verbs", "Pause a connector and its tasks."),
     "resume": ("verbs", "Resume a paused or stopped connector."),
     "restart": ("verbs", "Restart workers, a connector, or tasks of one."),
+    "cordon": ("nodes", "Have nothing new placed on a node."),
+    "uncordon": ("nodes", "Have new things placed on a node again."),
+    "drain": ("nodes", "Have what may be elsewhere leave a node."),
     "logs": ("logs", "Show the logs of the processes behind one thing."),
     "offsets": ("offsets", "Show, set or reset the offsets of a connector."),
     "peek": ("peek", "Show the last records of a topic."),
@@ -77,7 +83,7 @@ def split_first_argument(params: list[Any], words: list[str]) -> list[str]:
     """A command's words with the first argument in two where it is KIND/NAME."""
     options = [p for p in params if p.param_type_name == "option"]
     arguments = [p for p in params if p.param_type_name == "argument"]
-    if [p.name for p in arguments] != ["kind", "name"]:
+    if [p.name for p in arguments][:2] != ["kind", "name"]:
         return words
     valued = {text for p in options if not p.is_flag for text in p.opts}
     at = 0

@@ -48,10 +48,18 @@ class StartFailed(FailedPrecondition):
         self.exit_code = exit_code
 
 
+class NotReached(FailedPrecondition):
+    """What `--wait` waits for will not come about by waiting: exit code 1."""
+
+    reason = "NOT_REACHED"
+
+
 def exit_code_of(error: KeelmanError) -> int:
     """The exit code that stands for an error class."""
     if isinstance(error, StartFailed):
         return error.exit_code
+    if isinstance(error, NotReached):
+        return FAILED
     return next((code for cls, code in _CODES if isinstance(error, cls)), FAILED)
 
 

@@ -27,10 +27,9 @@ class Kind:
 
 
 SHOWN = ("get", "describe", "logs")
-BROKER_CLUSTERS = Kind("broker-clusters", "broker-cluster", "bc", (*SHOWN, "create", "delete", "start", "stop"))
-WORKER_CLUSTERS = Kind(
-    "worker-clusters", "worker-cluster", "wc", (*SHOWN, "create", "delete", "start", "stop", "restart")
-)
+SPEC = ("create", "update", "label", "delete")
+BROKER_CLUSTERS = Kind("broker-clusters", "broker-cluster", "bc", (*SHOWN, *SPEC, "start", "stop"))
+WORKER_CLUSTERS = Kind("worker-clusters", "worker-cluster", "wc", (*SHOWN, *SPEC, "scale", "start", "stop", "restart"))
 WORKERS = Kind("workers", "worker", "wk", (*SHOWN, "restart"), in_cluster=True)
 CONNECTORS = Kind(
     "connectors",
@@ -39,7 +38,7 @@ CONNECTORS = Kind(
     (*SHOWN, "create", "configure", "delete", "start", "stop", "pause", "resume", "restart"),
     in_cluster=True,
 )
-NODES = Kind("nodes", "node", "no", (*SHOWN, "delete"))
+NODES = Kind("nodes", "node", "no", (*SHOWN, *SPEC, "cordon", "uncordon", "drain"))
 COPY_RUNS = Kind("copy-runs", "copy-run", "cr", (*SHOWN, "watch"), in_cluster=True)
 WORKLOADS = Kind("workloads", "workload", "wl", SHOWN)
 PLUGINS = Kind("plugins", "plugin", "pl", ("get",), in_cluster=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -35,6 +38,7 @@ def kind_word(verb: str) -> typer.models.ArgumentInfo:
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="Its name; a connector's is CLUSTER/NAME, or NAME where unique.")
 ]
+PlainName = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
 MaybeName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="One of them; all when left out.")]
 HomeFolder = Annotated[
     Path | None, typer.Option("--home", metavar="DIR", help="Folder of the system [KEELMAN_HOME, else ~/.keelman].")
@@ -75,3 +79,30 @@ def seconds_of(wait: bool, timeout: float | None) -> float | None:
     if timeout is not None and not wait:
         raise InvalidArgument("--timeout: only together with --wait")
     return (WAIT_SECONDS if timeout is None else timeout) if wait else None
+
+
+def takes(made: type, name: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Gives a command the fields of a dataclass as options; it gets them as one value, its parameter of that name."""
+    hints = get_type_hints(made, include_extras=True)
+    names = [one.name for one in fields(made)]
+
+    def decorated(command: Callable[..., int]) -> Callable[..., int]:
+        def called(*words: Any, **given: Any) -> int:
+            return command(*words, **{name: made(**{one: given.pop(one) for one in names})}, **given)
+
+        own = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for parameter in own.parameters.values():
+            if parameter.name == name:
+                parameters += [
+                    inspect.Parameter(f.name, parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
+                    for f in fields(made)
+                ]
+            else:
+                parameters.append(parameter)
+        called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": int}
+        called.__name__, called.__doc__ = command.__name__, command.__doc__
+        return called
+
+    return decorated

@@ -84,15 +84,13 @@ async def test_an_unknown_name_is_said_to_be_none(tmp_path: Path) -> None:
             return len(await gateway.list(kinds.NODES)) == 2
 
         await eventually(both_nodes)
-        await gateway.create_cluster(
+        await gateway.create(
             kinds.BROKER_CLUSTERS,
             "outside",
             BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers="127.0.0.1:1")),
         )
         for name in ("other", "demo"):
-            await gateway.create_cluster(
-                kinds.WORKER_CLUSTERS, name, WorkerClusterSpec(broker_cluster="outside", count=1)
-            )
+            await gateway.create(kinds.WORKER_CLUSTERS, name, WorkerClusterSpec(broker_cluster="outside", count=1))
         here = Process.of(os.getpid())
         System(here, str(tmp_path), "n", system.gateway.address, system.http, "", "", ready=True, services=[]).write(
             Home(tmp_path)

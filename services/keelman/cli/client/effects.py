@@ -14,6 +14,7 @@ from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.kinds import Kind
 from keelman.cli.output import columns
+from keelman.cli.output.words import quantity
 from keelman.cli.waiting import progress_line, until
 from keelman.model.errors import DeadlineExceeded, FailedPrecondition, NotFound
 from keelman.model.traces import why_line
@@ -81,7 +82,7 @@ async def wait_for(
                 if _all_run(latest):
                     return await has_settled()
                 running_since = 0.0
-            line.show(f"{kind.singular}/{name} {state}{_detail(kind, latest)}")
+            line.show(f"{kind.singular}/{name} {state}{detail_of(kind, latest)}")
             done = False
             if verb in STARTING and kind is not kinds.CONNECTORS:
                 done = state == "RUNNING" and not (former.worker and _same_process(former.worker, latest))
@@ -106,7 +107,7 @@ def late_message(verb: str, kind: Kind, name: str, latest: Any, seconds: float) 
     if latest is not None:
         failed = [one for one in (latest, *latest.tasks) if one.trace] if kind is kinds.CONNECTORS else []
         state = columns.connector_state(failed[0]) if failed else _state(kind, latest)
-        why = f": {why_line(failed[0].trace)}" if failed else _detail(kind, latest)
+        why = f": {why_line(failed[0].trace)}" if failed else detail_of(kind, latest)
         text += f", but {state}{why}"
     return f"{text}; see `keelman describe {kind.singular} {name}`"
 
@@ -128,7 +129,7 @@ def copied_text(tasks: Sequence[Any], runs: Sequence[Any], former: Collection[st
         if not (run.progress.records or at_rest):
             return None
         records += run.progress.records
-    return f"{columns.quantity(records, 'record')} copied" if records else "nothing to copy so far"
+    return f"{quantity(records, 'record')} copied" if records else "nothing to copy so far"
 
 
 async def _runs(gateway: Gateway, name: str) -> list[Any]:
@@ -149,7 +150,8 @@ def _state(kind: Kind, resource: Any) -> str:
     return columns.cluster_state(resource)
 
 
-def _detail(kind: Kind, resource: Any) -> str:
+def detail_of(kind: Kind, resource: Any) -> str:
+    """What is to be said of a cluster beside its state."""
     if kind is kinds.WORKER_CLUSTERS:
         text = f" {resource.status.ready_workers}/{resource.status.wanted_workers} workers"
         return text + (f": {resource.status.message}" if resource.status.message else "")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
+
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as bc
 from keelman.api.connect.v1 import connector_service_pb2 as cn
@@ -23,13 +27,22 @@ from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
 from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
 from keelman.cli import kinds
 from keelman.cli.kinds import Kind
-from keelman.model.errors import DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound, Unavailable
+from keelman.model.errors import (
+    Conflict,
+    DeadlineExceeded,
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    Unavailable,
+)
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated_stream
 
 Resource: TypeAlias = Any  # one of the wire contract's resources; the kind says which
 
 CALL_SECONDS = 30.0
+REPEAT_SECONDS = 1.0
+"""After this a write that nobody answered is sent again: who was being started again answers then."""
 UID_LENGTH = 32
 WITH_TASKS: Mapping[str, bool] = {"include_tasks": True}
 
@@ -124,10 +137,17 @@ class Gateway:
         raise InvalidArgument.of("connector", name, "CLUSTER/NAME, as it is in " + ", ".join(owners))
 
     async def act(
-        self, verb: str, kind: Kind, name: str, *, cluster: str = "", of: Mapping[str, bool] = WITH_TASKS
+        self,
+        verb: str,
+        kind: Kind,
+        name: str,
+        *,
+        cluster: str = "",
+        of: Mapping[str, bool] = WITH_TASKS,
+        force: bool = False,
     ) -> Resource:
         """Does a verb on one resource; returns the resource where the answer carries it. `of` are the fields
-        of a RestartConnectorRequest that say what of a connector is restarted."""
+        of a RestartConnectorRequest that say what of a connector is restarted; `force` is for `stop` of workers."""
         if kind is kinds.WORKER_CLUSTERS and verb == "restart":
             for worker in await self.list(kinds.WORKERS, cluster=name):
                 await self.act(verb, kinds.WORKERS, worker.name)
@@ -137,11 +157,35 @@ class Gateway:
             owner, plain = await self.connector_name(name, cluster)
             fields = {"worker_cluster": owner, "name": plain, **(of if verb == "restart" else {})}
             verb = "resume" if verb == "start" else verb
+        if force:
+            fields["force"] = True
         return _resource(kind, await self._call(verb.capitalize(), kind, **fields))
 
-    async def create_cluster(self, kind: Kind, name: str, spec: Any) -> Resource:
-        """Creates a broker cluster, which is then asked to run, or a worker cluster, stopped."""
+    async def create(self, kind: Kind, name: str, spec: Any) -> Resource:
+        """Creates a broker cluster, which is to run, a worker cluster, stopped, or a node whose agent is to come."""
         return _resource(kind, await self._call("Create", kind, name=name, spec=spec))
+
+    async def update(self, kind: Kind, name: str, edit: Callable[[Any], Sequence[str]]) -> tuple[Resource, bool]:
+        """Changes the spec of a cluster or node; returns it, and whether anything was to be changed.
+
+        `edit` changes the spec that it gets, and names its fields. Where somebody else changes the resource in between,
+        it is read and edited once more. Raises Conflict when that happens again.
+        """
+        for last in (False, True):
+            found = await self.get(kind, name)
+            spec = type(found.spec)()
+            spec.CopyFrom(found.spec)
+            mask = FieldMask(paths=edit(spec))
+            if spec == found.spec:
+                return found, False
+            try:
+                answer = await self._call("Update", kind, name=name, etag=found.etag, spec=spec, update_mask=mask)
+            except Conflict:
+                if last:
+                    raise
+                continue
+            return _resource(kind, answer), True
+        raise AssertionError
 
     async def create_connector(self, cluster: str, name: str, config: Mapping[str, str]) -> Resource:
         """Creates a connector in a running worker cluster; prints the notes on its configuration to stderr."""
@@ -179,13 +223,24 @@ class Gateway:
     async def _call(self, verb: str, kind: Kind, **fields: Any) -> Any:
         """The answer of the RPC that is named by the verb and the kind: GetNode, ListNodes.
 
-        Raises Unavailable when there is none in time, and what the gateway refuses.
+        A write has a request id, where it can have one, and is sent once more under the same id when nobody answered.
+        Raises Unavailable when there is no answer in time, and what the gateway refuses.
         """
         stub, messages = self._services[kind]
         noun = kind.plural if verb == "List" else kind.singular
         name = verb + "".join(word.capitalize() for word in noun.split("-"))
+        request = getattr(messages, f"{name}Request")(**fields)
+        repeats = "request_id" in request.DESCRIPTOR.fields_by_name
+        if repeats:
+            request.request_id = uuid.uuid4().hex
         try:
-            return await getattr(stub, name)(getattr(messages, f"{name}Request")(**fields), timeout=CALL_SECONDS)
+            try:
+                return await getattr(stub, name)(request, timeout=CALL_SECONDS)
+            except Unavailable as error:
+                if not (repeats and error.reason == "UNREACHABLE"):
+                    raise
+            await asyncio.sleep(REPEAT_SECONDS)
+            return await getattr(stub, name)(request, timeout=CALL_SECONDS, wait_for_ready=True)
         except DeadlineExceeded as error:
             raise Unavailable(f"the gateway gave no answer in time: {error.message}") from None
 

@@ -1,4 +1,4 @@
-"""`keelman create`: clusters by their specs, connectors by their configurations."""
+"""`keelman create`: clusters and nodes by their specs, connectors by their configurations."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
-from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers, ManagedBrokers
-from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec, WorkerNodes
+from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
+from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.cli import kinds
 from keelman.cli.client.effects import wait_for
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
-from keelman.cli.configuration import class_of, given_config, pairs
+from keelman.cli.configuration import class_of, given_config
+from keelman.cli.fields import Given, apply, check_given, split_names
 from keelman.cli.kinds import Kind, check_option, cluster_and_name, kind_of
 from keelman.cli.options import (
     Cluster,
     ConfigFile,
-    ConfigValues,
     Form,
     GatewayAddress,
     HomeFolder,
@@ -28,43 +29,38 @@ from keelman.cli.options import (
     command_group,
     kind_word,
     seconds_of,
+    takes,
 )
 from keelman.cli.output import columns
 from keelman.cli.output.printing import checked_format, print_one
 from keelman.model.errors import InvalidArgument
 
 app = command_group()
-_CLUSTERS = (kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS)
 _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
-    "--nodes": _CLUSTERS,
     "--managed": (kinds.BROKER_CLUSTERS,),
-    "--bootstrap-servers": (kinds.BROKER_CLUSTERS,),
-    "--count": (kinds.WORKER_CLUSTERS,),
-    "--property": _CLUSTERS,
+    "--controllers": (kinds.BROKER_CLUSTERS,),
+    "--broker-cluster": (kinds.WORKER_CLUSTERS,),
     "--cluster": (kinds.CONNECTORS,),
     "--config-file": (kinds.CONNECTORS,),
-    "--set": (kinds.CONNECTORS,),
 }
 
 
 @app.command()
+@takes(Given, "given")
 def create(
     kind: Annotated[str, kind_word("create")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
     *,
-    nodes: Annotated[str, typer.Option("--nodes", metavar="A,B", help="Nodes for its brokers or workers.")] = "",
+    given: Given,
     managed: Annotated[bool, typer.Option("--managed", help="Run the brokers on nodes of keelman.")] = False,
-    bootstrap_servers: Annotated[str, typer.Option("--bootstrap-servers", help="Brokers that exist already.")] = "",
-    broker_cluster: Annotated[
-        str, typer.Option("--broker-cluster", help="Broker cluster of a worker cluster.")
-    ] = "default",
-    count: Annotated[int | None, typer.Option("--count", help="Number of workers, on any nodes [1].", min=1)] = None,
-    properties: Annotated[
-        list[str] | None, typer.Option("--property", metavar="K=V", help="Broker, client or worker property.")
+    controllers: Annotated[
+        int | None, typer.Option("--controllers", metavar="N", help="Brokers that are controllers too: 1 or 3.")
     ] = None,
+    broker_cluster: Annotated[
+        str, typer.Option("--broker-cluster", metavar="BC", help="Broker cluster of a worker cluster [default].")
+    ] = "",
     cluster: Cluster = "",
     config_file: ConfigFile = None,
-    values: ConfigValues = None,
     start: Annotated[bool, typer.Option("--start", help="Also start the new worker cluster.")] = False,
     wait: Wait = False,
     timeout: WaitSeconds = None,
@@ -72,28 +68,35 @@ def create(
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Create a broker cluster, a worker cluster (stopped, unless --start) or a connector."""
+    """Create a broker cluster, a worker cluster (stopped, unless --start), a connector, or a node before its agent."""
     seconds, found, form = seconds_of(wait, timeout), kind_of(kind, "create"), checked_format(output)
-    given = (nodes, managed, bootstrap_servers, count, properties, cluster, config_file, values)
-    check_options(found, dict(zip(_MEANT_FOR, given, strict=True)), start=start)
+    check_given(found, given)
+    more = (managed, controllers, broker_cluster, cluster, config_file)
+    check_options(found, dict(zip(_MEANT_FOR, more, strict=True)), start=start)
     owner, plain = cluster_and_name(found, name, cluster)
     if found is kinds.CONNECTORS and not owner:
         raise InvalidArgument.of("connector", name, "CLUSTER/NAME, or NAME with --cluster WC")
     if seconds is not None and found is kinds.WORKER_CLUSTERS and not start:
         raise InvalidArgument("--wait: a new worker cluster is stopped; give --start too, or wait on `keelman start`")
+    if seconds is not None and found is kinds.NODES:
+        raise InvalidArgument(
+            "--wait: not for nodes: a node is ONLINE when its agent has come, see `keelman get nodes`"
+        )
     made_of: Any
     if found is kinds.BROKER_CLUSTERS:
-        made_of = broker_spec(nodes, properties or (), managed=managed, bootstrap_servers=bootstrap_servers)
+        made_of = broker_spec(given, managed=managed, controllers=controllers)
     elif found is kinds.WORKER_CLUSTERS:
-        made_of = worker_spec(nodes, properties or (), count=count, broker_cluster=broker_cluster)
+        made_of = worker_spec(given, broker_cluster=broker_cluster)
+    elif found is kinds.NODES:
+        apply(given, made_of := NodeSpec())
     else:
-        made_of = connector_config(config_file, values)
+        made_of = connector_config(config_file, given.values)
 
     async def body(client: Gateway) -> None:
         if found is kinds.CONNECTORS:
             made = await client.create_connector(owner, plain, made_of)
         else:
-            made = await client.create_cluster(found, name, made_of)
+            made = await client.create(found, name, made_of)
         if start:
             made = await client.act("start", found, name)
         if seconds is not None:
@@ -112,35 +115,30 @@ def check_options(kind: Kind, given: Mapping[str, object], *, start: bool) -> No
         raise InvalidArgument(f"--start: only for worker-clusters; a {kind.singular} starts by itself")
 
 
-def broker_spec(
-    nodes: str, properties: Sequence[str], *, managed: bool = False, bootstrap_servers: str = ""
-) -> BrokerClusterSpec:
+def broker_spec(given: Given, *, managed: bool = False, controllers: int | None = None) -> BrokerClusterSpec:
     """Spec of a broker cluster. Raises InvalidArgument unless it is either managed or external."""
-    found = pairs("--property", properties)
-    if bootstrap_servers and (managed or nodes):
-        raise InvalidArgument("--bootstrap-servers: not together with --managed or --nodes: the brokers run elsewhere")
-    if bootstrap_servers:
-        return BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers=bootstrap_servers, client_properties=found))
-    names = split_names(nodes)
-    if not names:
+    if given.bootstrap_servers and (managed or given.nodes or controllers is not None):
+        raise InvalidArgument(
+            "--bootstrap-servers: not together with --managed, --nodes or --controllers: the brokers run elsewhere"
+        )
+    if not (given.bootstrap_servers or split_names(given.nodes)):
         raise InvalidArgument(
             "--nodes: a managed broker cluster needs its nodes (see `keelman get nodes`); "
             "brokers that exist already are named with --bootstrap-servers host:port"
         )
-    return BrokerClusterSpec(managed=ManagedBrokers(nodes=names, properties=found))
+    spec = BrokerClusterSpec()
+    apply(given, spec)
+    if controllers is not None:
+        spec.managed.controllers = controllers
+    return spec
 
 
-def worker_spec(
-    nodes: str, properties: Sequence[str], *, count: int | None, broker_cluster: str = "default"
-) -> WorkerClusterSpec:
+def worker_spec(given: Given, *, broker_cluster: str = "") -> WorkerClusterSpec:
     """Spec of a worker cluster: on the given nodes, or so many workers anywhere (1 when nothing is said)."""
-    if nodes and count is not None:
-        raise InvalidArgument("--count: not together with --nodes: one worker runs on each of these")
-    spec = WorkerClusterSpec(broker_cluster=broker_cluster, properties=pairs("--property", properties))
-    if nodes:
-        spec.nodes.CopyFrom(WorkerNodes(names=split_names(nodes)))
-    else:
-        spec.count = count or 1
+    spec = WorkerClusterSpec(broker_cluster=broker_cluster or "default")
+    apply(given, spec)
+    if spec.WhichOneof("placement") is None:
+        spec.count = 1
     return spec
 
 
@@ -150,8 +148,3 @@ def connector_config(file: Path | None, values: Sequence[str] | None) -> dict[st
     config = {**(whole or {}), **given}
     class_of(config)
     return config
-
-
-def split_names(text: str) -> list[str]:
-    """Names separated by commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]

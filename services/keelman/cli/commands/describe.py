@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.struct_pb2 import Struct
 
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
@@ -17,10 +18,19 @@ from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, command_group, kind_word
 from keelman.cli.output.columns import connector_state, key_of, run_state
 from keelman.cli.output.printing import as_yaml, plain, print_list
+from keelman.cli.output.words import figures_text, limits_text, origin_text, rollout_text
 from keelman.model.errors import KeelmanError
 from keelman.rpc.enums import prefix_of
 
 app = command_group()
+_SENTENCES: Sequence[tuple[str, str, Callable[[Any], str]]] = (
+    ("spec", "limits", lambda limits: f"{limits_text(limits)}, each worker" if limits_text(limits) else ""),
+    ("spec", "capacity", limits_text),
+    ("spec", "origin", origin_text),
+    ("status", "rollout", rollout_text),
+    ("status", "figures", figures_text),
+)
+"""What is a sentence for people where the wire has a message."""
 _LONG = (FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64)  # texts in protobuf's JSON
 
 
@@ -68,6 +78,11 @@ def in_words(resource: Any) -> dict[str, Any]:
     found = _words(plain(resource), resource.DESCRIPTOR)
     if isinstance(resource, Connector) and resource.tasks:
         found["tasks"] = task_lines(resource.tasks)
+    for part, name, text in _SENTENCES:
+        whole = getattr(resource, part, None)
+        if whole is not None and name in whole.DESCRIPTOR.fields_by_name and whole.HasField(name) and part in found:
+            said = text(getattr(whole, name))
+            found[part] = {k: said if k == name else v for k, v in found[part].items() if k != name or said}
     return found
 
 
@@ -110,7 +125,7 @@ def _word(value: Any, field: Any) -> Any:
     if inner is not None and inner.GetOptions().map_entry:
         return {key: _plainly(value[key]) for key in sorted(value)}
     if inner is not None and isinstance(value, dict):
-        return _words(value, inner)
+        return value if inner.full_name == Struct.DESCRIPTOR.full_name else _words(value, inner)
     if inner is not None and isinstance(value, list):
         return [_words(one, inner) if isinstance(one, dict) else one for one in value]
     return _plainly(value)

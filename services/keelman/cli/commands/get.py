@@ -17,7 +17,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.rest import Where
 from keelman.cli.client.target import Target
 from keelman.cli.exits import OK
-from keelman.cli.kinds import Kind, check_option, kind_of
+from keelman.cli.kinds import KINDS, Kind, check_option, kind_of
 from keelman.cli.options import Cluster, Form, GatewayAddress, HomeFolder, MaybeName, command_group, kind_word
 from keelman.cli.output import columns
 from keelman.cli.output.printing import WATCH_FORMATS, checked_format, plain, print_list, print_one, table
@@ -40,6 +40,10 @@ def get(
         str, typer.Option("--broker-cluster", metavar="BC", help="Broker cluster of topics [the only one].")
     ] = "",
     state: Annotated[str, typer.Option("--state", metavar="STATE", help="Only those in this state.")] = "",
+    selector: Annotated[
+        list[str] | None,
+        typer.Option("-l", "--selector", metavar="K=V", help="Only those with this label: K=V, K!=V or K."),
+    ] = None,
     ended: Annotated[bool, typer.Option("--ended", help="Also copy runs that have ended.")] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing changes, until Ctrl-C.")] = False,
     gateway: GatewayAddress = None,
@@ -51,7 +55,7 @@ def get(
         check_option("--ended", found, [kinds.COPY_RUNS])
     if brokers:
         check_option("--broker-cluster", found, [kinds.TOPICS])
-    wanted = checked_state(found, state)
+    wanted, chosen = checked_state(found, state), selector_of(found, selector or ())
     target, over = Target(gateway, home), ended or wanted in columns.OVER_STATES
 
     async def find(client: Gateway) -> Sequence[Any]:
@@ -65,7 +69,7 @@ def get(
             everything = [await client.get(found, name, cluster=cluster)]
         else:
             everything = await client.list(found, cluster=cluster, ended=over)
-        return [one for one in everything if not wanted or columns.state_of(found, one) == wanted]
+        return [one for one in everything if not wanted or columns.state_of(found, one) == wanted if chosen(one)]
 
     async def body(client: Gateway) -> None:
         if watch:
@@ -118,6 +122,29 @@ def checked_state(kind: Kind, word: str) -> str:
     if word.upper() not in legal:
         raise InvalidArgument.of("--state", word, f"for {kind.plural} one of {', '.join(legal)}")
     return word.upper()
+
+
+def selector_of(kind: Kind, texts: Sequence[str]) -> Callable[[Any], bool]:
+    """Whether one has the labels that -l names, each of them. Raises InvalidArgument."""
+    if texts:
+        check_option("-l", kind, [k for k in KINDS if "label" in k.verbs])
+    asked: list[tuple[str, str | None, bool]] = []
+    for text in (part.strip() for one in texts for part in one.split(",")):
+        key, equals, value = text.partition("=")
+        other = equals and key.endswith("!")
+        key = key.removesuffix("!").strip() if other else key.strip()
+        if not key:
+            raise InvalidArgument.of("-l", text, "key=value, key!=value or key; several with commas")
+        asked.append((key, value.strip() if equals else None, bool(other)))
+
+    def chosen(resource: Any) -> bool:
+        for key, value, other in asked:
+            present = resource.spec.labels.get(key) if key in resource.spec.labels else None
+            if (present is None) if value is None else ((present == value) == other):
+                return False
+        return True
+
+    return chosen
 
 
 def at_rest(clusters: Sequence[Any], only: str) -> list[str]:

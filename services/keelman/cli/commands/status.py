@@ -15,8 +15,9 @@ from keelman.cli.exits import FAILED, OK
 from keelman.cli.machine.leftovers import living
 from keelman.cli.machine.system import Service, System, running_system
 from keelman.cli.options import Form, HomeFolder, command_group
-from keelman.cli.output.columns import cluster_state, process_state, quantity, size
+from keelman.cli.output.columns import cluster_state, process_state
 from keelman.cli.output.printing import checked_format, print_document
+from keelman.cli.output.words import quantity, size
 from keelman.model.errors import KeelmanError
 from keelman.rpc.channels import is_serving
 from keelman.runtime.home import Home

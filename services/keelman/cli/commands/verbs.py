@@ -59,9 +59,29 @@ def _verb(verb: str, text: str) -> None:
 
 
 _verb("start", "Start a cluster, or a stopped connector.")
-_verb("stop", "Stop a cluster or a connector; nothing is lost.")
 _verb("pause", "Pause a connector and its tasks.")
 _verb("resume", "Resume a paused or stopped connector.")
+
+
+@app.command()
+def stop(
+    kind: Annotated[str, kind_word("stop")],
+    name: Name,
+    *,
+    force: Annotated[
+        bool, typer.Option("--force", help="Of a worker cluster: kill its workers, wait for no node that is offline.")
+    ] = False,
+    cluster: Cluster = "",
+    wait: Wait = False,
+    timeout: WaitSeconds = None,
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Stop a cluster or a connector; nothing is lost, also with --force."""
+    if force:
+        check_option("--force", kind_of(kind, "stop"), [kinds.WORKER_CLUSTERS])
+    target, seconds = Target(gateway, home), seconds_of(wait, timeout)
+    return act(target, "stop", kind, name, cluster=cluster, wait=seconds, force=force)
 
 
 @app.command()
@@ -142,14 +162,16 @@ def delete(
     return act(Target(gateway, home), "delete", kind, name, cluster=cluster, wait=seconds_of(wait, timeout))
 
 
-def act(target: Target, verb: str, word: str, name: str, *, cluster: str, wait: float | None) -> int:
+def act(
+    target: Target, verb: str, word: str, name: str, *, cluster: str, wait: float | None, force: bool = False
+) -> int:
     """Does the verb on one thing, and waits for its effect."""
     kind = kind_of(word, verb, cluster=cluster)
 
     async def body(client: Gateway) -> None:
         full = await client.full_name(kind, name, cluster)
         was = None if wait is None else await before(client, verb, kind, full)
-        await client.act(verb, kind, full)
+        await client.act(verb, kind, full, force=force)
         if wait is not None:
             await wait_for(client, verb, kind, full, seconds=wait, was=was)
         print(f"{kind.singular}/{full} {_outcome(verb, wait)}")

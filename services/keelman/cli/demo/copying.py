@@ -131,7 +131,7 @@ async def _worker_cluster(gateway: Gateway) -> None:
     try:
         found = await gateway.get(kinds.WORKER_CLUSTERS, WORKER_CLUSTER)
     except NotFound:
-        found = await gateway.create_cluster(
+        found = await gateway.create(
             kinds.WORKER_CLUSTERS, WORKER_CLUSTER, WorkerClusterSpec(broker_cluster=BROKER_CLUSTER, count=1)
         )
     if found.spec.broker_cluster != BROKER_CLUSTER:

@@ -21,7 +21,7 @@ from keelman.cli.demo.watching import watch_copy
 from keelman.cli.exits import FAILED, INTERRUPTED, OK, print_error
 from keelman.cli.machine.options import Options
 from keelman.cli.machine.system import System
-from keelman.cli.output.columns import size
+from keelman.cli.output.words import size
 from keelman.cli.waiting import Line, progress_line, until
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, Unavailable
 from keelman.runtime.home import Home

@@ -17,7 +17,8 @@ from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.demo.copying import CALM_SECONDS, POLL_SECONDS, WORKER_CLUSTER, Copy
 from keelman.cli.demo.text import Facts
-from keelman.cli.output.columns import run_state, size
+from keelman.cli.output.columns import run_state
+from keelman.cli.output.words import size
 from keelman.model.errors import Conflict, FailedPrecondition, NotFound, Unavailable
 from keelman.model.traces import why_line
 

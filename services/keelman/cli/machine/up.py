@@ -150,7 +150,7 @@ async def _broker(plans: Mapping[str, Plan], report: Report) -> None:
         except NotFound:
             spec = BrokerClusterSpec(managed=ManagedBrokers(nodes=[node]))
             with contextlib.suppress(AlreadyExists):
-                await gateway.create_cluster(kinds.BROKER_CLUSTERS, BROKER_CLUSTER, spec)
+                await gateway.create(kinds.BROKER_CLUSTERS, BROKER_CLUSTER, spec)
             cluster = await gateway.get(kinds.BROKER_CLUSTERS, BROKER_CLUSTER)
         stopped = (ClusterState.CLUSTER_STATE_STOPPED, ClusterState.CLUSTER_STATE_STOPPING)
         report("step", f"starting broker cluster {BROKER_CLUSTER}")

@@ -16,10 +16,12 @@ from keelman.api.connect.v1.connector_pb2 import (
     ConnectorState,
     ConnectorType,
 )
+from keelman.api.connect.v1.worker_cluster_pb2 import RolloutState
 from keelman.api.copy.v1.copy_run_pb2 import CopyRunState, LagUnit
 from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.api.node.v1.workload_pb2 import WorkloadState
 from keelman.cli.kinds import CONNECTORS, COPY_RUNS, Kind
+from keelman.cli.output.words import labels_text, ports_text, size
 from keelman.model.traces import why_line
 from keelman.rpc.enums import word
 from keelman.rpc.times import from_duration
@@ -40,20 +42,6 @@ def key_of(kind: Kind, resource: Any) -> str:
     if kind is CONNECTORS:
         return f"{resource.worker_cluster}/{resource.name}"
     return str(resource.uid if kind is COPY_RUNS else resource.name)
-
-
-def size(amount: float) -> str:
-    """A number of bytes for people."""
-    for unit in ("B", "KiB", "MiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} GiB"
-
-
-def quantity(number: int, noun: str) -> str:
-    """A number of things for people: 1 record, 1,200 records."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def age(stamp: Timestamp, now: float | None = None) -> str:
@@ -126,6 +114,25 @@ def _why(connector: Any) -> str:
     return next((why_line(t) for t in traces if t), "")
 
 
+def _labels(resource: Any) -> str:
+    return labels_text(resource.spec.labels)
+
+
+def _rollout(cluster: Any) -> str:
+    if not cluster.status.HasField("rollout"):
+        return ""
+    rollout = cluster.status.rollout
+    return f"{word(RolloutState, rollout.state)} {rollout.updated_workers}/{rollout.workers}"
+
+
+def _new_work(node: Any) -> str:
+    return "draining" if node.spec.draining else "cordoned" if node.spec.cordoned else "yes"
+
+
+def _figure(node: Any, of: Callable[[Any], str]) -> str:
+    return of(node.status.figures) if node.status.HasField("figures") else ""
+
+
 SHORT_ID = 6
 """So many characters of a uid identify a copy run for people; commands take them too."""
 COLUMNS: dict[str, tuple[Column, ...]] = {
@@ -137,6 +144,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("AGE", lambda r: age(r.create_time)),
         Column("NODES", lambda r: ",".join(r.spec.managed.nodes), wide=True),
         Column("KAFKA-CLUSTER", lambda r: r.status.kafka_cluster_id, wide=True),
+        Column("LABELS", _labels, wide=True),
         Column("MESSAGE", lambda r: _first_line(r.status.message), wide=True),
     ),
     "worker-clusters": (
@@ -148,6 +156,9 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("AGE", lambda r: age(r.create_time)),
         Column("GROUP", lambda r: r.status.group_id, wide=True),
         Column("REST", lambda r: ",".join(r.status.rest_urls), wide=True),
+        Column("PORTS", lambda r: ports_text(r.spec), wide=True),
+        Column("LABELS", _labels, wide=True),
+        Column("ROLLOUT", _rollout, wide=True),
         Column("MESSAGE", lambda r: _first_line(r.status.message or r.status.verdict), wide=True),
     ),
     "workers": (
@@ -176,10 +187,15 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "nodes": (
         Column("NAME", lambda r: r.name),
         Column("STATE", node_state),
+        Column("NEW WORK", _new_work),
         Column("AGENT", lambda r: r.status.agent_address),
         Column("CPUS", lambda r: str(r.status.cpus), number=True),
         Column("MEMORY", lambda r: size(r.status.memory_bytes), number=True),
         Column("VERSION", lambda r: r.status.version),
+        Column("CPUS USED", lambda r: _figure(r, lambda f: f"{f.cpus_used:.1f}"), wide=True, number=True),
+        Column("FREE", lambda r: _figure(r, lambda f: size(f.memory_available_bytes)), wide=True, number=True),
+        Column("DISK FREE", lambda r: _figure(r, lambda f: size(f.disk_free_bytes)), wide=True, number=True),
+        Column("LABELS", _labels, wide=True),
         Column("HEARTBEAT", lambda r: age(r.status.heartbeat_time), wide=True, number=True),
         Column("MESSAGE", lambda r: _first_line(r.status.message), wide=True),
     ),

@@ -7,24 +7,30 @@ from pathlib import Path
 
 import pytest
 
+from keelman.api.connect.v1.broker_cluster_pb2 import ManagedBrokers
 from keelman.cli import kinds
 from keelman.cli.commands.create import broker_spec, check_options, connector_config, worker_spec
+from keelman.cli.fields import Given
 from keelman.model.errors import InvalidArgument
 
 
 def test_specs_say_what_was_typed() -> None:
-    spec = worker_spec("a, b", ["x=1=2"], count=None)
+    spec = worker_spec(Given(nodes="a, b", values=["x=1=2"]))
     assert list(spec.nodes.names) == ["a", "b"]
     assert dict(spec.properties) == {"x": "1=2"}
-    assert worker_spec("", (), count=None).count == 1
-    assert broker_spec("", (), bootstrap_servers="h:1").external.bootstrap_servers == "h:1"
-    assert list(broker_spec("a", (), managed=True).managed.nodes) == ["a"]
+    assert (worker_spec(Given()).count, worker_spec(Given()).broker_cluster) == (1, "default")
+    assert broker_spec(Given(bootstrap_servers="h:1")).external.bootstrap_servers == "h:1"
+    external = broker_spec(Given(bootstrap_servers="h:1", values=["security.protocol=SSL"])).external
+    assert dict(external.client_properties) == {"security.protocol": "SSL"}
+    managed = broker_spec(Given(nodes="a", values=["x=1"], port=9092), managed=True, controllers=1).managed
+    assert managed == ManagedBrokers(nodes=["a"], properties={"x": "1"}, port=9092, controllers=1)
     with pytest.raises(InvalidArgument, match="--count"):
-        worker_spec("a", (), count=2)
-    with pytest.raises(InvalidArgument, match="--bootstrap-servers"):
-        broker_spec("", (), bootstrap_servers="h:1", managed=True)
-    with pytest.raises(InvalidArgument, match="--property"):
-        worker_spec("", ["x"], count=None)
+        worker_spec(Given(nodes="a", count=2))
+    for wrong in ({"managed": True}, {"controllers": 3}):
+        with pytest.raises(InvalidArgument, match="--bootstrap-servers"):
+            broker_spec(Given(bootstrap_servers="h:1"), **wrong)
+    with pytest.raises(InvalidArgument, match="--set"):
+        worker_spec(Given(values=["x"]))
     with pytest.raises(InvalidArgument, match="--start"):
         check_options(kinds.CONNECTORS, {}, start=True)
 

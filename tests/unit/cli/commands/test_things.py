@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.api.node.v1.node_pb2 import Node, NodeSpec
 from keelman.cli import kinds
-from keelman.cli.commands.get import Plugin, checked_state
+from keelman.cli.commands.get import Plugin, checked_state, selector_of
 from keelman.cli.commands.peek import document, lines
 from keelman.cli.commands.validate import problems_of
 from keelman.cli.output.columns import state_of, states
@@ -72,3 +73,22 @@ def test_problems_are_told_by_key() -> None:
         {"key": "topic", "problem": "early"},
         {"key": "topic", "problem": "late"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "chosen"),
+    [
+        ([], ["a", "b", "c"]),
+        (["disk=ssd"], ["a"]),
+        (["disk"], ["a", "b"]),
+        (["disk!=ssd"], ["b", "c"]),
+        (["disk,zone=1"], ["b"]),
+        (["disk", "zone!=1"], ["a"]),
+        (["empty="], ["c"]),
+        (["nosuch"], []),
+    ],
+)
+def test_labels_choose(texts: list[str], chosen: list[str]) -> None:
+    labels = {"a": {"disk": "ssd"}, "b": {"disk": "hdd", "zone": "1"}, "c": {"empty": ""}}
+    nodes = [Node(name=name, spec=NodeSpec(labels=of)) for name, of in labels.items()]
+    assert [node.name for node in filter(selector_of(kinds.NODES, texts), nodes)] == chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, cast
 
 import pytest
@@ -11,19 +12,21 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_RUNNING, CLUSTER_STATE_STOPPED
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorTask, ConnectorType
-from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterStatus
+from keelman.api.connect.v1.origin_pb2 import Origin
+from keelman.api.connect.v1.worker_cluster_pb2 import Rollout, WorkerCluster, WorkerClusterSpec, WorkerClusterStatus
 from keelman.api.connect.v1.worker_pb2 import Worker
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, CopyProgress, CopyRun, CopyRunState
-from keelman.api.node.v1.node_pb2 import Node, NodeState, NodeStatus
-from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.api.node.v1.node_pb2 import Node, NodeFigures, NodeSpec, NodeState, NodeStatus
+from keelman.api.node.v1.workload_pb2 import ResourceLimits, Workload
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.commands.describe import in_words, print_description
 from keelman.cli.commands.get import at_rest
 from keelman.cli.commands.logs import behind
 from keelman.cli.kinds import KINDS
-from keelman.cli.output.columns import COLUMNS, age, key_of, size
+from keelman.cli.output.columns import COLUMNS, age, key_of
 from keelman.cli.output.printing import print_list, print_one
+from keelman.cli.output.words import size
 from keelman.model.errors import Unavailable
 from keelman.model.traces import why_line
 
@@ -140,6 +143,53 @@ def test_a_description_is_in_words_and_folds_equal_tasks() -> None:
     }
     assert list(words["config"]) == ["connector.class", "tasks.max"]
     assert in_words(NODE)["status"]["memory_bytes"] == 3 << 30
+
+
+def test_a_spec_and_its_rollout_are_described_in_sentences() -> None:
+    spec = WorkerClusterSpec(
+        count=3,
+        port=8083,
+        reserved_ports=[9500],
+        limits=ResourceLimits(cpus=1, memory_bytes=512 << 20),
+        origin=Origin(api="ohara", key="wk00"),
+        labels={"b": "2", "a": "1"},
+    )
+    spec.extra.update({"tags": {"x": [1, 2]}})
+    rollout = Rollout(state="ROLLOUT_STATE_HALTED", updated_workers=2, workers=3, worker="demo/1", message="it\nended")
+    words = in_words(WorkerCluster(name="w", spec=spec, status=WorkerClusterStatus(rollout=rollout)))
+    assert words["spec"]["limits"] == "1 processor, 512.0 MiB of memory, each worker"
+    assert words["spec"]["origin"] == "ohara, wk00"
+    assert words["spec"]["extra"] == {"tags": {"x": [1.0, 2.0]}}
+    assert list(words["spec"]["labels"]) == ["a", "b"]
+    assert words["status"]["rollout"] == (
+        "2 of 3 workers have the change; worker demo/1 did not come up: it ended; the others keep what they had"
+    )
+    none = in_words(WorkerCluster(spec=WorkerClusterSpec(limits=ResourceLimits(), port=1)))["spec"]
+    assert "limits" not in none
+
+
+def test_a_node_is_described_with_what_it_has_left_and_whether_it_takes_work(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    figures = NodeFigures(cpus_used=1.25, memory_available_bytes=3 << 30, disk_free_bytes=5 << 30, load=0.5)
+    node = Node(name="n1", spec=NodeSpec(labels={"disk": "ssd"}, cordoned=True), status=NodeStatus(figures=figures))
+    assert in_words(node)["status"]["figures"] == (
+        "1.2 processors used, 3.0 GiB of memory and 5.0 GiB of disk free, load 0.50"
+    )
+    print_list(kinds.NODES, [node, Node(name="n2")], "wide")
+    title, first, second = capsys.readouterr().out.splitlines()
+    assert {"NEW WORK", "CPUS USED", "FREE", "LABELS"} <= set(re.split(r"  +", title))
+    assert {"cordoned", "3.0 GiB", "disk=ssd"} <= set(re.split(r"  +", first))
+    assert second.split()[:3] == ["n2", "UNSPECIFIED", "yes"]
+
+
+def test_a_wide_cluster_shows_ports_labels_and_rollout(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = WorkerClusterSpec(port=8083, metrics_port=9400, reserved_ports=[9500, 9501], labels={"team": "blue"})
+    rollout = Rollout(state="ROLLOUT_STATE_ROLLING", updated_workers=1, workers=2)
+    print_list(kinds.WORKER_CLUSTERS, [WorkerCluster(spec=spec, status=WorkerClusterStatus(rollout=rollout))], "wide")
+    out = capsys.readouterr().out
+    for text in ("rest 8083, metrics 9400, reserved 9500 9501", "team=blue", "ROLLING 1/2"):
+        assert text in out
 
 
 async def test_a_cluster_without_workers_is_described_by_what_can_be_known(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,160 @@
+"""Decides for `--wait` whether an update or a drain has had its effect."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keelman.api.connect.v1.worker_cluster_pb2 import ROLLOUT_STATE_HALTED
+from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE, NODE_STATE_UNKNOWN
+from keelman.cli import kinds
+from keelman.cli.client.effects import detail_of
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.exits import NotReached
+from keelman.cli.kinds import Kind
+from keelman.cli.output import columns
+from keelman.cli.output.words import quantity, rollout_text
+from keelman.cli.waiting import progress_line, until
+from keelman.model.errors import DeadlineExceeded
+from keelman.runtime.supervise import deadline
+
+WORKER = "worker/"
+SETTLE_SECONDS = 1.0
+"""So long everything has to be as it should: the planner takes up an update a moment after its answer."""
+
+
+async def wait_for_update(gateway: Gateway, kind: Kind, name: str, *, seconds: float) -> Any:
+    """Waits until a cluster is as its spec says, showing how far it is on stderr; returns it.
+
+    Raises NotReached as soon as a worker did not come up with the change, DeadlineExceeded.
+    """
+    latest: Any = None
+    done_since = 0.0
+
+    async def has_effect() -> bool:
+        nonlocal latest, done_since
+        latest = await gateway.get(kind, name)
+        line.show(f"{kind.singular}/{name} {standing(kind, latest)}")
+        check_halted(kind, latest)
+        now = time.monotonic()
+        done_since = (done_since or now) if is_as_wanted(kind, latest) else 0.0
+        return bool(done_since) and now - done_since >= SETTLE_SECONDS
+
+    def late() -> DeadlineExceeded:
+        text = "" if latest is None else f", but {standing(kind, latest)}"
+        return DeadlineExceeded(
+            f"{kind.singular}/{name} is not as its spec says after {seconds:.0f} s{text}; "
+            f"see `keelman describe {kind.singular} {name}`"
+        )
+
+    with progress_line() as line:
+        async with deadline(seconds, late):
+            await until(has_effect)
+    return latest
+
+
+def standing(kind: Kind, cluster: Any) -> str:
+    """State of a cluster with what is to be said of it, and of the change that goes through it."""
+    text = columns.cluster_state(cluster) + detail_of(kind, cluster)
+    if kind is kinds.WORKER_CLUSTERS and cluster.status.HasField("rollout"):
+        text += f"; {rollout_text(cluster.status.rollout)}"
+    return text
+
+
+def check_halted(kind: Kind, cluster: Any) -> None:
+    """Raises NotReached where a change does not go on."""
+    if kind is kinds.WORKER_CLUSTERS and cluster.status.rollout.state == ROLLOUT_STATE_HALTED:
+        raise NotReached(
+            f"the change of worker-cluster/{cluster.name} has halted: {rollout_text(cluster.status.rollout)}"
+        )
+
+
+def is_as_wanted(kind: Kind, cluster: Any) -> bool:
+    """True where nothing of a cluster's spec is still to be brought about; a stopped one has nothing to change."""
+    state = columns.cluster_state(cluster)
+    if state == "STOPPED":
+        return True
+    if kind is kinds.WORKER_CLUSTERS:
+        whole = cluster.status.ready_workers == cluster.status.wanted_workers
+        return state == "RUNNING" and whole and not cluster.status.HasField("rollout")
+    return state == "RUNNING"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """What a drain is to move from its node, what is pinned there, and which other nodes may take it."""
+
+    movable: Sequence[str]
+    pinned: Sequence[str]
+    takers: Sequence[str]
+    """Names of nodes that take new work, or may in a moment."""
+    others: Sequence[str]
+    """Of the other nodes, for people: why each takes nothing."""
+
+    @property
+    def stuck(self) -> bool:
+        """True where something is to leave and no node takes it."""
+        return bool(self.movable and not self.takers)
+
+    def lines(self, node: str) -> list[str]:
+        """What is to be said of it, in lines."""
+        found = []
+        if self.stuck:
+            why = f": {', '.join(self.others)}" if self.others else ": there is no other node"
+            found.append(f"no other node takes what is to leave{why}; stays: {', '.join(self.movable)}")
+        elif self.movable:
+            found.append(f"to leave: {', '.join(self.movable)}")
+        if self.pinned:
+            found.append(f"pinned to node {node}, and so stays: {', '.join(self.pinned)}")
+        return found
+
+
+async def leaving(gateway: Gateway, name: str) -> Leaving:
+    """What stands between a node and its being empty."""
+    nodes = await gateway.list(kinds.NODES)
+    here = next(one for one in nodes if one.name == name)
+    pinned = set(here.status.pinned_workloads)
+    carried = sorted(w.name for w in await gateway.list(kinds.WORKLOADS) if w.node == name)
+    others = [one for one in nodes if one.name != name]
+    return Leaving(
+        movable=[one for one in carried if one.startswith(WORKER) and one not in pinned],
+        pinned=sorted(pinned),
+        takers=[one.name for one in others if not _why_not(one)],
+        others=[f"{one.name} is {_why_not(one)}" for one in others if _why_not(one)],
+    )
+
+
+async def wait_for_drain(gateway: Gateway, name: str, *, seconds: float) -> Leaving:
+    """Waits until nothing movable is on a node; returns what stays. Raises NotReached where no other node takes what
+    is to leave, DeadlineExceeded."""
+    latest: Leaving | None = None
+
+    async def has_left() -> bool:
+        nonlocal latest
+        latest = await leaving(gateway, name)
+        if latest.stuck:
+            raise NotReached(f"node {name} is not drained: " + "; ".join(latest.lines(name)))
+        line.show(f"node/{name}: {quantity(len(latest.movable), 'workload')} to leave")
+        return not latest.movable
+
+    def late() -> DeadlineExceeded:
+        left = "" if latest is None else ": " + "; ".join(latest.lines(name))
+        return DeadlineExceeded(f"node {name} is not drained after {seconds:.0f} s{left}")
+
+    with progress_line() as line:
+        async with deadline(seconds, late):
+            await until(has_left)
+    assert latest is not None
+    return latest
+
+
+def _why_not(node: Any) -> str:
+    """Why a node takes nothing new; empty where it does, or may in a moment."""
+    if node.spec.draining:
+        return "draining"
+    if node.spec.cordoned:
+        return "cordoned"
+    known = node.status.state in (NODE_STATE_ONLINE, NODE_STATE_UNKNOWN)
+    return "" if known else columns.node_state(node)

@@ -1,0 +1,135 @@
+"""`keelman update`, `scale` and `label`: changes of what clusters and nodes are to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from keelman.cli import kinds
+from keelman.cli.client.changes import standing, wait_for_update
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.target import Target
+from keelman.cli.fields import GivenChange, apply, check_given
+from keelman.cli.kinds import Kind, kind_of
+from keelman.cli.options import (
+    GatewayAddress,
+    HomeFolder,
+    PlainName,
+    Wait,
+    WaitSeconds,
+    command_group,
+    kind_word,
+    seconds_of,
+    takes,
+)
+from keelman.cli.output.printing import checked_format, print_one
+from keelman.model.errors import InvalidArgument
+
+app = command_group()
+ThisForm = Annotated[
+    str, typer.Option("-o", "--output", metavar="FORMAT", help="text, table, wide, json, yaml or name.")
+]
+_FORMS = ("text", "table", "wide", "json", "yaml", "name")
+
+
+@app.command()
+@takes(GivenChange, "given")
+def update(
+    kind: Annotated[str, kind_word("update")],
+    name: PlainName,
+    *,
+    given: GivenChange,
+    wait: Wait = False,
+    timeout: WaitSeconds = None,
+    output: ThisForm = "text",
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Change what a cluster or a node is to be; what is not named stays. Workers get a change one after the other."""
+    found = kind_of(kind, "update")
+    if not check_given(found, given):
+        raise InvalidArgument("nothing to change: give at least one option, see `keelman update --help`")
+    return _change(
+        Target(gateway, home), found, name, lambda spec: apply(given, spec), wait=seconds_of(wait, timeout), form=output
+    )
+
+
+@app.command()
+def scale(
+    kind: Annotated[str, kind_word("scale")],
+    name: PlainName,
+    *,
+    count: Annotated[int, typer.Option("--count", metavar="N", help="How many workers it is to have.", min=1)],
+    wait: Wait = False,
+    timeout: WaitSeconds = None,
+    output: ThisForm = "text",
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Change the number of workers of a cluster that keelman places."""
+
+    def edit(spec: Any) -> list[str]:
+        if spec.WhichOneof("placement") == "nodes":
+            raise InvalidArgument(
+                f"--count: the workers of {name} are on nodes that it names ({', '.join(spec.nodes.names)}): use "
+                f"`keelman update wc {name}` with --add-node, --remove-node, or with --count to have them placed"
+            )
+        spec.count = count
+        return ["count"]
+
+    return _change(
+        Target(gateway, home), kind_of(kind, "scale"), name, edit, wait=seconds_of(wait, timeout), form=output
+    )
+
+
+@app.command()
+def label(
+    kind: Annotated[str, kind_word("label")],
+    name: PlainName,
+    labels: Annotated[list[str], typer.Argument(metavar="K=V|K-", help="A label to set, or with a - to remove.")],
+    *,
+    output: ThisForm = "text",
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Set labels of a cluster or a node, or remove them: `keelman label node n1 disk=ssd zone-`."""
+    given = labels_given(labels)
+    return _change(Target(gateway, home), kind_of(kind, "label"), name, lambda spec: apply(given, spec), form=output)
+
+
+def labels_given(texts: Sequence[str]) -> GivenChange:
+    """What `label` was told. Raises InvalidArgument for a text that is neither K=V nor K-."""
+    for text in texts:
+        if "=" not in text and not (text.endswith("-") and len(text) > 1):
+            raise InvalidArgument.of("label", text, "key=value to set it, key- to remove it")
+    return GivenChange(
+        labels=[text for text in texts if "=" in text], unlabel=[text[:-1] for text in texts if "=" not in text]
+    )
+
+
+def _change(
+    target: Target,
+    kind: Kind,
+    name: str,
+    edit: Callable[[Any], Sequence[str]],
+    *,
+    form: str,
+    wait: float | None = None,
+) -> int:
+    checked_format(form, _FORMS)
+    if wait is not None and kind is kinds.NODES:
+        raise InvalidArgument("--wait: not for nodes: what is said of a node holds at once")
+
+    async def body(client: Gateway) -> None:
+        made, changed = await client.update(kind, name, edit)
+        if wait is not None:
+            made = await wait_for_update(client, kind, name, seconds=wait)
+        if form != "text":
+            print_one(kind, made, form)
+            return
+        text = "updated" if changed else "has all this already"
+        print(f"{kind.singular}/{name} {text}{'' if wait is None else ': ' + standing(kind, made)}")
+
+    return target.run(body)

@@ -1,0 +1,299 @@
+"""What `create` and `update` say of a node's or a cluster's spec: the options, and what they make of a spec."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, TypeAlias
+
+import typer
+
+from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
+from keelman.api.node.v1.node_pb2 import NodeSpec
+from keelman.api.node.v1.workload_pb2 import ResourceLimits
+from keelman.cli.configuration import pairs
+from keelman.cli.kinds import BROKER_CLUSTERS, CONNECTORS, NODES, WORKER_CLUSTERS, Kind, check_option
+from keelman.model.errors import InvalidArgument
+
+Spec: TypeAlias = NodeSpec | BrokerClusterSpec | WorkerClusterSpec
+SPECS: Mapping[Kind, type[Spec]] = {
+    NODES: NodeSpec,
+    BROKER_CLUSTERS: BrokerClusterSpec,
+    WORKER_CLUSTERS: WorkerClusterSpec,
+}
+NONE = "none"
+"""In place of a selector or of ports: that there is to be none."""
+_CLUSTERS = (BROKER_CLUSTERS, WORKER_CLUSTERS)
+_WORKERS = (WORKER_CLUSTERS,)
+_UNITS = {unit: 1024**n for n, unit in enumerate(("", "KIB", "MIB", "GIB", "TIB"))}
+_UNITS |= {unit: 1000**n for n, unit in enumerate(("B", "KB", "MB", "GB", "TB"))}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What was typed of a spec; None and nothing for what was not."""
+
+    description: Annotated[
+        str | None, typer.Option("--description", metavar="TEXT", help="Of a node or cluster, for people.")
+    ] = None
+    labels: Annotated[
+        list[str] | None, typer.Option("--label", metavar="K=V", help="Label of a node or cluster; may be repeated.")
+    ] = None
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            "--property",
+            metavar="K=V",
+            help="Property of a cluster's brokers, clients or workers, key of a connector; may be repeated.",
+        ),
+    ] = None
+    nodes: Annotated[
+        str, typer.Option("--nodes", metavar="A,B", help="Of a cluster: one broker or worker on each of these.")
+    ] = ""
+    count: Annotated[
+        int | None,
+        typer.Option("--count", metavar="N", help="Number of workers, on any nodes; a new cluster has 1.", min=1),
+    ] = None
+    node_selector: Annotated[
+        list[str] | None,
+        typer.Option("--node-selector", metavar="K=V", help="Label of the nodes that a --count may be on, or none."),
+    ] = None
+    port: Annotated[
+        int | None, typer.Option("--port", metavar="PORT", help="Of a cluster, the same on each node; 0: a free one.")
+    ] = None
+    metrics_port: Annotated[
+        int | None, typer.Option("--metrics-port", metavar="PORT", help="Of each worker, for /metrics alone; 0: none.")
+    ] = None
+    admin_port: Annotated[
+        int | None, typer.Option("--admin-port", metavar="PORT", help="Of each worker's admin listener; 0: none.")
+    ] = None
+    reserved_ports: Annotated[
+        list[str] | None,
+        typer.Option("--reserved-port", metavar="PORT", help="Kept free for connectors, or none; may be repeated."),
+    ] = None
+    https: Annotated[bool | None, typer.Option("--https/--no-https", help="Workers' REST API is https.")] = None
+    cpus: Annotated[
+        float | None,
+        typer.Option("--cpus", metavar="N", help="Most processors of a worker, or of a node's workloads; 0: no limit."),
+    ] = None
+    memory: Annotated[
+        str,
+        typer.Option(
+            "--memory",
+            metavar="SIZE",
+            help="Most memory of a worker, or of a node's workloads, e.g. 512MiB; 0: no limit.",
+        ),
+    ] = ""
+    shared_offset_topic: Annotated[
+        bool | None,
+        typer.Option(
+            "--shared-offset-topic/--no-shared-offset-topic", help="Worker clusters may have one offset topic."
+        ),
+    ] = None
+    bootstrap_servers: Annotated[
+        str, typer.Option("--bootstrap-servers", metavar="H:P,...", help="Brokers that exist already.")
+    ] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenChange(Given):
+    """What was typed of a change of a spec."""
+
+    unlabel: Annotated[
+        list[str] | None, typer.Option("--unlabel", metavar="K", help="A label to remove; may be repeated.")
+    ] = None
+    unset: Annotated[
+        list[str] | None, typer.Option("--unset", metavar="K", help="A property to remove; may be repeated.")
+    ] = None
+    add_nodes: Annotated[
+        list[str] | None, typer.Option("--add-node", metavar="NODE", help="One node more; may be repeated.")
+    ] = None
+    remove_nodes: Annotated[
+        list[str] | None, typer.Option("--remove-node", metavar="NODE", help="One node less; may be repeated.")
+    ] = None
+
+
+_MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
+    "description": (NODES, *_CLUSTERS),
+    "labels": (NODES, *_CLUSTERS),
+    "values": (*_CLUSTERS, CONNECTORS),
+    "nodes": _CLUSTERS,
+    "count": _WORKERS,
+    "node_selector": _WORKERS,
+    "port": _CLUSTERS,
+    "metrics_port": _WORKERS,
+    "admin_port": _WORKERS,
+    "reserved_ports": _WORKERS,
+    "https": _WORKERS,
+    "cpus": (NODES, WORKER_CLUSTERS),
+    "memory": (NODES, WORKER_CLUSTERS),
+    "shared_offset_topic": _WORKERS,
+    "bootstrap_servers": (BROKER_CLUSTERS,),
+    "unlabel": (NODES, *_CLUSTERS),
+    "unset": _CLUSTERS,
+    "add_nodes": _CLUSTERS,
+    "remove_nodes": _CLUSTERS,
+}
+_NAMES = {
+    "labels": "--label",
+    "values": "--set",
+    "reserved_ports": "--reserved-port",
+    "add_nodes": "--add-node",
+    "remove_nodes": "--remove-node",
+}
+
+
+def check_given(kind: Kind, given: Given) -> bool:
+    """Whether anything was typed. Raises InvalidArgument for an option that says nothing about this kind, and for a
+    text that is never legal."""
+    found = [one.name for one in fields(given) if getattr(given, one.name) not in (None, "", [])]
+    for name in found:
+        check_option(_NAMES.get(name, "--" + name.replace("_", "-")), kind, _MEANT_FOR[name])
+    pairs("--label", given.labels or ())
+    pairs("--set", given.values or ())
+    _selector(given)
+    _reserved(given)
+    if given.memory:
+        size_of("--memory", given.memory)
+    return bool(found)
+
+
+def size_of(option: str, text: str) -> int:
+    """Bytes of a text such as 512MiB, 2GB or 1000000. Raises InvalidArgument."""
+    match = _SIZE.fullmatch(text.strip())
+    unit = match.group(2).upper() if match else ""
+    unit = f"{unit}B" if len(unit) > 1 and not unit.endswith("B") else unit
+    if match is None or unit not in _UNITS:
+        raise InvalidArgument.of(option, text, "a number with B, KiB, MiB, GiB, TiB, KB, MB, GB or TB, e.g. 512MiB")
+    return int(float(match.group(1)) * _UNITS[unit])
+
+
+def apply(given: Given, spec: Spec) -> list[str]:
+    """Changes a spec to what was typed; returns the mask: the fields that were named. Raises InvalidArgument."""
+    paths: list[str] = []
+    change = given if isinstance(given, GivenChange) else None
+    if given.description is not None:
+        spec.description = given.description
+        paths.append("description")
+    if given.labels or (change and change.unlabel):
+        _edit("label", spec.labels, given.labels, change.unlabel if change else None)
+        paths.append("labels")
+    match spec:
+        case NodeSpec():
+            paths += _limit(given, spec.capacity, "capacity")
+        case BrokerClusterSpec():
+            paths += _brokers(given, change, spec)
+        case WorkerClusterSpec():
+            paths += _workers(given, change, spec)
+    return paths
+
+
+def split_names(text: str) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _brokers(given: Given, change: GivenChange | None, spec: BrokerClusterSpec) -> Iterable[str]:
+    if given.bootstrap_servers:
+        if spec.WhichOneof("kind") == "managed":
+            raise InvalidArgument("--bootstrap-servers: not together with nodes: keelman runs the brokers there")
+        spec.external.bootstrap_servers = given.bootstrap_servers
+        yield "external.bootstrap_servers"
+    external = spec.WhichOneof("kind") == "external"
+    if external and (given.nodes or given.port is not None or (change and (change.add_nodes or change.remove_nodes))):
+        raise InvalidArgument("--bootstrap-servers: not together with nodes or a port: the brokers run elsewhere")
+    if given.nodes or (change and (change.add_nodes or change.remove_nodes)):
+        spec.managed.nodes[:] = _nodes(given, change, spec.managed.nodes)
+        yield "managed.nodes"
+    if given.port is not None:
+        spec.managed.port = given.port
+        yield "managed.port"
+    if given.values or (change and change.unset):
+        where = spec.external.client_properties if external else spec.managed.properties
+        _edit("set", where, given.values, change.unset if change else None)
+        yield "external.client_properties" if external else "managed.properties"
+
+
+def _workers(given: Given, change: GivenChange | None, spec: WorkerClusterSpec) -> Iterable[str]:
+    named = bool(given.nodes or (change and (change.add_nodes or change.remove_nodes)))
+    if named and given.count is not None:
+        raise InvalidArgument("--count: not together with --nodes: one worker runs on each of these")
+    if named:
+        if not given.nodes and spec.WhichOneof("placement") == "count":
+            raise InvalidArgument(
+                f"--add-node, --remove-node: its workers are placed by count ({spec.count}), not on named nodes: "
+                "change --count, or name all nodes with --nodes"
+            )
+        spec.nodes.names[:] = _nodes(given, change, spec.nodes.names)
+        yield "nodes"
+    elif given.count is not None:
+        spec.count = given.count
+        yield "count"
+    if given.values or (change and change.unset):
+        _edit("set", spec.properties, given.values, change.unset if change else None)
+        yield "properties"
+    if given.node_selector:
+        spec.node_selector.clear()
+        spec.node_selector.update(_selector(given))
+        yield "node_selector"
+    if given.reserved_ports:
+        spec.reserved_ports[:] = _reserved(given)
+        yield "reserved_ports"
+    for name in ("port", "metrics_port", "admin_port", "https", "shared_offset_topic"):
+        if getattr(given, name) is not None:
+            setattr(spec, name, getattr(given, name))
+            yield name
+    yield from _limit(given, spec.limits, "limits")
+
+
+def _limit(given: Given, limits: ResourceLimits, path: str) -> Iterable[str]:
+    if given.cpus is not None:
+        limits.cpus = given.cpus
+    if given.memory:
+        limits.memory_bytes = size_of("--memory", given.memory)
+    if given.cpus is not None or given.memory:
+        yield path
+
+
+def _nodes(given: Given, change: GivenChange | None, present: Sequence[str]) -> list[str]:
+    """Nodes in their order, the new ones last."""
+    names = split_names(given.nodes) if given.nodes else list(present)
+    for name in (change.remove_nodes or ()) if change else ():
+        if name not in names:
+            raise InvalidArgument.of("--remove-node", name, "one of its nodes: " + ", ".join(names))
+        names.remove(name)
+    names += (change.add_nodes or ()) if change else ()
+    if not names:
+        raise InvalidArgument("--remove-node: it needs at least one node; `keelman stop` stops it, `delete` ends it")
+    return names
+
+
+def _edit(
+    option: str, values: MutableMapping[str, str], given: Sequence[str] | None, removed: Sequence[str] | None
+) -> None:
+    made = pairs(f"--{option}", given or ())
+    for key in removed or ():
+        if key in made:
+            raise InvalidArgument(f"--un{option}: {key} is also given with --{option}")
+        if key not in values:
+            known = ", ".join(sorted(values)) or "it has none"
+            raise InvalidArgument.of(f"--un{option}", key, f"one that it has: {known}")
+        del values[key]
+    for key, value in made.items():
+        values[key] = value
+
+
+def _selector(given: Given) -> dict[str, str]:
+    return {} if given.node_selector == [NONE] else pairs("--node-selector", given.node_selector or ())
+
+
+def _reserved(given: Given) -> list[int]:
+    texts = [] if given.reserved_ports == [NONE] else given.reserved_ports or []
+    for text in texts:
+        if not (text.isascii() and text.isdigit()):
+            raise InvalidArgument.of("--reserved-port", text, f"a port, or {NONE}")
+    return [int(text) for text in texts]

@@ -1,0 +1,67 @@
+"""Words for people: sizes and numbers of things, limits, ports, labels, a host's figures, how far a change has come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.api.connect.v1.worker_cluster_pb2 import ROLLOUT_STATE_HALTED
+
+
+def size(amount: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("B", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} GiB"
+
+
+def quantity(number: int, noun: str) -> str:
+    """A number of things for people: 1 record, 1,200 records."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    """Labels as they are typed: disk=ssd,zone=a."""
+    return ",".join(f"{key}={labels[key]}" for key in sorted(labels))
+
+
+def limits_text(limits: Any) -> str:
+    """Limits for people: 1.5 processors, 512.0 MiB of memory; empty for none."""
+    cpus = f"{limits.cpus:g} processor{'' if limits.cpus == 1 else 's'}" if limits.cpus else ""
+    memory = f"{size(limits.memory_bytes)} of memory" if limits.memory_bytes else ""
+    return ", ".join(filter(None, (cpus, memory)))
+
+
+def figures_text(figures: Any) -> str:
+    """What a host uses and has left, for people."""
+    return (
+        f"{figures.cpus_used:.1f} processors used, {size(figures.memory_available_bytes)} of memory and "
+        f"{size(figures.disk_free_bytes)} of disk free, load {figures.load:.2f}"
+    )
+
+
+def origin_text(origin: Any) -> str:
+    """Who keeps a resource under a name of its own: ohara, default, wk00."""
+    return ", ".join(filter(None, (origin.api, origin.scope, origin.key)))
+
+
+def ports_text(spec: Any) -> str:
+    """The fixed ports of a worker cluster: rest 8083, metrics 9400, reserved 9500 9501; empty for none."""
+    named = (("rest", spec.port), ("metrics", spec.metrics_port), ("admin", spec.admin_port))
+    found = [f"{name} {port}" for name, port in named if port]
+    if spec.reserved_ports:
+        found.append("reserved " + " ".join(map(str, spec.reserved_ports)))
+    return ", ".join(found)
+
+
+def rollout_text(rollout: Any) -> str:
+    """How far a change has come: 1 of 3 workers has the change; worker demo/1 did not come up: why."""
+    done = rollout.updated_workers
+    text = f"{done} of {quantity(rollout.workers, 'worker')} {'has' if done == 1 else 'have'} the change"
+    worker, message = rollout.worker.removeprefix("worker/"), " ".join(rollout.message.split())
+    why = f": {message}" if message else ""
+    if rollout.state == ROLLOUT_STATE_HALTED:
+        return f"{text}; worker {worker} did not come up{why}; the others keep what they had"
+    return f"{text}; worker {worker} gets it now{why}" if worker else text + why

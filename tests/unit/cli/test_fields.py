@@ -1,0 +1,166 @@
+"""What options make of the spec of a node or a cluster, and which fields they name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers, ManagedBrokers
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec, WorkerNodes
+from keelman.api.node.v1.node_pb2 import NodeSpec
+from keelman.api.node.v1.workload_pb2 import ResourceLimits
+from keelman.cli.fields import Given, GivenChange, apply, check_given, size_of
+from keelman.cli.kinds import BROKER_CLUSTERS, CONNECTORS, NODES, WORKER_CLUSTERS, Kind
+from keelman.model.errors import InvalidArgument
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0", 0),
+        ("1000", 1000),
+        ("512MiB", 512 << 20),
+        ("512Mi", 512 << 20),
+        ("1.5 GiB", 3 << 29),
+        ("2gb", 2_000_000_000),
+        ("7B", 7),
+    ],
+)
+def test_sizes_are_typed_as_people_do(text: str, size: int) -> None:
+    assert size_of("--memory", text) == size
+
+
+@pytest.mark.parametrize("text", ["", "MiB", "-1", "1e9", "5 parsecs", "1M2"])
+def test_other_sizes_are_refused_with_what_is_legal(text: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"--memory: .* e\.g\. 512MiB"):
+        size_of("--memory", text)
+
+
+def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
+    spec = WorkerClusterSpec(broker_cluster="b", count=1, properties={"a": "1", "b": "2"}, labels={"x": "1"})
+    given = GivenChange(
+        description="nightly",
+        labels=["team=blue"],
+        unlabel=["x"],
+        values=["c=3"],
+        unset=["a"],
+        count=3,
+        node_selector=["disk=ssd"],
+        port=8083,
+        metrics_port=9400,
+        admin_port=9401,
+        reserved_ports=["9500", "9501"],
+        https=True,
+        cpus=1.5,
+        memory="512MiB",
+        shared_offset_topic=True,
+    )
+    paths = apply(given, spec)
+    assert spec == WorkerClusterSpec(
+        broker_cluster="b",
+        count=3,
+        properties={"b": "2", "c": "3"},
+        description="nightly",
+        labels={"team": "blue"},
+        node_selector={"disk": "ssd"},
+        port=8083,
+        metrics_port=9400,
+        admin_port=9401,
+        reserved_ports=[9500, 9501],
+        https=True,
+        limits=ResourceLimits(cpus=1.5, memory_bytes=512 << 20),
+        shared_offset_topic=True,
+    )
+    assert sorted(paths) == sorted(
+        field.name
+        for field in spec.DESCRIPTOR.fields
+        if field.name not in ("broker_cluster", "nodes", "origin", "extra")
+    )
+
+
+def test_what_is_there_can_be_taken_away() -> None:
+    spec = WorkerClusterSpec(
+        node_selector={"disk": "ssd"}, reserved_ports=[1], metrics_port=2, https=True, limits=ResourceLimits(cpus=1)
+    )
+    given = Given(node_selector=["none"], reserved_ports=["none"], metrics_port=0, https=False, cpus=0.0, memory="0")
+    apply(given, spec)
+    assert spec == WorkerClusterSpec(limits=ResourceLimits())
+
+
+def test_nodes_are_added_last_and_removed_by_name() -> None:
+    spec = WorkerClusterSpec(nodes=WorkerNodes(names=["a", "b"]))
+    assert apply(GivenChange(add_nodes=["c"], remove_nodes=["a"]), spec) == ["nodes"]
+    assert list(spec.nodes.names) == ["b", "c"]
+    brokers = BrokerClusterSpec(managed=ManagedBrokers(nodes=["a"]))
+    assert apply(GivenChange(add_nodes=["b"]), brokers) == ["managed.nodes"]
+    assert list(brokers.managed.nodes) == ["a", "b"]
+    with pytest.raises(InvalidArgument, match=r"--remove-node: 'x' is not legal: one of its nodes: b, c"):
+        apply(GivenChange(remove_nodes=["x"]), spec)
+    with pytest.raises(InvalidArgument, match="at least one node"):
+        apply(GivenChange(remove_nodes=["b", "c"]), spec)
+    with pytest.raises(InvalidArgument, match=r"placed by count \(2\)"):
+        apply(GivenChange(add_nodes=["b"]), WorkerClusterSpec(count=2))
+
+
+def test_the_properties_of_brokers_are_those_of_their_kind() -> None:
+    external = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers="h:1"))
+    assert apply(GivenChange(values=["a=1"], bootstrap_servers="h:2"), external) == [
+        "external.bootstrap_servers",
+        "external.client_properties",
+    ]
+    assert external.external == ExternalBrokers(bootstrap_servers="h:2", client_properties={"a": "1"})
+    managed = BrokerClusterSpec(managed=ManagedBrokers(nodes=["n"]))
+    assert apply(GivenChange(values=["a=1"], port=9092), managed) == ["managed.port", "managed.properties"]
+    for given in (GivenChange(add_nodes=["x"]), GivenChange(port=1), GivenChange(nodes="x")):
+        with pytest.raises(InvalidArgument, match="the brokers run elsewhere"):
+            apply(given, external)
+    with pytest.raises(InvalidArgument, match="keelman runs the brokers"):
+        apply(GivenChange(bootstrap_servers="h:1"), managed)
+
+
+def test_a_node_has_labels_and_a_capacity() -> None:
+    spec = NodeSpec(labels={"zone": "a"}, cordoned=True)
+    assert apply(Given(labels=["disk=ssd"], memory="4GiB"), spec) == ["labels", "capacity"]
+    capacity = ResourceLimits(memory_bytes=4 << 30)
+    assert spec == NodeSpec(labels={"zone": "a", "disk": "ssd"}, capacity=capacity, cordoned=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (GivenChange(unset=["x"]), r"--unset: 'x' is not legal: one that it has: a"),
+        (GivenChange(unlabel=["x"]), r"--unlabel: 'x' is not legal: one that it has: it has none"),
+        (GivenChange(unset=["a"], values=["a=2"]), "--unset: a is also given with --set"),
+        (GivenChange(values=["a"]), "--set: 'a' is not legal: key=value"),
+        (Given(nodes="a", count=2), "--count: not together with --nodes"),
+    ],
+)
+def test_what_cannot_be_changed_so_is_refused_by_its_option(given: Given, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        apply(given, WorkerClusterSpec(count=1, properties={"a": "1"}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "said"),
+    [
+        (NODES, {"count": 2}, "--count: not for nodes, only for worker-clusters"),
+        (NODES, {"values": ["a=b"]}, "--set: not for nodes, only for broker-clusters, worker-clusters, connectors"),
+        (BROKER_CLUSTERS, {"memory": "1"}, "--memory: not for broker-clusters, only for nodes, worker-clusters"),
+        (CONNECTORS, {"labels": ["a=b"]}, "--label: not for connectors"),
+        (WORKER_CLUSTERS, {"bootstrap_servers": "h:1"}, "--bootstrap-servers: not for worker-clusters"),
+        (WORKER_CLUSTERS, {"reserved_ports": ["9", "x"]}, "--reserved-port: 'x' is not legal: a port, or none"),
+        (WORKER_CLUSTERS, {"node_selector": ["ssd"]}, "--node-selector: 'ssd' is not legal: key=value"),
+        (WORKER_CLUSTERS, {"memory": "much"}, "--memory"),
+        (NODES, {"labels": ["ssd"]}, "--label: 'ssd' is not legal: key=value"),
+    ],
+)
+def test_an_option_is_judged_before_anybody_is_asked(kind: Kind, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        check_given(kind, Given(**given))
+
+
+def test_what_was_typed_is_told_from_what_was_not() -> None:
+    assert not check_given(WORKER_CLUSTERS, GivenChange())
+    assert check_given(WORKER_CLUSTERS, GivenChange(https=False))
+    assert check_given(NODES, GivenChange(cpus=0.0))
