@@ -39,6 +39,7 @@ from keelman.state.encoding import (
     worker_message,
     workload_message,
 )
+from keelman.state.removal import check_removal, check_same_removed
 from keelman.state.reports import Reports, judge
 from keelman.state.sessions import Sessions
 from keelman.state.snapshot import Snapshot
@@ -206,7 +207,14 @@ class BrokerClusterApi(brokers_grpc.BrokerClusterServiceServicer):
             present = broker_cluster_message(cluster).spec
             return broker_cluster_spec(masked(present, request.spec, request.update_mask))
 
+        snapshot = await load_snapshot(self.database)
+        seen = snapshot.broker_cluster(request.name)
+        checked = await check_removal(snapshot, seen, change(seen))
+
         async def work(tx: Transaction) -> brokers_pb.UpdateBrokerClusterResponse:
+            present = await store.load(tx.session)
+            cluster = present.broker_cluster(request.name)
+            check_same_removed(present, cluster, change(cluster), checked)
             cluster = await requests.update_broker_cluster(tx, request.name, request.etag, change)
             return brokers_pb.UpdateBrokerClusterResponse(broker_cluster=broker_cluster_message(cluster))
 
