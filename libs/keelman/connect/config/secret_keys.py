@@ -1,58 +1,161 @@
-"""Decides by their names which keys of a configuration hold secrets."""
+"""Decides what of a configuration is secret, by the names of its keys and by what stands in its values. Pure.
+
+Of each value there is a text for people's eyes, `shown_value`. It is the value itself where nothing is secret, and a
+value is secret where it is another text. References to values that are kept elsewhere are shown: they are no secrets.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
 from urllib.parse import unquote
 
-from keelman.connect.config.references import references
+from keelman.model.errors import InvalidArgument
 from keelman.runtime.logs.redaction import HIDDEN
 
-# The PASSWORD keys of Kafka's clients, bare or behind a prefix, and what everybody calls such things.
+# The PASSWORD keys of Kafka's clients and brokers, bare or behind a prefix, and what everybody calls such things.
 _CLIENTS = re.compile(
     r"(?:^|\.)(?:sasl\.jaas\.config|ssl\.keystore\.key|ssl\.keystore\.certificate\.chain|ssl\.truststore\.certificates"
     r"|basic\.auth\.user\.info)$"
 )
 _WORDS = re.compile(
-    r"(?:^|[._-])(?:password|passwd|passphrase|secret|private[._-]?key|token|secret[._-](?:access[._-])?key)$"
+    r"(?:password|passwd|passphrase|secrets?|token|secret[._-]?id|(?:^|[._-])(?:pwd|credentials?(?:[._-]json)?"
+    r"|(?:private|api|access|account|shared|master|signing|encryption|secret)(?:[._-](?:access|secret))?[._-]?keys?))"
+    r"(?:[._-]?\d+)?$"
     # What a client of a schema registry sends along: Authorization, X-Api-Key, Cookie.
     r"|(?:^|\.)request\.header\..*(?:auth|key|cookie|secret|token)"
 )
-_IN_JAAS = re.compile(r'(?i)[\w.]*(?:password|secret|token)\w*\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
-_IN_URL = re.compile(r"(?<=://)([^/?#\s,]*)(?=@)")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_REFERENCE = re.compile(r"\$\{[^}]*?:[^}]*?\}")
+_PLACE = "\0"  # stands for a reference while a text is looked through; no configuration has one
+_IN_JAAS = re.compile(
+    r"(?i)[\w.]*(?:password|secret|token|passphrase)\w*\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;\"']+))"
+)
+_IN_URL = re.compile(r"(?<=://)([^/?\s,]*)(?=@)")
 """User and password before the host; a user alone may be a token."""
+_IN_QUERY = re.compile(
+    r"(?i)((?<=[?&;])[\w.]*(?:password|passwd|pwd|passphrase|secret|token|(?:account|access)key)="
+    r"|\"[\w.-]*(?:password|passwd|passphrase|secret|token)\"\s*:\s*\")((?:[^&;\s\"\\]|\\.)+)"
+)
+"""As in a JDBC URL, a connection string or a JSON text."""
+_HIDDEN_PART = re.compile(r"(?:^|://|=|\")" + re.escape(HIDDEN) + r"(?:$|[@&;\s\"])")
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
 
+@lru_cache(maxsize=10_000)
 def is_secret_key(key: str) -> bool:
-    """Whether a key of this name holds a secret, in a connector's or a worker's configuration."""
-    lower = key.lower()
+    """Whether a key of this name holds a secret, in a configuration of a connector, a worker, a broker or a client."""
+    lower = _CAMEL.sub(".", key).lower()
     return bool(_CLIENTS.search(lower) or _WORDS.search(lower))
 
 
+def shown_value(key: str, text: str) -> str:
+    """A value for people's eyes: hidden, or with what is secret in it hidden, or as it is."""
+    if is_secret_key(key):
+        return HIDDEN if text and _has_literal(key.lower(), _places(text)) else text
+    if _PRIVATE_KEY.search(text) or ("LoginModule" in text and _has_literal("sasl.jaas.config", _places(text))):
+        return HIDDEN
+    return without_users(text)
+
+
 def without_users(text: str) -> str:
-    """The text with what stands before the host of each URL hidden, but references left as they are."""
-    return text if "@" not in text or references(text) else _IN_URL.sub(HIDDEN, text)
+    """The text with what stands before the host of each URL hidden, and named passwords in it, but references left as
+    they are."""
+    if "@" not in text and "=" not in text and '":' not in text and '" :' not in text:
+        return text
+    found = [match[0] for match in _REFERENCE.finditer(text)]
+    hidden = _IN_URL.sub(lambda match: _shown_user(match[0]), _places(text))
+    hidden = _IN_QUERY.sub(lambda match: match[1] + (HIDDEN if match[2].strip(_PLACE) else match[2]), hidden)
+    return re.sub(_PLACE, lambda _: found.pop(0), hidden) if hidden.count(_PLACE) == len(found) else HIDDEN
 
 
 def shown(config: Mapping[str, str]) -> dict[str, str]:
     """The configuration for people's eyes: literal secrets hidden, references as they are."""
-    return {k: HIDDEN if is_secret_key(k) and v and not references(v) else without_users(v) for k, v in config.items()}
+    return {key: shown_value(key, text) for key, text in config.items()}
+
+
+def shown_json(value: Any, key: str = "") -> Any:
+    """A JSON value for people's eyes. All texts and numbers below a key that holds a secret are hidden."""
+    if isinstance(value, Mapping):
+        return {name: shown_json(one, key if is_secret_key(key) else str(name)) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [shown_json(one, key) for one in value]
+    if isinstance(value, str):
+        return shown_value(key, value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return HIDDEN if is_number and is_secret_key(key) else value
+
+
+def kept_values(field: str, given: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
+    """What somebody sends who was shown the stored configuration: what came back hidden is what is stored.
+
+    Raises InvalidArgument, naming the key, for a hidden value that is not there.
+    """
+    return {key: _kept(f"{field}.{key}", key, text, stored.get(key)) for key, text in given.items()}
+
+
+def kept_json(field: str, given: Any, stored: Any, key: str = "") -> Any:
+    """The same for a JSON value; in lists by their places."""
+    if isinstance(given, Mapping):
+        known = stored if isinstance(stored, Mapping) else {}
+        return {
+            name: kept_json(f"{field}.{name}", one, known.get(name), key if is_secret_key(key) else str(name))
+            for name, one in given.items()
+        }
+    if isinstance(given, (list, tuple)):
+        there = stored if isinstance(stored, (list, tuple)) and len(stored) == len(given) else [None] * len(given)
+        return [kept_json(f"{field}[{n}]", *pair, key) for n, pair in enumerate(zip(given, there, strict=True))]
+    return _kept(field, key, given, stored) if isinstance(given, str) else given
+
+
+def _kept(field: str, key: str, given: str, stored: Any) -> Any:
+    if HIDDEN not in given:
+        return given
+    if stored is not None and shown_json(stored, key) == given:
+        return stored
+    if is_secret_key(key) or _HIDDEN_PART.search(given):
+        raise InvalidArgument.of(
+            field,
+            shown_value(key, given),
+            "the value itself: what is shown hidden stands for a stored value, and none is stored here",
+        )
+    return given
 
 
 def literal_secrets(config: Mapping[str, str]) -> dict[str, str]:
     """The secrets that stand in a configuration itself, each with what is to be shown instead."""
     found: dict[str, str] = {}
     for key, text in config.items():
-        if not text or references(text):
+        if not text or shown_value(key, text) == text:
             continue
-        if is_secret_key(key):
+        if shown_value(key, text) == HIDDEN:
             found[text] = HIDDEN
-            if key.lower().endswith("sasl.jaas.config"):
-                found |= {quoted or plain: HIDDEN for quoted, plain in _IN_JAAS.findall(text)}
-        elif "@" in text:
-            for user in _IN_URL.findall(text):
-                password = user.partition(":")[2]
-                # With what is around it, since a short one by itself would be found in other words.
-                found |= {f"//{user}@": f"//{HIDDEN}@", password: HIDDEN, unquote(password): HIDDEN}
-    return found
+            if "LoginModule" in text or key.lower().endswith("sasl.jaas.config"):
+                found |= {one: HIDDEN for match in _IN_JAAS.findall(text) if (one := "".join(match))}
+        for user in _IN_URL.findall(text):
+            password = user.partition(":")[2]
+            # With what is around it, since a short one by itself would be found in other words.
+            found |= {f"//{user}@": f"//{HIDDEN}@", password: HIDDEN, unquote(password): HIDDEN}
+        found |= {one: HIDDEN for _, value in _IN_QUERY.findall(text) for one in (value, unquote(value))}
+    return {secret: instead for secret, instead in found.items() if _places(secret).strip(_PLACE)}
+
+
+def _places(text: str) -> str:
+    return _REFERENCE.sub(_PLACE, text) if "${" in text else text
+
+
+def _has_literal(key: str, text: str) -> bool:
+    """Whether a secret's value, its references taken out, is more than these."""
+    if _PLACE not in text:
+        return True
+    if key.endswith("sasl.jaas.config") and "LoginModule" in text:
+        return any("".join(match).strip(_PLACE) for match in _IN_JAAS.findall(text))
+    if key.endswith("user.info"):
+        return bool(text.rpartition(":")[2].strip(_PLACE))
+    return bool(text.strip(_PLACE + " \t\r\n"))
+
+
+def _shown_user(user: str) -> str:
+    return HIDDEN if (user.partition(":")[2] or user).strip(_PLACE) else user
