@@ -12,11 +12,12 @@ from dataclasses import replace
 
 from keelman.agent.commands import Command, farewell
 from keelman.agent.local import Local
-from keelman.agent.logs import cut_if_long, last_line, log_file
+from keelman.agent.logs import last_line, log_file
 from keelman.agent.step import Action, Cause, Step
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.home import Home, write_file
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.logs.parts import Keeping, Log
 from keelman.runtime.main import SERVICES
 from keelman.runtime.processes import children
 from keelman.runtime.processes.ports import port_is_free
@@ -28,10 +29,11 @@ PORT_SECONDS = 2.0
 class Launcher:
     """The hands of the agent."""
 
-    def __init__(self, home: Home, commands: Mapping[str, Command], grace_seconds: float) -> None:
+    def __init__(self, home: Home, commands: Mapping[str, Command], grace_seconds: float, log_keeping: Keeping) -> None:
         self._home = home
         self._commands = commands
         self._grace_seconds = grace_seconds
+        self._log_keeping = log_keeping
 
     def adopt(self, local: Local) -> None:
         """Finds the process of an earlier agent. One that ended meanwhile counts as ended now, with what it left."""
@@ -101,6 +103,23 @@ class Launcher:
             return
         log.info("farewell_said", workload=local.name, exit_code=code)
 
+    async def keep_log(self, local: Local) -> None:
+        """Cuts a workload's log where it is long. One that cannot be cut, on a full disk for one, stays whole."""
+        async with local.log_lock:
+            try:
+                made = await asyncio.to_thread(
+                    Log(log_file(local.folder)).keep, self._log_keeping, written=local.child is not None
+                )
+            except OSError as error:
+                problem = str(error)
+                if problem != local.log_problem:
+                    log.warning("log_not_cut", workload=local.name, error=problem)
+                local.log_problem = problem
+                return
+        local.log_problem = ""
+        if made:
+            log.info("log_cut", workload=local.name, parts=made)
+
     def _keep_end(self, local: Local) -> None:
         if local.record is not None:
             self._keep(local, replace(local.record, ended=True))
@@ -150,7 +169,7 @@ class Launcher:
         socket = self._home.socket(local.name)
         socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         socket.unlink(missing_ok=True)
-        cut_if_long(log_file(local.folder))
+        await self.keep_log(local)
         local.prepared, local.prepared_plan = prepared, (workload.uid, workload.generation)
 
     async def _start(self, local: Local) -> None:

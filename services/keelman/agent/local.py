@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -54,6 +55,8 @@ class Local:
     memory_bytes: int = 0
     over_memory: str = ""  # words about it, once it uses more memory than it may
     killed: Cause | None = None  # the last process was killed by this agent
+    log_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while its log is cut
+    log_problem: str = ""  # why it could not be
     observe_time: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property

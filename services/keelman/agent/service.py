@@ -17,6 +17,7 @@ from keelman.agent.api import AgentApi
 from keelman.agent.assignments import Assignments
 from keelman.agent.commands import Command, command_table
 from keelman.agent.figures import Figures
+from keelman.agent.launcher import Launcher
 from keelman.agent.reporter import Reporter
 from keelman.agent.session import Sessions
 from keelman.agent.settings import Settings
@@ -54,8 +55,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         assignments.load()
         supervisor = Supervisor(
             home,
-            commands or command_table(settings.trust),
-            settings.grace_seconds,
+            Launcher(home, commands or command_table(settings.trust), settings.grace_seconds, settings.log_keeping),
             assignments,
             reporter,
             unwell_seconds=settings.unwell_seconds,

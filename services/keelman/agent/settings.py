@@ -11,6 +11,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.names import checked_name
 from keelman.rpc.server import MESH, is_loopback
 from keelman.runtime.home import Home
+from keelman.runtime.logs.parts import Keeping
 from keelman.runtime.settings import ProcessSettings, setting
 
 
@@ -53,6 +54,16 @@ class Settings(ProcessSettings):
         unit="s",
         minimum=0,
     )
+    log_bytes: int = setting(
+        16 * 1024 * 1024,
+        "A workload's log that holds more is cut: its oldest lines become a compressed part.",
+        unit="bytes",
+        minimum=4096,
+    )
+    log_parts: int = setting(10, "How many compressed parts of a workload's log are kept.", minimum=1)
+    log_days: float = setting(
+        30.0, "Parts of logs are deleted so many days after they were cut off; 0 means never.", unit="days", minimum=0
+    )
 
     @property
     def node_name(self) -> str:
@@ -81,6 +92,11 @@ class Settings(ProcessSettings):
         if self.trust != MESH and not is_loopback(host):
             raise InvalidArgument.of(name, given, "a loopback address, or any address with trust = mesh")
         return host
+
+    @property
+    def log_keeping(self) -> Keeping:
+        """How much of each workload's log is kept."""
+        return Keeping(self.log_bytes, self.log_parts, self.log_days)
 
     @property
     def folder(self) -> Home:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
 
 from keelman.agent.assignments import Assignments
-from keelman.agent.commands import Command
 from keelman.agent.health import HealthWatch
 from keelman.agent.launcher import Launcher
 from keelman.agent.local import GOALS, Local
-from keelman.agent.logs import cut_if_long, log_file
+from keelman.agent.logs import log_file
 from keelman.agent.reporter import Reporter
 from keelman.agent.step import Action, Cause, Goal, drained_kinds, next_step
 from keelman.api.node.v1 import session_service_pb2
@@ -115,8 +114,7 @@ class Supervisor:
     def __init__(
         self,
         home: Home,
-        commands: Mapping[str, Command],
-        grace_seconds: float,
+        launcher: Launcher,
         assignments: Assignments,
         reporter: Reporter,
         *,
@@ -124,7 +122,7 @@ class Supervisor:
     ) -> None:
         self.home = home
         self._unwell_seconds = unwell_seconds
-        self.launcher = Launcher(home, commands, grace_seconds)
+        self.launcher = launcher
         self._assignments = assignments
         self._reporter = reporter
         self._loops: dict[str, WorkloadLoop] = {}
@@ -265,7 +263,8 @@ class Supervisor:
             if local.child is not None and local.child.pid == pids[local.name]:
                 local.memory_bytes = sizes.get(local.child.pid, 0)
                 self.report(local)
-            await asyncio.to_thread(cut_if_long, log_file(local.folder))
+        for loop in list(self._loops.values()):
+            await self.launcher.keep_log(loop.local)
 
 
 def tree_bytes(leaders: Sequence[int]) -> dict[int, int]:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from keelman.agent.logs import PIECE_BYTES, cut_if_long, last_line, older, read_log
+from keelman.agent.logs import last_line, read_log, read_log_of
+from keelman.runtime.logs.filter import ConnectorLines
+from keelman.runtime.logs.parts import PIECE_BYTES, Keeping, Log
 
 
 async def whole(file: Path, lines: int) -> bytes:
@@ -43,7 +45,11 @@ async def take(stream: AsyncIterator[bytes], until: bytes) -> bytes:
     return got
 
 
-async def test_following_goes_on_over_a_cut_and_ends_with_the_file(tmp_path: Path) -> None:
+def cut(file: Path, part_bytes: int, parts: int = 100) -> int:
+    return Log(file).keep(Keeping(part_bytes, parts), written=True)
+
+
+async def test_following_goes_on_over_cuts_and_ends_with_the_file(tmp_path: Path) -> None:
     file = tmp_path / "log"
     with file.open("ab") as log:
 
@@ -57,21 +63,51 @@ async def test_following_goes_on_over_a_cut_and_ends_with_the_file(tmp_path: Pat
         say(b"3\nhal")
         assert await take(stream, b"3\n") == b"3\n"
         say(b"f\n4\nfo")
-        assert cut_if_long(file, largest_bytes=3)
-        assert file.stat().st_size == 0
-        assert older(file).read_bytes() == b"1\n2\n3\nhalf\n4\nfo"
+        assert cut(file, 7) == 2
         say(b"ur\n5\n")
         assert await take(stream, b"5\n") == b"half\n4\nfour\n5\n"
-        assert not cut_if_long(file, largest_bytes=100)
+        assert cut(file, 100) == 0
         say(b"x" * (2 * PIECE_BYTES) + b"\n6\n")
+        assert cut(file, 100_000) > 1
         assert len(await take(stream, b"\n6\n")) == 2 * PIECE_BYTES + 3
         file.unlink()
         async with asyncio.timeout(20):
             assert [piece async for piece in stream] == []
 
 
-def test_cutting_what_is_not_there(tmp_path: Path) -> None:
-    assert not cut_if_long(tmp_path / "log")
+async def test_the_tail_goes_back_into_the_parts(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    lines = [b"line %d\n" % n for n in range(100)]
+    for n in range(0, 100, 10):
+        with file.open("ab") as log:
+            log.writelines(lines[n : n + 10])
+        cut(file, 40)
+    assert len(Log(file).parts()) > 10
+    for wanted in (1, 5, 12, 55, 99, 100, 1000):
+        assert await whole(file, wanted) == b"".join(lines[-wanted:])
+
+
+def about(connector: str, n: int) -> bytes:
+    return b'{"event": "said", "connector": "%s", "n": %d}\n' % (connector.encode(), n)
+
+
+async def test_lines_of_one_connector_are_found_in_the_parts_and_followed(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    all_lines = [about("rare" if n % 50 == 0 else "often", n) for n in range(1000)]
+    for n in range(0, 1000, 100):
+        with file.open("ab") as log:
+            log.writelines(all_lines[n : n + 100])
+        cut(file, 3000)
+    rare = [about("rare", n) for n in range(0, 1000, 50)]
+    for wanted in (1, 3, 19, 20, 100):
+        got = [piece async for piece in read_log_of(ConnectorLines("rare"), file, tail_lines=wanted, follow=False)]
+        assert b"".join(got) == b"".join(rare[-wanted:])
+    stream = read_log_of(ConnectorLines("rare"), file, tail_lines=2, follow=True)
+    assert await take(stream, b"950}\n") == b"".join(rare[-2:])
+    with file.open("ab") as log:
+        log.write(about("often", 1000) + about("rare", 1001))
+    cut(file, 10)
+    assert await take(stream, b"1001}\n") == about("rare", 1001)
 
 
 def test_the_last_line_of_the_last_process(tmp_path: Path) -> None:
@@ -84,3 +120,8 @@ def test_the_last_line_of_the_last_process(tmp_path: Path) -> None:
     assert last_line(file, since=1000) == "new"  # cut since it started
     file.write_text("y" * 9000)
     assert last_line(file) == "y" * 500
+    # All of it was cut off a moment ago.
+    file.write_text("old\n" + "z" * 90 + "\n")
+    assert cut(file, 10) > 1
+    assert last_line(file, since=4) == "z" * 90
+    assert last_line(file, since=95) == ""

@@ -21,6 +21,10 @@ class ConnectorLines:
         self._connectors, self._clusters = _forms("connector", connector), _forms(_CLUSTER, worker_cluster)
         self._mine = False
 
+    def again(self) -> ConnectorLines:
+        """Another one for the same connector, that has taken no line yet."""
+        return ConnectorLines(self._connector, self._cluster)
+
     def kept(self, lines: Iterable[bytes]) -> bytes:
         """Those of them that are about the connector."""
         return b"".join(line for line in lines if self._is_mine(line))

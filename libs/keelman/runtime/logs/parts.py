@@ -1,0 +1,309 @@
+"""A log that stays bounded while its writers keep it open: one file, and before it compressed parts of what it held.
+
+Every byte has one position for ever: that in the file. When the file holds too much, its oldest lines are compressed
+into a part, named after the first position in it and the first after it, and then the file's beginning becomes a hole:
+it takes no space, writers go on at the end, and what they write meanwhile is not touched. Where the file system cannot
+make holes that waits until nobody writes. A part is in place before its lines leave the file, and where the parts end
+the file's own lines begin: killed in between, nothing is lost or doubled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from keelman.runtime.logs.punching import can_punch, punch
+
+PIECE_BYTES = 256 * 1024
+COMPRESSION = 3
+DAY_SECONDS = 86_400
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Part:
+    """A compressed part: the log's bytes from `begin` to before `end`."""
+
+    begin: int
+    end: int
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How much of a log is kept: bytes until a part is cut off, that many parts, none of them older than the days.
+
+    `days` is 0 for any age.
+    """
+
+    part_bytes: int = 16 * 1024 * 1024
+    parts: int = 10
+    days: float = 30.0
+
+
+class Log:
+    """One log. Whoever keeps it calls `keep` now and then, from one thread; any number may read meanwhile."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._name = re.compile(re.escape(file.name) + r"\.(-?\d+)_(-?\d+)\.gz")
+
+    def parts(self) -> list[Part]:
+        """The parts that there are, the oldest first."""
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.file.parent) as entries:
+            named = [match for entry in entries if (match := self._name.fullmatch(entry.name))]
+            return sorted(Part(int(m[1]), int(m[2]), self.file.parent / m[0]) for m in named)
+        return []
+
+    def keep(self, keeping: Keeping, *, written: bool, now: Callable[[], float] = time.time) -> int:
+        """Cuts parts off while the file holds too much, and deletes old ones; returns how many were cut off.
+
+        `written` says that a process may be appending. Takes as long as compressing does: work for a thread. Raises
+        OSError, for a full disk for one: then the file keeps what it has.
+        """
+        try:
+            descriptor = _open(self.file, os.O_RDWR)
+        except FileNotFoundError:
+            return 0
+        try:
+            made = self._cut(descriptor, keeping.part_bytes, written=written)
+        finally:
+            os.close(descriptor)
+        self._forget(keeping, now())
+        return made
+
+    def _cut(self, descriptor: int, part_bytes: int, *, written: bool) -> int:
+        holes = can_punch(self.file.parent)
+        end = os.fstat(descriptor).st_size
+        head = self._head(end)
+        if not holes and written:
+            return 0
+        made = 0
+        while end - head > part_bytes:
+            cut = _line_end(descriptor, head, head + part_bytes)
+            self._compress(descriptor, head, cut)
+            head, made = cut, made + 1
+        if made and not holes:  # all of it, so that emptying the file loses nothing, whenever this is killed
+            self._compress(descriptor, head, end)
+            os.ftruncate(descriptor, 0)
+            os.ftruncate(descriptor, end)
+        elif head > 0 and holes and (made or _begins_full(descriptor)):  # else an earlier one was killed before it did
+            punch(descriptor, head)
+        return made
+
+    def _head(self, end: int) -> int:
+        """Where the file's own lines begin. When somebody emptied the file, positions begin again behind the parts."""
+        parts = self.parts()
+        head = parts[-1].end if parts else 0
+        if head <= end:
+            return max(head, 0)
+        for part in parts:  # the newest last: killed before that, all is done again
+            os.rename(part.path, self._path(part.begin - head, part.end - head))
+        return 0
+
+    def _path(self, begin: int, end: int) -> Path:
+        return self.file.with_name(f"{self.file.name}.{begin}_{end}.gz")
+
+    def _compress(self, descriptor: int, begin: int, end: int) -> None:
+        for left in self.file.parent.glob(f".{self.file.name}.part.*"):
+            left.unlink()
+        number, temporary = tempfile.mkstemp(prefix=f".{self.file.name}.part.", dir=self.file.parent)
+        try:
+            with os.fdopen(number, "wb") as target:
+                with gzip.GzipFile("", "wb", COMPRESSION, target) as packed:
+                    for piece in _pieces(descriptor, begin, end):
+                        packed.write(piece)
+                target.flush()
+                os.fsync(target.fileno())
+            os.rename(temporary, self._path(begin, end))
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
+
+    def _forget(self, keeping: Keeping, now: float) -> None:
+        parts = self.parts()
+        for part in parts[: -keeping.parts]:
+            part.path.unlink(missing_ok=True)
+        for part in parts[-keeping.parts :]:
+            if not keeping.days or part.path.stat().st_mtime >= now - keeping.days * DAY_SECONDS:
+                continue
+            if part != parts[-1]:
+                part.path.unlink(missing_ok=True)
+            elif part.path.stat().st_size:
+                os.truncate(part.path, 0)  # its name still says where the file's own lines begin
+
+
+class Reader:
+    """Reads one log from any position on, also while it is cut. Raises FileNotFoundError when there is none."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._descriptor = _open(log.file, os.O_RDONLY)
+        self._part: tuple[Part, gzip.GzipFile, int] | None = None
+
+    def close(self) -> None:
+        """Lets go of the files."""
+        self._close_part()
+        os.close(self._descriptor)
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def gone(self) -> bool:
+        """The log was deleted."""
+        return os.fstat(self._descriptor).st_nlink == 0
+
+    def end(self) -> int:
+        """The position after the last byte."""
+        return os.fstat(self._descriptor).st_size
+
+    def begin(self) -> int:
+        """The position of the oldest byte that is kept."""
+        parts = self._log.parts()
+        return parts[0].begin if parts else 0
+
+    def stretches(self) -> list[tuple[int, int]]:
+        """Begin and end of each part, and of what the file itself holds, the oldest first."""
+        parts = self._log.parts()
+        head = max(parts[-1].end, 0) if parts else 0
+        return [*((part.begin, part.end) for part in parts), (head, max(head, self.end()))]
+
+    def read(self, position: int, limit: int = PIECE_BYTES) -> tuple[bytes, int]:
+        """At most so many bytes from there on and the position after them; no bytes at the end.
+
+        What is not kept any more is passed over.
+        """
+        while True:
+            if self._part is not None and self._part[0].begin <= position < self._part[0].end:
+                part: Part | None = self._part[0]
+            else:
+                self._close_part()
+                found = os.pread(self._descriptor, limit, max(position, 0))
+                # What is in no part now had not left the file when it was read.
+                part = next((one for one in self._log.parts() if one.end > position), None)
+            if part is None:
+                # Behind the end is who read a file that somebody emptied.
+                return found, min(max(position, 0), self.end()) + len(found)
+            if found := self._read_part(part, max(position, part.begin), limit):
+                return found, max(position, part.begin) + len(found)
+            position = part.end
+
+    def _read_part(self, part: Part, position: int, limit: int) -> bytes:
+        try:
+            if self._part is None or self._part[0] != part or self._part[2] != position:
+                self._close_part()
+                opened = _unpacked(part)
+                opened.seek(position - part.begin)
+                self._part = (part, opened, position)
+            found = self._part[1].read(limit)
+        except (OSError, EOFError):  # gone meanwhile, or damaged: what is left of it is passed over
+            self._close_part()
+            return b""
+        self._part = (part, self._part[1], position + len(found))
+        return found
+
+    def _close_part(self) -> None:
+        if self._part is not None:
+            self._part[1].close()
+            self._part = None
+
+    def backwards(self) -> Iterator[tuple[int, bytes]]:
+        """The log in pieces from its end to its beginning, each with its position."""
+        position = self.end()
+        while True:
+            parts = self._log.parts()
+            head = max(parts[-1].end, 0) if parts else 0
+            if position > head:
+                begin = max(head, position - PIECE_BYTES)
+                found = os.pread(self._descriptor, position - begin, begin)
+                if self._log.parts() == parts:  # else read again, from the part that was cut off meanwhile
+                    yield begin, found
+                    position = begin
+                continue
+            part = next((one for one in reversed(parts) if one.begin < position), None)
+            if part is None:
+                return
+            with contextlib.suppress(OSError, EOFError), _unpacked(part) as opened:
+                yield part.begin, opened.read()[: position - part.begin]
+            position = part.begin
+
+    def tail(self, lines: int) -> int:
+        """The position where the last so many lines begin. May unpack parts: work for a thread."""
+        wanted, last, position = lines, True, self.end()
+        for position, piece in self.backwards():
+            # The line end of the last line does not begin another.
+            at = len(piece) - 1 if last and piece else len(piece)
+            last = last and not piece
+            while (at := piece.rfind(b"\n", 0, at)) >= 0:
+                wanted -= 1
+                if not wanted:
+                    return position + at + 1
+        return position
+
+    def last_bytes(self, most: int, since: int = 0) -> bytes:
+        """The last bytes at or after the position `since`."""
+        found = b""
+        for begin, piece in self.backwards():
+            found = piece[max(0, since - begin) :] + found
+            if len(found) >= most or begin <= since:
+                break
+        return found[-most:]
+
+
+def _open(path: Path, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+
+class _Unpacked(gzip.GzipFile):
+    """Closes its file with itself."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._raw = os.fdopen(descriptor, "rb")
+        super().__init__("", "rb", fileobj=self._raw)
+
+    def close(self) -> None:
+        super().close()
+        self._raw.close()
+
+
+def _unpacked(part: Part) -> gzip.GzipFile:
+    return _Unpacked(_open(part.path, os.O_RDONLY))
+
+
+def _pieces(descriptor: int, begin: int, end: int) -> Iterator[bytes]:
+    while begin < end:
+        piece = os.pread(descriptor, min(PIECE_BYTES, end - begin), begin)
+        if not piece:
+            raise OSError(f"the log was cut by somebody else at {begin}")
+        yield piece
+        begin += len(piece)
+
+
+def _line_end(descriptor: int, begin: int, end: int) -> int:
+    """The position after the last line end in there; `end` when one line fills it all."""
+    position = end
+    while position > begin:
+        first = max(begin, position - PIECE_BYTES)
+        at = os.pread(descriptor, position - first, first).rfind(b"\n")
+        if at >= 0:
+            return first + at + 1
+        position = first
+    return end
+
+
+def _begins_full(descriptor: int) -> bool:
+    try:
+        return os.lseek(descriptor, 0, os.SEEK_DATA) == 0
+    except OSError:
+        return False
