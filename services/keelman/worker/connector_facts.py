@@ -9,7 +9,7 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.model.errors import KeelmanError, NotFound
 from keelman.model.work import Work
-from keelman.worker.config.typed import WorkerProperties
+from keelman.workers.properties.typed import WorkerProperties
 
 UNKNOWN = "unknown"
 # What of the worker's properties matters to copying.

@@ -11,7 +11,7 @@ from functools import lru_cache
 from keelman.connect.config.life_keys import ATTEMPTS, FIRST_MS, MAX_MS, RESET_MS
 from keelman.connect.errors import ConfigValueError, RetriableConnectError
 from keelman.model.errors import KeelmanError, Unavailable
-from keelman.worker.config.reader import setting
+from keelman.workers.properties.reader import setting
 
 PASSING_SECONDS = (0.1, 10.0)
 

@@ -13,9 +13,8 @@ from keelman.kafka.feed import ReportPublisher
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.worker.asking.third_party import ThirdParty
-from keelman.worker.config.plugin_bounds import plugin_bounds
 from keelman.worker.config.source import PropertySource
-from keelman.worker.config.typed import WorkerProperties, read_properties
+from keelman.worker.config.typed import read_properties
 from keelman.worker.connector_files import begin_connectors, read_connectors
 from keelman.worker.group.farewell import NoteKeeper
 from keelman.worker.group.former_members import FormerMembers
@@ -34,6 +33,8 @@ from keelman.worker.storage.store import StoreCallbacks
 from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
+from keelman.workers.properties.plugin_bounds import plugin_bounds
+from keelman.workers.properties.typed import WorkerProperties
 
 log = get_logger()
 

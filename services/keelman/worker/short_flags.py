@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from keelman.connect.config.secret_keys import without_users
 from keelman.kafka.properties.keys import HOST_AND_PORT
 from keelman.runtime.main import Program, add_flags, run_service
-from keelman.worker.config.typed import TOPIC_NAME, is_port, is_topic, not_servers
+from keelman.workers.properties.typed import TOPIC_NAME, is_port, is_topic, not_servers
 
 FLAGS = (
     ("brokers", "HOST:PORT,...", "list of Kafka brokers, comma-separated (required)"),

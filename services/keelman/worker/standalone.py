@@ -22,9 +22,9 @@ from keelman.kafka.table import Row, TopicTable
 from keelman.kafka.writer import Ends, Record, TopicWriter
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import supervise
-from keelman.worker.config.typed import STANDALONE, WorkerProperties
 from keelman.worker.storage.offset_file import OffsetFile, held
 from keelman.worker.storage.store import Store, StoreCallbacks
+from keelman.workers.properties.typed import STANDALONE, WorkerProperties
 
 log = get_logger()
 MakeTable: TypeAlias = "Callable[[str, Callable[[Row], None]], MemoryTable]"

@@ -16,14 +16,14 @@ from keelman.rpc.server import serve
 from keelman.runtime.home import Home
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.version import version
-from keelman.worker.config import known_properties
-from keelman.worker.config.typed import WorkerProperties
+from keelman.worker.config.property_notes import log_notes
 from keelman.worker.group.farewell import LastFarewell, Note
 from keelman.worker.rest.front import Front
 from keelman.worker.settings import Settings
 from keelman.worker.spark_beside import SparkBeside
 from keelman.worker.storage.store import Store, StoreCallbacks
 from keelman.worker.tasks.link import CopyRuns, SparkLink
+from keelman.workers.properties.typed import WorkerProperties
 
 log = get_logger()
 JOIN_MARGIN_MS = 10_000
@@ -100,7 +100,7 @@ async def open_spark(
         beside = SparkBeside.of(Home.of(settings.home), front.worker, flags)
     if not settings.log_json:
         print_start(settings, properties, front.url, beside.log_file if beside is not None else None)
-    known_properties.log_notes(properties.raw, standalone=properties.standalone)
+    log_notes(properties.raw, standalone=properties.standalone)
     if beside is None:
         yield settings.spark_address
         return

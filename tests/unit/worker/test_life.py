@@ -19,12 +19,12 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.work import Work
 from keelman.worker.asking.connector_class import tasks_of
 from keelman.worker.asking.third_party import to_ask
-from keelman.worker.config.plugin_bounds import PluginBounds, plugin_bounds
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.config_state import ConfigState, InForce
 from keelman.worker.storage.status_state import Status, StatusState
 from keelman.worker.tasks.effective_config import changed_tasks, effective_config
 from keelman.worker.tasks.watermark import Watermark, stall_seconds
+from keelman.workers.properties.plugin_bounds import PluginBounds, plugin_bounds
 
 MIRROR = {"connector.class": "MirrorSource", "topics": "a", "tasks.max": "2"}
 

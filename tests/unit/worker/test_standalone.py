@@ -13,13 +13,14 @@ from keelman.connect.java.maps import dump_map, load_map
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.work import Work
 from keelman.testing.worker_properties import alone
-from keelman.worker.config.typed import WorkerProperties, checked
+from keelman.worker.config.typed import checked
 from keelman.worker.connector_files import read_connector, read_connectors
 from keelman.worker.rest import bodies
 from keelman.worker.spark_beside import SparkBeside
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.status_state import RUNNING, Status
+from keelman.workers.properties.typed import WorkerProperties
 from support.store_kit import store_callbacks
 
 KEY, VALUE = b'["c",{"filename":"/in"}]', b'{"position":7}'

@@ -55,6 +55,15 @@ PARK_AFTER = _key(
 LABELS = _key("keelman.placement.labels", Type.STRING, None, "Labels of the workers that may have it.", _labels)
 WORKER_LABELS = "keelman.labels"
 """A property of the worker: the labels that it has."""
+SLOT_MEMORY = ConfigKey(
+    "keelman.plugin.slot.memory.bytes",
+    Type.LONG,
+    4 << 30,
+    Importance.LOW,
+    "Most memory of the slot of a third-party connector's task; 0: no bound.",
+    at_least(0),
+)
+"""A property of the worker; its slots read it."""
 BULK_SLOTS = _key("keelman.bulk.slots", Type.INT, 1, "Most slots that a task's backlog is split over; 1: none.", _slots)
 BULK_LEAST = _key("keelman.bulk.min.records", Type.LONG, 1_000_000, "Least records worth splitting.", at_least(1))
 

@@ -26,7 +26,7 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
 from keelman.runtime.version import version
-from keelman.worker.config.plugin_bounds import PluginBounds, plugin_bounds
+from keelman.workers.properties.plugin_bounds import PluginBounds, plugin_bounds
 
 log = get_logger()
 T = TypeVar("T")

@@ -9,37 +9,22 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import javaproperties
 
 from keelman.model.errors import InvalidArgument
 from keelman.worker.config.java_options import java_option
+from keelman.workers.properties.basic_auth import ENTRY, EXTENSIONS, FILE, BasicAuth, asks_for_passwords
 
-EXTENSIONS = "rest.extension.classes"
-EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
 MODULE = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
-NAMES = (EXTENSION, EXTENSION.rpartition(".")[2], "BasicAuthSecurity")
-ENTRY = "KafkaConnect"
-FILE, OPTION = "keelman.jaas.file", "java.security.auth.login.config"
+OPTION = "java.security.auth.login.config"
 _TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"((?:[^"\\]|\\.)*)"|([{};=])|([^\s{};="]+)', re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class BasicAuth:
-    """Whom a worker answers: its users and their passwords."""
-
-    users: Mapping[str, str] = field(repr=False)
 
 
 def read_basic_auth(raw: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> BasicAuth | None:
     """What `rest.extension.classes` asks for; None without it. Raises InvalidArgument, also for any other class."""
-    classes = [one.strip() for one in raw.get(EXTENSIONS, "").split(",") if one.strip()]
-    for one in classes:
-        if one not in NAMES:
-            raise InvalidArgument.of(EXTENSIONS, one, f"{EXTENSION}; other Java classes cannot be loaded")
-    if not classes:
+    if not asks_for_passwords(raw):
         return None
     location = raw.get(FILE, "") or java_option(OPTION, environment).lstrip("=")
     if not location:

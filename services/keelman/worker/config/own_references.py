@@ -11,8 +11,6 @@ from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.logs.redaction import REDACTOR
 
-SECRETS_POLICY, ALLOW, REFERENCES = "keelman.secrets.policy", "allow", "references"
-
 
 def with_values(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties with values in place of references, and what is secret of them never shown by this process.

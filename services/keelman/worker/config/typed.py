@@ -1,104 +1,18 @@
-"""The worker's Connect properties: read from the file, checked once, typed."""
+"""The worker's Connect properties: read from the file, with values in place of references."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 
 from keelman.connect.config.connector_keys import WORKER_SUPPORT
-from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER, WORKER_LABELS
-from keelman.connect.config.life_keys import life_keys
-from keelman.connect.config.plugin_kinds import Kind
-from keelman.connect.converters.configured import CONVERTERS, converter_for
-from keelman.connect.converters.converter import Role
-from keelman.connect.errors import ConfigValueError
-from keelman.engine.slot.plugin_memory import SLOT_MEMORY
-from keelman.kafka.properties.keys import HOST_AND_PORT, Servers
-from keelman.kafka.topics import CompactedTopic
+from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
 from keelman.model.errors import InvalidArgument
-from keelman.model.labels import labels_of
-from keelman.worker.config.access import Access, read_access
-from keelman.worker.config.basic_auth import BasicAuth, read_basic_auth
-from keelman.worker.config.client_checks import check_clients
+from keelman.worker.config.basic_auth import read_basic_auth
 from keelman.worker.config.java_options import with_allowed_urls
-from keelman.worker.config.listeners import Listeners, read_listeners
-from keelman.worker.config.own_references import ALLOW, REFERENCES, SECRETS_POLICY, with_values
-from keelman.worker.config.plugin_bounds import read_bounds
-from keelman.worker.config.reader import PropertyReader
-from keelman.worker.config.signature_algorithms import check_algorithms
+from keelman.worker.config.own_references import with_values
 from keelman.worker.config.source import PropertySource
-
-REQUIRED = {
-    "bootstrap.servers": "host:port of brokers, comma-separated",
-    "key.converter": "a converter class, e.g. org.apache.kafka.connect.json.JsonConverter",
-    "value.converter": "a converter class, e.g. org.apache.kafka.connect.json.JsonConverter",
-}
-REQUIRED_OF_A_GROUP = {
-    "group.id": "the name of the worker cluster's Kafka group",
-    "config.storage.topic": "a topic name",
-    "offset.storage.topic": "a topic name",
-    "status.storage.topic": "a topic name",
-}
-OFFSET_FILE = "offset.storage.file.filename"
-REQUIRED_ALONE = {OFFSET_FILE: "the file that keeps the offsets of sources"}
-STANDALONE = "standalone"
-SUPPORT = ("disabled", "preparing", "enabled")
-TOPIC_CREATION = "topic.creation.enable"
-TOPIC_NAME = "a topic name (letters, digits, '.', '_', '-')"
-TOPIC_PARTITIONS = {"config": 1, "offset": 25, "status": 5}
-MIN_MEMORY_BYTES = 64 << 20  # below that no slot could live
-STORAGE_KEYS = ("topic", "partitions", "replication.factor", "cleanup.policy")
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerProperties:
-    """All that keelman reads of a worker's properties; `raw` holds every one as it stands in the file."""
-
-    raw: Mapping[str, str]
-    group_id: str
-    config_topic: CompactedTopic
-    offset_topic: CompactedTopic
-    status_topic: CompactedTopic
-    offset_file: Path | None
-    offset_flush_ms: int
-    listeners: Listeners
-    access: Access
-    basic_auth: BasicAuth | None
-    session_ms: int
-    heartbeat_ms: int
-    rebalance_ms: int
-    rebalance_delay_ms: int
-    sync_ms: int
-    key_ttl_ms: int
-    shutdown_ms: int
-    exactly_once: str
-    cpus: float
-    memory_bytes: int
-    plugin_path: str
-    topic_tracking: bool
-    """Whether it is kept which topics a connector uses."""
-    topic_reset: bool
-    """Whether that may be forgotten on request."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def standalone(self) -> bool:
-        """True for a worker without a group and without topics of its own."""
-        return self.offset_file is not None
-
-    @property
-    def fenced(self) -> bool:
-        """True when the leader writes the config topic with a transaction that fences its predecessor."""
-        return self.exactly_once != "disabled"
-
-    @property
-    def exactly_once_sources(self) -> bool:
-        """True when sources commit records and offsets together."""
-        return self.exactly_once == "enabled"
+from keelman.workers.properties.reader import PropertyReader
+from keelman.workers.properties.typed import WorkerProperties, read_typed
 
 
 def read_properties(source: PropertySource, *, standalone: bool = False) -> WorkerProperties:
@@ -113,127 +27,15 @@ def read_properties(source: PropertySource, *, standalone: bool = False) -> Work
 
 
 def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProperties:
-    """The typed properties, with values in place of references. Raises InvalidArgument."""
+    """The typed properties, with values in place of references. Raises InvalidArgument.
+
+    From here on this process may ask the URLs of `keelman.oauthbearer.allowed.urls` for tokens.
+    """
     written, raw = raw, with_allowed_urls(with_values(raw))
     if standalone:
         raw = {**raw, WORKER_SUPPORT: "disabled"}  # so that whoever reads it says no to a connector that requires it
+    allow_urls(raw.get(ALLOWED_KEY, ""))
     reader = PropertyReader(raw, written)
-    reader.choice(SECRETS_POLICY, ALLOW, (ALLOW, REFERENCES))
-    required = REQUIRED | (REQUIRED_ALONE if standalone else REQUIRED_OF_A_GROUP)
-    for key, legal in required.items():
-        if not raw.get(key):
-            reader.missing(key, legal)
-    if servers := raw.get("bootstrap.servers"):
-        for server in not_servers(servers):
-            reader.refuse("bootstrap.servers", server, HOST_AND_PORT)
-    _check_converters(reader)
-    reader.flag(TOPIC_CREATION, default=True)  # read in slots
-    session = reader.number("session.timeout.ms", 6000, 1)
-    heartbeat = reader.number("heartbeat.interval.ms", 1000, 1)
-    if heartbeat >= session:
-        reader.refuse("heartbeat.interval.ms", heartbeat, f"less than session.timeout.ms ({session})")
-    support = reader.choice(WORKER_SUPPORT, "enabled", SUPPORT)
-    # Whoever needs one of these reads it where it is needed, the connector's before this one.
-    for rule in (PARK_AFTER, COMMIT_INTERVAL, SLOT_MEMORY, *life_keys().keys.values()):
-        reader.take(partial(rule.among, raw), None)
-    read_bounds(reader)
-    check_clients(reader)
-    topics = [raw[key] for kind in TOPIC_PARTITIONS if raw.get(key := f"{kind}.storage.topic")]
-    if len(set(topics)) != len(topics) and not standalone:
-        reader.refuse("status.storage.topic", raw.get("status.storage.topic", ""), "three different topics")
-    check_algorithms(reader)
-    properties = WorkerProperties(
-        raw=dict(raw),
-        group_id=STANDALONE if standalone else raw.get("group.id", ""),
-        config_topic=_topic(reader, "config", standalone=standalone),
-        offset_topic=_topic(reader, "offset", standalone=standalone),
-        status_topic=_topic(reader, "status", standalone=standalone),
-        offset_file=Path(raw.get(OFFSET_FILE, "")) if standalone else None,
-        offset_flush_ms=reader.number("offset.flush.interval.ms", 1000, 1),
-        listeners=read_listeners(reader),
-        access=read_access(reader),
-        basic_auth=reader.take(lambda: read_basic_auth(raw), None),
-        session_ms=session,
-        heartbeat_ms=heartbeat,
-        rebalance_ms=reader.number("rebalance.timeout.ms", 60_000, 1),
-        rebalance_delay_ms=reader.number("scheduled.rebalance.max.delay.ms", 3000, 0),
-        sync_ms=reader.number("worker.sync.timeout.ms", 3000, 1),
-        key_ttl_ms=reader.number("inter.worker.key.ttl.ms", 3_600_000, 0),
-        shutdown_ms=reader.number("task.shutdown.graceful.timeout.ms", 5000, 0),
-        exactly_once=support,
-        cpus=reader.positive("keelman.cpus"),
-        memory_bytes=reader.number("keelman.memory.bytes", 0, MIN_MEMORY_BYTES),
-        plugin_path=raw.get("plugin.path", ""),
-        topic_tracking=reader.flag("topic.tracking.enable", default=True),
-        topic_reset=reader.flag("topic.tracking.allow.reset", default=True),
-        labels=reader.take(lambda: labels_of(raw.get(WORKER_LABELS, ""), key=WORKER_LABELS), {}),
-    )
+    properties = read_typed(reader, lambda: read_basic_auth(raw), standalone=standalone)
     reader.end()
     return properties
-
-
-def _topic(reader: PropertyReader, kind: str, *, standalone: bool) -> CompactedTopic:
-    """One of the three topics. A standalone worker has none: then it only names a table in memory, that of offsets
-    with the empty name by which copy runs know that they write no offsets."""
-    if standalone:
-        return CompactedTopic("" if kind == "offset" else kind, 1)
-    prefix = f"{kind}.storage."
-    name = reader.raw.get(f"{prefix}topic", "")
-    if name and not is_topic(name):
-        reader.refuse(f"{prefix}topic", name, TOPIC_NAME)
-    partitions = reader.count(f"{prefix}partitions", TOPIC_PARTITIONS[kind]) if kind != "config" else 1
-    factor = reader.count(f"{prefix}replication.factor", 0)
-    settings = {
-        key.removeprefix(prefix): value
-        for key, value in reader.raw.items()
-        if key.startswith(prefix) and key.removeprefix(prefix) not in STORAGE_KEYS
-    }
-    return CompactedTopic(
-        name=name,
-        partitions=partitions,
-        replication_factor=factor or None,
-        exact=kind == "config",
-        settings=settings,
-        setting_key=f"{prefix}topic",
-    )
-
-
-def _check_converters(reader: PropertyReader) -> None:
-    roles: tuple[Role, ...] = ("key", "value", "header")
-    for role in roles:
-        if role == "header" or reader.raw.get(f"{role}.converter"):
-            reader.take(partial(_check_converter, role, reader.raw), None)
-
-
-def _check_converter(role: Role, raw: Mapping[str, str]) -> None:
-    key = f"{role}.converter"
-    try:
-        converter_for(role, {}, raw)
-    except ConfigValueError as error:
-        if error.key != key:
-            raise
-        kind = Kind.HEADER_CONVERTER if role == "header" else Kind.CONVERTER
-        legal = ", ".join(name for name, one in CONVERTERS.items() if kind in one.kinds)
-        raise InvalidArgument(f"{error} Those there are: {legal}", metadata={"field": key}) from None
-
-
-def not_servers(text: str) -> list[str]:
-    """What of a comma-separated list is not host:port."""
-    return [server for server in map(str.strip, text.split(",")) if not _is_server(server)]
-
-
-def _is_server(text: str) -> bool:
-    try:
-        return bool(Servers().address("", text))
-    except InvalidArgument:
-        return False
-
-
-def is_port(text: str) -> bool:
-    """Whether this is a number from 1 to 65535."""
-    return text.isdecimal() and len(text) < 6 and 0 < int(text) < 65536
-
-
-def is_topic(text: str) -> bool:
-    """Whether Kafka takes this as the name of a topic."""
-    return bool(_TOPIC.fullmatch(text)) and text not in (".", "..")

@@ -6,9 +6,9 @@ import base64
 import secrets
 import time
 
-from keelman.worker.config.signature_algorithms import key_of
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.store import Store
+from keelman.workers.properties.signature_algorithms import key_of
 
 
 async def keep_session_key(store: Store) -> None:

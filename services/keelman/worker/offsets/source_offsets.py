@@ -8,7 +8,7 @@ from keelman.connect.offsets import identity, parse_key
 from keelman.kafka.properties.connector_clients import merged
 from keelman.kafka.reading import read_topic
 from keelman.worker.config.client_properties import writes_elsewhere
-from keelman.worker.config.typed import WorkerProperties
+from keelman.workers.properties.typed import WorkerProperties
 
 READ_SECONDS = 30.0
 OffsetRow = tuple[bytes, bytes]

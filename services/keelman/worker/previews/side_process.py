@@ -17,9 +17,9 @@ from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import deadline
 from keelman.worker import deadlines
 from keelman.worker.asking.third_party import plugin_of
-from keelman.worker.config.plugin_bounds import plugin_bounds
 from keelman.worker.connector_facts import shared_worker_properties
 from keelman.worker.errors import RestError
+from keelman.workers.properties.plugin_bounds import plugin_bounds
 
 AT_A_TIME = 2
 START_SECONDS = 30.0

@@ -11,7 +11,7 @@ import time
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from keelman.worker.config.access import Access, HeaderRule
+from keelman.workers.properties.access import Access, HeaderRule
 
 PREFLIGHT_SECONDS = 60
 ALLOWED_HEADERS = "Content-Type"

@@ -12,8 +12,8 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from keelman.worker.config.basic_auth import ENTRY, BasicAuth
 from keelman.worker.rest.paths import exists
+from keelman.workers.properties.basic_auth import ENTRY, BasicAuth
 
 REFUSED = "User cannot access the resource."
 # What workers ask of each other is signed instead; the forms are Connect's.

@@ -16,12 +16,12 @@ from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.http.bodies import BoundedBodies
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.logs.logging import get_logger
-from keelman.worker.config.listeners import Listener, client_tls, server_tls
 from keelman.worker.config.source import PROPERTY
-from keelman.worker.config.typed import WorkerProperties
 from keelman.worker.rest.access import with_access
 from keelman.worker.rest.answers import STATUS_TEXTS, answered, error_response
 from keelman.worker.rest.basic_auth import guarded
+from keelman.workers.properties.listeners import Listener, client_tls, server_tls
+from keelman.workers.properties.typed import WorkerProperties
 
 log = get_logger()
 EVERYWHERE = "0.0.0.0"

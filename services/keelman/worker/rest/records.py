@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from keelman.connect.tolerance import StageName
 from keelman.model.errors import DeadlineExceeded
-from keelman.worker.config.typed import TOPIC_NAME, is_topic
 from keelman.worker.errors import RestError
 from keelman.worker.previews.previews import MAX_RECORDS, USUAL_RECORDS
 from keelman.worker.previews.replays import MOST, Replay
@@ -20,6 +19,7 @@ from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.bodies import Number, json_body, text_map
 from keelman.worker.rest.context import RestContext, name_in
 from keelman.worker.rest.operations import other_name
+from keelman.workers.properties.typed import TOPIC_NAME, is_topic
 
 PREVIEW = ("config", "records", "from")
 REPLAY = ("to", "stage", "exception", "since", "most", "dry_run", "cursor")

@@ -12,8 +12,8 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-from keelman.worker.config.signature_algorithms import HASHES, HMAC_SHA256
 from keelman.worker.errors import RestError
+from keelman.workers.properties.signature_algorithms import HASHES, HMAC_SHA256
 
 AUTHORIZATION = "x-connect-authorization"
 ALGORITHM = "x-connect-request-signature-algorithm"

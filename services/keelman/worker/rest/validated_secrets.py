@@ -15,10 +15,10 @@ from keelman.connectors.registry import find_connector
 from keelman.runtime.logs.redaction import HIDDEN, REDACTOR
 from keelman.runtime.own_thread import in_thread
 from keelman.worker.asking.third_party import problems_of
-from keelman.worker.config.own_references import ALLOW, REFERENCES, SECRETS_POLICY
 from keelman.worker.config.secrets import Secrets
 from keelman.worker.errors import RestError
 from keelman.worker.rest import plugins
+from keelman.workers.properties.typed import ALLOW, REFERENCES, SECRETS_POLICY
 
 
 async def problems_with(

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from keelman.kafka.table import Row
 from keelman.kafka.writer import FencingWriter, Record
 from keelman.model.errors import Unavailable
-from keelman.worker.config.typed import WorkerProperties
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.config_state import ConfigState
 from keelman.worker.storage.passed_over import PassedOver, text_of
 from keelman.worker.storage.topics import READ_SECONDS, Topics
+from keelman.workers.properties.typed import WorkerProperties
 
 NO_PLACE = "NO_PLACE"
 OnLevel = Callable[[str, str], None]

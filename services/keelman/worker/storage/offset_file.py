@@ -15,7 +15,7 @@ from keelman.connect.java.maps import dump_map, load_map
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.home import write_file
 from keelman.runtime.logs.logging import get_logger
-from keelman.worker.config.typed import OFFSET_FILE
+from keelman.workers.properties.typed import OFFSET_FILE
 
 log = get_logger()
 NEW_MODE = 0o644

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from keelman.kafka.table import Row
 from keelman.kafka.writer import Record
-from keelman.worker.config.typed import WorkerProperties
 from keelman.worker.storage.offset_state import OffsetState
 from keelman.worker.storage.passed_over import PassedOver
 from keelman.worker.storage.topics import Topics
+from keelman.workers.properties.typed import WorkerProperties
 
 
 class OffsetTopic:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from keelman.kafka.table import Row
 from keelman.kafka.writer import Record
-from keelman.worker.config.typed import WorkerProperties
 from keelman.worker.storage.config_topic import ConfigTopic
 from keelman.worker.storage.passed_over import PassedOver, text_of
 from keelman.worker.storage.status_state import StatusState
 from keelman.worker.storage.status_writer import StatusWriter
 from keelman.worker.storage.topics import READ_SECONDS, Topics
+from keelman.workers.properties.typed import WorkerProperties
 
 
 class StatusTopic:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from keelman.runtime.supervise import first_of, supervise
 from keelman.worker.config.secrets import Secrets
-from keelman.worker.config.typed import WorkerProperties
 from keelman.worker.storage.change_set import ChangeSet
 from keelman.worker.storage.config_topic import ConfigTopic, OnLevel
 from keelman.worker.storage.offset_topic import OffsetTopic
 from keelman.worker.storage.status_state import CONNECTOR_KEY, work_of
 from keelman.worker.storage.status_topic import StatusTopic
 from keelman.worker.storage.topics import READ_SECONDS, KafkaTopics, Topics
+from keelman.workers.properties.typed import WorkerProperties
 
 
 @dataclass(frozen=True, slots=True)

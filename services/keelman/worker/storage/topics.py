@@ -10,7 +10,7 @@ from keelman.kafka.clients import admin_client
 from keelman.kafka.table import Row, TopicTable
 from keelman.kafka.topics import topics_there
 from keelman.kafka.writer import TopicWriter
-from keelman.worker.config.typed import WorkerProperties
+from keelman.workers.properties.typed import WorkerProperties
 
 READ_SECONDS = 60.0
 """For a read to the end of a topic at a start, or before a decision."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from keelman.api.copy.v1.ticket_pb2 import Limits
 from keelman.connect.config.copying_keys import BYTES_LIMIT, RECORDS_LIMIT
-from keelman.worker.config.reader import setting
+from keelman.workers.properties.reader import setting
 
 LIMITS = (RECORDS_LIMIT, BYTES_LIMIT)
 

@@ -10,9 +10,9 @@ from keelman.engine.source.split import bulk_of
 from keelman.model.errors import NotFound
 from keelman.model.work import Work
 from keelman.worker.asking.third_party import plugin_of
-from keelman.worker.config.typed import WorkerProperties
 from keelman.worker.connector_facts import class_of, shared_worker_properties, transactional_id
 from keelman.worker.offsets.source_offsets import offset_topics
+from keelman.workers.properties.typed import WorkerProperties
 
 StartTicket = wire.StartTicket
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
 from keelman.connect.config.copying_keys import COMMIT_INTERVAL
 from keelman.connect.config.life_keys import STALL_MS
-from keelman.worker.config.reader import setting
+from keelman.workers.properties.reader import setting
 
 # What may rightly hold a commit back for so long.
 _INTERVALS = (COMMIT_INTERVAL.name, "transaction.boundary.interval.ms", "offset.flush.interval.ms")

@@ -13,13 +13,13 @@ import pytest
 
 from keelman.kafka.writer import Record
 from keelman.model.errors import InvalidArgument
-from keelman.worker.config.known_properties import ignored
-from keelman.worker.config.reader import PropertyReader
-from keelman.worker.config.signature_algorithms import accepted_algorithms, check_algorithms
 from keelman.worker.errors import RestError
 from keelman.worker.group.session_key import keep_session_key
 from keelman.worker.rest import signatures
 from keelman.worker.storage.store import Store
+from keelman.workers.properties.known_properties import ignored
+from keelman.workers.properties.reader import PropertyReader
+from keelman.workers.properties.signature_algorithms import accepted_algorithms, check_algorithms
 
 
 def test_signatures() -> None:

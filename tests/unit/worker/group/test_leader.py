@@ -15,12 +15,13 @@ from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
 from keelman.testing.worker_properties import alone
-from keelman.worker.config.typed import WorkerProperties, checked
+from keelman.worker.config.typed import checked
 from keelman.worker.group.leader import Leader
 from keelman.worker.group.placement import CONNECTOR_KEY
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.status_state import FAILED, RUNNING, UNASSIGNED, Status
+from keelman.workers.properties.typed import WorkerProperties
 from support.store_kit import store_callbacks
 
 PROVIDER = {

@@ -15,12 +15,14 @@ from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.certificates import PASSWORD, Authority
 from keelman.testing.worker_properties import OF_A_GROUP
-from keelman.worker.config.basic_auth import FILE, read_basic_auth
-from keelman.worker.config.listeners import client_tls, server_tls
-from keelman.worker.config.typed import WorkerProperties, checked
+from keelman.worker.config.basic_auth import read_basic_auth
+from keelman.worker.config.typed import checked
 from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.basic_auth import REFUSED
 from keelman.worker.rest.front import open_front, peer_tls
+from keelman.workers.properties.basic_auth import FILE
+from keelman.workers.properties.listeners import client_tls, server_tls
+from keelman.workers.properties.typed import WorkerProperties
 from recorded.access_steps import EXTENSION, SECTIONS
 from recorded.record_access import exchange, jaas_file
 from support.places import RECORDED_FOLDER

@@ -12,11 +12,7 @@ from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER, WOR
 from keelman.connect.config.life_keys import life_keys
 from keelman.connect.config.near_keys import mistyped, similar
 from keelman.connect.config.override_policies import ALLOWED_KEY
-from keelman.connect.config.references import references
 from keelman.kafka.properties.table import TABLE
-from keelman.runtime.logs.logging import get_logger
-
-log = get_logger()
 
 USED = frozenset(
     {
@@ -130,21 +126,3 @@ def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str
         if why:
             found[key] = why
     return found
-
-
-def log_notes(properties: Mapping[str, str], *, standalone: bool) -> None:
-    """One line for the ignored ones, one for those that nobody knows, and one for references without a value."""
-    if reasons := ignored(properties, standalone=standalone):
-        log.info("worker_properties_ignored", **reasons)
-    if keys := unknown(properties):
-        log.warning(
-            "worker_properties_unknown",
-            keys=", ".join(map(near, keys)),
-            note="they are accepted, and nothing reads them",
-        )
-    if keys := sorted(key for key, text in properties.items() if references(text)):
-        log.warning(
-            "worker_properties_unresolved",
-            keys=", ".join(keys),
-            note="config.providers have no value for what is referred to: it is taken as it stands, as in Connect",
-        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.worker.config.reader import PropertyReader
+from keelman.workers.properties.reader import PropertyReader
 
 HMAC_SHA256 = "HmacSHA256"
 VERIFIED = "inter.worker.verification.algorithms"
@@ -32,7 +32,7 @@ def check_algorithms(reader: PropertyReader) -> None:
         for name in names:
             if name not in HASHES:
                 reader.refuse(key, name, "one of " + ", ".join(HASHES))
-            elif key == SIGNATURE and name not in accepted:
+            elif key == SIGNATURE and name not in accepted and reader.knows(VERIFIED):
                 reader.refuse(key, name, f"one of those in {VERIFIED}: {', '.join(accepted)}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from keelman.worker.config.reader import PropertyReader
+from keelman.workers.properties.reader import PropertyReader
 
 
 @dataclass(frozen=True, slots=True)

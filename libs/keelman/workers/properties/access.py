@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keelman.model.errors import InvalidArgument
-from keelman.worker.config.reader import PropertyReader
+from keelman.workers.properties.reader import PropertyReader
 
 ORIGIN, METHODS = "access.control.allow.origin", "access.control.allow.methods"
 HEADERS = "response.http.headers.config"

@@ -16,7 +16,7 @@ from functools import partial
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import joined_address
 from keelman.runtime.tls.contexts import client_context, server_context
-from keelman.worker.config.reader import PropertyReader
+from keelman.workers.properties.reader import PropertyReader
 
 SCHEMES = ("http", "https")
 MAX_PORT = 65535

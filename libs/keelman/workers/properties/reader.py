@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from keelman.connect.config.definition import ConfigKey, Type, parse_type
@@ -26,12 +26,25 @@ def setting(key: ConfigKey, *configs: Mapping[str, str]) -> Any:
 class PropertyReader:
     """Each method returns the value, or its default when it is not set or not legal; `end` raises what was wrong.
 
-    `written` are the same properties with references, which messages show in place of what they stand for."""
+    `written` are the same properties with references, which messages show in place of what they stand for. `unknown`
+    are keys that are set to something which is only known elsewhere: they are not in `raw`, and not missing."""
 
-    def __init__(self, raw: Mapping[str, str], written: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, raw: Mapping[str, str], written: Mapping[str, str] | None = None, unknown: Collection[str] = ()
+    ) -> None:
         self.raw = raw
+        self.unknown = frozenset(unknown)
         self._written = raw if written is None else written
         self._problems: list[Violation] = []
+
+    @property
+    def problems(self) -> tuple[Violation, ...]:
+        """All that was noted."""
+        return tuple(self._problems)
+
+    def knows(self, *keys: str, under: str | tuple[str, ...] = ()) -> bool:
+        """Whether none of these keys, and none that begins with `under`, is set to what is not known here."""
+        return not any(key in keys or key.startswith(under) for key in self.unknown)
 
     def number(self, key: str, default: int, least: int) -> int:
         """A whole number."""
@@ -79,6 +92,8 @@ class PropertyReader:
 
     def missing(self, key: str, legal: str) -> None:
         """Notes that a key has to be set."""
+        if key in self.unknown:
+            return
         self.note(key, f"{key} is missing: it must be set in the worker's properties: {legal}")
 
     def refuse(self, key: str, value: object, legal: str) -> None:

@@ -1,0 +1,1 @@
+"""What workers and those who look after them agree on: the rules of a worker's properties."""

@@ -1,0 +1,33 @@
+"""Whether a worker asks for passwords: Connect's REST extension for basic authentication.
+
+The file of users is on the worker's host, and only the worker reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from keelman.model.errors import InvalidArgument
+
+EXTENSIONS = "rest.extension.classes"
+EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
+NAMES = (EXTENSION, EXTENSION.rpartition(".")[2], "BasicAuthSecurity")
+ENTRY = "KafkaConnect"
+FILE = "keelman.jaas.file"
+
+
+@dataclass(frozen=True, slots=True)
+class BasicAuth:
+    """Whom a worker answers: its users and their passwords."""
+
+    users: Mapping[str, str] = field(repr=False)
+
+
+def asks_for_passwords(raw: Mapping[str, str]) -> bool:
+    """Whether `rest.extension.classes` names the extension. Raises InvalidArgument for any other class."""
+    classes = [one.strip() for one in raw.get(EXTENSIONS, "").split(",") if one.strip()]
+    for one in classes:
+        if one not in NAMES:
+            raise InvalidArgument.of(EXTENSIONS, one, f"{EXTENSION}; other Java classes cannot be loaded")
+    return bool(classes)

@@ -1,0 +1,41 @@
+"""The client properties among a worker's, checked before anything is connected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import get_args
+
+from keelman.connect.config.override_policies import POLICIES, POLICY_KEY, policy
+from keelman.kafka.properties.connector_clients import merged
+from keelman.kafka.properties.keys import ClientKind
+from keelman.kafka.properties.settings import problems
+from keelman.kafka.security.oauth import ALLOWED_KEY, URL_KEY
+from keelman.workers.properties.reader import PropertyReader
+
+_IDENTITY = ("security.", "sasl.")
+
+
+def check_clients(reader: PropertyReader) -> None:
+    """Notes what cannot be used of the worker's own and its connectors' clients, and a policy that is none."""
+    raw = reader.raw
+    if policy(raw) not in POLICIES:
+        reader.refuse(POLICY_KEY, raw[POLICY_KEY], "one of " + ", ".join(POLICIES))
+    for key, message in _problems(reader, raw, "admin", ""):
+        reader.note(key, message)
+    for client in get_args(ClientKind):
+        for key, message in _problems(reader, merged(raw, {}, client), client, f"{client}."):
+            own = f"{client}.{key}"
+            if own in raw:
+                reader.note(own, f"{client}.{message}" if message.startswith(f"{key}:") else message)
+            else:
+                reader.note(key, message)
+
+
+def _problems(
+    reader: PropertyReader, given: Mapping[str, str], client: ClientKind, prefix: str
+) -> Iterator[tuple[str, str]]:
+    """The problems of one client's properties, without those that what is not known here may solve."""
+    identity = reader.knows(under=(*_IDENTITY, *(prefix + one for one in _IDENTITY if prefix)))
+    for key, message in problems(given, client, reader.raw.get(ALLOWED_KEY, "")):
+        if (identity or not key.startswith(_IDENTITY)) and (key != URL_KEY or reader.knows(ALLOWED_KEY)):
+            yield key, message
