@@ -98,6 +98,22 @@ def writable(setting: str, *folders: Path, private: bool = False) -> None:
             raise InvalidArgument.of(setting, str(folder), f"a writable folder ({why})") from None
 
 
+def private_folder(folder: Path) -> None:
+    """Makes a folder that only its owner may enter; one of ours that is there and open to others is closed to them.
+
+    Raises OSError.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.stat()
+    if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+        folder.chmod(0o700)
+
+
+def own_opener(path: str, flags: int) -> int:
+    """For `open(opener=...)`: a file that is new may be read by its owner only."""
+    return os.open(path, flags, 0o600)
+
+
 def write_file(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     """Writes a whole file so that a reader, also one after a crash, sees the old content or the new. Makes its folder.
 

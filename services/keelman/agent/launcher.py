@@ -15,7 +15,7 @@ from keelman.agent.local import Local
 from keelman.agent.logs import last_line, log_file
 from keelman.agent.step import Action, Cause, Step
 from keelman.model.errors import KeelmanError, Unavailable
-from keelman.runtime.home import Home, write_file
+from keelman.runtime.home import Home, private_folder, write_file
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.parts import Keeping, Log
 from keelman.runtime.main import SERVICES
@@ -162,7 +162,7 @@ class Launcher:
                     reason="PORT_TAKEN",
                     metadata={"host": host, "port": str(port)},
                 )
-        local.folder.mkdir(parents=True, exist_ok=True)
+        private_folder(local.folder)
         local.removed = False
         for name, text in prepared.files.items():
             write_file(local.folder / name, text.encode())  # readable by its owner only: there may be passwords in it

@@ -28,7 +28,7 @@ from keelman.api.node.v1.session_service_pb2 import Registration
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.rpc.channels import checked_peer, root_certificates
 from keelman.rpc.server import Service, Tls, serve
-from keelman.runtime.home import Home, writable
+from keelman.runtime.home import Home, private_folder, writable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of, supervise
 
@@ -118,7 +118,7 @@ def lock(home: Home) -> Iterator[None]:
     """
     path = home.agent_lock
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise InvalidArgument.of("agent.home", str(home.root), f"a folder that can be written ({error})") from None

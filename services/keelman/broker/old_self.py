@@ -25,6 +25,7 @@ from pathlib import Path
 from keelman.broker.jvm import Files, started
 from keelman.broker.properties import CONTROLLER, SESSION_MS_ALONE, written
 from keelman.broker.storage import META
+from keelman.runtime.home import write_file
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 
@@ -73,7 +74,7 @@ async def fence_old_self(properties: Mapping[str, str], files: Files, command: C
     """
     begun, ends = time.monotonic(), _ends(files.data)
     file = files.home / "controller.properties"
-    file.write_text(written(controller_properties(properties)), encoding="latin-1")
+    write_file(file, written(controller_properties(properties)).encode("latin-1"))
     async with started(command(file), files) as jvm:
         await first_of(jvm.ended(), _await_fenced(files.data, ends, int(properties["node.id"])))
         await jvm.drain(END_SECONDS)  # or is killed: what is written is written

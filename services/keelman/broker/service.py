@@ -19,6 +19,7 @@ from keelman.broker.storage import formatted
 from keelman.kafka.probe import ask_broker
 from keelman.model.errors import FailedPrecondition
 from keelman.rpc.server import Health, serve
+from keelman.runtime.home import write_file
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.ports import port_is_free, port_taken
 from keelman.runtime.supervise import first_of, wait_or_stop
@@ -60,7 +61,7 @@ async def _prepare(settings: Settings, files: Files, properties: dict[str, str],
     await _ports_free(settings)
     prepared = await prepare(lambda step: log.info("broker_preparing", step=step))
     # The file is the process's own: written at each start, so that settings alone decide.
-    files.properties.write_text(written(properties), encoding="latin-1")
+    write_file(files.properties, written(properties).encode("latin-1"))
 
     async def format(cluster_id: str) -> None:
         log.info("broker_formatting", folder=str(files.data), cluster_id=cluster_id)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from keelman.runtime.home import write_file
+from keelman.runtime.home import own_opener, write_file
 from keelman.runtime.processes import exit_record
 from keelman.runtime.processes.process_trees import MARK, family, is_marked, kill_all, marked_leader, start_of
 
@@ -136,7 +136,7 @@ def start(folder: Path, record: Record, *, log: Path, environment: Mapping[str, 
     exit_file.unlink(missing_ok=True)
     write_record(folder, record)
     named = {**environment, **TITLE_KEEPS_ENVIRONMENT, MARK: str(folder), exit_record.VARIABLE: str(exit_file)}
-    with log.open("ab") as output:
+    with open(log, "ab", opener=own_opener) as output:
         record = replace(record, log_offset=output.tell(), start_time=time.time())
         process = subprocess.Popen(
             record.command,

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from keelman.agent.logs import last_line
 from keelman.cli.machine.system import Process
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.home import Home, write_file
-from keelman.runtime.main import Program
+from keelman.runtime.home import Home, private_folder, write_file
+from keelman.runtime.main import SERVICES, Program
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_row, hold_row, port_is_free, variable
 from keelman.runtime.settings import load
@@ -32,13 +32,19 @@ WORKER_PORTS, BROKER_PORTS, SPARK_PORTS, SERVICE_PORTS = 16, 16, 4, 4
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How one service is started. `ports` are (setting, flag to name in messages, host, port) to probe before."""
+    """How one service is started. `ports` are (setting, flag to name in messages, host, port) to probe before.
+
+    `secrets` are settings that no command line and no environment may hold, since others may list these: the service
+    reads them from `secrets_file`.
+    """
 
     name: str
     flags: Mapping[str, str]
     settings: Any
     log: Path
     ports: tuple[tuple[str, str, str, int], ...]
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    secrets_file: Path | None = None
 
     @property
     def address(self) -> str:
@@ -49,7 +55,19 @@ class Plan:
     def command(self) -> list[str]:
         """The command line of the service."""
         words = [w for key, value in self.flags.items() for w in (f"--{key.replace('_', '-')}", value)]
-        return [sys.executable, "-m", f"keelman.{self.name}", "run", *words]
+        file = ["--file", str(self.secrets_file)] if self.secrets else []
+        return [sys.executable, "-m", f"keelman.{self.name}", "run", *file, *words]
+
+    def write_secrets(self) -> None:
+        """Writes the file that the command line names, for its owner alone; no file where there is nothing to keep."""
+        if self.secrets_file is None:
+            return
+        if not self.secrets:
+            self.secrets_file.unlink(missing_ok=True)
+            return
+        private_folder(self.secrets_file.parent)
+        lines = [f"{key} = {json.dumps(value)}\n" for key, value in self.secrets.items()]
+        write_file(self.secrets_file, "".join(lines).encode())
 
 
 def make_plans(
@@ -74,8 +92,24 @@ def make_plans(
         ports = [("port", flag, settings.host, settings.port)]
         if name == "gateway":
             ports.append(("http_port", "--http-port", settings.http_host, settings.http_port))
-        plans[name] = Plan(name, flags, settings, home.log(name), tuple(ports))
+        secret = {f.name for f in dataclasses.fields(cls) if f.metadata.get("secret")}
+        plans[name] = Plan(
+            name, {k: v for k, v in flags.items() if k not in secret}, settings, home.log(name), tuple(ports),
+            {k: getattr(settings, k) for k in sorted(secret) if getattr(settings, k)},
+            home.root / name / "secrets.toml",
+        )  # fmt: skip
     return plans
+
+
+def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment without secret settings, and without those of services that an agent starts: it hands none on."""
+    secret = {variable(f"{n}.{f.name}") for n in NAMES for f in _fields(n) if f.metadata.get("secret")}
+    others = tuple(variable(f"{name}.") for name in SERVICES if name not in NAMES)
+    return {key: value for key, value in environment.items() if key not in secret and not key.startswith(others)}
+
+
+def _fields(service: str) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(Program.of(service).settings)
 
 
 def check_ports(plans: Mapping[str, Plan]) -> None:
@@ -174,6 +208,7 @@ class Running:
 
     async def _once(self) -> int:
         self.plan.log.parent.mkdir(parents=True, exist_ok=True)
+        self.plan.write_secrets()
         with self.plan.log.open("ab") as log:
             # A session of its own: Ctrl-C in a terminal goes to the whole group, and services end only after the drain.
             self._child = await asyncio.create_subprocess_exec(
@@ -182,6 +217,7 @@ class Running:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                env=child_environment(os.environ),
             )
         self.process = Process.of(self._child.pid)
         self._changed()

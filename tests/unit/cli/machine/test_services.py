@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from keelman.cli.machine.options import Options
-from keelman.cli.machine.services import check_ports, free_settings, make_plans
+from keelman.cli.machine.services import check_ports, child_environment, free_settings, make_plans
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.home import Home
+from keelman.runtime.settings import load
+from keelman.state.settings import Settings
 
 
 def test_free_ports_stay_those_of_the_home(tmp_path: Path) -> None:
@@ -63,3 +65,27 @@ def test_a_port_given_twice_is_refused_before_anything_starts(tmp_path: Path) ->
     plans = make_plans(Home(tmp_path), made, environment={})
     with pytest.raises(InvalidArgument, match=r"gateway.http_port: .* than gateway.port's \(--http-port\)"):
         check_ports(plans)
+
+
+@pytest.mark.parametrize("by_flag", [True, False])
+def test_a_secret_setting_stands_in_a_file_of_the_home_alone(tmp_path: Path, *, by_flag: bool) -> None:
+    url = "postgresql://me:pa55-\"word'@host/db"
+    given = {"state": {"database": url}} if by_flag else {}
+    environment = {
+        "KEELMAN_STATE_DATABASE": url,
+        "KEELMAN_WORKER_PROPERTIES": url,
+        "KEELMAN_STATE_PORT": "7411",
+        "A": "b",
+    }
+    plans = make_plans(Home(tmp_path), given, environment=environment)
+    for plan in plans.values():
+        plan.write_secrets()
+    assert "pa55" not in " ".join(word for plan in plans.values() for word in plan.command)
+    assert child_environment(environment) == {"KEELMAN_STATE_PORT": "7411", "A": "b"}
+    file = tmp_path / "state" / "secrets.toml"
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert plans["state"].command[4:6] == ["--file", str(file)]
+    assert load(Settings, "state", file=file).settings.database == url
+    assert not (tmp_path / "gateway").exists()
+    make_plans(Home(tmp_path), {}, environment={})["state"].write_secrets()
+    assert not file.exists()
