@@ -13,13 +13,15 @@ from keelman.api.event.v1 import event_pb2
 from keelman.kafka.feed import event_topic
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import KeelmanError, Unavailable
-from keelman.state import requests, store
-from keelman.state.database import open_database
-from keelman.state.encoding import broker_cluster_message, worker_cluster_message
 from keelman.state.executor import Executor
 from keelman.state.hub import Hub
+from keelman.state.nouns import broker_cluster, worker_cluster
+from keelman.state.nouns.broker_cluster import broker_cluster_message
+from keelman.state.nouns.registry import NOUNS
+from keelman.state.nouns.worker_cluster import worker_cluster_message
 from keelman.state.planning.draft import Limits
 from keelman.state.relay import Relay
+from keelman.state.store import load, open_store, subjects_of
 from keelman.testing.eventually import eventually
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
@@ -48,43 +50,46 @@ class Brokers:
             raise Unavailable("the brokers went away")
 
 
-async def work(tx, verb: str, of: str) -> None:
+def work(tx, verb: str, of: str) -> None:
     match verb:
         case "brokers":
-            await requests.create_broker_cluster(tx, of, ExternalBrokers("127.0.0.1:1"))
+            broker_cluster.create(tx, of, ExternalBrokers("127.0.0.1:1"))
         case "workers":
-            await requests.create_worker_cluster(tx, of, WorkerClusterSpec("default", count=1))
+            worker_cluster.create(tx, of, WorkerClusterSpec("default", count=1))
         case "start":
-            await requests.start_worker_cluster(tx, of, "")
+            worker_cluster.start(tx, of, "")
         case "stop":
-            await requests.stop_worker_cluster(tx, of, "")
+            worker_cluster.stop(tx, of, "")
         case "delete":
-            await requests.delete_worker_cluster(tx, of, "")
+            worker_cluster.delete(tx, of, "")
         case "delete-brokers":
-            await requests.delete_broker_cluster(tx, of, "")
+            broker_cluster.delete(tx, of, "")
         case "cut":
-            await requests.create_broker_cluster(tx, "never", ExternalBrokers("127.0.0.1:1"))
+            broker_cluster.create(tx, "never", ExternalBrokers("127.0.0.1:1"))
             raise asyncio.CancelledError
 
 
 async def history(path: Path, writes: list[tuple[str, str]], failures: list[int]) -> None:
     brokers, hub = Brokers(failures), Hub()
-    async with open_database(str(path), store.settle, hub.wake) as database:
-        async with database.write() as tx:
-            await requests.create_broker_cluster(tx, "default", ExternalBrokers("127.0.0.1:1"))
-        relay = Relay(database, hub, "default", sole=True, connect=brokers.connect)
+    async with open_store(str(path), lambda changes: hub.wake(subjects_of(changes))) as store:
+        async with store.write() as tx:
+            broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+        relay = Relay(store, hub, "default", sole=True, connect=brokers.connect)
         running = asyncio.ensure_future(relay.run())
         try:
             for verb, of in writes:
                 if verb == "plan":
-                    await Executor(database, LIMITS).reconcile()
+                    await Executor(store, LIMITS).reconcile()
                     continue
                 with contextlib.suppress(KeelmanError, asyncio.CancelledError):
-                    async with database.write() as tx:
-                        await work(tx, verb, of)
-            async with database.read() as session:
-                revision, _ = await store.workloads_of(session, "")
-                snapshot = await store.load(session)
+                    async with store.write() as tx:
+                        work(tx, verb, of)
+            async with store.database.read() as session:
+                revision, snapshot = store.revision, await load(session)
+            for noun in NOUNS:
+                assert dict(store.snapshot.resources(noun)) == snapshot.resources(noun), (
+                    "what is kept is what is stored"
+                )
             await eventually(lambda: brokers.records and newest(brokers) == revision)
         finally:
             running.cancel()

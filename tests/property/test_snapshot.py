@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from keelman.model.cluster import BrokerCluster, ClusterGoal, ManagedBrokers, WorkerCluster, WorkerClusterSpec
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, ResourceLimits, SparkSpec, WorkerSpec, Workload, WorkloadKind
-from keelman.state.snapshot import BROKER_CLUSTER, NODE, NOUNS, WORKER_CLUSTER, WORKLOAD, Snapshot
+from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
 
+NOUNS = (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 NODES, CLUSTERS, HOSTS, PORTS = ("n1", "n2"), ("a", "b"), ("", "10.0.0.1", "10.0.0.2"), (1, 2, 3)
 node = st.builds(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from keelman.model.workload import NO_LIMITS, ResourceLimits
 
@@ -112,6 +112,8 @@ NOT_SEEN = BrokersSeen()
 class BrokerCluster:
     """A Kafka cluster that worker clusters use. Times are aware UTC; `etag` changes with every change."""
 
+    NOUN: ClassVar[str] = "broker_cluster"
+
     name: str
     uid: str
     create_time: datetime
@@ -186,6 +188,8 @@ class WorkerClusterStatus:
 @dataclass(frozen=True, slots=True)
 class WorkerCluster:
     """Workers that share a group. Times are aware UTC; `etag` changes with every change."""
+
+    NOUN: ClassVar[str] = "worker_cluster"
 
     name: str
     uid: str

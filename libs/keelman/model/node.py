@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import ClassVar
 
 from keelman.model.workload import NO_LIMITS, ResourceLimits
 
@@ -50,6 +51,8 @@ class NodeFigures:
 class Node:
     """What its agent said at the last registration, and whether it is still heard of. Times are aware UTC."""
 
+    NOUN: ClassVar[str] = "node"
+
     name: str
     uid: str
     create_time: datetime
@@ -67,6 +70,10 @@ class Node:
     generation: int = 1
     etag: str = ""
     figures: NodeFigures | None = None
+    session: int = 0
+    """Number of its newest session."""
+    incarnation: str = ""
+    """Made anew at each start of its agent's process."""
 
     @property
     def host(self) -> str:

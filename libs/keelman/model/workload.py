@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 
 class WorkloadKind(StrEnum):
@@ -120,6 +120,8 @@ class WorkloadStatus:
 @dataclass(frozen=True, slots=True)
 class Workload:
     """A workload with its placement. A higher generation fences an older plan."""
+
+    NOUN: ClassVar[str] = "workload"
 
     name: str
     node: str

@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import fcntl
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,47 +20,19 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
 from keelman.state.migrate import migrate
-from keelman.state.tables import CounterRow, OutboxRow
+from keelman.state.tables import CounterRow
 
 POSTGRESQL = "postgresql://"
 BUSY_SECONDS = 10
 _WRITES = "keelman_writes"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def micros(time: datetime) -> int:
-    """A time as the tables keep it."""
-    return (time - _EPOCH) // timedelta(microseconds=1)
-
-
-def moment(value: int) -> datetime:
-    """A time of the tables as an aware UTC datetime."""
-    return _EPOCH + timedelta(microseconds=value)
 
 
 @dataclass(slots=True)
-class Transaction:
-    """One writing transaction. `revision` is the last number given out; `now` is the time of everything in it."""
+class Turn:
+    """A writer's turn. `revision` is the last number given out: whoever numbers a change counts it up."""
 
     session: AsyncSession
     revision: int
-    now: datetime
-    wrote: bool = False
-
-    def record(self, noun: str, name: str, payload: Callable[[int, datetime], bytes]) -> int:
-        """Puts an event into the outbox with the next revision, which `payload` is given; returns the revision."""
-        self.revision += 1
-        self.wrote = True
-        self.session.add(
-            OutboxRow(
-                revision=self.revision,
-                time=micros(self.now),
-                noun=noun,
-                name=name,
-                payload=payload(self.revision, self.now),
-            )
-        )
-        return self.revision
 
 
 @dataclass(slots=True)
@@ -69,8 +41,6 @@ class Database:
     committed in their order; readers wait for nobody."""
 
     engine: AsyncEngine
-    before_commit: Callable[[Transaction], Awaitable[None]]
-    after_commit: Callable[[], None] = lambda: None
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -86,8 +56,8 @@ class Database:
                 yield session
 
     @contextlib.asynccontextmanager
-    async def write(self) -> AsyncIterator[Transaction]:
-        """One transaction: all of the block is stored, or nothing. Calls `after_commit` when an event is in it."""
+    async def write(self) -> AsyncIterator[Turn]:
+        """One transaction: all of the block is stored, or nothing."""
         with _translate():
             async with (
                 self._turn,
@@ -97,20 +67,13 @@ class Database:
             ):
                 statement = select(CounterRow).where(col(CounterRow.name) == "revision").with_for_update()
                 counter = (await session.exec(statement)).one()
-                transaction = Transaction(session, counter.value, self.clock())
-                yield transaction
-                await self.before_commit(transaction)
-                counter.value = transaction.revision
-        if transaction.wrote:
-            self.after_commit()
+                turn = Turn(session, counter.value)
+                yield turn
+                counter.value = turn.revision
 
 
 @contextlib.asynccontextmanager
-async def open_database(
-    url: str,
-    before_commit: Callable[[Transaction], Awaitable[None]],
-    after_commit: Callable[[], None] = lambda: None,
-) -> AsyncIterator[Database]:
+async def open_database(url: str) -> AsyncIterator[Database]:
     """The database of a path or a postgresql:// URL, migrated. Holds a lock beside an SQLite file while it is open.
 
     Raises FailedPrecondition when another process has the file, InvalidArgument for a path or URL that cannot be used,
@@ -127,7 +90,7 @@ async def open_database(
         try:
             with _translate():
                 await migrate(engine)
-            yield Database(engine, before_commit, after_commit)
+            yield Database(engine)
         finally:
             await engine.dispose()
 

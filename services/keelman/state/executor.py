@@ -6,10 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 
 from keelman.runtime.logs.logging import get_logger
-from keelman.state import store
-from keelman.state.database import Database, Transaction
+from keelman.state.nouns import workload as workloads
 from keelman.state.planning.draft import Limits
 from keelman.state.planning.planner import Plan, make_plan
+from keelman.state.snapshot import BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD
+from keelman.state.store import Store, Transaction
 
 log = get_logger()
 
@@ -18,17 +19,19 @@ log = get_logger()
 class Executor:
     """Plans and writes; a reconciler calls `reconcile` after each commit and by its timer."""
 
-    database: Database
+    store: Store
     limits: Limits
 
     async def reconcile(self) -> None:
         """Plans once and writes the plan in one transaction; writes nothing when the plan is empty."""
-        async with self.database.read() as session:
-            if make_plan(await store.load(session), self.limits).is_empty:
-                return
-        async with self.database.write() as tx:
-            plan = make_plan(await store.load(tx.session), self.limits)
-            await _apply(tx, plan)
+        seen = self.store.revision
+        plan = make_plan(self.store.snapshot, self.limits)
+        if plan.is_empty:
+            return
+        async with self.store.write() as tx:
+            if tx.turn.revision != seen:
+                plan = make_plan(tx.snapshot, self.limits)
+            _apply(tx, plan)
         for workload in plan.put:
             log.info(
                 "planned", workload=workload.name, node=workload.node, generation=workload.generation,
@@ -38,18 +41,16 @@ class Executor:
             log.info("forgotten", name=name)
 
 
-async def _apply(tx: Transaction, plan: Plan) -> None:
+def _apply(tx: Transaction, plan: Plan) -> None:
     for workload in plan.put:
-        await store.save_workload(tx, workload)
+        workloads.save(tx, workload)
     for name in plan.drop:
-        await store.drop(tx, store.WORKLOAD, name)
+        tx.drop(WORKLOAD, name)
     for name in plan.gone_worker_clusters:
-        await store.drop(tx, store.WORKER_CLUSTER, name)
+        tx.drop(WORKER_CLUSTER, name)
     for name in plan.gone_broker_clusters:
-        await store.drop(tx, store.BROKER_CLUSTER, name)
-    if plan.broker_notes or plan.worker_notes:
-        snapshot = await store.load(tx.session)
-        for name, note in plan.broker_notes.items():
-            await store.save_cluster(tx, dataclasses.replace(snapshot.broker_clusters[name], note=note))
-        for name, note in plan.worker_notes.items():
-            await store.save_cluster(tx, dataclasses.replace(snapshot.worker_clusters[name], note=note))
+        tx.drop(BROKER_CLUSTER, name)
+    for name, note in plan.broker_notes.items():
+        tx.put(dataclasses.replace(tx.snapshot.broker_clusters[name], note=note))
+    for name, note in plan.worker_notes.items():
+        tx.put(dataclasses.replace(tx.snapshot.worker_clusters[name], note=note))

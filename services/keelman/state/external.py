@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from keelman.kafka.cluster_state import kafka_cluster_id
 from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers
 from keelman.model.errors import KeelmanError
-from keelman.state import store
-from keelman.state.database import Database
+from keelman.state.store import Store
 
 SECONDS = 5.0
 
@@ -18,21 +17,19 @@ SECONDS = 5.0
 class ExternalProbe:
     """A reconciler calls `reconcile` after each commit and by its timer."""
 
-    database: Database
+    store: Store
 
     async def reconcile(self) -> None:
         """Asks each external broker cluster and stores an answer that is another than the last."""
-        async with self.database.read() as reader:
-            clusters = (await store.load(reader)).broker_clusters
-        for cluster in clusters.values():
+        for cluster in list(self.store.snapshot.broker_clusters.values()):
             if not isinstance(cluster.spec, ExternalBrokers) or cluster.goal is not ClusterGoal.RUNNING:
                 continue
             found = await _ask(cluster)
             if found == (cluster.reachable, cluster.seen.problem, cluster.kafka_cluster_id):
                 continue
             reachable, problem, kafka_cluster_id = found
-            async with self.database.write() as tx:
-                present = (await store.load(tx.session)).broker_clusters.get(cluster.name)
+            async with self.store.write() as tx:
+                present = tx.snapshot.broker_clusters.get(cluster.name)
                 if present is not None and (present.uid, present.spec) == (cluster.uid, cluster.spec):
                     changed = dataclasses.replace(
                         present,
@@ -40,7 +37,7 @@ class ExternalProbe:
                         seen=dataclasses.replace(present.seen, problem=problem),
                         kafka_cluster_id=kafka_cluster_id,
                     )
-                    await store.save_cluster(tx, changed)
+                    tx.put(changed)
 
 
 async def _ask(cluster: BrokerCluster) -> tuple[bool, str, str]:

@@ -1,29 +1,36 @@
-"""Wakes whoever waits for a change; never says what changed."""
+"""Wakes whoever waits for a change of something; never says what changed."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
+
+EVERYTHING = ("everything",)
 
 
 class Hub:
-    """Commits wake it; planner, sessions, relay and watches wait on it."""
+    """Commits wake it; planner, sessions, relay and watches wait on it, each for what concerns it."""
 
     def __init__(self) -> None:
-        self._waiting: set[asyncio.Event] = set()
+        self._waiting: dict[Hashable, set[asyncio.Event]] = {}
 
-    def wake(self) -> None:
-        """Wakes every subscriber."""
-        for event in self._waiting:
-            event.set()
+    def wake(self, subjects: Iterable[Hashable] = ()) -> None:
+        """Wakes who waits for one of these subjects, and who waits for everything."""
+        for subject in (EVERYTHING, *subjects):
+            for event in self._waiting.get(subject, ()):
+                event.set()
 
     @contextlib.contextmanager
-    def subscribe(self) -> Iterator[asyncio.Event]:
-        """An event that is set at each change; its user clears it before it looks."""
+    def subscribe(self, *subjects: Hashable) -> Iterator[asyncio.Event]:
+        """An event that is set at each change of these subjects, or of anything; its user clears it before it looks."""
         event = asyncio.Event()
-        self._waiting.add(event)
+        for subject in subjects or (EVERYTHING,):
+            self._waiting.setdefault(subject, set()).add(event)
         try:
             yield event
         finally:
-            self._waiting.discard(event)
+            for subject in subjects or (EVERYTHING,):
+                self._waiting[subject].discard(event)
+                if not self._waiting[subject]:
+                    del self._waiting[subject]

@@ -12,9 +12,8 @@ from keelman.kafka.cluster_state import partitions_of
 from keelman.model.cluster import BrokerCluster, ClusterGoal
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.logging import get_logger
-from keelman.state import store
-from keelman.state.database import Database
 from keelman.state.planning.kept_brokers import brokers_of, running_mark
+from keelman.state.store import Store
 
 log = get_logger()
 ASK_SECONDS = 5.0
@@ -26,14 +25,13 @@ WAITED_SECONDS = 1.0  # where a change waits for the answer
 class InSyncProbe:
     """A reconciler calls `reconcile` after each commit and by its timer."""
 
-    database: Database
+    store: Store
     clock: Callable[[], float] = time.monotonic
     _asked: dict[tuple[str, str], float] = field(default_factory=dict)
 
     async def reconcile(self) -> None:
         """Asks where the answer is of other processes than those that run now, or is old; stores another answer."""
-        async with self.database.read() as reader:
-            snapshot = await store.load(reader)
+        snapshot = self.store.snapshot
         due = []
         for cluster in snapshot.broker_clusters.values():
             brokers = brokers_of(snapshot, cluster)
@@ -55,11 +53,11 @@ class InSyncProbe:
         found = mark if await _in_sync(cluster.name, bootstrap) else ""
         if found == cluster.seen.in_sync:
             return
-        async with self.database.write() as tx:
-            present = (await store.load(tx.session)).broker_clusters.get(cluster.name)
+        async with self.store.write() as tx:
+            present = tx.snapshot.broker_clusters.get(cluster.name)
             if present is not None and present.uid == cluster.uid:
                 seen = dataclasses.replace(present.seen, in_sync=found)
-                await store.save_cluster(tx, dataclasses.replace(present, seen=seen))
+                tx.put(dataclasses.replace(present, seen=seen))
 
 
 async def _in_sync(name: str, bootstrap: str) -> bool:

@@ -9,7 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from keelman.model.errors import FailedPrecondition
 
-NEWEST = "0001"
+MIGRATIONS = Path(__file__).parent / "migrations"
+NEWEST = max(path.name[1:5] for path in (MIGRATIONS / "versions").glob("v[0-9]*.py"))
 VERSION_TABLE = "alembic_version"
 # Two states that start at once on one PostgreSQL take turns; the number only has to be the same in both.
 MIGRATION_LOCK = 7410_0001
@@ -47,7 +48,7 @@ def _upgrade(connection: sa.Connection) -> None:
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(MIGRATIONS))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     command.upgrade(config, "head")

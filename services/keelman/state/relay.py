@@ -25,15 +25,17 @@ from keelman.model.errors import Conflict, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
-from keelman.state import store
-from keelman.state.database import Database
+from keelman.state.events_cluster import events_bootstrap, events_moved
 from keelman.state.hub import Hub
+from keelman.state.nouns.registry import NOUNS
+from keelman.state.snapshot import BROKER_CLUSTER
+from keelman.state.store import Store
 from keelman.state.tables import OutboxRow, RelayRow
 
 log = get_logger()
 BATCH = 500
 KEPT = 10_000
-TOPICS = tuple(event_topic(noun) for noun in store.NOUNS)
+TOPICS = tuple(event_topic(noun) for noun in NOUNS)
 
 
 class Publisher(Protocol):
@@ -51,7 +53,7 @@ def _identity() -> str:
 class Relay:
     """`sole` says that no other process can have this database (an SQLite file is locked): no lease is waited for."""
 
-    database: Database
+    store: Store
     hub: Hub
     events_broker_cluster: str
     sole: bool
@@ -74,8 +76,8 @@ class Relay:
         """Waits until the row may be taken, takes it, and returns the new epoch."""
         seen, since = -1, self.clock()
         while True:
-            async with self.database.write() as tx:
-                row = await tx.session.get_one(RelayRow, 1, with_for_update=True)
+            async with self.store.database.write() as turn:
+                row = await turn.session.get_one(RelayRow, 1, with_for_update=True)
                 if row.beat != seen:
                     seen, since = row.beat, self.clock()
                 if self.sole or not row.holder or self.clock() - since >= self.lease_seconds:
@@ -98,7 +100,7 @@ class Relay:
                     log.info("relay_connected", bootstrap_servers=bootstrap)
                     logged = False
                     backoff.reset()
-                    moved = events_moved(self.database, self.hub, self.events_broker_cluster, bootstrap)
+                    moved = events_moved(self.store, self.hub, self.events_broker_cluster, bootstrap)
                     await first_of(self._drain(epoch, publisher), moved)
             except Unavailable as error:
                 if not logged:
@@ -110,7 +112,7 @@ class Relay:
         with self.hub.subscribe() as changed:
             while True:
                 changed.clear()
-                async with self.database.read() as reader:
+                async with self.store.database.read() as reader:
                     published = (await reader.exec(select(RelayRow.published))).one()
                     statement = select(OutboxRow).where(col(OutboxRow.revision) > published)
                     rows = (await reader.exec(statement.order_by(col(OutboxRow.revision)).limit(BATCH))).all()
@@ -122,8 +124,8 @@ class Relay:
 
     async def _update(self, epoch: int, values: dict[str, object]) -> None:
         """Changes the row, and trims the outbox when the relay went on; raises Conflict when another process has it."""
-        async with self.database.write() as tx:
-            connection = await tx.session.connection()
+        async with self.store.database.write() as turn:
+            connection = await turn.session.connection()
             changed = await connection.execute(
                 sa.update(RelayRow).where(col(RelayRow.id) == 1, col(RelayRow.epoch) == epoch).values(**values)
             )
@@ -135,27 +137,9 @@ class Relay:
 
     async def _bootstrap(self) -> str:
         """Waits until the events' broker cluster has an address."""
-        with self.hub.subscribe() as changed:
+        with self.hub.subscribe((BROKER_CLUSTER, self.events_broker_cluster)) as changed:
             while True:
                 changed.clear()
-                if found := await events_bootstrap(self.database, self.events_broker_cluster):
+                if found := events_bootstrap(self.store, self.events_broker_cluster):
                     return found
                 await changed.wait()
-
-
-async def events_bootstrap(database: Database, cluster: str) -> str:
-    """Bootstrap servers of the events' broker cluster; empty while it has none."""
-    async with database.read() as reader:
-        found = (await store.load(reader)).broker_clusters.get(cluster)
-    return "" if found is None else found.status.bootstrap_servers
-
-
-async def events_moved(database: Database, hub: Hub, cluster: str, bootstrap: str) -> None:
-    """Returns when the events' broker cluster has another address than `bootstrap`; to have none is not another."""
-    with hub.subscribe() as changed:
-        while True:
-            changed.clear()
-            found = await events_bootstrap(database, cluster)
-            if found and found != bootstrap:
-                return
-            await changed.wait()

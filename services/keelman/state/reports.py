@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
@@ -24,10 +25,12 @@ from keelman.rpc.pages import copy_run_key
 from keelman.rpc.times import from_timestamp
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
-from keelman.state.database import Database
+from keelman.state.events_cluster import events_bootstrap, events_moved
 from keelman.state.hub import Hub
-from keelman.state.relay import events_bootstrap, events_moved
-from keelman.state.snapshot import Snapshot
+from keelman.state.snapshot import BROKER_CLUSTER, Snapshot
+
+if TYPE_CHECKING:
+    from keelman.state.store import Store
 
 log = get_logger()
 ENDED = (pb.COPY_RUN_STATE_ENDED, pb.COPY_RUN_STATE_FAILED)
@@ -136,19 +139,19 @@ class Reports:
 class Reader:
     """Keeps the reports at what the topics say."""
 
-    database: Database
+    store: Store
     hub: Hub
     reports: Reports
     events_broker_cluster: str
 
     async def run(self) -> None:
         """Runs until cancelled; waits without harm while there is no broker."""
-        with self.hub.subscribe() as changed:
+        with self.hub.subscribe((BROKER_CLUSTER, self.events_broker_cluster)) as changed:
             while True:
                 changed.clear()
-                bootstrap = await events_bootstrap(self.database, self.events_broker_cluster)
+                bootstrap = events_bootstrap(self.store, self.events_broker_cluster)
                 if bootstrap:
-                    moved = events_moved(self.database, self.hub, self.events_broker_cluster, bootstrap)
+                    moved = events_moved(self.store, self.hub, self.events_broker_cluster, bootstrap)
                     await first_of(self._read(bootstrap), moved)
                 else:
                     await changed.wait()

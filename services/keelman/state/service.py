@@ -5,36 +5,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from keelman.api.connect.v1 import broker_cluster_service_pb2_grpc as brokers_grpc
-from keelman.api.connect.v1 import worker_cluster_service_pb2_grpc as workers_grpc
-from keelman.api.connect.v1 import worker_service_pb2_grpc as worker_grpc
 from keelman.api.copy.v1 import copy_run_service_pb2_grpc as runs_grpc
-from keelman.api.node.v1 import node_service_pb2_grpc as nodes_grpc
 from keelman.api.node.v1 import session_service_pb2_grpc as sessions_grpc
-from keelman.api.node.v1 import workload_service_pb2_grpc as workloads_grpc
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.server import Service, Tls, serve
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings
-from keelman.state.api import BrokerClusterApi, NodeApi, WorkerApi, WorkerClusterApi, WorkloadApi
-from keelman.state.database import POSTGRESQL, Database, open_database
+from keelman.state.database import POSTGRESQL
 from keelman.state.executor import Executor
 from keelman.state.external import ExternalProbe
 from keelman.state.hub import Hub
 from keelman.state.in_sync import InSyncProbe
+from keelman.state.nouns import registry
+from keelman.state.nouns.noun import Parts, service
 from keelman.state.planning.draft import Limits
 from keelman.state.relay import Relay
 from keelman.state.reports import Reader, Reports
 from keelman.state.sessions import Sessions
 from keelman.state.settings import Settings, port_range
-from keelman.state.store import settle
+from keelman.state.snapshot import BROKER_CLUSTER
+from keelman.state.store import open_store, subjects_of
 from keelman.state.streams_api import CopyRunApi, SessionApi
 
 log = get_logger()
 PLAN_SECONDS = 2.0
 PROBE_SECONDS = 10.0
 IN_SYNC_SECONDS = 1.0
+FOLLOW_SECONDS = 1.0
 
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
@@ -54,16 +52,17 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     url = settings.database or str(settings.folder.database)
     commits, reports = Hub(), Reports(Hub())
     async with contextlib.AsyncExitStack() as stack:
-        database = await stack.enter_async_context(open_database(url, settle, commits.wake))
+        store = await stack.enter_async_context(open_store(url, lambda changes: commits.wake(subjects_of(changes))))
         sessions = Sessions(
-            database,
+            store,
             commits,
             heartbeat_seconds=settings.heartbeat_seconds,
             timeout_seconds=settings.session_timeout_seconds,
         )
-        copy_runs = CopyRunApi(database, reports, commits)
+        copy_runs = CopyRunApi(store, reports, commits)
         server = serve(
-            *_services(database, sessions, reports, copy_runs),
+            *registry.all_services(Parts(store, sessions, reports)),
+            *_streams(sessions, copy_runs),
             host=settings.host,
             port=settings.port,
             socket=settings.health_socket,
@@ -74,20 +73,24 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         await sessions.begin()
         siblings = await stack.enter_async_context(Siblings())
         health = await stack.enter_async_context(server)
-        planner = Reconciler("planner", Executor(database, limits).reconcile, PLAN_SECONDS)
-        probe = Reconciler("external-probe", ExternalProbe(database).reconcile, PROBE_SECONDS)
-        in_sync = Reconciler("in-sync", InSyncProbe(database).reconcile, IN_SYNC_SECONDS)
+        planner = Reconciler("planner", Executor(store, limits).reconcile, PLAN_SECONDS)
+        probe = Reconciler("external-probe", ExternalProbe(store).reconcile, PROBE_SECONDS)
+        in_sync = Reconciler("in-sync", InSyncProbe(store).reconcile, IN_SYNC_SECONDS)
         judge = Reconciler("judge", sessions.judge, settings.heartbeat_seconds / 2)
-        relay = Relay(database, commits, settings.events_broker_cluster, sole=not url.startswith(POSTGRESQL))
-        reader = Reader(database, commits, reports, settings.events_broker_cluster)
+        relay = Relay(store, commits, settings.events_broker_cluster, sole=not url.startswith(POSTGRESQL))
+        follower = Reconciler("follower", store.catch_up, FOLLOW_SECONDS)
+        reader = Reader(store, commits, reports, settings.events_broker_cluster)
         for name, part in (
             ("planner", planner.run()),
             ("external-probe", probe.run()),
             ("in-sync", in_sync.run()),
             ("judge", judge.run()),
             ("relay", relay.run()),
+            ("follower", follower.run()),
             ("reports", reader.run()),
-            ("waker", _wake(commits, planner, probe, in_sync)),
+            ("planner-waker", _wake(commits, planner)),
+            ("probe-waker", _wake(commits, probe, BROKER_CLUSTER)),
+            ("in-sync-waker", _wake(commits, in_sync, BROKER_CLUSTER)),
         ):
             siblings.start(part, name=name)
         await health.ready()
@@ -98,29 +101,16 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         sessions.close()
 
 
-async def _wake(commits: Hub, *reconcilers: Reconciler) -> None:
-    with commits.subscribe() as changed:
+async def _wake(commits: Hub, reconciler: Reconciler, *subjects: str) -> None:
+    with commits.subscribe(*subjects) as changed:
         while True:
             await changed.wait()
             changed.clear()
-            for reconciler in reconcilers:
-                reconciler.wake()
+            reconciler.wake()
 
 
-def _services(database: Database, sessions: Sessions, reports: Reports, copy_runs: CopyRunApi) -> list[Service]:
-    def of(noun: str, add: object, servicer: object, area: str) -> Service:
-        return Service(f"keelman.api.{area}.v1.{noun}", add, servicer)  # type: ignore[arg-type]
-
+def _streams(sessions: Sessions, copy_runs: CopyRunApi) -> list[Service]:
     return [
-        of("NodeService", nodes_grpc.add_NodeServiceServicer_to_server, NodeApi(database, sessions), "node"),
-        of("WorkloadService", workloads_grpc.add_WorkloadServiceServicer_to_server,
-           WorkloadApi(database, sessions), "node"),
-        of("SessionService", sessions_grpc.add_SessionServiceServicer_to_server, SessionApi(sessions), "node"),
-        of("BrokerClusterService", brokers_grpc.add_BrokerClusterServiceServicer_to_server,
-           BrokerClusterApi(database), "connect"),
-        of("WorkerClusterService", workers_grpc.add_WorkerClusterServiceServicer_to_server,
-           WorkerClusterApi(database, reports), "connect"),
-        of("WorkerService", worker_grpc.add_WorkerServiceServicer_to_server,
-           WorkerApi(database, sessions, reports), "connect"),
-        of("CopyRunService", runs_grpc.add_CopyRunServiceServicer_to_server, copy_runs, "copy"),
-    ]  # fmt: skip
+        service("node", "SessionService", sessions_grpc.add_SessionServiceServicer_to_server, SessionApi(sessions)),
+        service("copy", "CopyRunService", runs_grpc.add_CopyRunServiceServicer_to_server, copy_runs),
+    ]

@@ -16,15 +16,18 @@ from datetime import UTC, datetime
 from keelman.api.node.v1 import session_service_pb2 as pb
 from keelman.model.errors import Conflict, InvalidArgument, KeelmanError, Unavailable
 from keelman.model.names import checked_name
-from keelman.model.node import Node, NodeState
+from keelman.model.node import Node, NodeFigures, NodeState
 from keelman.model.workload import ProcessState, Workload, WorkloadStatus
 from keelman.rpc.times import to_duration
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
-from keelman.state import store
-from keelman.state.database import Database
-from keelman.state.encoding import status_of, workload_message
 from keelman.state.hub import Hub
+from keelman.state.nouns import node as nodes
+from keelman.state.nouns import workload as workloads
+from keelman.state.nouns.node import figures_of
+from keelman.state.nouns.workload import assignment_message, status_of
+from keelman.state.snapshot import NODE
+from keelman.state.store import Store, carried_by, next_session
 
 log = get_logger()
 Write = Callable[[pb.OpenSessionResponse], Awaitable[None]]
@@ -37,6 +40,7 @@ class _Session:
     heard: float
     heard_time: datetime
     write: Write
+    figures: NodeFigures | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
     why: KeelmanError | None = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -55,14 +59,14 @@ class Sessions:
 
     def __init__(
         self,
-        database: Database,
+        store: Store,
         hub: Hub,
         *,
         heartbeat_seconds: float,
         timeout_seconds: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._database = database
+        self._store = store
         self._hub = hub
         self._heartbeat = heartbeat_seconds
         self._timeout = timeout_seconds
@@ -73,9 +77,9 @@ class Sessions:
 
     async def begin(self) -> None:
         """Called once at start: what was known of the nodes is known no longer."""
-        async with self._database.write() as tx:
-            for node in (await store.load(tx.session)).nodes.values():
-                await store.judge(tx, node.name, NodeState.UNKNOWN, "the state service restarted a moment ago")
+        async with self._store.write() as tx:
+            for name in tx.snapshot.names(NODE):
+                nodes.judge(tx, name, NodeState.UNKNOWN, "the state service restarted a moment ago")
 
     async def serve(self, requests: AsyncIterator[pb.OpenSessionRequest], write: Write) -> None:
         """One session, from its registration to its end; raises what ended it, if an error did."""
@@ -100,19 +104,18 @@ class Sessions:
     async def judge(self) -> None:
         """Stores as offline every node that was not heard of for the session time-out. Called every few seconds."""
         now = self._clock()
-        async with self._database.read() as reader:
-            snapshot = await store.load(reader)
+        snapshot = self._store.snapshot
         for gone in self._vitals.keys() - snapshot.workloads.keys():
             del self._vitals[gone]
-        for node in snapshot.nodes.values():
+        for node in list(snapshot.nodes.values()):
             session = self._sessions.get(node.name)
             silent = now - (self._began if session is None else session.heard)
             if node.state is NodeState.OFFLINE or silent <= self._timeout:
                 continue
             message = f"no heartbeat for {self._timeout:g} s"
-            async with self._database.write() as tx:
-                if self._sessions.get(node.name) is session:
-                    await store.judge(tx, node.name, NodeState.OFFLINE, message)
+            async with self._store.write() as tx:
+                if self._sessions.get(node.name) is session and node.name in tx.snapshot.nodes:
+                    nodes.judge(tx, node.name, NodeState.OFFLINE, message)
                     self._sessions.pop(node.name, None)
             if session is not None:
                 session.end(Unavailable(f"node {node.name}: {message}", reason="SESSION_LAPSED"))
@@ -124,9 +127,11 @@ class Sessions:
             session.end(Unavailable("the state service is stopping", reason="STOPPING"))
 
     def alive(self, node: Node) -> Node:
-        """The node with the time of its last heartbeat."""
+        """The node with the time of its last heartbeat and the figures in it."""
         session = self._sessions.get(node.name)
-        return node if session is None else dataclasses.replace(node, heartbeat_time=session.heard_time)
+        if session is None:
+            return node
+        return dataclasses.replace(node, heartbeat_time=session.heard_time, figures=session.figures)
 
     def vital(self, workload: Workload) -> Workload:
         """The workload with the memory and the time that were reported last; these are not worth a write each."""
@@ -147,14 +152,14 @@ class Sessions:
             raise InvalidArgument.of("registration.agent_address", given.agent_address, "host:port")
         if any(c.isspace() or c in "/," for c in given.node_address):
             raise InvalidArgument.of("registration.node_address", given.node_address, "an address or a host's name")
-        async with self._database.write() as tx:
-            number = await store.next_session(tx)
+        async with self._store.write() as tx:
+            number = await next_session(tx)
             node = Node(
                 name=given.node, uid="", create_time=tx.now, update_time=tx.now, state=NodeState.ONLINE,
                 agent_address=given.agent_address, cpus=given.cpus, memory_bytes=given.memory_bytes,
-                version=given.version, address=given.node_address,
+                version=given.version, address=given.node_address, session=number, incarnation=given.incarnation,
             )  # fmt: skip
-            await store.register(tx, node, given.incarnation, number)
+            nodes.register(tx, node)
             older = self._sessions.get(given.node)
             session = _Session(given.node, number, self._clock(), datetime.now(UTC), write)
             self._sessions[given.node] = session
@@ -169,10 +174,12 @@ class Sessions:
             session.heard, session.heard_time = self._clock(), datetime.now(UTC)
             match message.WhichOneof("message"):
                 case "heartbeat":
+                    if message.heartbeat.HasField("figures"):
+                        session.figures = figures_of(message.heartbeat.figures)
                     reply = pb.HeartbeatReply(heartbeat_interval=to_duration(self._heartbeat))
                     await session.send(pb.OpenSessionResponse(heartbeat_reply=reply))
                 case "report":
-                    await self._store(session, message.report)
+                    await self._take_in(session, message.report)
                     received = pb.ReportReceived(number=message.report.number)
                     await session.send(pb.OpenSessionResponse(report_received=received))
                 case other:
@@ -182,11 +189,10 @@ class Sessions:
         """Sends the complete set, then what differs from what was sent: it looks at the whole state at each wake."""
         sent: dict[str, Workload] = {}
         version = 0
-        with self._hub.subscribe() as changed:
+        with self._hub.subscribe(carried_by(session.node)) as changed:
             while True:
                 changed.clear()
-                async with self._database.read() as reader:
-                    revision, wanted = await store.workloads_of(reader, session.node)
+                revision, wanted = self._store.revision, self._carried(session.node)
                 # A name that is used again must be forgotten before it is sent, or its generation would seem old.
                 reused = [n for n, w in wanted.items() if n in sent and sent[n].uid != w.uid]
                 removed = sorted((sent.keys() - wanted.keys()) | set(reused))
@@ -217,26 +223,28 @@ class Sessions:
             complete=complete,
             from_version=old,
             to_version=new,
-            workloads=[workload_message(dataclasses.replace(w, status=None)) for w in workloads],
+            workloads=[assignment_message(w) for w in workloads],
             removed=removed,
         )
         await session.send(pb.OpenSessionResponse(assignments=assignments))
 
-    async def _store(self, session: _Session, report: pb.WorkloadReport) -> None:
+    async def _take_in(self, session: _Session, report: pb.WorkloadReport) -> None:
         statuses = {name: status_of(status) for name, status in report.statuses.items()}
         self._vitals.update(statuses)
-        async with self._database.read() as reader:
-            _, present = await store.workloads_of(reader, session.node)
-        if not _changes(present, statuses, complete=report.complete):
+        if not _changes(self._carried(session.node), statuses, complete=report.complete):
             return
-        async with self._database.write() as tx:
+        async with self._store.write() as tx:
             # A newer session may have come meanwhile, perhaps at another process: its reports are the newer ones.
-            if await store.session_of(tx.session, session.node) != session.number:
+            node = tx.snapshot.nodes.get(session.node)
+            if node is None or node.session != session.number:
                 session.end(Conflict(f"node {session.node}: a newer session stands", reason="SESSION_REPLACED"))
                 return
-            _, present = await store.workloads_of(tx.session, session.node)
+            present = {w.name: w for w in tx.snapshot.workloads_on(session.node)}
             for workload in _changes(present, statuses, complete=report.complete):
-                await store.save_workload(tx, workload)
+                workloads.save(tx, workload)
+
+    def _carried(self, node: str) -> dict[str, Workload]:
+        return {w.name: w for w in self._store.snapshot.workloads_on(node)}
 
 
 def _changes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from keelman.model.cluster import BrokerCluster, ManagedBrokers, WorkerCluster
@@ -12,12 +12,8 @@ from keelman.model.workload import Goal, Workload, WorkloadKind
 from keelman.state.layers import Layer
 
 MAX_NAMED = 20  # in an error
-NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = "node", "broker_cluster", "worker_cluster", "workload"
-NOUNS = (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)
+NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = Node.NOUN, BrokerCluster.NOUN, WorkerCluster.NOUN, Workload.NOUN
 Resource: TypeAlias = Node | BrokerCluster | WorkerCluster | Workload
-NOUN_OF: dict[type, str] = {
-    Node: NODE, BrokerCluster: BROKER_CLUSTER, WorkerCluster: WORKER_CLUSTER, Workload: WORKLOAD,
-}  # fmt: skip
 Names: TypeAlias = frozenset[str]
 NO_NAMES: Names = frozenset()
 T = TypeVar("T")
@@ -35,7 +31,7 @@ class Load(NamedTuple):
 class Snapshot:
     """Nodes, clusters and workloads by name. Whoever has one reads it; only its maker puts into it."""
 
-    __slots__ = ("_index", "_loads", "_tables")
+    __slots__ = ("_index", "_is_draft", "_loads", "_names", "_tables")
 
     def __init__(
         self,
@@ -44,17 +40,20 @@ class Snapshot:
         worker_clusters: Mapping[str, WorkerCluster] | None = None,
         workloads: Mapping[str, Workload] | None = None,
     ) -> None:
-        self._tables: dict[str, MutableMapping[str, Any]] = {noun: {} for noun in NOUNS}
+        self._tables: dict[str, MutableMapping[str, Any]] = {}
         self._index: MutableMapping[tuple[Any, ...], Names] = {}
         self._loads: MutableMapping[str, Load | None] = {}
+        self._names: dict[str, list[str]] = {}
+        self._is_draft = False
         given: tuple[Mapping[str, Resource] | None, ...] = (nodes, broker_clusters, worker_clusters, workloads)
-        self.fill(resource for named in given for resource in (named or {}).values())
+        self.fill([resource for named in given for resource in (named or {}).values()])
 
-    def fill(self, resources: Iterable[Resource]) -> None:
-        """Takes in many at once, nodes before what is on them: none of them is known yet."""
+    def fill(self, resources: Sequence[Resource]) -> None:
+        """Takes in many at once; none of them is known yet."""
+        for resource in resources:
+            self._table(resource.NOUN)[resource.name] = resource
         index: dict[tuple[Any, ...], set[str]] = {}
         for resource in resources:
-            self._tables[NOUN_OF[type(resource)]][resource.name] = resource
             for key in self._keys(resource):
                 index.setdefault(key, set()).add(resource.name)
         for key, names in index.items():
@@ -62,39 +61,62 @@ class Snapshot:
 
     def draft(self) -> Snapshot:
         """A snapshot over this one: what is put into it changes this one only when `advance` is given it."""
-        made = Snapshot.__new__(Snapshot)
+        made = Snapshot()
         made._tables = {noun: Layer(named) for noun, named in self._tables.items()}
-        made._index, made._loads = Layer(self._index), Layer(self._loads)
+        made._index, made._loads, made._is_draft = Layer(self._index), Layer(self._loads), True
         return made
 
     def advance(self, draft: Snapshot) -> None:
         """Takes in what was put into a draft of this one."""
-        mine: list[Any] = [*self._tables.values(), self._index, self._loads]
-        theirs: list[Any] = [*draft._tables.values(), draft._index, draft._loads]
-        for below, layer in zip(mine, theirs, strict=True):
+        for noun in draft._tables:
+            table = self._table(noun)
+            for name, new in draft.changes(noun).items():
+                if (new is None) == (name in table):
+                    self._names.pop(noun, None)
+            draft._layer(noun).write_to(table)
+        for below, layer in ((self._index, draft._index), (self._loads, draft._loads)):
+            assert isinstance(layer, Layer)
             layer.write_to(below)
 
     def changes(self, noun: str) -> Mapping[str, Any]:
         """Of a draft: what was put into it, by name; None for what is gone."""
-        table = self._tables[noun]
-        return table.changes() if isinstance(table, Layer) else {}
+        return self._layer(noun).changes()
+
+    def _layer(self, noun: str) -> Layer[str, Any]:
+        table = self._table(noun)
+        assert isinstance(table, Layer), "only a draft knows what was put into it"
+        return table
+
+    def _table(self, noun: str) -> MutableMapping[str, Any]:
+        if noun not in self._tables:
+            self._tables[noun] = Layer({}) if self._is_draft else {}
+        return self._tables[noun]
 
     def put(self, resource: Resource) -> None:
         """Takes in a resource that is new or has changed."""
-        noun = NOUN_OF[type(resource)]
+        noun = resource.NOUN
+        self._names.pop(noun, None)
         if isinstance(resource, Node):
             self._put_node(resource.name, resource)
             return
-        self._reindex(self._tables[noun].get(resource.name), resource)
-        self._tables[noun][resource.name] = resource
+        self._reindex(self._table(noun).get(resource.name), resource)
+        self._table(noun)[resource.name] = resource
 
     def drop(self, noun: str, name: str) -> None:
         """Forgets a resource that is gone."""
+        self._names.pop(noun, None)
         if noun == NODE:
             self._put_node(name, None)
             return
-        self._reindex(self._tables[noun][name], None)
-        del self._tables[noun][name]
+        self._reindex(self._table(noun)[name], None)
+        del self._table(noun)[name]
+
+    def names(self, noun: str) -> Sequence[str]:
+        """The names of all resources of a noun, in order."""
+        found = self._names.get(noun)
+        if found is None:
+            found = self._names[noun] = sorted(self._table(noun))
+        return found
 
     def _put_node(self, name: str, node: Node | None) -> None:
         """With another host the ports of what is on the node are another host's."""
@@ -103,9 +125,9 @@ class Snapshot:
         for workload in carried:
             self._reindex(workload, None)
         if node is None:
-            del self._tables[NODE][name]
+            del self._table(NODE)[name]
         else:
-            self._tables[NODE][name] = node
+            self._table(NODE)[name] = node
         for workload in carried:
             self._reindex(None, workload)
 
@@ -150,26 +172,26 @@ class Snapshot:
     @property
     def nodes(self) -> Mapping[str, Node]:
         """Nodes by name."""
-        return self._tables[NODE]
+        return self._table(NODE)
 
     @property
     def broker_clusters(self) -> Mapping[str, BrokerCluster]:
         """Broker clusters by name."""
-        return self._tables[BROKER_CLUSTER]
+        return self._table(BROKER_CLUSTER)
 
     @property
     def worker_clusters(self) -> Mapping[str, WorkerCluster]:
         """Worker clusters by name."""
-        return self._tables[WORKER_CLUSTER]
+        return self._table(WORKER_CLUSTER)
 
     @property
     def workloads(self) -> Mapping[str, Workload]:
         """Workloads by name."""
-        return self._tables[WORKLOAD]
+        return self._table(WORKLOAD)
 
     def resources(self, noun: str) -> Mapping[str, Any]:
         """All resources of a noun by name."""
-        return self._tables[noun]
+        return self._table(noun)
 
     def workloads_in(self, kind: WorkloadKind, cluster: str) -> list[Workload]:
         """The brokers or workers of a cluster, in the order of their numbers."""

@@ -1,64 +1,178 @@
-"""Nodes, clusters and workloads in the database: each write with its event.
+"""Nodes, clusters and workloads: kept in the database, and as a snapshot in memory that each commit advances.
 
-Every function takes a session (to read) or a transaction (to write). A cluster's status is derived: `settle` brings it
-up to date at the end of each writing transaction, so no stored status is ever behind what it is derived from.
+A transaction works on a draft of the snapshot; at its end the rows that it changed are written with their events, and
+the statuses of the clusters that it touched are derived again, so no stored status is behind what it is derived from.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import dataclasses
-import uuid
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar, cast
 
-from sqlmodel import col, select
+import sqlalchemy as sa
+from sqlmodel import SQLModel, col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from keelman.api.event.v1 import event_pb2
-from keelman.model.cluster import (
-    BrokerCluster,
-    WorkerCluster,
-)
-from keelman.model.errors import Conflict
-from keelman.model.node import Node, NodeState
-from keelman.model.workload import (
-    Workload,
-)
-from keelman.state.database import Transaction, micros
-from keelman.state.encoding import event_bytes
+from keelman.model.cluster import BrokerCluster, WorkerCluster
+from keelman.model.node import Node
+from keelman.model.workload import Workload, WorkloadKind
+from keelman.state.database import Database, Turn, open_database
+from keelman.state.nouns.registry import CREATED, DELETED, NOUNS, UPDATED, event_bytes
+from keelman.state.nouns.rows import micros
 from keelman.state.planning.status import with_status
-from keelman.state.rows import broker_cluster_of, node_of, plain, worker_cluster_of, workload_of
-from keelman.state.snapshot import C, Snapshot
-from keelman.state.tables import BrokerClusterRow, CounterRow, NodeRow, WorkerClusterRow, WorkloadRow
+from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
+from keelman.state.tables import CounterRow, OutboxRow
 
-CREATED = event_pb2.EVENT_TYPE_CREATED
-UPDATED = event_pb2.EVENT_TYPE_UPDATED
-DELETED = event_pb2.EVENT_TYPE_DELETED
-NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = "node", "broker_cluster", "worker_cluster", "workload"
-NOUNS = (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)
-Resource: TypeAlias = BrokerCluster | WorkerCluster | Workload
-TABLES: dict[str, tuple[Any, Callable[[Any], Resource]]] = {
-    BROKER_CLUSTER: (BrokerClusterRow, broker_cluster_of),
-    WORKER_CLUSTER: (WorkerClusterRow, worker_cluster_of),
-    WORKLOAD: (WorkloadRow, workload_of),
-}
+R = TypeVar("R", Node, BrokerCluster, WorkerCluster, Workload)
+CLUSTERS = {WorkloadKind.BROKER: BROKER_CLUSTER, WorkloadKind.WORKER: WORKER_CLUSTER}
+
+
+class Change(NamedTuple):
+    """What a commit did to a resource; `old` is None for one that is new, `new` for one that is gone."""
+
+    noun: str
+    name: str
+    old: Any
+    new: Any
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One writing transaction. `before` is what was there, `snapshot` shows what it has written so far; `now` is the
+    time of everything in it."""
+
+    turn: Turn
+    before: Snapshot
+    snapshot: Snapshot
+    now: datetime
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def session(self) -> AsyncSession:
+        """For tables that are no noun's."""
+        return self.turn.session
+
+    def put(self, resource: R) -> R:
+        """Stores a resource that is new or has changed, with its event; returns it with its new etag."""
+        noun = NOUNS[resource.NOUN]
+        known = resource.name in self.snapshot.resources(noun.name)
+        revision = self.turn.revision + 1
+        if noun.has_etag:
+            resource = dataclasses.replace(cast(Any, resource), update_time=self.now, etag=str(revision))
+        self.snapshot.put(resource)
+        self._record(resource, UPDATED if known else CREATED)
+        return resource
+
+    def drop(self, noun: str, name: str) -> None:
+        """Forgets a resource that is gone, with its event."""
+        resource = self.snapshot.resources(noun)[name]
+        self.snapshot.drop(noun, name)
+        self._record(resource, DELETED)
+
+    def _record(self, resource: Resource, kind: Any) -> None:
+        self.turn.revision += 1
+        self.events.append(
+            {
+                "revision": self.turn.revision,
+                "time": micros(self.now),
+                "noun": resource.NOUN,
+                "name": resource.name,
+                "payload": event_bytes(kind, resource, self.turn.revision, self.now),
+            }
+        )
+
+
+class Store:
+    """The only door to what is kept: everything that reads takes `snapshot`, everything that writes a transaction."""
+
+    def __init__(self, database: Database, on_commit: Callable[[Sequence[Change]], None]) -> None:
+        self.database = database
+        self.snapshot = Snapshot()
+        self.revision = 0
+        self._on_commit = on_commit
+        self._loaded = False
+        self._lock = asyncio.Lock()
+
+    @contextlib.asynccontextmanager
+    async def write(self) -> AsyncIterator[Transaction]:
+        """One transaction: all of the block is stored, or nothing."""
+        async with self._lock:
+            async with self.database.write() as turn:
+                await self._catch_up(turn.session, turn.revision)
+                tx = Transaction(turn, self.snapshot, self.snapshot.draft(), self.database.clock())
+                yield tx
+                settle(tx)
+                changes = self._changes(tx.snapshot)
+                await write_rows(tx.session, changes, tx.events)
+            # One whose commit was cut off is not here: the revision tells the next one whether it was stored.
+            if tx.events:
+                self.snapshot.advance(tx.snapshot)
+                self.revision = turn.revision
+                self._on_commit(changes)
+
+    async def catch_up(self) -> None:
+        """Takes in what other processes have written to this database."""
+        async with self._lock, self.database.read() as session:
+            await self._catch_up(session, await revision_of(session))
+
+    async def _catch_up(self, session: AsyncSession, revision: int) -> None:
+        """Reads what the outbox says has changed up to a revision, or everything where it does not go back so far."""
+        if self._loaded and revision == self.revision:
+            return
+        statement = select(OutboxRow.noun, OutboxRow.name).where(col(OutboxRow.revision) > self.revision)
+        told = (await session.exec(statement)).all() if self._loaded else []
+        if self._loaded and len(told) == revision - self.revision:
+            draft = self.snapshot.draft()
+            for noun, name in dict.fromkeys(told):
+                await _read_again(session, draft, noun, name)
+            changes = self._changes(draft)
+            self.snapshot.advance(draft)
+        else:
+            anew = await load(session)
+            changes = _differences(self.snapshot, anew)
+            self.snapshot = anew
+        self.revision, self._loaded = revision, True
+        self._on_commit(changes)
+
+    def _changes(self, draft: Snapshot) -> list[Change]:
+        found = []
+        for noun in NOUNS:
+            before = self.snapshot.resources(noun)
+            for name, new in draft.changes(noun).items():
+                old = before.get(name)
+                if old != new:
+                    found.append(Change(noun, name, old, new))
+        return found
+
+
+@contextlib.asynccontextmanager
+async def open_store(
+    url: str, on_commit: Callable[[Sequence[Change]], None] = lambda changes: None
+) -> AsyncIterator[Store]:
+    """The store of a path or a postgresql:// URL, with all of it read. Raises as `open_database`."""
+    async with open_database(url) as database:
+        store = Store(database, on_commit)
+        await store.catch_up()
+        yield store
 
 
 async def load(session: AsyncSession) -> Snapshot:
-    """Everything, as one moment saw it."""
-    return Snapshot(
-        nodes={r.name: node_of(r) for r in (await session.exec(select(NodeRow))).all()},
-        broker_clusters={r.name: broker_cluster_of(r) for r in (await session.exec(select(BrokerClusterRow))).all()},
-        worker_clusters={r.name: worker_cluster_of(r) for r in (await session.exec(select(WorkerClusterRow))).all()},
-        workloads={r.name: workload_of(r) for r in (await session.exec(select(WorkloadRow))).all()},
-    )
+    """Everything, as one moment saw it, read from the database."""
+    made = Snapshot()
+    for noun in NOUNS.values():
+        rows = (await (await session.connection()).execute(sa.select(_table(noun.table)))).all()
+        made.fill([noun.from_row(row) for row in rows])
+    return made
 
 
-async def workloads_of(session: AsyncSession, node: str) -> tuple[int, dict[str, Workload]]:
-    """The workloads of one node, and the revision at which they are so."""
-    revision = (await session.exec(select(CounterRow.value).where(col(CounterRow.name) == "revision"))).one()
-    rows = (await session.exec(select(WorkloadRow).where(col(WorkloadRow.node) == node))).all()
-    return revision, {r.name: workload_of(r) for r in rows}
+async def revision_of(session: AsyncSession) -> int:
+    """The number of the last change."""
+    return (await session.exec(select(CounterRow.value).where(col(CounterRow.name) == "revision"))).one()
 
 
 async def next_session(tx: Transaction) -> int:
@@ -68,144 +182,90 @@ async def next_session(tx: Transaction) -> int:
     return counter.value
 
 
-async def session_of(session: AsyncSession, node: str) -> int:
-    """Number of the newest session of a node; 0 when there is none."""
-    row = await session.get(NodeRow, node)
-    return 0 if row is None else row.session
+def settle(tx: Transaction) -> None:
+    """Derives the statuses of the clusters that a transaction touched, and stores those that changed."""
+    snapshot = tx.snapshot
+    brokers, workers = _touched(tx)
+    for name in sorted(brokers):
+        cluster = snapshot.broker_clusters.get(name)
+        if cluster is not None and (found := with_status(cluster, snapshot)) != cluster:
+            tx.put(found)
+    for name in sorted(workers):
+        users = snapshot.worker_clusters.get(name)
+        if users is not None and (seen := with_status(users, snapshot)) != users:
+            tx.put(seen)
 
 
-async def register(tx: Transaction, node: Node, incarnation: str, session: int) -> None:
-    """Stores a node's registration; a node that is new gets a uid."""
-    row = await tx.session.get(NodeRow, node.name)
-    kind = UPDATED
-    if row is None:
-        kind = CREATED
-        row = NodeRow(
-            name=node.name, uid=str(uuid.uuid4()), create_time=micros(tx.now), update_time=0, state=node.state,
-            agent_address="", cpus=0, memory_bytes=0, version="", incarnation="", session=0, message="", address="",
-            spec={}, generation=1, revision=0,
-        )  # fmt: skip
-        tx.session.add(row)
-    row.agent_address, row.cpus, row.memory_bytes = node.agent_address, node.cpus, node.memory_bytes
-    row.address = node.address
-    row.version, row.incarnation, row.session = node.version, incarnation, session
-    row.state, row.message, row.update_time = NodeState.ONLINE, "", micros(tx.now)
-    await _node_event(tx, row, kind)
+def _touched(tx: Transaction) -> tuple[set[str], set[str]]:
+    """Broker clusters and worker clusters whose status may be another one for what was written."""
+    found = {kind: set(tx.snapshot.changes(noun)) for kind, noun in CLUSTERS.items()}
+    nodes = set(tx.snapshot.changes(NODE))
+    for name, workload in tx.snapshot.changes(WORKLOAD).items():
+        for one in (tx.before.workloads.get(name), workload):
+            if one is not None and one.kind is WorkloadKind.SPARK:
+                nodes.add(one.node)
+            elif one is not None:
+                found[one.kind].add(one.cluster)
+    for node in nodes:
+        for workload in tx.snapshot.workloads_on(node):
+            if workload.kind in found:
+                found[workload.kind].add(workload.cluster)
+    return found[WorkloadKind.BROKER], found[WorkloadKind.WORKER]
 
 
-async def save_node(tx: Transaction, node: Node) -> Node:
-    """Stores a node that is new, or has another spec; returns it with its new etag."""
-    row = await tx.session.get(NodeRow, node.name)
-    kind = UPDATED
-    if row is None:
-        kind = CREATED
-        row = NodeRow(
-            name=node.name, uid=node.uid, create_time=micros(tx.now), update_time=0, state=node.state, agent_address="",
-            cpus=0, memory_bytes=0, version="", incarnation="", session=0, message="", address="", spec={},
-            generation=1, revision=0,
-        )  # fmt: skip
-        tx.session.add(row)
-    row.spec, row.generation, row.update_time = plain(node.spec), node.generation, micros(tx.now)
-    await _node_event(tx, row, kind)
-    return node_of(row)
+async def write_rows(session: AsyncSession, changes: Sequence[Change], events: list[dict[str, Any]]) -> None:
+    """Writes the rows of changes and their events."""
+    connection = await session.connection()
+    order = {table.name: number for number, table in enumerate(SQLModel.metadata.sorted_tables)}
+    nouns = sorted(NOUNS.values(), key=lambda n: order[_table(n.table).name])
+    for noun in nouns:
+        table, mine = _table(noun.table), [c for c in changes if c.noun == noun.name]
+        new = [noun.to_row(c.new) for c in mine if c.old is None]
+        changed = [noun.to_row(c.new) | {"key": c.name} for c in mine if c.old is not None and c.new is not None]
+        if new:
+            await connection.execute(sa.insert(table), new)
+        if changed:
+            await connection.execute(sa.update(table).where(table.c.name == sa.bindparam("key")), changed)
+    for noun in reversed(nouns):
+        table = _table(noun.table)
+        gone = [{"key": c.name} for c in changes if c.noun == noun.name and c.new is None]
+        if gone:
+            await connection.execute(sa.delete(table).where(table.c.name == sa.bindparam("key")), gone)
+    if events:
+        await connection.execute(sa.insert(_table(OutboxRow)), events)
 
 
-async def judge(tx: Transaction, name: str, state: NodeState, message: str) -> None:
-    """Stores whether a node is heard of."""
-    row = await tx.session.get_one(NodeRow, name)
-    if (row.state, row.message) != (state, message):
-        row.state, row.message, row.update_time = state, message, micros(tx.now)
-        await _node_event(tx, row, UPDATED)
+async def _read_again(session: AsyncSession, draft: Snapshot, noun: str, name: str) -> None:
+    table = _table(NOUNS[noun].table)
+    row = (await (await session.connection()).execute(sa.select(table).where(table.c.name == name))).one_or_none()
+    if row is not None:
+        draft.put(NOUNS[noun].from_row(row))
+    elif name in draft.resources(noun):
+        draft.drop(noun, name)
 
 
-async def forget_node(tx: Transaction, name: str) -> None:
-    """Deletes a node's row."""
-    row = await tx.session.get_one(NodeRow, name)
-    await _node_event(tx, row, DELETED)
-    await tx.session.delete(row)
+def _differences(old: Snapshot, new: Snapshot) -> list[Change]:
+    found = []
+    for noun in NOUNS:
+        before, after = old.resources(noun), new.resources(noun)
+        pairs = ((name, before.get(name), after.get(name)) for name in before.keys() | after.keys())
+        found += [Change(noun, *pair) for pair in pairs if pair[1] != pair[2]]
+    return found
 
 
-async def save_cluster(tx: Transaction, cluster: C) -> C:
-    """Stores a new or changed cluster; returns it with its new etag."""
-    cluster = dataclasses.replace(cluster, update_time=tx.now, etag=str(tx.revision + 1))
-    values: dict[str, Any] = {
-        "uid": cluster.uid, "create_time": micros(cluster.create_time), "update_time": micros(cluster.update_time),
-        "generation": cluster.generation, "revision": tx.revision + 1, "goal": str(cluster.goal),
-        "spec": plain(cluster.spec), "note": cluster.note, "status": plain(cluster.status),
-    }  # fmt: skip
-    if isinstance(cluster, BrokerCluster):
-        values |= {
-            "kafka_cluster_id": cluster.kafka_cluster_id, "reachable": cluster.reachable, "seen": plain(cluster.seen),
-        }  # fmt: skip
-        await _save(tx, BROKER_CLUSTER, cluster, values)
-    else:
-        values |= {"broker_cluster": cluster.spec.broker_cluster, "force": cluster.force}
-        await _save(tx, WORKER_CLUSTER, cluster, values)
-    return cluster
+def _table(row: type[SQLModel]) -> sa.Table:
+    found: sa.Table = row.__table__  # type: ignore[attr-defined]
+    return found
 
 
-async def save_workload(tx: Transaction, workload: Workload) -> None:
-    """Stores a new or changed workload; a new one gets a uid."""
-    row = await tx.session.get(WorkloadRow, workload.name)
-    if not workload.uid:
-        workload = dataclasses.replace(workload, uid=row.uid if row is not None else str(uuid.uuid4()))
-    values: dict[str, Any] = {
-        "uid": workload.uid, "node": workload.node, "generation": workload.generation, "goal": str(workload.goal),
-        "spec": plain(workload.spec), "status": None if workload.status is None else plain(workload.status),
-        "has_run": workload.has_run, "tried_ports": list(workload.tried_ports), "limits": plain(workload.limits),
-        "force": workload.force,
-    }  # fmt: skip
-    await _save(tx, WORKLOAD, workload, values)
+def subjects_of(changes: Sequence[Change]) -> set[Hashable]:
+    """What the hub is to be woken for: nouns, single resources, and what is on nodes."""
+    found: set[Hashable] = {change.noun for change in changes}
+    found |= {(change.noun, change.name) for change in changes}
+    found |= {carried_by(w.node) for c in changes if c.noun == WORKLOAD for w in (c.old, c.new) if w is not None}
+    return found
 
 
-async def _save(tx: Transaction, noun: str, resource: Resource, values: dict[str, Any]) -> None:
-    table, _ = TABLES[noun]
-    row = await tx.session.get(table, resource.name)
-    kind = CREATED if row is None else UPDATED
-    if row is None:
-        tx.session.add(table(name=resource.name, **values))
-    else:
-        row.sqlmodel_update(values)
-    tx.record(noun, resource.name, lambda r, t: event_bytes(kind, resource, r, t))
-    await tx.session.flush()
-
-
-async def drop(tx: Transaction, noun: str, name: str) -> None:
-    """Deletes a workload that its node no longer has, or a cluster whose workloads are gone."""
-    table, of = TABLES[noun]
-    row = await tx.session.get_one(table, name)
-    gone = of(row)
-    await tx.session.delete(row)
-    tx.record(noun, name, lambda r, t: event_bytes(DELETED, gone, r, t))
-    await tx.session.flush()
-
-
-async def settle(tx: Transaction) -> None:
-    """Derives the clusters' statuses again after a write, and stores those that changed."""
-    if not tx.wrote:
-        return
-    await tx.session.flush()
-    snapshot = await load(tx.session)
-    for brokers in snapshot.broker_clusters.values():
-        if (found := with_status(brokers, snapshot)) != brokers:
-            await save_cluster(tx, found)
-    for workers in snapshot.worker_clusters.values():
-        if (seen := with_status(workers, snapshot)) != workers:
-            await save_cluster(tx, seen)
-
-
-def check_etag(name: str, given: str, present: str) -> None:
-    """Raises Conflict when the caller saw an older version than the present one."""
-    if given and given != present:
-        raise Conflict(
-            f"etag: {given!r} is not the present one of {name!r}, which is {present!r}: read it again, then decide",
-            reason="ETAG_MISMATCH",
-            metadata={"name": name, "etag": present},
-        )
-
-
-async def _node_event(tx: Transaction, row: NodeRow, kind: int) -> None:
-    row.revision = tx.revision + 1
-    node = node_of(row)
-    await tx.session.flush()
-    tx.record(NODE, node.name, lambda r, t: event_bytes(kind, node, r, t))
+def carried_by(node: str) -> Hashable:
+    """The subject of a node's workloads."""
+    return ("carried by", node)

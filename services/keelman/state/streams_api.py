@@ -14,12 +14,11 @@ from keelman.model.errors import NotFound, Unavailable
 from keelman.rpc.pages import copy_run_key, page
 from keelman.rpc.server import Context
 from keelman.runtime.supervise import first_of
-from keelman.state.api import load_snapshot
-from keelman.state.database import Database
 from keelman.state.hub import Hub
 from keelman.state.reports import ENDED, Reports
 from keelman.state.sessions import Sessions
-from keelman.state.snapshot import Snapshot
+from keelman.state.snapshot import NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
+from keelman.state.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +38,14 @@ class SessionApi(session_service_pb2_grpc.SessionServiceServicer):
 class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
     """Copy runs, as they were reported."""
 
-    database: Database
+    store: Store
     reports: Reports
     commits: Hub
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def GetCopyRun(self, request: runs_pb.GetCopyRunRequest, context: Context) -> runs_pb.GetCopyRunResponse:
         """One copy run."""
-        for run in self.reports.copy_runs(await load_snapshot(self.database)):
+        for run in self.reports.copy_runs(self.store.snapshot):
             if run.uid == request.uid:
                 return runs_pb.GetCopyRunResponse(copy_run=run)
         raise NotFound(f"no copy run has the uid {request.uid!r}", metadata={"uid": request.uid})
@@ -55,7 +54,7 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
         self, request: runs_pb.ListCopyRunsRequest, context: Context
     ) -> runs_pb.ListCopyRunsResponse:
         """A page of copy runs. Raises NotFound for an unknown worker cluster."""
-        everything = self._all(request.worker_cluster, await load_snapshot(self.database))
+        everything = self._all(request.worker_cluster, self.store.snapshot)
         found = [r for r in everything if _matches(request, r) and (request.include_ended or r.state not in ENDED)]
         part, token = page(found, copy_run_key, request.page_size, request.page_token)
         return runs_pb.ListCopyRunsResponse(copy_runs=part, next_page_token=token)
@@ -67,14 +66,12 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
         Raises NotFound for a worker cluster that is unknown when the watch begins."""
         sent: dict[str, copy_run_pb2.CopyRun] = {}
         first = True
-        self._all(request.worker_cluster, await load_snapshot(self.database))
-        with self.commits.subscribe() as commit, self.reports.hub.subscribe() as report:
+        self._all(request.worker_cluster, self.store.snapshot)
+        with self.commits.subscribe(NODE, WORKLOAD, WORKER_CLUSTER) as commit, self.reports.hub.subscribe() as report:
             while not self.stopping.is_set():
                 commit.clear()
                 report.clear()
-                found = {
-                    r.uid: r for r in self.reports.copy_runs(await load_snapshot(self.database)) if _matches(request, r)
-                }
+                found = {r.uid: r for r in self.reports.copy_runs(self.store.snapshot) if _matches(request, r)}
                 news = [r for uid, r in found.items() if sent.get(uid) != r]
                 if first or news:
                     yield runs_pb.WatchCopyRunsResponse(snapshot=first, copy_runs=news)

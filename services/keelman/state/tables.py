@@ -1,4 +1,4 @@
-"""The tables: neither the model nor the wire. Times are whole microseconds since 1970 UTC; nested values are JSON."""
+"""The tables that are no noun's. Times are whole microseconds since 1970 UTC."""
 
 from __future__ import annotations
 
@@ -27,82 +27,6 @@ class CounterRow(SQLModel, table=True):
     __tablename__ = "counter"
     name: str = Field(primary_key=True)
     value: int = Field(sa_column=_big())
-
-
-class NodeRow(SQLModel, table=True):
-    """A node and its last registration; `spec` is JSON."""
-
-    __tablename__ = "node"
-    name: str = Field(primary_key=True)
-    uid: str
-    create_time: int = Field(sa_column=_big())
-    update_time: int = Field(sa_column=_big())
-    state: str
-    agent_address: str
-    cpus: int
-    memory_bytes: int = Field(sa_column=_big())
-    version: str
-    incarnation: str
-    session: int = Field(sa_column=_big())
-    message: str = Field(sa_column=_text())
-    address: str
-    spec: dict[str, Any] = Field(sa_column=_json())
-    generation: int = Field(sa_column=_big())
-    revision: int = Field(sa_column=_big())
-
-
-class BrokerClusterRow(SQLModel, table=True):
-    """A broker cluster; `spec`, `seen` and `status` are JSON."""
-
-    __tablename__ = "broker_cluster"
-    name: str = Field(primary_key=True)
-    uid: str
-    create_time: int = Field(sa_column=_big())
-    update_time: int = Field(sa_column=_big())
-    generation: int = Field(sa_column=_big())
-    revision: int = Field(sa_column=_big())
-    goal: str
-    spec: dict[str, Any] = Field(sa_column=_json())
-    kafka_cluster_id: str
-    note: str = Field(sa_column=_text())
-    reachable: bool | None
-    seen: dict[str, Any] = Field(sa_column=_json())
-    status: dict[str, Any] = Field(sa_column=_json())
-
-
-class WorkerClusterRow(SQLModel, table=True):
-    """A worker cluster; `spec` and `status` are JSON."""
-
-    __tablename__ = "worker_cluster"
-    name: str = Field(primary_key=True)
-    uid: str
-    create_time: int = Field(sa_column=_big())
-    update_time: int = Field(sa_column=_big())
-    generation: int = Field(sa_column=_big())
-    revision: int = Field(sa_column=_big())
-    goal: str
-    broker_cluster: str = Field(foreign_key="broker_cluster.name", index=True)
-    spec: dict[str, Any] = Field(sa_column=_json())
-    note: str = Field(sa_column=_text())
-    status: dict[str, Any] = Field(sa_column=_json())
-    force: bool
-
-
-class WorkloadRow(SQLModel, table=True):
-    """A workload, where it is placed, and what its agent last reported."""
-
-    __tablename__ = "workload"
-    name: str = Field(primary_key=True)
-    uid: str
-    node: str = Field(foreign_key="node.name", index=True)
-    generation: int = Field(sa_column=_big())
-    goal: str
-    spec: dict[str, Any] = Field(sa_column=_json())
-    status: dict[str, Any] | None = Field(sa_column=Column(JSON(none_as_null=True), nullable=True))
-    has_run: bool
-    tried_ports: list[int] = Field(sa_column=_json())
-    limits: dict[str, Any] = Field(sa_column=_json())
-    force: bool
 
 
 class OutboxRow(SQLModel, table=True):

@@ -18,7 +18,7 @@ from keelman.kafka.feed import COPY_RUN_REPORTS, WORKER_REPORTS, ReportPublisher
 from keelman.model.errors import NotFound
 from keelman.rpc.channels import channel
 from keelman.rpc.times import to_timestamp
-from keelman.state.store import NOUNS
+from keelman.state.nouns.registry import NOUNS
 from keelman.testing.broker import BrokerProcess, started_broker
 from keelman.testing.eventually import eventually
 from support.state_kit import Agent, Clients, StateProcess, free_range, state_in_loop

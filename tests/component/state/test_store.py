@@ -19,12 +19,11 @@ from keelman.api.event.v1 import event_pb2
 from keelman.model.cluster import ClusterState, ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
 from keelman.runtime.processes.ports import free_ports
-from keelman.state import requests, store
-from keelman.state.database import open_database
 from keelman.state.hub import Hub
 from keelman.state.migrate import NEWEST
+from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.relay import Relay
-from keelman.state.store import settle
+from keelman.state.store import load, open_store, revision_of
 from keelman.state.tables import OutboxRow, RelayRow, SQLModel
 from keelman.testing.eventually import eventually
 
@@ -97,13 +96,13 @@ def url(request, tmp_path) -> str:
     return str(tmp_path / "state.db") if request.param == "sqlite" else request.getfixturevalue("postgresql")()
 
 
-async def outbox(database) -> list[OutboxRow]:
-    async with database.read() as session:
+async def outbox(store) -> list[OutboxRow]:
+    async with store.database.read() as session:
         return list((await session.exec(select(OutboxRow).order_by(col(OutboxRow.revision)))).all())
 
 
 async def test_the_migrations_make_the_tables_of_the_code(url: str) -> None:
-    async with open_database(url, settle) as database:
+    async with open_store(url) as store:
 
         def differences(connection: sa.Connection) -> list[object]:
             from alembic.autogenerate import compare_metadata  # noqa: PLC0415
@@ -111,29 +110,29 @@ async def test_the_migrations_make_the_tables_of_the_code(url: str) -> None:
 
             return compare_metadata(MigrationContext.configure(connection), SQLModel.metadata)
 
-        async with database.engine.connect() as connection:
+        async with store.database.engine.connect() as connection:
             assert await connection.run_sync(differences) == []
             version = (await connection.execute(sa.text("SELECT version_num FROM alembic_version"))).scalar()
             assert version == NEWEST
 
 
 async def test_a_database_of_a_newer_version_is_refused(url: str) -> None:
-    async with open_database(url, settle) as database, database.engine.begin() as connection:
+    async with open_store(url) as store, store.database.engine.begin() as connection:
         await connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(FailedPrecondition, match="have version 9999, this keelman knows versions up to"):
-        async with open_database(url, settle):
+        async with open_store(url):
             pass
 
 
 async def test_each_write_has_its_event_and_they_are_numbered_without_gaps(url: str) -> None:
-    async with open_database(url, settle) as database:
+    async with open_store(url) as store:
 
         async def create(number: int) -> None:
-            async with database.write() as tx:
-                await requests.create_broker_cluster(tx, f"ext-{number}", EXTERNAL)
+            async with store.write() as tx:
+                broker_cluster.create(tx, f"ext-{number}", EXTERNAL)
 
         await asyncio.gather(*(create(n) for n in range(20)))
-        rows = await outbox(database)
+        rows = await outbox(store)
         assert [r.revision for r in rows] == list(range(1, 21))
         assert sorted(r.name for r in rows) == sorted(f"ext-{n}" for n in range(20))
         for row in rows:
@@ -143,29 +142,29 @@ async def test_each_write_has_its_event_and_they_are_numbered_without_gaps(url: 
 
 
 async def test_a_failed_write_leaves_nothing_and_takes_no_number(url: str) -> None:
-    async with open_database(url, settle) as database:
-        async with database.write() as tx:
-            await requests.create_broker_cluster(tx, "first", EXTERNAL)
+    async with open_store(url) as store:
+        async with store.write() as tx:
+            broker_cluster.create(tx, "first", EXTERNAL)
         with pytest.raises(InvalidArgument):  # noqa: PT012
-            async with database.write() as tx:
-                await requests.create_broker_cluster(tx, "second", EXTERNAL)
+            async with store.write() as tx:
+                broker_cluster.create(tx, "second", EXTERNAL)
                 raise InvalidArgument("after the write")
-        async with database.write() as tx:
-            await requests.create_broker_cluster(tx, "third", EXTERNAL)
-        assert [(r.revision, r.name) for r in await outbox(database)] == [(1, "first"), (2, "third")]
-        async with database.read() as session:
-            assert sorted((await store.load(session)).broker_clusters) == ["first", "third"]
+        async with store.write() as tx:
+            broker_cluster.create(tx, "third", EXTERNAL)
+        assert [(r.revision, r.name) for r in await outbox(store)] == [(1, "first"), (2, "third")]
+        async with store.database.read() as session:
+            assert sorted((await load(session)).broker_clusters) == ["first", "third"]
 
 
 async def test_what_is_stored_comes_back(url: str) -> None:
     spec = WorkerClusterSpec("ext", count=2, properties={"a": "ä\n", "b": ""})
-    async with open_database(url, settle) as database:
-        async with database.write() as tx:
-            await requests.create_broker_cluster(tx, "ext", ExternalBrokers("h:1,i:2", {"security.protocol": "SSL"}))
-        async with database.write() as tx:
-            made = await requests.create_worker_cluster(tx, "demo", spec)
-    async with open_database(url, settle) as database, database.read() as session:
-        snapshot = await store.load(session)
+    async with open_store(url) as store:
+        async with store.write() as tx:
+            broker_cluster.create(tx, "ext", ExternalBrokers("h:1,i:2", {"security.protocol": "SSL"}))
+        async with store.write() as tx:
+            made = worker_cluster.create(tx, "demo", spec)
+    async with open_store(url) as store, store.database.read() as session:
+        snapshot = await load(session)
     assert snapshot.worker_clusters["demo"] == made
     assert made.spec == spec
     assert made.status.state is ClusterState.STOPPED
@@ -173,25 +172,25 @@ async def test_what_is_stored_comes_back(url: str) -> None:
 
 
 async def test_readers_do_not_wait_for_a_writer(url: str) -> None:
-    async with open_database(url, settle) as database, database.write() as tx:
-        await requests.create_broker_cluster(tx, "ext", EXTERNAL)
-        async with asyncio.timeout(60), database.read() as session:
-            assert not (await store.load(session)).broker_clusters
+    async with open_store(url) as store, store.write() as tx:
+        broker_cluster.create(tx, "ext", EXTERNAL)
+        async with asyncio.timeout(60), store.database.read() as session:
+            assert not (await load(session)).broker_clusters
 
 
 async def test_a_reader_sees_one_moment(url: str) -> None:
-    async with open_database(url, settle) as database, database.read() as session:
-        assert not (await store.load(session)).broker_clusters
-        async with database.write() as tx:
-            await requests.create_broker_cluster(tx, "ext", EXTERNAL)
-        assert not (await store.load(session)).broker_clusters
-        assert (await store.workloads_of(session, "n"))[0] == 0, "nor the revision of the write"
+    async with open_store(url) as store, store.database.read() as session:
+        assert not (await load(session)).broker_clusters
+        async with store.write() as tx:
+            broker_cluster.create(tx, "ext", EXTERNAL)
+        assert not (await load(session)).broker_clusters
+        assert await revision_of(session) == 0, "nor the revision of the write"
 
 
 async def test_two_processes_do_not_both_relay(postgresql) -> None:
     """Both on one PostgreSQL: the second takes over only when the first one's beat stands still, by its own clock."""
     url, now = postgresql(), 0.0
-    async with open_database(url, settle) as one, open_database(url, settle) as two:
+    async with open_store(url) as one, open_store(url) as two:
         first = Relay(one, Hub(), "default", sole=False, lease_seconds=0.6, holder="first")
         second = Relay(two, Hub(), "default", sole=False, lease_seconds=0.6, holder="second", clock=lambda: now)
 
@@ -211,25 +210,25 @@ async def test_two_processes_do_not_both_relay(postgresql) -> None:
         await ended(runs)
         await eventually(lambda: taken(2))
         # Robbed of the row, it notices, and takes it back only because the robber shows no sign of life.
-        async with one.write() as tx:
-            row = await tx.session.get_one(RelayRow, 1)
+        async with one.database.write() as turn:
+            row = await turn.session.get_one(RelayRow, 1)
             row.holder, row.epoch = "robber", 3
         await eventually(lambda: taken(4))
         await ended(waits)
 
 
-async def relay_row(database) -> RelayRow:
-    async with database.read() as session:
+async def relay_row(store) -> RelayRow:
+    async with store.database.read() as session:
         return (await session.exec(select(RelayRow))).one()
 
 
-async def is_held(database, holder: str, epoch: int) -> bool:
-    row = await relay_row(database)
+async def is_held(store, holder: str, epoch: int) -> bool:
+    row = await relay_row(store)
     return (row.holder, row.epoch) == (holder, epoch)
 
 
-async def has_beaten(database, beat: int) -> bool:
-    return (await relay_row(database)).beat >= beat
+async def has_beaten(store, beat: int) -> bool:
+    return (await relay_row(store)).beat >= beat
 
 
 async def ended(task) -> None:
@@ -242,21 +241,21 @@ async def test_an_sqlite_file_belongs_to_one_process(tmp_path) -> None:
     path = tmp_path / "state.db"
     script = (
         "import asyncio, sys\n"
-        "from keelman.state.database import open_database\nfrom keelman.state.store import settle\n"
-        "async def main():\n async with open_database(sys.argv[1], settle):\n  print('open', flush=True)\n"
+        "from keelman.state.store import open_store\n"
+        "async def main():\n async with open_store(sys.argv[1]):\n  print('open', flush=True)\n"
         "  await asyncio.Event().wait()\nasyncio.run(main())"
     )
     child = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE)
     try:
         assert child.stdout.readline() == b"open\n"
         with pytest.raises(FailedPrecondition, match=rf"in use by another state service \(pid {child.pid}\)"):
-            async with open_database(str(path), settle):
+            async with open_store(str(path)):
                 pass
     finally:
         child.kill()
         child.wait(30)
         child.stdout.close()
-    async with open_database(str(path), settle):
+    async with open_store(str(path)):
         pass
 
 
@@ -274,5 +273,5 @@ async def test_an_sqlite_file_belongs_to_one_process(tmp_path) -> None:
 )
 async def test_a_database_that_cannot_be(database, error, text) -> None:
     with pytest.raises(error, match=text):
-        async with open_database(database, settle):
+        async with open_store(database):
             pass

@@ -6,6 +6,7 @@ from alembic import context
 from sqlmodel import SQLModel
 
 from keelman.state import tables  # noqa: F401  (fills the metadata)
+from keelman.state.nouns import registry  # noqa: F401  (so do the nouns)
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -1,0 +1,376 @@
+"""Broker clusters: Kafka clusters that worker clusters use."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from google.protobuf.message import Message
+from sqlmodel import Field, SQLModel
+
+from keelman.api.connect.v1 import broker_cluster_pb2
+from keelman.api.connect.v1 import broker_cluster_service_pb2 as pb
+from keelman.api.connect.v1 import broker_cluster_service_pb2_grpc as grpc
+from keelman.model.cluster import (
+    BrokerCluster,
+    BrokerClusterSpec,
+    BrokerClusterStatus,
+    BrokersSeen,
+    ClusterGoal,
+    ClusterState,
+    ExternalBrokers,
+    ManagedBrokers,
+)
+from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.model.shapes import LARGEST_PORT, check_labels, check_port
+from keelman.rpc.masks import masked
+from keelman.rpc.server import Context, Service
+from keelman.state.nouns.checks import check_etag, check_free, check_nodes, check_same, known_nodes
+from keelman.state.nouns.clusters import (
+    annotate,
+    annotations_of,
+    check_not_deleted,
+    cluster_fields,
+    cluster_message,
+    cluster_row,
+    saved,
+    with_goal,
+)
+from keelman.state.nouns.noun import Noun, Parts, service
+from keelman.state.nouns.rows import big_column, json_column, plain, read, read_spec, text_column
+from keelman.state.nouns.serving import Write, has_labels, page_of, written
+from keelman.state.properties import VOTERS
+from keelman.state.removal import check_removal, check_same_removed
+from keelman.state.snapshot import BROKER_CLUSTER, Snapshot
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+M = TypeVar("M", bound=Message)
+FIXED = (
+    "process.roles", "node.id", "broker.id", "log.dir", "log.dirs", "metadata.log.dir", "listeners",
+    "advertised.listeners", "controller.listener.names", "inter.broker.listener.name",
+    "listener.security.protocol.map", VOTERS, "controller.quorum.bootstrap.servers",
+)  # fmt: skip
+"""Broker properties that keelman sets itself."""
+
+
+class BrokerClusterRow(SQLModel, table=True):
+    """A broker cluster; `spec`, `seen` and `status` are JSON."""
+
+    __tablename__ = "broker_cluster"
+    name: str = Field(primary_key=True)
+    uid: str
+    create_time: int = Field(sa_column=big_column())
+    update_time: int = Field(sa_column=big_column())
+    generation: int = Field(sa_column=big_column())
+    revision: int = Field(sa_column=big_column())
+    goal: str
+    spec: dict[str, Any] = Field(sa_column=json_column())
+    kafka_cluster_id: str
+    note: str = Field(sa_column=text_column())
+    reachable: bool | None
+    seen: dict[str, Any] = Field(sa_column=json_column())
+    status: dict[str, Any] = Field(sa_column=json_column())
+
+
+def to_row(cluster: BrokerCluster) -> dict[str, Any]:
+    """The values of its row."""
+    return cluster_row(cluster) | {
+        "kafka_cluster_id": cluster.kafka_cluster_id, "reachable": cluster.reachable, "seen": plain(cluster.seen),
+    }  # fmt: skip
+
+
+def from_row(row: BrokerClusterRow) -> BrokerCluster:
+    """The broker cluster of a row."""
+    kind: type[BrokerClusterSpec] = ManagedBrokers if "nodes" in row.spec else ExternalBrokers
+    return BrokerCluster(
+        **cluster_fields(row), spec=read_spec(kind, row.spec), kafka_cluster_id=row.kafka_cluster_id,
+        reachable=row.reachable, seen=read(BrokersSeen, row.seen), status=read(BrokerClusterStatus, row.status),
+    )  # fmt: skip
+
+
+def spec_message(wanted: BrokerClusterSpec) -> broker_cluster_pb2.BrokerClusterSpec:
+    """What a user wants of a broker cluster, on the wire, complete."""
+    spec = broker_cluster_pb2.BrokerClusterSpec()
+    match wanted:
+        case ManagedBrokers(nodes, properties):
+            spec.managed.nodes.extend(nodes)
+            spec.managed.properties.update(properties)
+            spec.managed.controllers, spec.managed.port = wanted.controllers, wanted.port
+        case ExternalBrokers(bootstrap, properties):
+            spec.external.bootstrap_servers = bootstrap
+            spec.external.client_properties.update(properties)
+    annotate(spec, wanted.annotations)
+    return spec
+
+
+def spec_of(message: broker_cluster_pb2.BrokerClusterSpec) -> BrokerClusterSpec:
+    """What a user wants of a broker cluster; raises InvalidArgument when neither kind is given."""
+    match message.WhichOneof("kind"):
+        case "managed":
+            managed = message.managed
+            return ManagedBrokers(
+                tuple(managed.nodes),
+                dict(managed.properties),
+                controllers=managed.controllers,
+                port=managed.port,
+                annotations=annotations_of(message),
+            )
+        case "external":
+            return ExternalBrokers(
+                message.external.bootstrap_servers,
+                dict(message.external.client_properties),
+                annotations=annotations_of(message),
+            )
+        case _:
+            raise InvalidArgument.of("spec", "", "managed (nodes to run brokers on) or external (bootstrap_servers)")
+
+
+def broker_cluster_message(cluster: BrokerCluster) -> broker_cluster_pb2.BrokerCluster:
+    """A broker cluster as users and events see it."""
+    return broker_cluster_pb2.BrokerCluster(
+        **cluster_message(cluster),
+        spec=spec_message(cluster.spec),
+        status=broker_cluster_pb2.BrokerClusterStatus(
+            state=broker_cluster_pb2.ClusterState.Value(f"CLUSTER_STATE_{cluster.status.state}"),
+            message=cluster.status.message,
+            bootstrap_servers=cluster.status.bootstrap_servers,
+            kafka_cluster_id=cluster.kafka_cluster_id,
+        ),
+    )
+
+
+NOUN = Noun(BrokerCluster, BrokerClusterRow, to_row, from_row, broker_cluster_message)
+
+
+def check(spec: BrokerClusterSpec, snapshot: Snapshot) -> None:
+    """Raises InvalidArgument naming the field, the value and what is legal."""
+    match spec:
+        case ManagedBrokers(nodes, properties, port=port):
+            check_port("spec.managed.port", port, zero="a free one on each node")
+            if not nodes:
+                raise InvalidArgument.of("spec.managed.nodes", "", "at least one node; " + known_nodes(snapshot))
+            check_nodes("spec.managed.nodes", nodes, snapshot)
+            _check_quorum(spec, snapshot)
+            for key in properties:
+                if key in FIXED:
+                    raise InvalidArgument.of(
+                        "spec.managed.properties", key,
+                        "any broker property but those that keelman sets itself: " + ", ".join(FIXED),
+                    )  # fmt: skip
+        case ExternalBrokers(bootstrap):
+            _check_bootstrap(bootstrap)
+    check_labels("spec.labels", spec.annotations.labels)
+
+
+def _check_quorum(spec: ManagedBrokers, snapshot: Snapshot) -> None:
+    if spec.controllers not in (0, 1, 3):
+        raise InvalidArgument.of("spec.managed.controllers", spec.controllers, "1, 3, or 0 for what fits the nodes")
+    if spec.controllers > len(spec.nodes):
+        raise InvalidArgument.of(
+            "spec.managed.controllers", spec.controllers, f"no more than there are nodes ({len(spec.nodes)})"
+        )
+    hosts = [snapshot.nodes[node].host for node in spec.nodes] if spec.port else []
+    shared = next((host for host in hosts if host and hosts.count(host) > 1), None)
+    if shared is not None:
+        raise InvalidArgument.of(
+            "spec.managed.port", spec.port, f"0 for a free one on each, as nodes share the host {shared}"
+        )
+
+
+def check_change(old: BrokerClusterSpec, new: BrokerClusterSpec) -> None:
+    """Raises InvalidArgument for a field that cannot be changed."""
+    if isinstance(old, ManagedBrokers) != isinstance(new, ManagedBrokers):
+        raise InvalidArgument.of("spec.kind", "external" if isinstance(new, ExternalBrokers) else "managed",
+                                 "what it was when the cluster was created")  # fmt: skip
+    check_same("spec.origin", old.annotations.origin, new.annotations.origin)
+    if isinstance(old, ManagedBrokers) and isinstance(new, ManagedBrokers):
+        check_same("spec.managed.controllers", old.controllers, new.controllers)
+
+
+def _check_bootstrap(text: str) -> None:
+    for server in text.split(","):
+        host, colon, port = server.strip().rpartition(":")
+        legal = colon and host and not any(c.isspace() or c == "/" for c in host) and port.isascii() and port.isdigit()
+        if not legal or not 1 <= int(port) <= LARGEST_PORT:
+            raise InvalidArgument.of(
+                "spec.external.bootstrap_servers", text, "host:port, or several with commas between"
+            )
+
+
+def _check_managed(cluster: BrokerCluster) -> None:
+    if isinstance(cluster.spec, ExternalBrokers):
+        raise FailedPrecondition(
+            f"broker cluster {cluster.name!r} is external: whoever runs its brokers starts and stops them",
+            reason="EXTERNAL",
+        )
+
+
+def create(tx: Transaction, name: str, spec: BrokerClusterSpec) -> BrokerCluster:
+    """A new broker cluster that is asked to run."""
+    check_free("broker cluster", name, tx.snapshot.broker_clusters)
+    check(spec, tx.snapshot)
+    cluster_id = _kafka_cluster_id() if isinstance(spec, ManagedBrokers) else ""
+    made = BrokerCluster(
+        name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", goal=ClusterGoal.RUNNING, spec=spec,
+        kafka_cluster_id=cluster_id,
+    )  # fmt: skip
+    return saved(tx, made)
+
+
+def update(
+    tx: Transaction, name: str, etag: str, change: Callable[[BrokerClusterSpec], BrokerClusterSpec]
+) -> BrokerCluster:
+    """The broker cluster with the spec that `change` makes of its present one."""
+    cluster = _found(tx, name, etag)
+    check_not_deleted(cluster)
+    spec = change(cluster.spec)
+    if spec == cluster.spec:
+        return cluster
+    check_change(cluster.spec, spec)
+    check(spec, tx.snapshot)
+    return saved(tx, dataclasses.replace(cluster, spec=spec, generation=cluster.generation + 1, note=""))
+
+
+def delete(tx: Transaction, name: str, etag: str) -> BrokerCluster:
+    """Asks for the end of a broker cluster and of its data."""
+    cluster = _found(tx, name, etag)
+    if cluster.goal is not ClusterGoal.DELETED and (users := tx.snapshot.users_of(name)):
+        names = ", ".join(u.name for u in users)
+        raise FailedPrecondition(
+            f"broker cluster {name!r} is used by worker clusters {names}: delete these first",
+            reason="IN_USE",
+            metadata={"worker_clusters": names},
+        )
+    return with_goal(tx, cluster, ClusterGoal.DELETED)
+
+
+def start(tx: Transaction, name: str, etag: str) -> BrokerCluster:
+    """Asks the brokers to run."""
+    cluster = _found(tx, name, etag)
+    _check_managed(cluster)
+    check_not_deleted(cluster)
+    return with_goal(tx, cluster, ClusterGoal.RUNNING)
+
+
+def stop(tx: Transaction, name: str, etag: str) -> BrokerCluster:
+    """Asks the brokers to stop; their data stays."""
+    cluster = _found(tx, name, etag)
+    _check_managed(cluster)
+    check_not_deleted(cluster)
+    running = ", ".join(u.name for u in tx.snapshot.users_of(name) if u.status.state is not ClusterState.STOPPED)
+    if running:
+        raise FailedPrecondition(
+            f"worker clusters {running} run on broker cluster {name!r}: stop these first",
+            reason="IN_USE",
+            metadata={"worker_clusters": running},
+        )
+    return with_goal(tx, cluster, ClusterGoal.STOPPED)
+
+
+def _found(tx: Transaction, name: str, etag: str) -> BrokerCluster:
+    cluster = tx.snapshot.broker_cluster(name)
+    check_etag(name, etag, cluster.etag)
+    return cluster
+
+
+def _kafka_cluster_id() -> str:
+    """22 characters of base64url, as Kafka makes them: none begins with '-', which its tools take for an option."""
+    while True:
+        made = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not made.startswith("-"):
+            return made
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerClusterApi(grpc.BrokerClusterServiceServicer):
+    """Broker clusters."""
+
+    parts: Parts
+
+    async def GetBrokerCluster(
+        self, request: pb.GetBrokerClusterRequest, context: Context
+    ) -> pb.GetBrokerClusterResponse:
+        """One broker cluster."""
+        cluster = self.parts.store.snapshot.broker_cluster(request.name)
+        return pb.GetBrokerClusterResponse(broker_cluster=broker_cluster_message(cluster))
+
+    async def ListBrokerClusters(
+        self, request: pb.ListBrokerClustersRequest, context: Context
+    ) -> pb.ListBrokerClustersResponse:
+        """A page of broker clusters."""
+        snapshot, wanted = self.parts.store.snapshot, request.labels.items()
+        part, token = page_of(
+            snapshot.names(BROKER_CLUSTER), snapshot.broker_clusters, request,
+            lambda c: has_labels(c.spec.annotations.labels, wanted),
+        )  # fmt: skip
+        return pb.ListBrokerClustersResponse(
+            broker_clusters=[broker_cluster_message(c) for c in part], next_page_token=token
+        )
+
+    async def CreateBrokerCluster(
+        self, request: pb.CreateBrokerClusterRequest, context: Context
+    ) -> pb.CreateBrokerClusterResponse:
+        """Creates a broker cluster and asks it to run."""
+        return await self._written(
+            request, pb.CreateBrokerClusterResponse, lambda tx: create(tx, request.name, spec_of(request.spec))
+        )
+
+    async def UpdateBrokerCluster(
+        self, request: pb.UpdateBrokerClusterRequest, context: Context
+    ) -> pb.UpdateBrokerClusterResponse:
+        """Changes the spec of a broker cluster."""
+
+        def change(spec: BrokerClusterSpec) -> BrokerClusterSpec:
+            return spec_of(masked(spec_message(spec), request.spec, request.update_mask))
+
+        snapshot = self.parts.store.snapshot
+        seen = snapshot.broker_cluster(request.name)
+        checked = await check_removal(snapshot, seen, change(seen.spec))
+
+        def work(tx: Transaction) -> BrokerCluster:
+            cluster = tx.snapshot.broker_cluster(request.name)
+            check_same_removed(tx.snapshot, cluster, change(cluster.spec), checked)
+            return update(tx, request.name, request.etag, change)
+
+        return await self._written(request, pb.UpdateBrokerClusterResponse, work)
+
+    async def DeleteBrokerCluster(
+        self, request: pb.DeleteBrokerClusterRequest, context: Context
+    ) -> pb.DeleteBrokerClusterResponse:
+        """Asks for a broker cluster's end."""
+        return await self._written(
+            request, pb.DeleteBrokerClusterResponse, lambda tx: delete(tx, request.name, request.etag)
+        )
+
+    async def StartBrokerCluster(
+        self, request: pb.StartBrokerClusterRequest, context: Context
+    ) -> pb.StartBrokerClusterResponse:
+        """Asks a broker cluster to run."""
+        return await self._written(
+            request, pb.StartBrokerClusterResponse, lambda tx: start(tx, request.name, request.etag)
+        )
+
+    async def StopBrokerCluster(
+        self, request: pb.StopBrokerClusterRequest, context: Context
+    ) -> pb.StopBrokerClusterResponse:
+        """Asks a broker cluster to stop."""
+        return await self._written(
+            request, pb.StopBrokerClusterResponse, lambda tx: stop(tx, request.name, request.etag)
+        )
+
+    async def _written(self, request: Write, answer: type[M], work: Callable[[Transaction], BrokerCluster]) -> M:
+        return await written(
+            self.parts.store, request, answer, lambda tx: {"broker_cluster": broker_cluster_message(work(tx))}
+        )
+
+
+def services(parts: Parts) -> list[Service]:
+    """The gRPC services of broker clusters."""
+    add = grpc.add_BrokerClusterServiceServicer_to_server
+    return [service("connect", "BrokerClusterService", add, BrokerClusterApi(parts))]

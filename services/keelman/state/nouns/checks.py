@@ -1,0 +1,47 @@
+"""Checks that several nouns share. Each raises an error that names the field, the value and what is legal."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from keelman.model.errors import AlreadyExists, Conflict, InvalidArgument
+from keelman.model.names import checked_name
+from keelman.state.snapshot import Snapshot
+
+
+def check_etag(name: str, given: str, present: str) -> None:
+    """Raises Conflict when the caller saw an older version than the present one."""
+    if given and given != present:
+        raise Conflict(
+            f"etag: {given!r} is not the present one of {name!r}, which is {present!r}: read it again, then decide",
+            reason="ETAG_MISMATCH",
+            metadata={"name": name, "etag": present},
+        )
+
+
+def check_free(noun: str, name: str, known: Container[str]) -> None:
+    """Raises InvalidArgument for a name that is not legal, AlreadyExists for one that is taken."""
+    checked_name("name", name)
+    if name in known:
+        raise AlreadyExists(f"name: a {noun} named {name!r} exists already: choose another name")
+
+
+def check_same(field: str, old: object, new: object) -> None:
+    """Raises InvalidArgument for a field that an update would change and that cannot be changed."""
+    if old != new:
+        raise InvalidArgument.of(field, new, f"{old!r}, as when the cluster was created: it cannot be changed")
+
+
+def check_nodes(field: str, nodes: tuple[str, ...], snapshot: Snapshot) -> None:
+    """Raises InvalidArgument for a node that is not known or is named twice."""
+    for node in nodes:
+        if node not in snapshot.nodes:
+            raise InvalidArgument.of(field, node, known_nodes(snapshot))
+        if nodes.count(node) > 1:
+            raise InvalidArgument.of(field, node, "each node once")
+
+
+def known_nodes(snapshot: Snapshot) -> str:
+    """Says which nodes there are."""
+    known = ", ".join(sorted(snapshot.nodes))
+    return f"registered nodes are {known}" if known else "no node has registered yet: start an agent first"

@@ -1,0 +1,96 @@
+"""What broker clusters and worker clusters share."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.json_format import MessageToDict
+
+from keelman.api.connect.v1 import broker_cluster_pb2, origin_pb2, worker_cluster_pb2
+from keelman.model.cluster import Annotations, BrokerCluster, ClusterGoal, Origin, WorkerCluster
+from keelman.model.errors import FailedPrecondition
+from keelman.rpc.times import to_timestamp
+from keelman.state.nouns.rows import micros, moment, plain, plain_spec
+from keelman.state.planning.status import with_status
+from keelman.state.snapshot import C
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+
+def cluster_row(cluster: BrokerCluster | WorkerCluster) -> dict[str, Any]:
+    """The values of a row that both have."""
+    return {
+        "name": cluster.name, "uid": cluster.uid, "create_time": micros(cluster.create_time),
+        "update_time": micros(cluster.update_time), "generation": cluster.generation,
+        "revision": int(cluster.etag or 0), "goal": str(cluster.goal), "spec": plain_spec(cluster.spec),
+        "note": cluster.note, "status": plain(cluster.status),
+    }  # fmt: skip
+
+
+def cluster_fields(row: Any) -> dict[str, Any]:
+    """The fields of a cluster that both rows give."""
+    return {
+        "name": row.name, "uid": row.uid, "create_time": moment(row.create_time),
+        "update_time": moment(row.update_time), "generation": row.generation, "etag": str(row.revision),
+        "goal": ClusterGoal(row.goal), "note": row.note,
+    }  # fmt: skip
+
+
+def cluster_message(cluster: BrokerCluster | WorkerCluster) -> dict[str, Any]:
+    """The fields of a message that both have."""
+    return {
+        "name": cluster.name,
+        "uid": cluster.uid,
+        "create_time": to_timestamp(cluster.create_time),
+        "update_time": to_timestamp(cluster.update_time),
+        "generation": cluster.generation,
+        "etag": cluster.etag,
+    }
+
+
+def annotate(
+    spec: broker_cluster_pb2.BrokerClusterSpec | worker_cluster_pb2.WorkerClusterSpec, annotations: Annotations
+) -> None:
+    """Puts what users say of a cluster into its spec's message."""
+    spec.description = annotations.description
+    spec.labels.update(annotations.labels)
+    if annotations.origin is not None:
+        spec.origin.CopyFrom(origin_pb2.Origin(**dataclasses.asdict(annotations.origin)))
+    if annotations.extra is not None:
+        spec.extra.update(annotations.extra)
+
+
+def annotations_of(
+    spec: broker_cluster_pb2.BrokerClusterSpec | worker_cluster_pb2.WorkerClusterSpec,
+) -> Annotations:
+    """What users say of a cluster."""
+    return Annotations(
+        description=spec.description,
+        labels=dict(spec.labels),
+        origin=Origin(spec.origin.api, spec.origin.scope, spec.origin.key) if spec.HasField("origin") else None,
+        extra=MessageToDict(spec.extra) if spec.HasField("extra") else None,
+    )
+
+
+def check_not_deleted(cluster: BrokerCluster | WorkerCluster) -> None:
+    """Raises FailedPrecondition for a cluster that is being deleted."""
+    if cluster.goal is ClusterGoal.DELETED:
+        what = "broker cluster" if isinstance(cluster, BrokerCluster) else "worker cluster"
+        raise FailedPrecondition(f"{what} {cluster.name!r} is being deleted", reason="DELETING")
+
+
+def saved(tx: Transaction, cluster: C) -> C:
+    """Stores a cluster that is new or changed; its status is derived again."""
+    return tx.put(with_status(cluster, tx.snapshot))
+
+
+def with_goal(tx: Transaction, cluster: C, goal: ClusterGoal) -> C:
+    """The cluster as it is, or with another goal in a new generation."""
+    if cluster.goal is goal:
+        return cluster
+    changed = dataclasses.replace(cluster, goal=goal, generation=cluster.generation + 1, note="")
+    if isinstance(changed, WorkerCluster) and goal is ClusterGoal.RUNNING:
+        changed = dataclasses.replace(changed, force=False)
+    return saved(tx, changed)

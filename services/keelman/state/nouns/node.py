@@ -1,0 +1,281 @@
+"""Nodes: hosts with an agent."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from google.protobuf.message import Message
+from sqlmodel import Field, SQLModel
+
+from keelman.api.node.v1 import node_pb2
+from keelman.api.node.v1 import node_service_pb2 as pb
+from keelman.api.node.v1 import node_service_pb2_grpc as grpc
+from keelman.model.errors import FailedPrecondition
+from keelman.model.node import Node, NodeFigures, NodeSpec, NodeState
+from keelman.model.shapes import check_labels, check_limits
+from keelman.rpc.masks import masked
+from keelman.rpc.server import Context, Service
+from keelman.rpc.times import to_timestamp
+from keelman.state.nouns.checks import check_etag, check_free
+from keelman.state.nouns.limits import limits_message, limits_of
+from keelman.state.nouns.noun import Noun, Parts, service
+from keelman.state.nouns.rows import (
+    big_column,
+    json_column,
+    micros,
+    moment,
+    plain_spec,
+    read_spec,
+    text_column,
+)
+from keelman.state.nouns.serving import Write, has_labels, page_of, written
+from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+M = TypeVar("M", bound=Message)
+
+
+class NodeRow(SQLModel, table=True):
+    """A node and its last registration; `spec` is JSON."""
+
+    __tablename__ = "node"
+    name: str = Field(primary_key=True)
+    uid: str
+    create_time: int = Field(sa_column=big_column())
+    update_time: int = Field(sa_column=big_column())
+    state: str
+    agent_address: str
+    cpus: int
+    memory_bytes: int = Field(sa_column=big_column())
+    version: str
+    incarnation: str
+    session: int = Field(sa_column=big_column())
+    message: str = Field(sa_column=text_column())
+    address: str
+    spec: dict[str, Any] = Field(sa_column=json_column())
+    generation: int = Field(sa_column=big_column())
+    revision: int = Field(sa_column=big_column())
+
+
+def to_row(node: Node) -> dict[str, Any]:
+    """The values of its row."""
+    return {
+        "name": node.name, "uid": node.uid, "create_time": micros(node.create_time),
+        "update_time": micros(node.update_time), "state": str(node.state), "agent_address": node.agent_address,
+        "cpus": node.cpus, "memory_bytes": node.memory_bytes, "version": node.version,
+        "incarnation": node.incarnation, "session": node.session, "message": node.message, "address": node.address,
+        "spec": plain_spec(node.spec), "generation": node.generation, "revision": int(node.etag or 0),
+    }  # fmt: skip
+
+
+def from_row(row: NodeRow) -> Node:
+    """The node of a row."""
+    return Node(
+        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
+        state=NodeState(row.state), agent_address=row.agent_address, cpus=row.cpus, memory_bytes=row.memory_bytes,
+        version=row.version, message=row.message, address=row.address, spec=read_spec(NodeSpec, row.spec),
+        generation=row.generation, etag=str(row.revision), session=row.session, incarnation=row.incarnation,
+    )  # fmt: skip
+
+
+def spec_message(spec: NodeSpec) -> node_pb2.NodeSpec:
+    """What a user wants of a node, on the wire."""
+    return node_pb2.NodeSpec(
+        description=spec.description,
+        labels=dict(spec.labels),
+        capacity=limits_message(spec.capacity),
+        cordoned=spec.cordoned,
+        draining=spec.draining,
+    )
+
+
+def spec_of(message: node_pb2.NodeSpec) -> NodeSpec:
+    """What a user wants of a node."""
+    return NodeSpec(
+        description=message.description,
+        labels=dict(message.labels),
+        capacity=limits_of(message.capacity),
+        cordoned=message.cordoned,
+        draining=message.draining,
+    )
+
+
+def figures_of(message: node_pb2.NodeFigures) -> NodeFigures:
+    """What a heartbeat says of its host."""
+    return NodeFigures(message.cpus_used, message.memory_available_bytes, message.disk_free_bytes, message.load)
+
+
+def node_message(node: Node, pinned_workloads: Sequence[str] = ()) -> node_pb2.Node:
+    """A node; `pinned_workloads` are those that keep a draining node from being empty."""
+    return node_pb2.Node(
+        name=node.name,
+        uid=node.uid,
+        create_time=to_timestamp(node.create_time),
+        update_time=to_timestamp(node.update_time),
+        spec=spec_message(node.spec),
+        generation=node.generation,
+        etag=node.etag,
+        status=node_pb2.NodeStatus(
+            state=node_pb2.NodeState.Value(f"NODE_STATE_{node.state}"),
+            agent_address=node.agent_address,
+            cpus=node.cpus,
+            memory_bytes=node.memory_bytes,
+            version=node.version,
+            message=node.message,
+            heartbeat_time=to_timestamp(node.heartbeat_time),
+            address=node.host,
+            figures=None if node.figures is None else node_pb2.NodeFigures(**dataclasses.asdict(node.figures)),
+            pinned_workloads=pinned_workloads,
+        ),
+    )
+
+
+NOUN = Noun(Node, NodeRow, to_row, from_row, node_message)
+
+
+def check(spec: NodeSpec) -> None:
+    """Raises InvalidArgument naming the field, the value and what is legal."""
+    check_labels("spec.labels", spec.labels)
+    check_limits("spec.capacity", spec.capacity.cpus, spec.capacity.memory_bytes)
+
+
+def create(tx: Transaction, name: str, spec: NodeSpec) -> Node:
+    """A node whose agent has not come yet."""
+    check_free("node", name, tx.snapshot.nodes)
+    check(spec)
+    return tx.put(Node(name, str(uuid.uuid4()), tx.now, tx.now, NodeState.EXPECTED, agent_address="", spec=spec))
+
+
+def update(tx: Transaction, name: str, etag: str, change: Callable[[NodeSpec], NodeSpec]) -> Node:
+    """The node with the spec that `change` makes of its present one."""
+    node = tx.snapshot.node(name)
+    check_etag(name, etag, node.etag)
+    spec = change(node.spec)
+    if spec == node.spec:
+        return node
+    check(spec)
+    return tx.put(dataclasses.replace(node, spec=spec, generation=node.generation + 1))
+
+
+def delete(tx: Transaction, name: str, etag: str) -> None:
+    """Forgets a node without an agent that carries nothing and that no cluster names."""
+    node = tx.snapshot.node(name)
+    check_etag(name, etag, node.etag)
+    if node.state not in (NodeState.OFFLINE, NodeState.EXPECTED):
+        raise FailedPrecondition(f"node {name!r} is {node.state}: stop its agent first", reason="NOT_OFFLINE")
+    if carried := ", ".join(w.name for w in tx.snapshot.workloads_on(name)):
+        raise FailedPrecondition(
+            f"node {name!r} carries {carried}: delete their clusters first",
+            reason="CARRIES_WORKLOADS",
+            metadata={"workloads": carried},
+        )
+    pinned = tx.snapshot.pinned_to(BROKER_CLUSTER, name) | tx.snapshot.pinned_to(WORKER_CLUSTER, name)
+    if named := ", ".join(sorted(pinned)):
+        raise FailedPrecondition(
+            f"node {name!r} is named by clusters {named}: delete these first",
+            reason="IN_USE",
+            metadata={"clusters": named},
+        )
+    tx.drop(NODE, name)
+
+
+def register(tx: Transaction, node: Node) -> Node:
+    """The node as its agent's registration makes it; one that is new gets a uid."""
+    old = tx.snapshot.nodes.get(node.name)
+    if old is None:
+        return tx.put(dataclasses.replace(node, uid=str(uuid.uuid4())))
+    return tx.put(
+        dataclasses.replace(node, uid=old.uid, create_time=old.create_time, spec=old.spec, generation=old.generation)
+    )
+
+
+def judge(tx: Transaction, name: str, state: NodeState, message: str) -> None:
+    """Stores whether a node is heard of."""
+    node = tx.snapshot.nodes[name]
+    if (node.state, node.message) != (state, message):
+        tx.put(dataclasses.replace(node, state=state, message=message))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeApi(grpc.NodeServiceServicer):
+    """Nodes."""
+
+    parts: Parts
+
+    async def GetNode(self, request: pb.GetNodeRequest, context: Context) -> pb.GetNodeResponse:
+        """One node."""
+        return pb.GetNodeResponse(node=self._shown(self.parts.store.snapshot.node(request.name)))
+
+    async def ListNodes(self, request: pb.ListNodesRequest, context: Context) -> pb.ListNodesResponse:
+        """A page of nodes."""
+        snapshot = self.parts.store.snapshot
+        part, token = page_of(
+            snapshot.names(NODE), snapshot.nodes, request, lambda n: has_labels(n.spec.labels, request.labels.items())
+        )
+        return pb.ListNodesResponse(nodes=[self._shown(n) for n in part], next_page_token=token)
+
+    async def CreateNode(self, request: pb.CreateNodeRequest, context: Context) -> pb.CreateNodeResponse:
+        """Creates a node before its agent comes."""
+        return await self._written(
+            request, pb.CreateNodeResponse, lambda tx: create(tx, request.name, spec_of(request.spec))
+        )
+
+    async def UpdateNode(self, request: pb.UpdateNodeRequest, context: Context) -> pb.UpdateNodeResponse:
+        """Changes the spec of a node."""
+
+        def change(spec: NodeSpec) -> NodeSpec:
+            return spec_of(masked(spec_message(spec), request.spec, request.update_mask))
+
+        return await self._written(
+            request, pb.UpdateNodeResponse, lambda tx: update(tx, request.name, request.etag, change)
+        )
+
+    async def CordonNode(self, request: pb.CordonNodeRequest, context: Context) -> pb.CordonNodeResponse:
+        """Has nothing new placed on a node."""
+        return await self._written(
+            request, pb.CordonNodeResponse, lambda tx: update(tx, request.name, request.etag, _marked(cordoned=True))
+        )
+
+    async def UncordonNode(self, request: pb.UncordonNodeRequest, context: Context) -> pb.UncordonNodeResponse:
+        """Has new things placed on a node again."""
+        free = _marked(cordoned=False, draining=False)
+        return await self._written(
+            request, pb.UncordonNodeResponse, lambda tx: update(tx, request.name, request.etag, free)
+        )
+
+    async def DrainNode(self, request: pb.DrainNodeRequest, context: Context) -> pb.DrainNodeResponse:
+        """Has what may be elsewhere leave a node."""
+        leave = _marked(cordoned=True, draining=True)
+        return await self._written(
+            request, pb.DrainNodeResponse, lambda tx: update(tx, request.name, request.etag, leave)
+        )
+
+    async def DeleteNode(self, request: pb.DeleteNodeRequest, context: Context) -> pb.DeleteNodeResponse:
+        """Forgets a node."""
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            delete(tx, request.name, request.etag)
+            return {}
+
+        return await written(self.parts.store, request, pb.DeleteNodeResponse, work)
+
+    def _shown(self, node: Node) -> node_pb2.Node:
+        return node_message(self.parts.sessions.alive(node))
+
+    async def _written(self, request: Write, answer: type[M], work: Callable[[Transaction], Node]) -> M:
+        return await written(self.parts.store, request, answer, lambda tx: {"node": node_message(work(tx))})
+
+
+def _marked(**marks: Any) -> Callable[[NodeSpec], NodeSpec]:
+    return lambda spec: dataclasses.replace(spec, **marks)
+
+
+def services(parts: Parts) -> list[Service]:
+    """The gRPC services of nodes."""
+    return [service("node", "NodeService", grpc.add_NodeServiceServicer_to_server, NodeApi(parts))]

@@ -1,0 +1,77 @@
+"""What a noun gives to the rest of the state service; and what the services of the nouns are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from google.protobuf.message import Message
+from sqlmodel import SQLModel
+
+from keelman.api.connect.v1 import worker_pb2
+from keelman.model.node import Node
+from keelman.model.workload import Workload
+from keelman.rpc.server import Service
+
+if TYPE_CHECKING:
+    from keelman.state.store import Store
+
+R = TypeVar("R")
+
+
+class Liveness(Protocol):
+    """What is known of nodes and processes and stands in no table."""
+
+    def alive(self, node: Node) -> Node:
+        """The node with what its last heartbeat said."""
+
+    def vital(self, workload: Workload) -> Workload:
+        """The workload with the memory and the time that were reported last."""
+
+
+class Memberships(Protocol):
+    """What workers report of themselves."""
+
+    def membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
+        """Its place in its group; None while it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the nouns' services use."""
+
+    store: Store
+    sessions: Liveness
+    reports: Memberships
+
+
+@dataclass(frozen=True, slots=True)
+class Noun(Generic[R]):
+    """A kind of resource. Its name, in tables, topics and events, is its class's NOUN.
+
+    `to_row` and `from_row` turn a resource into the values of a row and back. `message` makes what users and events
+    see of it.
+    """
+
+    kind: type[R]
+    table: type[SQLModel]
+    to_row: Callable[[R], dict[str, Any]]
+    from_row: Callable[[Any], R]
+    message: Callable[[R], Message]
+
+    @property
+    def name(self) -> str:
+        """As in "worker_cluster"."""
+        found: str = self.kind.NOUN  # type: ignore[attr-defined]
+        return found
+
+    @property
+    def has_etag(self) -> bool:
+        """True when a resource says which change of it was the last."""
+        return "etag" in self.kind.__dataclass_fields__  # type: ignore[attr-defined]
+
+
+def service(area: str, name: str, add: Callable[[Any, Any], None], servicer: object) -> Service:
+    """A service of a noun, e.g. NodeService of keelman.api.node.v1."""
+    return Service(f"keelman.api.{area}.v1.{name}", add, servicer)

@@ -1,0 +1,88 @@
+"""Workers: the workloads of worker clusters, as their users see them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from keelman.api.connect.v1 import worker_pb2
+from keelman.api.connect.v1 import worker_service_pb2 as pb
+from keelman.api.connect.v1 import worker_service_pb2_grpc as grpc
+from keelman.model.errors import FailedPrecondition
+from keelman.model.workload import Goal, WorkerSpec, Workload, WorkloadKind
+from keelman.rpc.server import Context, Service
+from keelman.state.nouns import workload as workloads
+from keelman.state.nouns.noun import Parts, service
+from keelman.state.nouns.serving import page_of, written
+from keelman.state.nouns.workload import status_message
+from keelman.state.snapshot import WORKLOAD
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+
+def rest_url(workload: Workload) -> str:
+    """Where a worker's REST API answers."""
+    scheme = "https" if isinstance(workload.spec, WorkerSpec) and workload.spec.https else "http"
+    return f"{scheme}://{workload.address}"
+
+
+def worker_message(workload: Workload, membership: worker_pb2.WorkerMembership | None) -> worker_pb2.Worker:
+    """A worker: its workload as its user sees it."""
+    return worker_pb2.Worker(
+        name=workload.name.removeprefix("worker/"),
+        worker_cluster=workload.cluster,
+        node=workload.node,
+        rest_url=rest_url(workload),
+        process=status_message(workload.status) if workload.status is not None else None,
+        membership=membership,
+    )
+
+
+def restart(tx: Transaction, name: str) -> Workload:
+    """A new generation of one worker: its agent ends the process of the old one and starts it again."""
+    worker = tx.snapshot.worker(name)
+    if worker.goal is not Goal.RUNNING:
+        raise FailedPrecondition(
+            f"worker {name!r} is asked to be {worker.goal}: start worker cluster {worker.cluster!r}",
+            reason="NOT_RUNNING",
+        )
+    return workloads.save(tx, dataclasses.replace(worker, generation=worker.generation + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerApi(grpc.WorkerServiceServicer):
+    """Workers."""
+
+    parts: Parts
+
+    async def GetWorker(self, request: pb.GetWorkerRequest, context: Context) -> pb.GetWorkerResponse:
+        """One worker."""
+        return pb.GetWorkerResponse(worker=self._shown(self.parts.store.snapshot.worker(request.name)))
+
+    async def ListWorkers(self, request: pb.ListWorkersRequest, context: Context) -> pb.ListWorkersResponse:
+        """A page of workers. Raises NotFound for an unknown worker cluster."""
+        snapshot, cluster = self.parts.store.snapshot, request.worker_cluster
+        names = snapshot.names(WORKLOAD)
+        if cluster:
+            snapshot.worker_cluster(cluster)
+            names = sorted(w.name for w in snapshot.workloads_in(WorkloadKind.WORKER, cluster))
+        part, token = page_of(names, snapshot.workloads, request, lambda w: w.kind is WorkloadKind.WORKER)
+        return pb.ListWorkersResponse(workers=[self._shown(w) for w in part], next_page_token=token)
+
+    async def RestartWorker(self, request: pb.RestartWorkerRequest, context: Context) -> pb.RestartWorkerResponse:
+        """Asks for a new process of a worker."""
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            return {"worker": self._shown(restart(tx, request.name))}
+
+        return await written(self.parts.store, request, pb.RestartWorkerResponse, work)
+
+    def _shown(self, worker: Workload) -> worker_pb2.Worker:
+        return worker_message(self.parts.sessions.vital(worker), self.parts.reports.membership(worker))
+
+
+def services(parts: Parts) -> list[Service]:
+    """The gRPC services of workers."""
+    return [service("connect", "WorkerService", grpc.add_WorkerServiceServicer_to_server, WorkerApi(parts))]

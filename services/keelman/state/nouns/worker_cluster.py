@@ -1,0 +1,334 @@
+"""Worker clusters: workers that share a group."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from google.protobuf.message import Message
+from sqlmodel import Field, SQLModel
+
+from keelman.api.connect.v1 import broker_cluster_pb2, worker_cluster_pb2
+from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
+from keelman.api.connect.v1 import worker_cluster_service_pb2_grpc as grpc
+from keelman.model.cluster import ClusterGoal, Rollout, WorkerCluster, WorkerClusterSpec, WorkerClusterStatus
+from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.model.shapes import check_count, check_different_ports, check_labels, check_limits, check_port
+from keelman.model.workload import WorkloadKind
+from keelman.rpc.masks import masked
+from keelman.rpc.server import Context, Service
+from keelman.state.nouns.checks import check_etag, check_free, check_nodes, check_same
+from keelman.state.nouns.clusters import (
+    annotate,
+    annotations_of,
+    check_not_deleted,
+    cluster_fields,
+    cluster_message,
+    cluster_row,
+    saved,
+    with_goal,
+)
+from keelman.state.nouns.kafka_names import check_own_names
+from keelman.state.nouns.limits import limits_message, limits_of
+from keelman.state.nouns.noun import Noun, Parts, service
+from keelman.state.nouns.rows import big_column, json_column, read, read_spec, text_column
+from keelman.state.nouns.serving import Write, has_labels, page_of, written
+from keelman.state.properties import check_worker_properties, group_of
+from keelman.state.reports import judge
+from keelman.state.snapshot import WORKER_CLUSTER, Snapshot
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+M = TypeVar("M", bound=Message)
+
+
+class WorkerClusterRow(SQLModel, table=True):
+    """A worker cluster; `spec` and `status` are JSON."""
+
+    __tablename__ = "worker_cluster"
+    name: str = Field(primary_key=True)
+    uid: str
+    create_time: int = Field(sa_column=big_column())
+    update_time: int = Field(sa_column=big_column())
+    generation: int = Field(sa_column=big_column())
+    revision: int = Field(sa_column=big_column())
+    goal: str
+    broker_cluster: str = Field(foreign_key="broker_cluster.name", index=True)
+    spec: dict[str, Any] = Field(sa_column=json_column())
+    note: str = Field(sa_column=text_column())
+    status: dict[str, Any] = Field(sa_column=json_column())
+    force: bool
+
+
+def to_row(cluster: WorkerCluster) -> dict[str, Any]:
+    """The values of its row."""
+    return cluster_row(cluster) | {"broker_cluster": cluster.spec.broker_cluster, "force": cluster.force}
+
+
+def from_row(row: WorkerClusterRow) -> WorkerCluster:
+    """The worker cluster of a row."""
+    spec, status = read_spec(WorkerClusterSpec, row.spec), read(WorkerClusterStatus, row.status)
+    return WorkerCluster(**cluster_fields(row), spec=spec, status=status, force=row.force)
+
+
+def spec_message(wanted: WorkerClusterSpec) -> worker_cluster_pb2.WorkerClusterSpec:
+    """What a user wants of a worker cluster, on the wire, complete."""
+    spec = worker_cluster_pb2.WorkerClusterSpec(
+        broker_cluster=wanted.broker_cluster,
+        properties=dict(wanted.properties),
+        node_selector=dict(wanted.node_selector),
+        port=wanted.port,
+        metrics_port=wanted.metrics_port,
+        admin_port=wanted.admin_port,
+        reserved_ports=wanted.reserved_ports,
+        https=wanted.https,
+        shared_offset_topic=wanted.shared_offset_topic,
+        limits=limits_message(wanted.limits),
+    )
+    annotate(spec, wanted.annotations)
+    if wanted.nodes:
+        spec.nodes.names.extend(wanted.nodes)
+    else:
+        spec.count = wanted.count
+    return spec
+
+
+def spec_of(message: worker_cluster_pb2.WorkerClusterSpec) -> WorkerClusterSpec:
+    """What a user wants of a worker cluster; raises InvalidArgument when no placement is given."""
+    spec = WorkerClusterSpec(
+        broker_cluster=message.broker_cluster,
+        properties=dict(message.properties),
+        node_selector=dict(message.node_selector),
+        port=message.port,
+        metrics_port=message.metrics_port,
+        admin_port=message.admin_port,
+        reserved_ports=tuple(message.reserved_ports),
+        https=message.https,
+        shared_offset_topic=message.shared_offset_topic,
+        limits=limits_of(message.limits),
+        annotations=annotations_of(message),
+    )
+    match message.WhichOneof("placement"):
+        case "nodes":
+            if not message.nodes.names:
+                raise InvalidArgument.of("spec.nodes.names", "", "at least one node")
+            return dataclasses.replace(spec, nodes=tuple(message.nodes.names))
+        case "count":
+            if message.count < 1:
+                raise InvalidArgument.of("spec.count", message.count, "a whole number of at least 1")
+            return dataclasses.replace(spec, count=message.count)
+        case _:
+            raise InvalidArgument.of("spec.placement", "", "nodes (names of nodes) or count (a number of workers)")
+
+
+def worker_cluster_message(cluster: WorkerCluster) -> worker_cluster_pb2.WorkerCluster:
+    """A worker cluster as users and events see it."""
+    return worker_cluster_pb2.WorkerCluster(
+        **cluster_message(cluster),
+        spec=spec_message(cluster.spec),
+        status=worker_cluster_pb2.WorkerClusterStatus(
+            state=broker_cluster_pb2.ClusterState.Value(f"CLUSTER_STATE_{cluster.status.state}"),
+            message=cluster.status.message,
+            group_id=group_of(cluster.name, cluster.spec.properties),
+            ready_workers=cluster.status.ready_workers,
+            wanted_workers=cluster.spec.wanted_workers,
+            rest_urls=cluster.status.rest_urls,
+            rollout=None if cluster.status.rollout is None else _rollout_message(cluster.status.rollout),
+        ),
+    )
+
+
+def _rollout_message(rollout: Rollout) -> worker_cluster_pb2.Rollout:
+    return worker_cluster_pb2.Rollout(
+        state=worker_cluster_pb2.RolloutState.Value(f"ROLLOUT_STATE_{rollout.state}"),
+        updated_workers=rollout.updated_workers,
+        workers=rollout.workers,
+        worker=rollout.worker,
+        message=rollout.message,
+    )
+
+
+NOUN = Noun(WorkerCluster, WorkerClusterRow, to_row, from_row, worker_cluster_message)
+
+
+def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
+    """Raises InvalidArgument naming the field, the value and what is legal, or FailedPrecondition for a name that is
+    taken in Kafka by another worker cluster or a broker cluster that is being deleted."""
+    if spec.broker_cluster not in snapshot.broker_clusters:
+        known = ", ".join(sorted(snapshot.broker_clusters)) or "there is none yet: create one first"
+        raise InvalidArgument.of("spec.broker_cluster", spec.broker_cluster, f"the name of a broker cluster ({known})")
+    check_not_deleted(snapshot.broker_clusters[spec.broker_cluster])
+    check_nodes("spec.nodes.names", spec.nodes, snapshot)
+    check_labels("spec.labels", spec.annotations.labels)
+    check_labels("spec.node_selector", spec.node_selector)
+    check_limits("spec.limits", spec.limits.cpus, spec.limits.memory_bytes)
+    check_count("spec.count", spec.count)
+    _check_ports(spec)
+    check_worker_properties(name, spec)
+    check_own_names(name, spec, snapshot)
+
+
+def check_change(old: WorkerClusterSpec, new: WorkerClusterSpec) -> None:
+    """Raises InvalidArgument for a field that cannot be changed."""
+    check_same("spec.broker_cluster", old.broker_cluster, new.broker_cluster)
+    check_same("spec.origin", old.annotations.origin, new.annotations.origin)
+
+
+def _check_ports(spec: WorkerClusterSpec) -> None:
+    check_port("spec.port", spec.port, zero="a free one on each node")
+    check_port("spec.metrics_port", spec.metrics_port, zero="none")
+    check_port("spec.admin_port", spec.admin_port, zero="none")
+    reserved = [(f"spec.reserved_ports[{number}]", port) for number, port in enumerate(spec.reserved_ports)]
+    for field, port in reserved:
+        check_port(field, port)
+    named = [("port", spec.port), ("metrics_port", spec.metrics_port), ("admin_port", spec.admin_port)]
+    check_different_ports([(f"spec.{field}", port) for field, port in named] + reserved)
+
+
+def create(tx: Transaction, name: str, spec: WorkerClusterSpec) -> WorkerCluster:
+    """A new worker cluster, stopped."""
+    check_free("worker cluster", name, tx.snapshot.worker_clusters)
+    check(name, spec, tx.snapshot)
+    made = WorkerCluster(name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", goal=ClusterGoal.STOPPED, spec=spec)
+    return saved(tx, made)
+
+
+def update(
+    tx: Transaction, name: str, etag: str, change: Callable[[WorkerClusterSpec], WorkerClusterSpec]
+) -> WorkerCluster:
+    """The worker cluster with the spec that `change` makes of its present one."""
+    cluster = _found(tx, name, etag)
+    check_not_deleted(cluster)
+    spec = change(cluster.spec)
+    if spec == cluster.spec:
+        return cluster
+    check_change(cluster.spec, spec)
+    check(name, spec, tx.snapshot)
+    return saved(tx, dataclasses.replace(cluster, spec=spec, generation=cluster.generation + 1, note=""))
+
+
+def delete(tx: Transaction, name: str, etag: str) -> WorkerCluster:
+    """Asks for the end of a worker cluster; its topics stay."""
+    return with_goal(tx, _found(tx, name, etag), ClusterGoal.DELETED)
+
+
+def start(tx: Transaction, name: str, etag: str) -> WorkerCluster:
+    """Asks the workers to run."""
+    cluster = _found(tx, name, etag)
+    check_not_deleted(cluster)
+    brokers = tx.snapshot.broker_clusters[cluster.spec.broker_cluster]
+    if brokers.goal is not ClusterGoal.RUNNING:
+        raise FailedPrecondition(
+            f"broker cluster {brokers.name!r} of worker cluster {name!r} is {brokers.status.state}: start it first",
+            reason="BROKERS_STOPPED",
+            metadata={"broker_cluster": brokers.name},
+        )
+    return with_goal(tx, cluster, ClusterGoal.RUNNING)
+
+
+def stop(tx: Transaction, name: str, etag: str, *, force: bool = False) -> WorkerCluster:
+    """Asks the workers to stop, or has them killed."""
+    cluster = _found(tx, name, etag)
+    check_not_deleted(cluster)
+    if force and not cluster.force:
+        cluster = dataclasses.replace(cluster, goal=ClusterGoal.STOPPED, force=True, note="")
+        return saved(tx, dataclasses.replace(cluster, generation=cluster.generation + 1))
+    return with_goal(tx, cluster, ClusterGoal.STOPPED)
+
+
+def _found(tx: Transaction, name: str, etag: str) -> WorkerCluster:
+    cluster = tx.snapshot.worker_cluster(name)
+    check_etag(name, etag, cluster.etag)
+    return cluster
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
+    """Worker clusters."""
+
+    parts: Parts
+
+    async def GetWorkerCluster(
+        self, request: pb.GetWorkerClusterRequest, context: Context
+    ) -> pb.GetWorkerClusterResponse:
+        """One worker cluster."""
+        cluster = self.parts.store.snapshot.worker_cluster(request.name)
+        return pb.GetWorkerClusterResponse(worker_cluster=self._judged(cluster))
+
+    async def ListWorkerClusters(
+        self, request: pb.ListWorkerClustersRequest, context: Context
+    ) -> pb.ListWorkerClustersResponse:
+        """A page of worker clusters."""
+        snapshot, wanted = self.parts.store.snapshot, request.labels.items()
+        part, token = page_of(
+            snapshot.names(WORKER_CLUSTER), snapshot.worker_clusters, request,
+            lambda c: has_labels(c.spec.annotations.labels, wanted),
+        )  # fmt: skip
+        return pb.ListWorkerClustersResponse(worker_clusters=[self._judged(c) for c in part], next_page_token=token)
+
+    async def CreateWorkerCluster(
+        self, request: pb.CreateWorkerClusterRequest, context: Context
+    ) -> pb.CreateWorkerClusterResponse:
+        """Creates a worker cluster, stopped."""
+        return await self._written(
+            request, pb.CreateWorkerClusterResponse, lambda tx: create(tx, request.name, spec_of(request.spec))
+        )
+
+    async def UpdateWorkerCluster(
+        self, request: pb.UpdateWorkerClusterRequest, context: Context
+    ) -> pb.UpdateWorkerClusterResponse:
+        """Changes the spec of a worker cluster."""
+
+        def change(spec: WorkerClusterSpec) -> WorkerClusterSpec:
+            return spec_of(masked(spec_message(spec), request.spec, request.update_mask))
+
+        return await self._written(
+            request, pb.UpdateWorkerClusterResponse, lambda tx: update(tx, request.name, request.etag, change)
+        )
+
+    async def DeleteWorkerCluster(
+        self, request: pb.DeleteWorkerClusterRequest, context: Context
+    ) -> pb.DeleteWorkerClusterResponse:
+        """Asks for a worker cluster's end."""
+        return await self._written(
+            request, pb.DeleteWorkerClusterResponse, lambda tx: delete(tx, request.name, request.etag)
+        )
+
+    async def StartWorkerCluster(
+        self, request: pb.StartWorkerClusterRequest, context: Context
+    ) -> pb.StartWorkerClusterResponse:
+        """Asks a worker cluster to run."""
+        return await self._written(
+            request, pb.StartWorkerClusterResponse, lambda tx: start(tx, request.name, request.etag)
+        )
+
+    async def StopWorkerCluster(
+        self, request: pb.StopWorkerClusterRequest, context: Context
+    ) -> pb.StopWorkerClusterResponse:
+        """Asks a worker cluster to stop."""
+        return await self._written(
+            request,
+            pb.StopWorkerClusterResponse,
+            lambda tx: stop(tx, request.name, request.etag, force=request.force),
+        )
+
+    def _judged(self, cluster: WorkerCluster) -> worker_cluster_pb2.WorkerCluster:
+        message = worker_cluster_message(cluster)
+        workers = self.parts.store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
+        judge(message.status, [m for m in map(self.parts.reports.membership, workers) if m is not None])
+        return message
+
+    async def _written(self, request: Write, answer: type[M], work: Callable[[Transaction], WorkerCluster]) -> M:
+        return await written(
+            self.parts.store, request, answer, lambda tx: {"worker_cluster": worker_cluster_message(work(tx))}
+        )
+
+
+def services(parts: Parts) -> list[Service]:
+    """The gRPC services of worker clusters."""
+    add = grpc.add_WorkerClusterServiceServicer_to_server
+    return [service("connect", "WorkerClusterService", add, WorkerClusterApi(parts))]
