@@ -71,7 +71,10 @@ def work(tx, verb: str, of: str) -> None:
 
 async def history(path: Path, writes: list[tuple[str, str]], failures: list[int]) -> None:
     brokers, hub = Brokers(failures), Hub()
-    async with open_store(str(path), lambda changes: hub.wake(subjects_of(changes))) as store:
+    async with open_store(str(path)) as store:
+        store.listen(lambda changes: hub.wake(subjects_of(changes)))
+        planner = Executor(store, LIMITS)
+        store.listen(planner.changed)
         async with store.write() as tx:
             broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
         relay = Relay(store, hub, "default", sole=True, connect=brokers.connect)
@@ -79,7 +82,7 @@ async def history(path: Path, writes: list[tuple[str, str]], failures: list[int]
         try:
             for verb, of in writes:
                 if verb == "plan":
-                    await Executor(store, LIMITS).reconcile()
+                    await planner.reconcile()
                     continue
                 with contextlib.suppress(KeelmanError, asyncio.CancelledError):
                     async with store.write() as tx:

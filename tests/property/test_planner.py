@@ -7,6 +7,8 @@ from keelman.model.cluster import ClusterGoal, ClusterState, ManagedBrokers
 from keelman.model.node import NodeState
 from keelman.model.workload import Goal, SparkSpec, WorkerSpec, Workload, WorkloadKind, spark_name
 from keelman.state.planning.planner import make_plan
+from keelman.state.planning.scope import scope_of
+from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
 
 # The planner's world is also what its transcripts are made with.
 from support.planner_world import LIMITS, World
@@ -28,9 +30,25 @@ step = st.one_of(
 class Checked(World):
     """Checks each plan as it is applied."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.planned = Snapshot()
+
+    def changes(self) -> list[tuple]:
+        """What was and what is, of all that changed since it was last planned."""
+        old, new = self.planned, self.snapshot
+        pairs = []
+        for noun in (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD):
+            before, after = old.resources(noun), new.resources(noun)
+            pairs += [(before.get(n), after.get(n)) for n in before.keys() | after.keys()]
+        return [pair for pair in pairs if pair[0] != pair[1]]
+
     def settle(self) -> None:
-        before = dict(self.workloads)
-        plan = make_plan(self.snapshot, LIMITS)
+        before, seen = dict(self.workloads), self.snapshot
+        plan = make_plan(seen, LIMITS)
+        scope = scope_of(self.changes(), seen, LIMITS.events_broker_cluster)
+        assert make_plan(seen, LIMITS, scope) == plan, "what has not changed is not planned in another way"
+        self.planned = seen
         self.apply(plan)
         assert make_plan(self.snapshot, LIMITS).is_empty, "planning again must find nothing to do"
         for workload in plan.put:

@@ -1,37 +1,66 @@
-"""Writes what the planner decided. May run twice or be cut off anywhere: the next run begins with a new snapshot."""
+"""Plans for what changed and writes what was decided. What was cut off before it was written is planned again."""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
+from keelman.model.node import Node
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.nouns import workload as workloads
 from keelman.state.planning.draft import Limits
 from keelman.state.planning.planner import Plan, make_plan
-from keelman.state.snapshot import BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD
-from keelman.state.store import Store, Transaction
+from keelman.state.planning.scope import Scope, everything, scope_of
+from keelman.state.snapshot import BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
+from keelman.state.store import Change, Store, Transaction
 
 log = get_logger()
+CHECK_SECONDS = 300.0
+"""So often everything is planned, whatever changed."""
+FIGURES_SECONDS = 5.0
+"""For so long what hosts use is taken to be what it was."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Executor:
-    """Plans and writes; a reconciler calls `reconcile` after each commit and by its timer."""
+    """A reconciler calls `reconcile` after each commit and by its timer; the store tells `changed` what commits did.
+
+    `alive` gives a node with what its host uses.
+    """
 
     store: Store
     limits: Limits
+    alive: Callable[[Node], Node] = lambda node: node
+    clock: Callable[[], float] = time.monotonic
+    _changes: list[tuple[Resource | None, Resource | None]] = field(default_factory=list)
+    _checked: float | None = None
+    _figures: dict[str, Node] = field(default_factory=dict)
+    _figures_taken: float | None = None
+
+    def changed(self, changes: Sequence[Change]) -> None:
+        """Has the next plan look at what these changes concern."""
+        self._changes += [(change.old, change.new) for change in changes]
 
     async def reconcile(self) -> None:
         """Plans once and writes the plan in one transaction; writes nothing when the plan is empty."""
-        seen = self.store.revision
-        plan = make_plan(self.store.snapshot, self.limits)
+        is_check = self._checked is None or self.clock() - self._checked >= CHECK_SECONDS
+        if not (is_check or self._changes):
+            return
+        count, seen = len(self._changes), self.store.revision
+        scope = self._scope(self.store.snapshot, is_check=is_check)
+        plan = make_plan(self._with_figures(self.store.snapshot), self.limits, scope)
         if plan.is_empty:
+            self._done(count, is_check=is_check)
             return
         async with self.store.write() as tx:
-            if tx.turn.revision != seen:
-                plan = make_plan(tx.snapshot, self.limits)
+            if self.store.revision != seen:
+                count = len(self._changes)
+                scope = self._scope(tx.snapshot, is_check=is_check)
+                plan = make_plan(self._with_figures(tx.snapshot), self.limits, scope)
             _apply(tx, plan)
+        self._done(count, is_check=is_check)
         for workload in plan.put:
             log.info(
                 "planned", workload=workload.name, node=workload.node, generation=workload.generation,
@@ -39,6 +68,28 @@ class Executor:
             )  # fmt: skip
         for name in (*plan.drop, *plan.gone_worker_clusters, *plan.gone_broker_clusters):
             log.info("forgotten", name=name)
+
+    def _scope(self, snapshot: Snapshot, *, is_check: bool) -> Scope:
+        if is_check:
+            return everything(snapshot)
+        return scope_of(self._changes, snapshot, self.limits.events_broker_cluster)
+
+    def _done(self, count: int, *, is_check: bool) -> None:
+        del self._changes[:count]
+        if is_check:
+            self._checked = self.clock()
+
+    def _with_figures(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot as the planner is to see it: with what the hosts use. Nothing of that is stored."""
+        if self._figures_taken is None or self.clock() - self._figures_taken >= FIGURES_SECONDS:
+            seen = {name: self.alive(node) for name, node in snapshot.nodes.items()}
+            self._figures = {name: node for name, node in seen.items() if node.figures is not None}
+            self._figures_taken = self.clock()
+        draft = snapshot.draft()
+        for name, seen_then in self._figures.items():
+            if name in snapshot.nodes:
+                draft.put(dataclasses.replace(snapshot.nodes[name], figures=seen_then.figures))
+        return draft
 
 
 def _apply(tx: Transaction, plan: Plan) -> None:

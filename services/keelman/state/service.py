@@ -52,7 +52,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     url = settings.database or str(settings.folder.database)
     commits, reports = Hub(), Reports(Hub())
     async with contextlib.AsyncExitStack() as stack:
-        store = await stack.enter_async_context(open_store(url, lambda changes: commits.wake(subjects_of(changes))))
+        store = await stack.enter_async_context(open_store(url))
+        store.listen(lambda changes: commits.wake(subjects_of(changes)))
         sessions = Sessions(
             store,
             commits,
@@ -73,7 +74,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         await sessions.begin()
         siblings = await stack.enter_async_context(Siblings())
         health = await stack.enter_async_context(server)
-        planner = Reconciler("planner", Executor(store, limits).reconcile, PLAN_SECONDS)
+        executor = Executor(store, limits, sessions.alive)
+        planner = Reconciler("planner", executor.reconcile, PLAN_SECONDS)
+        store.listen(executor.changed)
         probe = Reconciler("external-probe", ExternalProbe(store).reconcile, PROBE_SECONDS)
         in_sync = Reconciler("in-sync", InSyncProbe(store).reconcile, IN_SYNC_SECONDS)
         judge = Reconciler("judge", sessions.judge, settings.heartbeat_seconds / 2)

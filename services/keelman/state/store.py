@@ -90,11 +90,11 @@ class Transaction:
 class Store:
     """The only door to what is kept: everything that reads takes `snapshot`, everything that writes a transaction."""
 
-    def __init__(self, database: Database, on_commit: Callable[[Sequence[Change]], None]) -> None:
+    def __init__(self, database: Database) -> None:
         self.database = database
         self.snapshot = Snapshot()
         self.revision = 0
-        self._on_commit = on_commit
+        self._listeners: list[Callable[[Sequence[Change]], None]] = []
         self._loaded = False
         self._lock = asyncio.Lock()
 
@@ -113,7 +113,15 @@ class Store:
             if tx.events:
                 self.snapshot.advance(tx.snapshot)
                 self.revision = turn.revision
-                self._on_commit(changes)
+                self._tell(changes)
+
+    def listen(self, listener: Callable[[Sequence[Change]], None]) -> None:
+        """Calls the listener after each commit, also of other processes, with what it changed; it must not wait."""
+        self._listeners.append(listener)
+
+    def _tell(self, changes: Sequence[Change]) -> None:
+        for listener in self._listeners:
+            listener(changes)
 
     async def catch_up(self) -> None:
         """Takes in what other processes have written to this database."""
@@ -137,7 +145,7 @@ class Store:
             changes = _differences(self.snapshot, anew)
             self.snapshot = anew
         self.revision, self._loaded = revision, True
-        self._on_commit(changes)
+        self._tell(changes)
 
     def _changes(self, draft: Snapshot) -> list[Change]:
         found = []
@@ -151,12 +159,10 @@ class Store:
 
 
 @contextlib.asynccontextmanager
-async def open_store(
-    url: str, on_commit: Callable[[Sequence[Change]], None] = lambda changes: None
-) -> AsyncIterator[Store]:
+async def open_store(url: str) -> AsyncIterator[Store]:
     """The store of a path or a postgresql:// URL, with all of it read. Raises as `open_database`."""
     async with open_database(url) as database:
-        store = Store(database, on_commit)
+        store = Store(database)
         await store.catch_up()
         yield store
 

@@ -17,6 +17,7 @@ from keelman.model.workload import (
 )
 from keelman.state.planning.brokers import plan_brokers
 from keelman.state.planning.draft import Draft, Limits
+from keelman.state.planning.scope import Scope, everything, scope_of
 from keelman.state.planning.sparks import plan_sparks
 from keelman.state.planning.workers import plan_workers
 from keelman.state.snapshot import WORKLOAD, Snapshot
@@ -40,12 +41,20 @@ class Plan:
         return self == Plan()
 
 
-def make_plan(snapshot: Snapshot, limits: Limits) -> Plan:
-    """The plan for one snapshot. Planning again for what the plan leads to gives an empty plan."""
+def make_plan(snapshot: Snapshot, limits: Limits, scope: Scope | None = None) -> Plan:
+    """The plan for one snapshot, or for what `scope` says may have changed since the last plan: that gives the same.
+
+    Planning again for what the plan leads to gives an empty plan.
+    """
     draft = Draft(snapshot, limits)
-    gone_brokers = tuple(n for n, c in sorted(snapshot.broker_clusters.items()) if plan_brokers(draft, c))
-    gone_workers = tuple(n for n, c in sorted(snapshot.worker_clusters.items()) if plan_workers(draft, c))
-    plan_sparks(draft)
+    scope = everything(snapshot) if scope is None else scope
+    broker_clusters = {name: snapshot.broker_clusters[name] for name in sorted(scope.broker_clusters)}
+    gone_brokers = tuple(n for n, c in broker_clusters.items() if plan_brokers(draft, c))
+    if not scope.everything:
+        scope.widen(scope_of(_changed(draft), draft.made, limits.events_broker_cluster))
+    worker_clusters = {name: snapshot.worker_clusters[name] for name in sorted(scope.worker_clusters)}
+    gone_workers = tuple(n for n, c in worker_clusters.items() if plan_workers(draft, c))
+    plan_sparks(draft, scope.nodes | {w.node for pair in _changed(draft) for w in pair if w is not None})
     before, after = snapshot.workloads, sorted(draft.made.changes(WORKLOAD).items())
     return Plan(
         put=tuple(w for n, w in after if w is not None and before.get(n) != w),
@@ -57,12 +66,17 @@ def make_plan(snapshot: Snapshot, limits: Limits) -> Plan:
         gone_worker_clusters=gone_workers,
         broker_notes={
             n: draft.broker_notes.get(n, "")
-            for n, c in sorted(snapshot.broker_clusters.items())
+            for n, c in broker_clusters.items()
             if n not in gone_brokers and c.note != draft.broker_notes.get(n, "")
         },
         worker_notes={
             n: draft.worker_notes.get(n, "")
-            for n, c in sorted(snapshot.worker_clusters.items())
+            for n, c in worker_clusters.items()
             if n not in gone_workers and c.note != draft.worker_notes.get(n, "")
         },
     )
+
+
+def _changed(draft: Draft) -> list[tuple[Workload | None, Workload | None]]:
+    """What the plan has changed so far: what was, and what is to be."""
+    return [(draft.snapshot.workloads.get(name), new) for name, new in draft.made.changes(WORKLOAD).items()]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection
 
 from keelman.model.workload import (
     Goal,
     ProcessState,
     SparkSpec,
     Workload,
-    WorkloadKind,
     spark_name,
 )
 from keelman.state.planning.draft import Draft, ports_taken
@@ -34,9 +33,12 @@ def port_of(draft: Draft, name: str, node: str, wanted: range) -> int:
     return old.spec.port
 
 
-def plan_sparks(draft: Draft) -> None:
-    """Ends Spark services that no worker needs: not before the workers there have ended."""
-    for spark in list(_of_kind(draft, WorkloadKind.SPARK)):
+def plan_sparks(draft: Draft, nodes: Collection[str]) -> None:
+    """Ends Spark services of these nodes that no worker needs: not before the workers there have ended."""
+    for node in sorted(nodes):
+        spark = draft.workloads.get(spark_name(node))
+        if spark is None:
+            continue
         placed = draft.workers_on(spark.node)
         if any(w.goal is Goal.RUNNING or not _has_ended(w) for w in placed):
             continue
@@ -44,10 +46,6 @@ def plan_sparks(draft: Draft) -> None:
             draft.set_goal(spark, Goal.STOPPED)
         else:
             draft.remove(spark)
-
-
-def _of_kind(draft: Draft, kind: WorkloadKind) -> Iterator[Workload]:
-    return (w for w in draft.workloads.values() if w.kind is kind)
 
 
 def _has_ended(workload: Workload) -> bool:

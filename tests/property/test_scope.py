@@ -1,0 +1,126 @@
+"""Whatever happens in whatever order: what is planned for the changes alone is what is planned for everything."""
+
+import dataclasses
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keelman.model.cluster import ClusterGoal, ManagedBrokers
+from keelman.state.planning.draft import Limits
+from keelman.state.planning.planner import make_plan
+from keelman.state.planning.scope import scope_of
+from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
+from support.planner_world import World
+
+# So few ports that clusters wait for those of others.
+LIMITS = Limits(worker_ports=range(8083, 8085), broker_ports=range(9092, 9096), spark_ports=range(7430, 7432))
+NODES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "10.0.0.2", "n4": "10.0.0.4"}
+BROKERS = {"default": "n1", "other": "n2,n4", "outside": ""}
+WORKERS = {
+    "a": ("default", {"count": "2"}), "b": ("other", {"nodes": "n1,n2"}), "c": ("outside", {"count": "3"}),
+    "d": ("other", {"nodes": "n3"}), "e": ("default", {"count": "1"}),
+}  # fmt: skip
+node, brokers, workers = (st.sampled_from(sorted(names)) for names in (NODES, BROKERS, WORKERS))
+step = st.one_of(
+    st.tuples(st.just("node"), node, st.sampled_from(["online", "offline", "unknown"])),
+    st.tuples(st.just("address"), node, st.sampled_from(["10.0.0.1", "10.0.0.9"])),
+    st.tuples(st.sampled_from(["start", "stop", "delete", "create", "grow"]), workers),
+    st.tuples(st.sampled_from(["start-brokers", "stop-brokers", "move-brokers", "delete-brokers"]), brokers),
+    st.tuples(st.just("obey")),
+    st.tuples(st.just("report"), st.integers(0, 30), st.sampled_from(["RUNNING", "STOPPED", "FAILED", "REMOVED"])),
+    st.tuples(st.just("taken"), st.integers(0, 30)),
+)
+
+
+class Watched(World):
+    """Plans twice each time: everything, and what changed since it last planned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.planned = Snapshot()
+
+    def settle(self) -> None:
+        seen = self.snapshot
+        scope = scope_of(changes(self.planned, seen), seen, LIMITS.events_broker_cluster)
+        plan = make_plan(seen, LIMITS)
+        assert make_plan(seen, LIMITS, scope) == plan
+        self.planned = seen
+        self.apply(plan)
+
+
+def changes(old: Snapshot, new: Snapshot) -> list[tuple]:
+    """What was and what is, of all that is not the same."""
+    pairs = []
+    for noun in (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD):
+        before, after = old.resources(noun), new.resources(noun)
+        pairs += [(before.get(n), after.get(n)) for n in before.keys() | after.keys()]
+    return [pair for pair in pairs if pair[0] != pair[1]]
+
+
+def create(made: Watched, name: str) -> None:
+    on, placement = WORKERS[name]
+    if on in made.brokers and made.brokers[on].goal is not ClusterGoal.DELETED:
+        made.do_workers(name, on, **placement)
+
+
+def world() -> Watched:
+    made = Watched()
+    for name, host in NODES.items():
+        made.do_node(name, "online", host)
+    for name, nodes in BROKERS.items():
+        made.do_managed(name, nodes) if nodes else made.do_external(name, "h:1")
+    for name in WORKERS:
+        create(made, name)
+        made.do_start("workers", name)
+    made.settle()
+    return made
+
+
+def do(made: Watched, words: tuple) -> None:
+    match words:
+        case ("node", name, state):
+            made.do_node(name, state, made.nodes[name].host)
+        case ("address", name, host):
+            made.do_node(name, "online", host)
+        case ("create", name) if name not in made.workers:
+            create(made, name)
+        case ("delete", name) if name in made.workers:
+            made.do_delete("workers", name)
+        case ("start" | "stop" as verb, name) if alive(made.workers.get(name)):
+            getattr(made, f"do_{verb}")("workers", name)
+        case ("grow", name) if alive(made.workers.get(name)) and not made.workers[name].spec.nodes:
+            spec = made.workers[name].spec
+            made.workers[name] = dataclasses.replace(
+                made.workers[name], spec=dataclasses.replace(spec, count=spec.count + 1)
+            )
+        case ("start-brokers" | "stop-brokers" as verb, name) if alive(made.brokers.get(name)):
+            getattr(made, f"do_{verb.partition('-')[0]}")("brokers", name)
+        case ("move-brokers", name) if alive(made.brokers.get(name)):
+            spec = made.brokers[name].spec
+            if isinstance(spec, ManagedBrokers):
+                spec = dataclasses.replace(spec, nodes=(*spec.nodes, "n3") if "n3" not in spec.nodes else spec.nodes)
+                made.brokers[name] = dataclasses.replace(made.brokers[name], spec=spec)
+        case ("delete-brokers", name) if name in made.brokers:
+            if all(c.spec.broker_cluster != name for c in made.workers.values()):
+                made.do_delete("brokers", name)
+        case ("obey",):
+            made.do_obey()
+        case ("report", number, state) if made.workloads:
+            made.do_report(sorted(made.workloads)[number % len(made.workloads)], state)
+        case ("taken", number) if made.workloads:
+            made.do_report(sorted(made.workloads)[number % len(made.workloads)], "FAILED", "PORT_TAKEN")
+
+
+def alive(cluster) -> bool:
+    return cluster is not None and cluster.goal is not ClusterGoal.DELETED
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.lists(st.lists(step, min_size=1, max_size=3), max_size=12))
+def test_a_plan_for_what_changed_is_the_plan_for_everything(histories: list[list[tuple]]) -> None:
+    made = world()
+    for steps in histories:
+        for words in steps:
+            do(made, words)
+        made.settle()
+        made.settle()  # and after what it planned itself
