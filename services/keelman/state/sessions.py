@@ -79,7 +79,8 @@ class Sessions:
         """Called once at start: what was known of the nodes is known no longer."""
         async with self._store.write() as tx:
             for name in tx.snapshot.names(NODE):
-                nodes.judge(tx, name, NodeState.UNKNOWN, "the state service restarted a moment ago")
+                if tx.snapshot.node(name).state is not NodeState.EXPECTED:
+                    nodes.judge(tx, name, NodeState.UNKNOWN, "the state service restarted a moment ago")
 
     async def serve(self, requests: AsyncIterator[pb.OpenSessionRequest], write: Write) -> None:
         """One session, from its registration to its end; raises what ended it, if an error did."""
@@ -110,7 +111,7 @@ class Sessions:
         for node in list(snapshot.nodes.values()):
             session = self._sessions.get(node.name)
             silent = now - (self._began if session is None else session.heard)
-            if node.state is NodeState.OFFLINE or silent <= self._timeout:
+            if node.state in (NodeState.OFFLINE, NodeState.EXPECTED) or silent <= self._timeout:
                 continue
             message = f"no heartbeat for {self._timeout:g} s"
             async with self._store.write() as tx:

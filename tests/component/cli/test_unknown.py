@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,10 +11,9 @@ from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.exits import NOT_FOUND
-from keelman.cli.machine.system import Process, System
 from keelman.rpc.channels import channel
-from keelman.runtime.home import Home
 from keelman.testing.eventually import eventually
+from support.commands import told, write_home
 from support.gateway_system import running_system
 
 pytestmark = pytest.mark.component
@@ -41,38 +35,20 @@ CLUSTER = [
     "restart cn nosuch/x --task 0",
     "restart cn nosuch/x --failed",
     "get plugins --cluster nosuch",
+    "scale wc nosuch --count 2",
+    "label wc nosuch a=b",
+    "update wc nosuch --description x",
+    "stop wc nosuch --force",
 ]
 OTHERS = {
     **dict.fromkeys((f"{verb} bc nosuch" for verb in ("get", "start", "delete")), "outside"),
-    **dict.fromkeys((f"{verb} no nosuch" for verb in ("get", "delete")), "node-1, node-2"),
+    **dict.fromkeys((f"{verb} no nosuch" for verb in ("get", "delete", "describe")), "node-1, node-2"),
+    **dict.fromkeys((f"{verb} nosuch" for verb in ("cordon", "uncordon", "drain")), "node-1, node-2"),
+    "label no nosuch a=b": "node-1, node-2",
+    "update bc nosuch --description x": "outside",
     "watch copy-runs --connector nosuch": "no connector 'nosuch'",
     **dict.fromkeys(("get topics --broker-cluster nosuch", "peek t --broker-cluster nosuch"), "outside"),
 }
-# Each in the same process: their imports take longer than they do.
-MANY = """
-import contextlib, io, json, sys
-from keelman.cli.main import main
-for words in json.load(sys.stdin):
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
-        code = main(words)
-    print(json.dumps([code, said.getvalue()]))
-"""
-
-
-async def told(commands: Sequence[str], home: Path) -> dict[str, tuple[int, str]]:
-    """Exit code and words of each command, of the system of this home."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", MANY, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
-    asked = json.dumps([[*command.split(), "--home", str(home)] for command in commands])
-    try:
-        async with asyncio.timeout(120):
-            out, _ = await process.communicate(asked.encode())
-    except TimeoutError:
-        process.kill()
-        raise
-    return dict(zip(commands, (tuple(json.loads(line)) for line in out.splitlines()), strict=True))
 
 
 async def test_an_unknown_name_is_said_to_be_none(tmp_path: Path) -> None:
@@ -91,11 +67,9 @@ async def test_an_unknown_name_is_said_to_be_none(tmp_path: Path) -> None:
         )
         for name in ("other", "demo"):
             await gateway.create(kinds.WORKER_CLUSTERS, name, WorkerClusterSpec(broker_cluster="outside", count=1))
-        here = Process.of(os.getpid())
-        System(here, str(tmp_path), "n", system.gateway.address, system.http, "", "", ready=True, services=[]).write(
-            Home(tmp_path)
-        )
-        found = await told([*CLUSTER, *OTHERS], tmp_path)
+        write_home(system, tmp_path)
+        commands = [*CLUSTER, *OTHERS]
+        found = dict(zip(commands, await told([one.split() for one in commands], tmp_path), strict=True))
     wanted = {**dict.fromkeys(CLUSTER, "no worker cluster is named 'nosuch': those there are: demo, other"), **OTHERS}
-    wrong = {command: said for command, said in found.items() if said[0] != NOT_FOUND or wanted[command] not in said[1]}
+    wrong = {name: ran for name, ran in found.items() if ran.code != NOT_FOUND or wanted[name] not in ran.err}
     assert wrong == {}

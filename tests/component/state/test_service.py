@@ -305,6 +305,7 @@ async def test_nobody_is_judged_for_one_time_out_after_a_restart(tmp_path) -> No
         await clients.create_workers("demo", brokers="ext", count=1)
         await clients.start_workers("demo")
         await in_state(clients, "demo", "RUNNING")
+        await clients.nodes.CreateNode(node_service_pb2.CreateNodeRequest(name="n9"))
     begun = asyncio.get_running_loop().time()
     async with state_in_loop(tmp_path, **times) as (clients, _):
         assert await node_state(clients, "n1") == "UNKNOWN"
@@ -314,6 +315,7 @@ async def test_nobody_is_judged_for_one_time_out_after_a_restart(tmp_path) -> No
             moved = await eventually(lambda: other.workloads.get("worker/demo/0"))
             assert moved.generation == 2
             assert asyncio.get_running_loop().time() - begun >= times["session_timeout_seconds"]
+            assert await node_state(clients, "n9") == "EXPECTED", "its agent has not come yet"
 
 
 def revision_of(home: Path) -> int:

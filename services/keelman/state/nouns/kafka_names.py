@@ -12,7 +12,7 @@ def check_own_names(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> N
     """Raises FailedPrecondition for a group or topic of another worker cluster."""
     group = group_of(name, spec.properties)
     topics = topics_of(name, spec.properties)
-    for other in snapshot.users_of(spec.broker_cluster):
+    for other in (one for one in snapshot.users_of(spec.broker_cluster) if one.name != name):
         if group_of(other.name, other.spec.properties) == group:
             raise FailedPrecondition(
                 f"spec.properties.group.id: {group!r} is the group of worker cluster "
