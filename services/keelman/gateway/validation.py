@@ -41,6 +41,8 @@ def check(service: str, method: str, request: Message) -> None:
     for field in FILTERS:
         if field in fields and given(field):
             checked_name(field, given(field))
+    if "labels" in fields:
+        check_labels("labels", given("labels"))
     if "request_id" in fields:
         checked_request_id("request_id", given("request_id"))
     if service in NAMED and "spec" in fields:

@@ -64,6 +64,7 @@ def changed(*mask: str, **spec: Any) -> Any:
             ),
             "spec.managed.nodes[0]",
         ),
+        (NODE, "ListNodes", nodes.ListNodesRequest(labels={"disk": "s s d"}), "labels.disk"),
         (CLUSTER, "CreateWorkerCluster", worker_cluster(broker_cluster="b", count=1001), "spec.count"),
         (CLUSTER, "CreateWorkerCluster", worker_cluster(broker_cluster="b", labels={"a b": ""}), "spec.labels"),
         (CLUSTER, "CreateWorkerCluster", worker_cluster(broker_cluster="b", port=70000), "spec.port"),

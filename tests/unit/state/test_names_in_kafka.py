@@ -23,6 +23,6 @@ def test_a_cluster_that_is_changed_is_not_in_its_own_way() -> None:
     check_own_names("demo", dataclasses.replace(SPEC, count=2), snapshot)
     with pytest.raises(FailedPrecondition, match="is the group of worker cluster 'demo'"):
         check_own_names("other", dataclasses.replace(SPEC, properties={"group.id": "keelman-demo"}), snapshot)
+    topic = {"status.storage.topic": "demo.connect-status"}
     with pytest.raises(FailedPrecondition, match="is a topic of worker cluster 'demo'"):
-        topic = {"status.storage.topic": "demo.connect-status"}
         check_own_names("other", dataclasses.replace(SPEC, properties=topic), snapshot)

@@ -44,6 +44,7 @@ CALL_SECONDS = 30.0
 REPEAT_SECONDS = 1.0
 """After this a write that nobody answered is sent again: who was being started again answers then."""
 UID_LENGTH = 32
+NO_LABELS: Mapping[str, str] = {}
 WITH_TASKS: Mapping[str, bool] = {"include_tasks": True}
 
 
@@ -61,10 +62,14 @@ class Gateway:
             kinds.WORKLOADS: (WorkloadServiceStub(link), wl),
         }
 
-    async def list(self, kind: Kind, *, cluster: str = "", ended: bool = False) -> Sequence[Resource]:
-        """All resources of a kind, page by page; `cluster` narrows workers, connectors and copy runs. Raises NotFound
-        for a cluster that is unknown."""
+    async def list(
+        self, kind: Kind, *, cluster: str = "", ended: bool = False, labels: Mapping[str, str] = NO_LABELS
+    ) -> Sequence[Resource]:
+        """All resources of a kind, page by page; `cluster` narrows workers, connectors and copy runs, `labels` nodes
+        and clusters. Raises NotFound for a cluster that is unknown."""
         fields: dict[str, Any] = {"worker_cluster": cluster} if kind.in_cluster else {}
+        if labels:
+            fields["labels"] = labels
         if kind is kinds.COPY_RUNS:
             fields["include_ended"] = ended
         items: list[Resource] = []

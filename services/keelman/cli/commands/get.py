@@ -68,7 +68,7 @@ def get(
         elif name is not None:
             everything = [await client.get(found, name, cluster=cluster)]
         else:
-            everything = await client.list(found, cluster=cluster, ended=over)
+            everything = await client.list(found, cluster=cluster, ended=over, labels=chosen.equal)
         return [one for one in everything if not wanted or columns.state_of(found, one) == wanted if chosen(one)]
 
     async def body(client: Gateway) -> None:
@@ -124,27 +124,39 @@ def checked_state(kind: Kind, word: str) -> str:
     return word.upper()
 
 
-def selector_of(kind: Kind, texts: Sequence[str]) -> Callable[[Any], bool]:
-    """Whether one has the labels that -l names, each of them. Raises InvalidArgument."""
-    if texts:
-        check_option("-l", kind, [k for k in KINDS if "label" in k.verbs])
-    asked: list[tuple[str, str | None, bool]] = []
-    for text in (part.strip() for one in texts for part in one.split(",")):
-        key, equals, value = text.partition("=")
-        other = equals and key.endswith("!")
-        key = key.removesuffix("!").strip() if other else key.strip()
-        if not key:
-            raise InvalidArgument.of("-l", text, "key=value, key!=value or key; several with commas")
-        asked.append((key, value.strip() if equals else None, bool(other)))
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """What -l asks of labels: a key, its value (None: any), and whether it is to be another one."""
 
-    def chosen(resource: Any) -> bool:
-        for key, value, other in asked:
+    asked: Sequence[tuple[str, str | None, bool]]
+
+    @property
+    def equal(self) -> dict[str, str]:
+        """What the state service can choose by itself."""
+        return {key: value for key, value, other in self.asked if value is not None and not other}
+
+    def __call__(self, resource: Any) -> bool:
+        """Whether one has the labels that are asked for, each of them."""
+        for key, value, other in self.asked:
             present = resource.spec.labels.get(key) if key in resource.spec.labels else None
             if (present is None) if value is None else ((present == value) == other):
                 return False
         return True
 
-    return chosen
+
+def selector_of(kind: Kind, texts: Sequence[str]) -> Selector:
+    """What -l says. Raises InvalidArgument."""
+    if texts:
+        check_option("-l", kind, [k for k in KINDS if "label" in k.verbs])
+    asked: list[tuple[str, str | None, bool]] = []
+    for text in (part.strip() for one in texts for part in one.split(",")):
+        key, equals, value = text.partition("=")
+        other = bool(equals) and key.endswith("!")
+        key = (key[:-1] if other else key).strip()
+        if not key:
+            raise InvalidArgument.of("-l", text, "key=value, key!=value or key; several with commas")
+        asked.append((key, value.strip() if equals else None, other))
+    return Selector(asked)
 
 
 def at_rest(clusters: Sequence[Any], only: str) -> list[str]:

@@ -91,4 +91,8 @@ def test_problems_are_told_by_key() -> None:
 def test_labels_choose(texts: list[str], chosen: list[str]) -> None:
     labels = {"a": {"disk": "ssd"}, "b": {"disk": "hdd", "zone": "1"}, "c": {"empty": ""}}
     nodes = [Node(name=name, spec=NodeSpec(labels=of)) for name, of in labels.items()]
-    assert [node.name for node in filter(selector_of(kinds.NODES, texts), nodes)] == chosen
+    selector = selector_of(kinds.NODES, texts)
+    assert [node.name for node in filter(selector, nodes)] == chosen
+    assert selector.equal == {"disk=ssd": {"disk": "ssd"}, "disk,zone=1": {"zone": "1"}, "empty=": {"empty": ""}}.get(
+        "".join(texts), {}
+    )
