@@ -14,11 +14,11 @@ from keelman.agent.commands import Command, farewell
 from keelman.agent.local import Local
 from keelman.agent.logs import last_line, log_file
 from keelman.agent.step import Action, Cause, Step
+from keelman.agent.surroundings import Surroundings
 from keelman.model.errors import KeelmanError, Unavailable
-from keelman.runtime.home import Home, private_folder, write_file
+from keelman.runtime.home import Home, write_file
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.parts import Keeping, Log
-from keelman.runtime.main import SERVICES
 from keelman.runtime.processes import children
 from keelman.runtime.processes.ports import port_is_free
 
@@ -29,11 +29,19 @@ PORT_SECONDS = 2.0
 class Launcher:
     """The hands of the agent."""
 
-    def __init__(self, home: Home, commands: Mapping[str, Command], grace_seconds: float, log_keeping: Keeping) -> None:
+    def __init__(
+        self,
+        home: Home,
+        commands: Mapping[str, Command],
+        grace_seconds: float,
+        log_keeping: Keeping,
+        surroundings: Surroundings,
+    ) -> None:
         self._home = home
         self._commands = commands
         self._grace_seconds = grace_seconds
         self._log_keeping = log_keeping
+        self._surroundings = surroundings
 
     def adopt(self, local: Local) -> None:
         """Finds the process of an earlier agent. One that ended meanwhile counts as ended now, with what it left."""
@@ -95,7 +103,12 @@ class Launcher:
         try:
             with log_file(local.folder).open("ab") as output:
                 child = await asyncio.create_subprocess_exec(
-                    *command, stdin=DEVNULL, stdout=output, stderr=output, env=children.own_environment(SERVICES)
+                    *command,
+                    stdin=DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    env=self._surroundings.environment(local.kind, local.folder),
+                    umask=self._surroundings.umask,
                 )
             code = await child.wait()
         except OSError as error:
@@ -162,7 +175,7 @@ class Launcher:
                     reason="PORT_TAKEN",
                     metadata={"host": host, "port": str(port)},
                 )
-        private_folder(local.folder)
+        await asyncio.to_thread(self._surroundings.prepare, local.folder)
         local.removed = False
         for name, text in prepared.files.items():
             write_file(local.folder / name, text.encode())  # readable by its owner only: there may be passwords in it
@@ -176,8 +189,10 @@ class Launcher:
         if local.prepared is None:
             return
         record = local.new_record(local.prepared.command)
-        environment = children.own_environment(SERVICES)
-        child = children.start(local.folder, record, log=log_file(local.folder), environment=environment)
+        environment = self._surroundings.environment(local.kind, local.folder, local.prepared.files)
+        child = children.start(
+            local.folder, record, log=log_file(local.folder), environment=environment, umask=self._surroundings.umask
+        )
         local.child, local.record, local.killed = child, child.record, None
         log.info("started", workload=local.name, pid=child.pid, generation=record.generation, restarts=record.restarts)
 

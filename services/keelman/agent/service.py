@@ -55,7 +55,13 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         assignments.load()
         supervisor = Supervisor(
             home,
-            Launcher(home, commands or command_table(settings.trust), settings.grace_seconds, settings.log_keeping),
+            Launcher(
+                home,
+                commands or command_table(settings.trust),
+                settings.grace_seconds,
+                settings.log_keeping,
+                settings.surroundings,
+            ),
             assignments,
             reporter,
             unwell_seconds=settings.unwell_seconds,

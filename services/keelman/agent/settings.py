@@ -7,6 +7,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from keelman.agent.surroundings import Surroundings
 from keelman.model.errors import InvalidArgument
 from keelman.model.names import checked_name
 from keelman.rpc.server import MESH, is_loopback
@@ -64,6 +65,19 @@ class Settings(ProcessSettings):
     log_days: float = setting(
         30.0, "Parts of logs are deleted so many days after they were cut off; 0 means never.", unit="days", minimum=0
     )
+
+    pass_environment: tuple[str, ...] = setting(
+        (),
+        "Environment variables that workloads get besides the usual ones, e.g. AWS_*; all others are kept from them.",
+    )
+    umask: str = setting("077", "Permissions that files of workloads do not have, in octal digits.")
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What workloads find around them. Raises InvalidArgument."""
+        if not re.fullmatch("[0-7]{3,4}", self.umask):
+            raise InvalidArgument.of("agent.umask", self.umask, "three octal digits, e.g. 077 or 022")
+        return Surroundings(self.pass_environment, int(self.umask, 8))
 
     @property
     def node_name(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -329,6 +330,25 @@ async def test_health_memory_and_logs_of_a_running_workload(node: Node) -> None:
         about.connector = ""
         with pytest.raises(InvalidArgument, match="worker_cluster: 'b' is not legal: empty where no connector"):
             [m async for m in translated_stream(stub.StreamLogs(about))]
+
+
+async def test_a_child_gets_named_variables_and_a_folder_and_a_umask_of_its_own(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SECRET_OF_SOMEBODY", "HTTPS_PROXY", "KEELMAN_BROKER_PORT", "PASSED_ON"):
+        monkeypatch.setenv(name, "x")
+    script = "import json, os, tempfile, time; tempfile.mkstemp(); open('made', 'w'); "
+    script += "print(json.dumps({**os.environ, 'folder': tempfile.gettempdir()}), flush=True); time.sleep(600)"
+    node.state.assign(workload(script=script))
+    node.agent(pass_environment="PASSED_*")
+    folder = node.home.workload("worker/demo/0")
+    text = await eventually(lambda: (t := (folder / "log").read_text()).endswith("}\n") and t)
+    found = json.loads(text)
+    assert found["folder"] == found["TMPDIR"] == str(folder / "tmp")
+    assert (found["PATH"], found["PASSED_ON"]) == (os.environ["PATH"], "x")
+    assert {"SECRET_OF_SOMEBODY", "HTTPS_PROXY", "KEELMAN_BROKER_PORT"}.isdisjoint(found)
+    assert (folder / "made").stat().st_mode & 0o777 == 0o600
+    assert len(list((folder / "tmp").iterdir())) == 1
 
 
 async def test_a_frozen_child_is_given_up_though_another_agent_started_it(node: Node) -> None:

@@ -17,6 +17,7 @@ from keelman.agent.local import words_of
 from keelman.agent.reporter import Reporter
 from keelman.agent.service import lock
 from keelman.agent.settings import Settings, legal_name
+from keelman.agent.surroundings import Surroundings
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.workload_pb2 import (
     BrokerWorkload,
@@ -221,6 +222,32 @@ def test_a_broker_only_has_one_port_and_the_voters(tmp_path: Path) -> None:
     settings = load(importlib.import_module("keelman.broker.settings").Settings, "broker", file=file).settings
     assert made.ports == (("10.0.0.4", 9092),)
     assert (settings.controller, settings.replicas, len(settings.voters)) == (False, 3, 3)
+
+
+def test_a_workload_finds_its_own_folder_for_temporary_files_and_no_settings_that_its_file_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("PORT", "LOG_LEVEL"):
+        monkeypatch.setenv(f"KEELMAN_WORKER_{key}", "x")
+    monkeypatch.setenv("TMPDIR", "/elsewhere")
+    monkeypatch.setenv("SECRET_OF_SOMEBODY", "s")
+    found = Surroundings().environment("worker", tmp_path, {"settings.toml": "port = 1\n"})
+    assert found["TMPDIR"] == str(tmp_path / "tmp")
+    assert found["PATH"]
+    assert {name for name in found if name.startswith(("KEELMAN_WORKER_", "SECRET"))} == {"KEELMAN_WORKER_LOG_LEVEL"}
+    assert Surroundings(("SECRET_*",)).environment("worker", tmp_path)["SECRET_OF_SOMEBODY"] == "s"
+    Surroundings().prepare(tmp_path / "w")
+    assert (tmp_path / "w" / "tmp").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "w" / "tmp" / "old").touch()
+    Surroundings().prepare(tmp_path / "w")
+    assert list((tmp_path / "w" / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("umask", ["", "77", "0o77", "088", "u=rw"])
+def test_a_umask_is_octal_digits(umask: str) -> None:
+    assert Settings(umask="027").surroundings.umask == 0o027
+    with pytest.raises(InvalidArgument, match=r"agent\.umask"):
+        _ = Settings(umask=umask).surroundings
 
 
 def test_toml_puts_tables_last() -> None:

@@ -126,7 +126,9 @@ class Child:
         ended()
 
 
-def start(folder: Path, record: Record, *, log: Path, environment: Mapping[str, str]) -> Child:
+def start(
+    folder: Path, record: Record, *, log: Path, environment: Mapping[str, str], umask: int | None = None
+) -> Child:
     """Starts `record.command` in `folder` with its output appended to `log`. Raises OSError when it cannot be started.
 
     The record is written before and after the start: when the starter is killed in between, the next one finds the
@@ -146,6 +148,7 @@ def start(folder: Path, record: Record, *, log: Path, environment: Mapping[str, 
             stdout=output,
             stderr=output,
             start_new_session=True,
+            umask=-1 if umask is None else umask,
         )
     pid = process.pid
     process.returncode = 0  # it outlives this object on purpose: a pidfd watches it and waitpid collects it
