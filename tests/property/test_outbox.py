@@ -1,5 +1,6 @@
 """Whatever is written, refused or cut off, and however often the brokers fail: a reader of the events ends up with the
-tables, having seen every revision once and in order."""
+tables, having seen every revision once and in order; and what is left of the topics, once they are compacted, is the
+tables."""
 
 import asyncio
 import contextlib
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlmodel import select
 
 from keelman.api.event.v1 import event_pb2
 from keelman.kafka.feed import event_topic
@@ -21,7 +23,8 @@ from keelman.state.nouns.registry import NOUNS
 from keelman.state.nouns.worker_cluster import worker_cluster_message
 from keelman.state.planning.draft import Limits
 from keelman.state.relay import Relay
-from keelman.state.store import load, open_store, subjects_of
+from keelman.state.store import Store, load, open_store, subjects_of
+from keelman.state.tables import RelayRow
 from keelman.testing.eventually import eventually
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
@@ -37,7 +40,7 @@ class Brokers:
 
     def __init__(self, failures: list[int]) -> None:
         self.failures = failures
-        self.records: list[tuple[str, str, bytes]] = []
+        self.records: list[tuple[str, str, bytes | None]] = []
 
     @contextlib.asynccontextmanager
     async def connect(self, _bootstrap: str, _topics):
@@ -94,12 +97,19 @@ async def history(path: Path, writes: list[tuple[str, str]], failures: list[int]
                     "what is kept is what is stored"
                 )
             await eventually(lambda: brokers.records and newest(brokers) == revision)
+            await eventually(lambda: published(store, revision))
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
     seen, tables = [], {}
     last: dict[str, int] = {}
+    before: tuple[str, str, bytes | None] = ("", "", None)
     for topic, key, value in brokers.records:
+        before, (of_topic, of_key, deleted) = (topic, key, value), before
+        if value is None:
+            assert (of_topic, of_key) == (topic, key)
+            assert event_pb2.Event.FromString(deleted or b"").type == event_pb2.EVENT_TYPE_DELETED
+            continue
         event = event_pb2.Event.FromString(value)
         assert key == event.name
         if event.revision <= last.get(topic, 0):
@@ -118,10 +128,17 @@ async def history(path: Path, writes: list[tuple[str, str]], failures: list[int]
         (event_topic("worker_cluster"), n): worker_cluster_message(c) for n, c in snapshot.worker_clusters.items()
     }
     assert tables == wanted
+    compacted = {(topic, key): value for topic, key, value in brokers.records}
+    assert {(topic, key) for (topic, key), value in compacted.items() if value is not None} == set(wanted)
 
 
 def newest(brokers: Brokers) -> int:
-    return event_pb2.Event.FromString(brokers.records[-1][2]).revision
+    return max(event_pb2.Event.FromString(value).revision for _, _, value in brokers.records if value is not None)
+
+
+async def published(store: Store, revision: int) -> bool:
+    async with store.database.read() as session:
+        return (await session.exec(select(RelayRow.published))).one() == revision
 
 
 @settings(max_examples=15, deadline=None)

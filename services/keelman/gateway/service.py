@@ -9,6 +9,7 @@ from keelman.api.connect.v1 import broker_cluster_service_pb2, worker_cluster_se
 from keelman.api.connect.v1.connector_service_pb2 import DESCRIPTOR as CONNECTORS
 from keelman.api.connect.v1.connector_service_pb2_grpc import add_ConnectorServiceServicer_to_server
 from keelman.api.copy.v1 import copy_run_service_pb2
+from keelman.api.event.v1 import watch_service_pb2
 from keelman.api.node.v1 import node_service_pb2, workload_service_pb2
 from keelman.api.node.v1.agent_service_pb2 import DESCRIPTOR as AGENTS
 from keelman.api.node.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
@@ -34,6 +35,7 @@ FORWARDED = (
     worker_cluster_service_pb2.DESCRIPTOR.services_by_name["WorkerClusterService"],
     worker_service_pb2.DESCRIPTOR.services_by_name["WorkerService"],
     copy_run_service_pb2.DESCRIPTOR.services_by_name["CopyRunService"],
+    watch_service_pb2.DESCRIPTOR.services_by_name["WatchService"],
 )
 
 

@@ -25,6 +25,7 @@ NAMED = frozenset(
     }
 )
 FILTERS = ("node", "worker_cluster")
+WATCHES = "keelman.api.event.v1.WatchService"  # its `name` is a filter too, of any noun
 
 
 def check(service: str, method: str, request: Message) -> None:
@@ -33,7 +34,7 @@ def check(service: str, method: str, request: Message) -> None:
     given: Callable[[str], Any] = lambda field: getattr(request, field)  # noqa: E731
     if "page_size" in fields:
         page_limit(given("page_size"))
-    if "name" in fields:
+    if "name" in fields and service != WATCHES:
         if service in NAMED:
             checked_name("name", given("name"))
         elif not given("name"):

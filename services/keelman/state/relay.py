@@ -3,6 +3,9 @@
 Whoever has the relay's row with its present epoch publishes; every advance is checked against that epoch. A process
 takes the row over when its beat stood still for the lease time by its own monotonic clock, so no two wall clocks are
 compared. One that lost the row may still have sent a few events again: a reader drops what is not newer than its last.
+
+After the event of a delete comes a tombstone, so that what is gone leaves the compacted topic; what is published again
+has both again, and a name that is used again comes after them.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Protocol
 import sqlalchemy as sa
 from sqlmodel import col, select
 
+from keelman.api.event.v1 import event_pb2
 from keelman.kafka.feed import EventPublisher, Fact, event_topic
 from keelman.model.errors import Conflict, Unavailable
 from keelman.runtime.backoff import Backoff
@@ -119,7 +123,11 @@ class Relay:
                 if not rows:
                     await changed.wait()
                     continue
-                await publisher.publish([Fact(event_topic(r.noun), r.name, r.payload) for r in rows])
+                facts = [fact for row in rows for fact in facts_of(row)]
+                if len(facts) > len(rows):
+                    # A tombstone that comes too late would hide a name that is used again: only who relays sends one.
+                    await self._update(epoch, {"beat": RelayRow.beat + 1})
+                await publisher.publish(facts)
                 await self._update(epoch, {"published": rows[-1].revision, "beat": RelayRow.beat + 1})
 
     async def _update(self, epoch: int, values: dict[str, object]) -> None:
@@ -143,3 +151,11 @@ class Relay:
                 if found := events_bootstrap(self.store, self.events_broker_cluster):
                     return found
                 await changed.wait()
+
+
+def facts_of(row: OutboxRow) -> list[Fact]:
+    """The records of an event: one, and a tombstone after that of a delete."""
+    topic = event_topic(row.noun)
+    fact = Fact(topic, row.name, row.payload)
+    gone = event_pb2.Event.FromString(row.payload).type == event_pb2.EVENT_TYPE_DELETED
+    return [fact, Fact(topic, row.name, None)] if gone else [fact]

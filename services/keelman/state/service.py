@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 
 from keelman.api.copy.v1 import copy_run_service_pb2_grpc as runs_grpc
+from keelman.api.event.v1 import watch_service_pb2_grpc as watch_grpc
 from keelman.api.node.v1 import session_service_pb2_grpc as sessions_grpc
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.server import Service, Tls, serve
@@ -27,6 +28,7 @@ from keelman.state.settings import Settings, port_range
 from keelman.state.snapshot import BROKER_CLUSTER
 from keelman.state.store import open_store, subjects_of
 from keelman.state.streams_api import CopyRunApi, SessionApi
+from keelman.state.watch import Tail, WatchApi
 
 log = get_logger()
 PLAN_SECONDS = 2.0
@@ -60,10 +62,10 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             heartbeat_seconds=settings.heartbeat_seconds,
             timeout_seconds=settings.session_timeout_seconds,
         )
-        copy_runs = CopyRunApi(store, reports, commits)
+        copy_runs, watch = CopyRunApi(store, reports, commits), WatchApi(store, commits, Tail(store))
         server = serve(
             *registry.all_services(Parts(store, sessions, reports)),
-            *_streams(sessions, copy_runs),
+            *_streams(sessions, copy_runs, watch),
             host=settings.host,
             port=settings.port,
             socket=settings.health_socket,
@@ -101,6 +103,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         await stop.wait()
         await health.unready()
         copy_runs.stopping.set()
+        watch.stopping.set()
         sessions.close()
 
 
@@ -112,8 +115,9 @@ async def _wake(commits: Hub, reconciler: Reconciler, *subjects: str) -> None:
             reconciler.wake()
 
 
-def _streams(sessions: Sessions, copy_runs: CopyRunApi) -> list[Service]:
+def _streams(sessions: Sessions, copy_runs: CopyRunApi, watch: WatchApi) -> list[Service]:
     return [
         service("node", "SessionService", sessions_grpc.add_SessionServiceServicer_to_server, SessionApi(sessions)),
         service("copy", "CopyRunService", runs_grpc.add_CopyRunServiceServicer_to_server, copy_runs),
+        service("event", "WatchService", watch_grpc.add_WatchServiceServicer_to_server, watch),
     ]

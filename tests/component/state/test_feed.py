@@ -40,6 +40,7 @@ class Seen:
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
         self.events: list[event_pb2.Event] = []
+        self.tombstones: list[str] = []
 
     async def __aenter__(self) -> "Seen":
         self.task = asyncio.ensure_future(self._run())
@@ -51,6 +52,9 @@ class Seen:
 
     async def _run(self) -> None:
         async for fact in consume(self.bootstrap, [event_topic(n) for n in NOUNS]):
+            if fact.value is None:
+                self.tombstones.append(fact.key)
+                continue
             event = event_pb2.Event.FromString(fact.value)
             assert fact.key == event.name
             self.events.append(event)
@@ -112,6 +116,8 @@ async def test_events_wait_for_the_broker_that_they_start_and_come_in_order(tmp_
                 assert max(newest.values()) == written
                 last = max((e for e in seen.events if e.HasField("worker_cluster")), key=lambda e: e.revision)
                 assert last.worker_cluster.status.state == (await clients.worker_cluster("demo")).status.state
+                await clients.delete_workers("demo")
+                await eventually(lambda: {"demo", "worker/demo/0"} <= {*seen.tombstones}, what="tombstones come")
         finally:
             await real.end()
 

@@ -1,0 +1,107 @@
+"""The client's side of a watch: what it knows, and how it goes on after the server, or the way to it, has died."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from keelman.api.event.v1.event_pb2 import EVENT_TYPE_CREATED, EVENT_TYPE_DELETED, EVENT_TYPE_UPDATED, Event
+from keelman.api.event.v1.watch_service_pb2 import WatchRequest, WatchResponse
+from keelman.api.event.v1.watch_service_pb2_grpc import WatchServiceStub
+from keelman.model.errors import Unavailable
+from keelman.rpc.channels import Channel
+from keelman.rpc.errors import translated_stream
+from keelman.runtime.backoff import Backoff
+
+Key: TypeAlias = tuple[str, str]
+"""Noun and name."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What a watch has shown so far. `revision` is where the next one goes on; 0 before the first whole snapshot."""
+
+    revision: int = 0
+    resources: dict[Key, Any] = field(default_factory=dict)
+    _fresh: dict[Key, Event] | None = None
+
+    def begin(self) -> int:
+        """A new stream begins: the revision that it is to go on from. Half a snapshot is forgotten."""
+        self._fresh = None
+        return self.revision
+
+    def fold(self, response: WatchResponse) -> list[Event]:
+        """Takes an answer in; returns what it changes in what is known, once and in order.
+
+        A snapshot that comes again, since what was missed is not kept any more, changes what differs: a resource that
+        it does not have is DELETED.
+        """
+        events = [event for event in response.events if event.WhichOneof("resource")]  # others are of a later version
+        if response.snapshot:
+            self._fresh = {} if self._fresh is None else self._fresh
+            self._fresh.update({key_of(event): event for event in events})
+            return self._swap(response.revision) if response.snapshot_end else []
+        news = [event for event in events if event.revision > self.revision]
+        for event in news:
+            if event.type == EVENT_TYPE_DELETED:
+                self.resources.pop(key_of(event), None)
+            else:
+                self.resources[key_of(event)] = resource_of(event)
+        self.revision = max(self.revision, response.revision)
+        return news
+
+    def _swap(self, revision: int) -> list[Event]:
+        fresh, self._fresh = self._fresh or {}, None
+        changed = []
+        for key in sorted(self.resources.keys() - fresh.keys()):
+            gone = Event(revision=revision, type=EVENT_TYPE_DELETED, name=key[1])
+            getattr(gone, key[0]).CopyFrom(self.resources.pop(key))
+            changed.append(gone)
+        for key, event in fresh.items():
+            if key not in self.resources or self.resources[key] != resource_of(event):
+                event.type = EVENT_TYPE_UPDATED if key in self.resources else EVENT_TYPE_CREATED
+                self.resources[key] = resource_of(event)
+                changed.append(event)
+        self.revision = revision
+        return changed
+
+
+def key_of(event: Event) -> Key:
+    """Noun and name of the resource of an event."""
+    return event.WhichOneof("resource") or "", event.name
+
+
+def resource_of(event: Event) -> Any:
+    """The resource that an event carries."""
+    return getattr(event, event.WhichOneof("resource") or "node")
+
+
+async def watch(
+    link: Channel, nouns: Sequence[str], *, name: str = "", on_away: Callable[[Unavailable], None] = lambda _: None
+) -> AsyncIterator[tuple[Known, list[Event]]]:
+    """What changes of these nouns, first all there is, for ever: all that is known, and what the last answer changed.
+
+    While nobody answers it tries again and calls `on_away` once; what changes meanwhile comes afterwards, nothing
+    twice.
+    Raises InvalidArgument for a noun that there is not.
+    """
+    known, backoff, away = Known(), Backoff(first=0.1, most=2.0), False
+    stub = WatchServiceStub(link)
+    while True:
+        call: Any = stub.Watch(WatchRequest(nouns=nouns, name=name, from_revision=known.begin()))
+        try:
+            async for answer in translated_stream(call):
+                away = False
+                backoff.reset()
+                changed = known.fold(answer)
+                if changed or answer.snapshot_end:
+                    yield known, changed
+        except Unavailable as error:
+            if not away:
+                on_away(error)
+            away = True
+        finally:
+            call.cancel()
+        await asyncio.sleep(backoff.next())
