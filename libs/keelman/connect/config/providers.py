@@ -11,14 +11,14 @@ import os
 import re
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import ClassVar
 
 import javaproperties
 
-from keelman.connect.config.references import Reference
+from keelman.connect.config.references import Reference, references
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.model.keys import under
 
@@ -39,6 +39,18 @@ class ConfigProvider(ABC):
     """One configured provider. Its methods read files, so they are for threads."""
 
     java_class: ClassVar[str]
+    parameter: ClassVar[str]
+    """Its one parameter."""
+
+    @classmethod
+    @abstractmethod
+    def check(cls, parameters: Mapping[str, str]) -> None:
+        """Raises ConfigProviderError for parameters that are illegal on every host; looks at no file."""
+
+    @classmethod
+    def check_path(cls, path: str) -> None:
+        """Raises ConfigProviderError for a path that no reference to it can have."""
+        return
 
     @abstractmethod
     def get(self, path: str, keys: Iterable[str]) -> dict[str, str]:
@@ -56,8 +68,8 @@ class AllowedPaths:
     paths: tuple[str, ...] | None
 
     @staticmethod
-    def of(parameters: Mapping[str, str]) -> AllowedPaths:
-        """Raises ConfigProviderError."""
+    def of(parameters: Mapping[str, str], *, here: bool = True) -> AllowedPaths:
+        """Raises ConfigProviderError; with `here` also for paths that are not on this host."""
         text = parameters.get("allowed.paths", "")
         if not text:
             return AllowedPaths(None)
@@ -65,7 +77,7 @@ class AllowedPaths:
         for path in paths:
             if not os.path.isabs(path):
                 raise ConfigProviderError(f"Path {path} is not absolute")
-            if not os.path.exists(path):
+            if here and not os.path.exists(path):
                 raise ConfigProviderError(f"Path {path} does not exist")
         return AllowedPaths(paths)
 
@@ -82,6 +94,12 @@ class FileProvider(ConfigProvider):
     """`${file:/path:key}`: a key of a .properties file."""
 
     java_class = PACKAGE + "FileConfigProvider"
+    parameter = "allowed.paths"
+
+    @classmethod
+    def check(cls, parameters: Mapping[str, str]) -> None:
+        """Paths must be absolute."""
+        AllowedPaths.of(parameters, here=False)
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         """Raises ConfigProviderError."""
@@ -108,6 +126,12 @@ class DirectoryProvider(ConfigProvider):
     """`${directory:/path:file}`: the whole text of a file, line ends and all."""
 
     java_class = PACKAGE + "DirectoryConfigProvider"
+    parameter = "allowed.paths"
+
+    @classmethod
+    def check(cls, parameters: Mapping[str, str]) -> None:
+        """Paths must be absolute."""
+        AllowedPaths.of(parameters, here=False)
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         """Raises ConfigProviderError."""
@@ -140,20 +164,35 @@ class EnvVarProvider(ConfigProvider):
     """`${env:NAME}`: a variable of this process's environment, as it was when the provider was made."""
 
     java_class = PACKAGE + "EnvVarConfigProvider"
+    parameter = "allowlist.pattern"
+
+    @classmethod
+    def check(cls, parameters: Mapping[str, str]) -> None:
+        """It must be a pattern."""
+        cls._pattern(parameters)
+
+    @classmethod
+    def check_path(cls, path: str) -> None:
+        """A variable has none."""
+        if path:
+            raise ConfigProviderError(f"Path is not supported for EnvVarConfigProvider, invalid value '{path}'")
+
+    @classmethod
+    def _pattern(cls, parameters: Mapping[str, str]) -> re.Pattern[str]:
+        pattern = parameters.get(cls.parameter, ".*")
+        try:
+            return re.compile(pattern)
+        except re.error as error:
+            raise ConfigProviderError(f"{cls.parameter} {pattern!r} is not a pattern: {error}") from None
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         """Raises ConfigProviderError."""
-        pattern = parameters.get("allowlist.pattern", ".*")
-        try:
-            allowed = re.compile(pattern)
-        except re.error as error:
-            raise ConfigProviderError(f"allowlist.pattern {pattern!r} is not a pattern: {error}") from None
+        allowed = self._pattern(parameters)
         self._variables = {name: value for name, value in os.environ.items() if allowed.fullmatch(name)}
 
     def get(self, path: str, keys: Iterable[str]) -> dict[str, str]:
         """The variables of these names."""
-        if path:
-            raise ConfigProviderError(f"Path is not supported for EnvVarConfigProvider, invalid value '{path}'")
+        self.check_path(path)
         return {key: self._variables[key] for key in keys if key in self._variables}
 
 
@@ -167,18 +206,51 @@ def providers_of(properties: Mapping[str, str]) -> dict[str, ConfigProvider]:
 
     Raises ConfigValueError for another class, ConfigProviderError for illegal parameters.
     """
-    found: dict[str, ConfigProvider] = {}
-    for name in filter(None, (one.strip() for one in properties.get(NAMES, "").split(","))):
-        class_key, prefix = f"{NAMES}.{name}.class", f"{NAMES}.{name}.param."
-        if class_key not in properties:
-            continue
-        kind = _KINDS.get(properties[class_key].strip())
-        if kind is None:
-            why = "Could not load config provider class or one of its dependencies. Those there are: "
-            why += ", ".join(_KINDS)
-            raise ConfigValueError(class_key, properties[class_key], why)
-        found[name] = kind(under(prefix, properties))
-    return found
+    return {name: _kind(properties, name)(_parameters(properties, name)) for name in _names(properties)}
+
+
+def provider_problems(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Keys of a worker's properties that no worker can use with its providers, and why; looks at no file."""
+    kinds: dict[str, type[ConfigProvider]] = {}
+    for name in _names(properties):
+        try:
+            kinds[name] = _kind(properties, name)
+            kinds[name].check(_parameters(properties, name))
+        except ConfigValueError as error:
+            yield error.key, str(error)
+        except ConfigProviderError as error:
+            yield f"{NAMES}.{name}.param.{kinds[name].parameter}", str(error)
+    for key, text in properties.items():
+        for one in references(text):
+            try:
+                if one.provider in kinds:
+                    kinds[one.provider].check_path(one.path)
+            except ConfigProviderError as error:
+                yield key, str(error)
+
+
+def provided(properties: Mapping[str, str]) -> set[str]:
+    """The keys of a worker's properties whose values stand elsewhere: with a provider that these name too."""
+    names = set(_names(properties))
+    return {key for key, text in properties.items() if any(one.provider in names for one in references(text))}
+
+
+def _names(properties: Mapping[str, str]) -> list[str]:
+    named = filter(None, (one.strip() for one in properties.get(NAMES, "").split(",")))
+    return [name for name in dict.fromkeys(named) if f"{NAMES}.{name}.class" in properties]
+
+
+def _kind(properties: Mapping[str, str], name: str) -> type[FileProvider | DirectoryProvider | EnvVarProvider]:
+    key = f"{NAMES}.{name}.class"
+    kind = _KINDS.get(properties[key].strip())
+    if kind is None:
+        why = "Could not load config provider class or one of its dependencies. Those there are: "
+        raise ConfigValueError(key, properties[key], why + ", ".join(_KINDS))
+    return kind
+
+
+def _parameters(properties: Mapping[str, str], name: str) -> dict[str, str]:
+    return under(f"{NAMES}.{name}.param.", properties)
 
 
 def read(providers: Mapping[str, ConfigProvider], wanted: Iterable[Reference]) -> dict[Reference, str]:

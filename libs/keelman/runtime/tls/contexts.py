@@ -9,7 +9,7 @@ from pathlib import Path
 
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.http.tls import OutspokenContext
-from keelman.runtime.tls.stores import Identity, read_identity, read_trusted
+from keelman.runtime.tls.stores import STORES, Identity, check_kinds, names_identity, read_identity, read_trusted
 
 CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -23,17 +23,60 @@ def server_context(properties: Mapping[str, str], prefix: str = "ssl.") -> ssl.S
     """
     identity = read_identity(properties, prefix)
     if identity is None:
-        raise InvalidArgument(f"{prefix}keystore.location is missing: an https listener needs a key and a certificate")
+        raise _no_identity(prefix)
     context = OutspokenContext(ssl.PROTOCOL_TLS_SERVER)
     _limit(context, properties, prefix)
     _own(context, identity, f"{prefix}keystore.location")
+    context.verify_mode = _client_auth(properties, prefix)
+    if context.verify_mode is not ssl.CERT_NONE:
+        _trust(context, properties, prefix)
+    return context
+
+
+def check_server(properties: Mapping[str, str], prefix: str = "ssl.") -> None:
+    """Raises InvalidArgument as `server_context` does, for what no host can use: files are not read."""
+    if not _names_files(properties, prefix):
+        server_context(properties, prefix)
+        return
+    check_kinds(properties, prefix)
+    if not names_identity(properties, prefix):
+        raise _no_identity(prefix)
+    _limit(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), properties, prefix)
+    _client_auth(properties, prefix)
+
+
+def check_client(properties: Mapping[str, str], prefix: str = "ssl.") -> None:
+    """Raises InvalidArgument as `client_context` does, for what no host can use: files are not read."""
+    if not _names_files(properties, prefix):
+        client_context(properties, prefix)
+        return
+    check_kinds(properties, prefix)
+    _limit(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), properties, prefix)
+    _checks_host(properties, prefix)
+
+
+def _names_files(properties: Mapping[str, str], prefix: str) -> bool:
+    return any(properties.get(f"{prefix}{store}.location") for store in STORES)
+
+
+def _no_identity(prefix: str) -> InvalidArgument:
+    key = f"{prefix}keystore.location"
+    text = f"{key} is missing: an https listener needs a key and a certificate"
+    return InvalidArgument(text, metadata={"field": key})
+
+
+def _client_auth(properties: Mapping[str, str], prefix: str) -> ssl.VerifyMode:
     asked = properties.get(f"{prefix}client.auth", "") or "none"
     if asked not in CLIENT_AUTH:
         raise InvalidArgument.of(f"{prefix}client.auth", asked, "one of " + ", ".join(CLIENT_AUTH))
-    if CLIENT_AUTH[asked] is not ssl.CERT_NONE:
-        _trust(context, properties, prefix)
-    context.verify_mode = CLIENT_AUTH[asked]
-    return context
+    return CLIENT_AUTH[asked]
+
+
+def _checks_host(properties: Mapping[str, str], prefix: str) -> bool:
+    algorithm = properties.get(f"{prefix}endpoint.identification.algorithm", "https")
+    if algorithm.lower() not in ("", "https"):
+        raise InvalidArgument.of(f"{prefix}endpoint.identification.algorithm", algorithm, "https or empty")
+    return bool(algorithm)
 
 
 def client_context(properties: Mapping[str, str], prefix: str = "ssl.") -> ssl.SSLContext:
@@ -45,10 +88,7 @@ def client_context(properties: Mapping[str, str], prefix: str = "ssl.") -> ssl.S
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     _limit(context, properties, prefix)
     _trust(context, properties, prefix)
-    algorithm = properties.get(f"{prefix}endpoint.identification.algorithm", "https")
-    if algorithm.lower() not in ("", "https"):
-        raise InvalidArgument.of(f"{prefix}endpoint.identification.algorithm", algorithm, "https or empty")
-    context.check_hostname = bool(algorithm)
+    context.check_hostname = _checks_host(properties, prefix)
     identity = read_identity(properties, prefix)
     if identity is not None:
         _own(context, identity, f"{prefix}keystore.location")

@@ -29,6 +29,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.runtime.java.installation import JavaMissing, find
 
 TYPES = ("JKS", "PKCS12", "PEM")
+STORES = ("keystore", "truststore")
 KEYTOOL_SECONDS = 60.0
 JKS_MAGIC = bytes.fromhex("feedfeed")
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\s?", re.DOTALL)
@@ -94,6 +95,18 @@ def read_trusted(properties: Mapping[str, str], prefix: str = "ssl.") -> bytes |
     found = [store.cert, *store.additional_certs] if store.cert else list(store.additional_certs)
     pem = b"".join(one.certificate.public_bytes(Encoding.PEM) for one in found)
     return _certificates(pem, f"{key}.location")
+
+
+def names_identity(properties: Mapping[str, str], prefix: str = "ssl.") -> bool:
+    """Whether the properties name a keystore, or hold one."""
+    names = ("location", "key", "certificate.chain")
+    return any(properties.get(f"{prefix}keystore.{name}") for name in names)
+
+
+def check_kinds(properties: Mapping[str, str], prefix: str = "ssl.") -> None:
+    """Raises InvalidArgument for the type of a store that is none."""
+    for store in STORES:
+        _kind(properties, f"{prefix}{store}")
 
 
 def _kind(properties: Mapping[str, str], key: str) -> str:

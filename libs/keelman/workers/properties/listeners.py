@@ -15,7 +15,7 @@ from functools import partial
 
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import joined_address
-from keelman.runtime.tls.contexts import client_context, server_context
+from keelman.runtime.tls.contexts import check_client, check_server, client_context, server_context
 from keelman.workers.properties.reader import PropertyReader
 
 SCHEMES = ("http", "https")
@@ -95,6 +95,17 @@ def client_tls(raw: Mapping[str, str]) -> ssl.SSLContext:
     Raises InvalidArgument naming the property at fault.
     """
     return client_context(raw, _prefix(raw, HTTPS_PREFIX))
+
+
+def check_tls(reader: PropertyReader, listeners: Listeners) -> None:
+    """Notes what no host can use of the https listeners' keys and certificates; looks at no file."""
+    for those, wanted in ((listeners.main, HTTPS_PREFIX), (listeners.admin or (), ADMIN_HTTPS_PREFIX)):
+        if not any(one.tls for one in those) or not reader.knows(under=("ssl.", f"{wanted}ssl.")):
+            continue
+        prefix = _prefix(reader.raw, wanted)
+        reader.take(partial(check_server, reader.raw, prefix), None)
+        if wanted == HTTPS_PREFIX:
+            reader.take(partial(check_client, reader.raw, prefix), None)
 
 
 def _prefix(raw: Mapping[str, str], wanted: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ from keelman.connect.errors import ConfigValueError
 from keelman.model.errors import InvalidArgument, Violation
 
 T = TypeVar("T")
+_NAMED = re.compile(r"([\w.-]+)(?:: | is missing)")
 
 
 def setting(key: ConfigKey, *configs: Mapping[str, str]) -> Any:
@@ -129,4 +131,5 @@ class PropertyReader:
         raise InvalidArgument(message, violations=self._problems)
 
     def _note(self, error: InvalidArgument) -> None:
-        self.note(error.metadata.get("field", ""), error.message)
+        named = _NAMED.match(error.message)
+        self.note(error.metadata.get("field") or (named[1] if named else ""), error.message)

@@ -13,6 +13,7 @@ from keelman.worker.config.source import PropertySource
 from keelman.worker.config.typed import checked, read_properties
 from keelman.workers.properties.known_properties import ignored, near, unknown
 from support.places import ROOT
+from support.refused_properties import ILLEGAL
 
 PLAIN = {"bootstrap.servers", "key.converter", "value.converter"}
 
@@ -70,42 +71,7 @@ def test_a_missing_key_is_named(key: str) -> None:
         checked({k: v for k, v in OF_A_GROUP.items() if k != key})
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "legal"),
-    [
-        ("session.timeout.ms", "soon", "a whole number"),
-        ("session.timeout.ms", "6_000", "a whole number"),
-        ("keelman.restart.backoff.ms", "0", "Value must be at least 1"),
-        ("heartbeat.interval.ms", "6000", "less than session.timeout.ms"),
-        ("exactly.once.source.support", "maybe", "one of disabled, preparing, enabled"),
-        ("listeners", "ftp://h:1", "http://host:port"),
-        ("listeners", "http://h:port", "http://host:port"),
-        ("bootstrap.servers", "nohost", "host:port"),
-        ("bootstrap.servers", "h:99999", "ports from 1 to 65535"),
-        ("bootstrap.servers", "a/b:1", "host:port"),
-        ("producer.bootstrap.servers", "h:0", "ports from 1 to 65535"),
-        ("rest.advertised.host.name", "http://h", "without http:// and without a port"),
-        ("rest.advertised.host.name", "h:8083", "without http:// and without a port"),
-        ("rest.advertised.host.name", "a host", "a host name or address alone"),
-        ("rest.advertised.port", "70000", "from 0 to 65535"),
-        ("config.storage.topic", "a b", "a topic name"),
-        ("offset.storage.topic", "..", "a topic name"),
-        ("key.converter", "NoSuch", "for configuration key.converter: Class NoSuch could not be found"),
-        ("value.converter.schemas.enable", "maybe", "either true or false"),
-        ("header.converter", "NoSuch", "for configuration header.converter: Class NoSuch could not be found"),
-        ("topic.tracking.enable", "ja", "either true or false"),
-        ("topic.tracking.allow.reset", "1", "either true or false"),
-        ("topic.creation.enable", "nein", "either true or false"),
-        ("offset.storage.partitions", "0", "at least 1, or -1 for the brokers' default"),
-        ("status.storage.partitions", "-2", "at least -1"),
-        ("config.storage.replication.factor", "0", "at least 1, or -1 for the brokers' default"),
-        ("status.storage.topic", "offsets", "three different topics"),
-        ("keelman.park.after.ms", "-2", "Value must be at least -1"),
-        ("keelman.park.after.ms", "1_0", "Not a number of type LONG"),
-        ("keelman.commit.interval.ms", "0", "between 1 and 600000"),
-        ("keelman.commit.interval.ms", "700000", "between 1 and 600000"),
-    ],
-)
+@pytest.mark.parametrize(("key", "value", "legal"), ILLEGAL)
 def test_an_illegal_value_is_named_with_what_is_legal(key: str, value: str, legal: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         checked({**OF_A_GROUP, key: value})

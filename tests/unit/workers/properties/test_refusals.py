@@ -1,0 +1,71 @@
+"""What is refused before there is a worker is what the worker refuses at its start, in the same words."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import javaproperties
+import pytest
+
+from keelman.model.errors import InvalidArgument
+from keelman.testing.certificates import PASSWORD, Authority
+from keelman.testing.worker_properties import OF_A_GROUP
+from keelman.worker.config.source import PropertySource
+from keelman.worker.config.typed import read_properties
+from keelman.worker.rest.front import peer_tls
+from keelman.workers.properties.listeners import server_tls
+from keelman.workers.properties.refusals import refusals
+from support.refused_properties import ILLEGAL, REFUSED, TAKEN
+
+KEYSTORE, PASSWORD_OF = "ssl.keystore.location", "ssl.keystore.password"
+CASES = {**REFUSED, **{f"{key} {value}": {key: value} for key, value, _ in ILLEGAL}}
+
+
+def worker_says(properties: Mapping[str, str], folder: Path) -> list[str]:
+    """What a worker refuses of a file of these properties before it does anything else."""
+    file = folder / "worker.properties"
+    file.write_text(javaproperties.dumps(properties, timestamp=None))
+    try:
+        found = read_properties(PropertySource.read(file, {}))
+        peer_tls(found)
+        for admin, listeners in ((False, found.listeners.main), (True, found.listeners.admin or ())):
+            if any(one.tls for one in listeners):
+                server_tls(found.raw, admin=admin)
+    except InvalidArgument as error:
+        return [one.description for one in error.violations] or [error.message]
+    return []
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_both_refuse_the_same_in_the_same_words(case: str, tmp_path: Path) -> None:
+    store = Authority().issue("worker", "host").write_pkcs12(tmp_path / "k.p12")
+    here = {KEYSTORE: str(store), PASSWORD_OF: PASSWORD} if KEYSTORE in CASES[case] else {}
+    properties = OF_A_GROUP | CASES[case] | here
+    mine = [one.description for one in refusals(properties)]
+    theirs = worker_says(properties, tmp_path)
+    assert mine
+    for text in mine:
+        assert any(text in other for other in theirs), (text, theirs)
+    assert len(set(mine)) == len(set(theirs))
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_each_refusal_has_a_key(case: str) -> None:
+    for one in refusals(OF_A_GROUP | CASES[case]):
+        assert one.field, one
+
+
+@pytest.mark.parametrize("case", sorted(TAKEN))
+def test_what_the_host_may_make_right_is_not_refused(case: str) -> None:
+    assert refusals(OF_A_GROUP | TAKEN[case]) == ()
+
+
+def test_secrets_are_hidden_in_what_is_refused() -> None:
+    url = "https://me:s3cret-word@tokens.example/token"
+    given = {
+        "sasl.oauthbearer.token.endpoint.url": url,
+        "keelman.oauthbearer.allowed.urls": "https://tokens.example",
+        "producer.ssl.keystore.key": "k1",
+    }
+    (found,) = refusals(OF_A_GROUP | given)
+    assert "s3cret-word" not in found.description
+    assert "//[hidden]@tokens.example" in found.description
