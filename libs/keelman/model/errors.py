@@ -63,6 +63,13 @@ class InvalidArgument(KeelmanError):
         text = f"{field}: {value!r} is not legal: {legal}"
         return cls(text, metadata={"field": field}, violations=[Violation(field, text)])
 
+    @classmethod
+    def of_all(cls, violations: Sequence[Violation]) -> InvalidArgument:
+        """Everything that is wrong, in one message."""
+        texts = list(dict.fromkeys(one.description for one in violations))
+        message = texts[0] if len(texts) == 1 else f"{len(texts)} things are wrong: " + "; ".join(texts)
+        return cls(message, violations=violations)
+
 
 class NotFound(KeelmanError):
     """The named thing does not exist."""

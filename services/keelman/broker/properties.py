@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import javaproperties
 
 from keelman.broker.settings import Settings
+from keelman.kafka.properties.broker_keys import SET_ELSEWHERE
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import joined_address
 
@@ -31,23 +32,6 @@ SESSION_MS_ALONE, BEAT_MS_ALONE = 2**31 - 1, 500
 SESSION_MS, BEAT_MS = 6_000, 1_000
 # A minute is little for a host that does much else: Kafka would give up, end, and begin again from the start.
 REGISTRATION_MS = 300_000
-
-# Properties that say who and where the broker is, and the setting that is meant for each.
-SET_ELSEWHERE = {
-    "process.roles": "controller",
-    "node.id": "node_id",
-    "broker.id": "node_id",
-    "log.dir": "home",
-    "log.dirs": "home",
-    "metadata.log.dir": "home",
-    "listeners": "host, port and controller_port",
-    "advertised.listeners": "advertised",
-    "controller.listener.names": "host, port and controller_port",
-    "inter.broker.listener.name": "host, port and controller_port",
-    "listener.security.protocol.map": "host, port and controller_port",
-    "controller.quorum.voters": "voters",
-    "controller.quorum.bootstrap.servers": "voters",
-}
 
 
 def server_properties(settings: Settings) -> dict[str, str]:

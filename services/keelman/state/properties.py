@@ -1,19 +1,22 @@
-"""Checks the properties that users give to worker clusters, and completes those of a worker. Pure."""
+"""Checks the properties that users give to clusters, and completes those of a worker. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from keelman.model.cluster import WorkerCluster, WorkerClusterSpec
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import InvalidArgument, Violation
+from keelman.workers.properties.refusals import refusals
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
-VOTERS = "controller.quorum.voters"
 
+NO_ADMIN = "admin.listeners"
+"""Empty it may be: then no listener serves administrators."""
 WORKER_FIXED = {
     "bootstrap.servers": "it follows from spec.broker_cluster",
-    "listeners": "it follows from the worker's node and from the state service's worker_ports",
+    "listeners": "it follows from the worker's node, spec.port and spec.https",
+    NO_ADMIN: "it follows from spec.admin_port",
 }
 
 
@@ -30,11 +33,19 @@ def topics_of(name: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 def worker_properties(cluster: WorkerCluster, *, bootstrap_servers: str, brokers: int, listener: str) -> dict[str, str]:
     """Connect's worker properties of one worker, complete, in the order of their names: ours, the user's over ours."""
+    return completed(
+        cluster.name, cluster.spec.properties, bootstrap_servers=bootstrap_servers, brokers=brokers, listener=listener
+    )
+
+
+def completed(
+    name: str, given: Mapping[str, str], *, bootstrap_servers: str, brokers: int, listener: str
+) -> dict[str, str]:
+    """What a user gives, with all that a worker of a cluster of that name has besides."""
     replicas = str(min(3, brokers))
-    given = cluster.spec.properties
     complete = {
-        "group.id": group_of(cluster.name, given),
-        **topics_of(cluster.name, given),
+        "group.id": group_of(name, given),
+        **topics_of(name, given),
         "config.storage.replication.factor": replicas,
         "offset.storage.replication.factor": replicas,
         "status.storage.replication.factor": replicas,
@@ -48,11 +59,27 @@ def worker_properties(cluster: WorkerCluster, *, bootstrap_servers: str, brokers
 
 
 def check_worker_properties(name: str, spec: WorkerClusterSpec) -> None:
-    """Raises InvalidArgument for properties that cannot be, whatever else there is."""
+    """Raises InvalidArgument with each property that a worker would refuse at its start, or that is not the user's."""
+    given = dict(spec.properties)
+    found: list[Violation] = []
     for key, why in WORKER_FIXED.items():
-        if key in spec.properties:
-            raise InvalidArgument.of("spec.properties", f"{key}={spec.properties[key]}", f"leave {key} out: {why}")
-    topics = topics_of(name, spec.properties)
-    for key, topic in topics.items():
-        if list(topics.values()).count(topic) > 1:
-            raise InvalidArgument.of(f"spec.properties.{key}", topic, "three different topics for " + ", ".join(TOPICS))
+        value = given.pop(key, None)
+        if value or (value == "" and key != NO_ADMIN):
+            found += InvalidArgument.of(f"spec.properties.{key}", value, f"leave it out: {why}").violations
+    listener = f"{'https' if spec.https else 'http'}://a-node:8083"
+    complete = completed(name, given, bootstrap_servers="a-node:9092", brokers=1, listener=listener)
+    raise_all(found + in_field("spec.properties", refusals(complete)))
+
+
+def in_field(field: str, found: Iterable[Violation]) -> list[Violation]:
+    """What is wrong with properties, under the names that these have in a request."""
+    return [
+        Violation(name, f"{field}.{text}" if text.startswith(key) else f"{name}: {text}")
+        for key, name, text in ((one.field, f"{field}.{one.field}", one.description) for one in found)
+    ]
+
+
+def raise_all(found: Sequence[Violation]) -> None:
+    """Raises InvalidArgument with everything that is wrong, if anything is."""
+    if found:
+        raise InvalidArgument.of_all(found)

@@ -142,12 +142,12 @@ async def test_an_old_etag_is_refused(clients: Clients) -> None:
         (
             {"broker_cluster": "ext", "count": 1, "properties": {"bootstrap.servers": "a:1"}},
             InvalidArgument,
-            "'bootstrap.servers=a:1' is not legal: leave bootstrap.servers out",
+            "spec.properties.bootstrap.servers: 'a:1' is not legal: leave it out",
         ),
         (
             {"broker_cluster": "ext", "count": 1, "properties": {"listeners": "http://:1"}},
             InvalidArgument,
-            "leave listeners out",
+            "spec.properties.listeners: 'http://:1' is not legal: leave it out",
         ),
         ({"broker_cluster": "ext", "count": 1, "properties": {"group.id": "g1"}}, FailedPrecondition, "'first'"),
         (

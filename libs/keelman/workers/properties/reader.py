@@ -124,11 +124,8 @@ class PropertyReader:
 
     def end(self) -> None:
         """Raises InvalidArgument with everything that was wrong."""
-        if not self._problems:
-            return
-        texts = list(dict.fromkeys(problem.description for problem in self._problems))
-        message = texts[0] if len(texts) == 1 else f"{len(texts)} things are wrong: " + "; ".join(texts)
-        raise InvalidArgument(message, violations=self._problems)
+        if self._problems:
+            raise InvalidArgument.of_all(self._problems)
 
     def _note(self, error: InvalidArgument) -> None:
         named = _NAMED.match(error.message)

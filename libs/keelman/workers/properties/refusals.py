@@ -9,6 +9,7 @@ from keelman.connect.config.secret_keys import is_secret_key, literal_secrets
 from keelman.kafka.security.oauth import ALLOWED_KEY
 from keelman.model.errors import Violation
 from keelman.runtime.logs.redaction import HIDDEN, Redactor
+from keelman.workers.properties.client_checks import check_clients
 from keelman.workers.properties.listeners import check_tls
 from keelman.workers.properties.reader import PropertyReader
 from keelman.workers.properties.typed import read_typed
@@ -28,6 +29,13 @@ def refusals(properties: Mapping[str, str]) -> tuple[Violation, ...]:
         reader.note(key, text)
     check_tls(reader, read_typed(reader).listeners)
     return _hidden(reader.problems, known)
+
+
+def client_refusals(properties: Mapping[str, str]) -> tuple[Violation, ...]:
+    """The same of properties of Kafka clients, which reach the brokers by them."""
+    reader = PropertyReader(properties, unknown={ALLOWED_KEY} - properties.keys())
+    check_clients(reader)
+    return _hidden(reader.problems, properties)
 
 
 def _hidden(problems: tuple[Violation, ...], known: Mapping[str, str]) -> tuple[Violation, ...]:

@@ -124,9 +124,8 @@ def read_typed(
         reader.take(partial(rule.among, raw), None)
     read_bounds(reader)
     check_clients(reader)
-    topics = [raw[key] for kind in TOPIC_PARTITIONS if raw.get(key := f"{kind}.storage.topic")]
-    if len(set(topics)) != len(topics) and not standalone:
-        reader.refuse("status.storage.topic", raw.get("status.storage.topic", ""), "three different topics")
+    if not standalone:
+        _check_topics(reader)
     check_algorithms(reader)
     return WorkerProperties(
         raw=dict(raw),
@@ -154,6 +153,16 @@ def read_typed(
         topic_reset=reader.flag("topic.tracking.allow.reset", default=True),
         labels=reader.take(lambda: labels_of(raw.get(WORKER_LABELS, ""), key=WORKER_LABELS), {}),
     )
+
+
+def _check_topics(reader: PropertyReader) -> None:
+    """Notes each of the three that has the topic of another before it."""
+    taken: set[str] = set()
+    for kind in TOPIC_PARTITIONS:
+        topic = reader.raw.get(key := f"{kind}.storage.topic", "")
+        if topic in taken:
+            reader.refuse(key, topic, "three different topics")
+        taken |= {topic} - {""}
 
 
 def _topic(reader: PropertyReader, kind: str, *, standalone: bool) -> CompactedTopic:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +15,7 @@ from sqlmodel import Field, SQLModel
 from keelman.api.connect.v1 import broker_cluster_pb2
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as pb
 from keelman.api.connect.v1 import broker_cluster_service_pb2_grpc as grpc
+from keelman.kafka.properties.broker_keys import SET_ELSEWHERE
 from keelman.model.cluster import (
     BrokerCluster,
     BrokerClusterSpec,
@@ -25,7 +26,7 @@ from keelman.model.cluster import (
     ExternalBrokers,
     ManagedBrokers,
 )
-from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.model.errors import FailedPrecondition, InvalidArgument, Violation
 from keelman.model.shapes import LARGEST_PORT, check_labels, check_port
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context, Service
@@ -43,20 +44,15 @@ from keelman.state.nouns.clusters import (
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.rows import big_column, json_column, plain, read, read_spec, text_column
 from keelman.state.nouns.serving import Write, has_labels, page_of, written
-from keelman.state.properties import VOTERS
+from keelman.state.properties import in_field, raise_all
 from keelman.state.removal import check_removal, check_same_removed
 from keelman.state.snapshot import BROKER_CLUSTER, Snapshot
+from keelman.workers.properties.refusals import client_refusals
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
 M = TypeVar("M", bound=Message)
-FIXED = (
-    "process.roles", "node.id", "broker.id", "log.dir", "log.dirs", "metadata.log.dir", "listeners",
-    "advertised.listeners", "controller.listener.names", "inter.broker.listener.name",
-    "listener.security.protocol.map", VOTERS, "controller.quorum.bootstrap.servers",
-)  # fmt: skip
-"""Broker properties that keelman sets itself."""
 
 
 class BrokerClusterRow(SQLModel, table=True):
@@ -157,15 +153,19 @@ def check(spec: BrokerClusterSpec, snapshot: Snapshot) -> None:
                 raise InvalidArgument.of("spec.managed.nodes", "", "at least one node; " + known_nodes(snapshot))
             check_nodes("spec.managed.nodes", nodes, snapshot)
             _check_quorum(spec, snapshot)
-            for key in properties:
-                if key in FIXED:
-                    raise InvalidArgument.of(
-                        "spec.managed.properties", key,
-                        "any broker property but those that keelman sets itself: " + ", ".join(FIXED),
-                    )  # fmt: skip
-        case ExternalBrokers(bootstrap):
+            _check_properties(properties)
+        case ExternalBrokers(bootstrap, properties):
             _check_bootstrap(bootstrap)
+            raise_all(in_field("spec.external.client_properties", client_refusals(properties)))
     check_labels("spec.labels", spec.annotations.labels)
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    legal = "leave it out: keelman sets it itself, as it does " + ", ".join(SET_ELSEWHERE)
+    found: list[Violation] = []
+    for key in SET_ELSEWHERE.keys() & properties.keys():
+        found += InvalidArgument.of(f"spec.managed.properties.{key}", properties[key], legal).violations
+    raise_all(sorted(found, key=lambda one: one.field))
 
 
 def _check_quorum(spec: ManagedBrokers, snapshot: Snapshot) -> None:
