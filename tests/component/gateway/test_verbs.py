@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -23,6 +25,7 @@ from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, In
 from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
 from support.gateway_system import running_system
+from support.places import ROOT
 
 pytestmark = pytest.mark.component
 
@@ -30,7 +33,8 @@ pytestmark = pytest.mark.component
 class Stubs:
     """The services of one address."""
 
-    def __init__(self, to: Any) -> None:
+    def __init__(self, to: Any, address: str) -> None:
+        self.address = address
         self.nodes = NodeServiceStub(to)
         self.brokers = BrokerClusterServiceStub(to)
         self.clusters = WorkerClusterServiceStub(to)
@@ -60,7 +64,7 @@ async def stubs(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stubs
         running_system(tmp_path_factory.mktemp("system")) as system,
         channel(system.gateway.address) as to,
     ):
-        found = Stubs(to)
+        found = Stubs(to, system.gateway.address)
 
         async def both_nodes() -> bool:
             here = (await found.nodes.ListNodes(nodes.ListNodesRequest())).nodes
@@ -195,3 +199,17 @@ async def test_a_node_is_created_cordoned_drained_and_forgotten(stubs: Stubs) ->
     await stubs.nodes.DeleteNode(nodes.DeleteNodeRequest(name="node-9", etag=free.etag))
     with pytest.raises(NotFound, match="node-9"):
         await stubs.nodes.GetNode(nodes.GetNodeRequest(name="node-9"))
+
+
+async def test_the_documented_client_changes_a_property(stubs: Stubs) -> None:
+    await stubs.create("demo", properties={"a": "1"})
+    text = (ROOT / "docs" / "api.md").read_text()
+    (code,) = (part.partition("```")[0] for part in text.split("```python\n")[1:] if "UpdateWorkerCluster" in part)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", code.replace("127.0.0.1:7400", stubs.address)), stdout=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(60):
+        out, _ = await process.communicate()
+    assert (process.returncode, out) == (0, b"2\n")
+    spec = (await stubs.cluster("demo")).spec
+    assert dict(spec.properties) == {"a": "1", "offset.flush.interval.ms": "5000"}
