@@ -17,6 +17,7 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from keelman.model import errors
+from keelman.runtime.logs.redaction import REDACTOR
 
 T = TypeVar("T")
 DOMAIN = "keelman"
@@ -43,9 +44,9 @@ _CLASSES = {code: cls for cls, code in _CODES.items()}
 
 
 def to_status(error: errors.KeelmanError) -> grpc.Status:
-    """The gRPC status that carries this error."""
+    """The gRPC status that carries this error, without secrets that this process knows of in its texts."""
     code = next((_CODES[c] for c in type(error).__mro__ if c in _CODES), grpc.StatusCode.INTERNAL)
-    message = _fitting(error.message, MESSAGE_COST)
+    message = _fitting(REDACTOR.hide(error.message), MESSAGE_COST)
     details = []
     info = any_pb2.Any()
     info.Pack(error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=error.metadata))
@@ -83,7 +84,7 @@ def _fitting_violations(violations: Sequence[errors.Violation]) -> list[errors.V
     kept: list[errors.Violation] = []
     left = MESSAGE_COST // 2
     for violation in violations:
-        text = _fitting(violation.description, MESSAGE_COST // 2)
+        text = _fitting(REDACTOR.hide(violation.description), MESSAGE_COST // 2)
         left -= len(text.encode()) + len(violation.field.encode())
         if kept and left < 0:
             break

@@ -45,6 +45,11 @@ class Home:
         return self.root / "state" / "state.db"
 
     @property
+    def secrets_key(self) -> Path:
+        """The key that the state service seals passwords in its database with."""
+        return self.root / "state" / "secrets.key"
+
+    @property
     def agent_lock(self) -> Path:
         """Held (flock) by the agent of this home while it lives."""
         return self.root / "agent" / "agent.lock"

@@ -20,6 +20,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
 from keelman.state.migrate import migrate
+from keelman.state.sealing import SEALER, Sealer
 from keelman.state.tables import CounterRow
 
 POSTGRESQL = "postgresql://"
@@ -41,6 +42,8 @@ class Database:
     committed in their order; readers wait for nobody."""
 
     engine: AsyncEngine
+    sealer: Sealer | None = None
+    """What seals and opens the secrets in rows; each session has it."""
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -52,7 +55,7 @@ class Database:
             engine = self.engine
             if engine.dialect.name == "postgresql":
                 engine = engine.execution_options(isolation_level="REPEATABLE READ")
-            async with AsyncSession(engine, expire_on_commit=False) as session:
+            async with AsyncSession(engine, expire_on_commit=False, info={SEALER: self.sealer}) as session:
                 yield session
 
     @contextlib.asynccontextmanager
@@ -62,7 +65,11 @@ class Database:
             async with (
                 self._turn,
                 self.engine.connect() as plain,
-                AsyncSession(bind=await plain.execution_options(**{_WRITES: True}), expire_on_commit=False) as session,
+                AsyncSession(
+                    bind=await plain.execution_options(**{_WRITES: True}),
+                    expire_on_commit=False,
+                    info={SEALER: self.sealer},
+                ) as session,
                 session.begin(),
             ):
                 statement = select(CounterRow).where(col(CounterRow.name) == "revision").with_for_update()
@@ -130,7 +137,11 @@ def _lock(path: Path) -> Iterator[None]:
     """Held through the file's descriptor, so the kernel lets go of it however this process ends."""
     lock = path.with_name(path.name + ".lock")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for one in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", ".lock"))):
+            if one.exists() or one in (path, lock):  # SQLite gives its log the mode of the file
+                os.close(os.open(one, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                one.chmod(0o600)
         file = lock.open("a+", encoding="ascii")
     except OSError as error:
         raise InvalidArgument.of(

@@ -19,6 +19,7 @@ from typing import Any
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from keelman.connect.config.secret_keys import is_secret_key, literal_secrets, shown_json
 from keelman.model.errors import FailedPrecondition, InvalidArgument
@@ -27,6 +28,7 @@ from keelman.runtime.logs.redaction import REDACTOR
 
 log = get_logger()
 PREFIX = "sealed:1:"
+SEALER = "sealer"  # of a session's info
 KEY_BYTES, NONCE_BYTES = 32, 12
 
 
@@ -38,11 +40,14 @@ class Sealer:
     file: Path
 
     def seal(self, value: Any, *place: str) -> Any:
-        """The JSON value with each secret in it sealed to its place, e.g. "worker_cluster", "demo", "spec"."""
+        """The JSON value with each secret in it sealed to its place, e.g. "worker_cluster", "demo", "spec".
+
+        What is sealed or opened is shown in no log of this process from now on.
+        """
         return _walked(value, place, "", self._sealed)
 
     def open(self, value: Any, *place: str) -> Any:
-        """The JSON value that was sealed, and nothing of it is shown by this process's log from now on.
+        """The JSON value that was sealed.
 
         Raises FailedPrecondition (KEY_WRONG) naming the key file where one was sealed with another key or elsewhere.
         """
@@ -50,6 +55,8 @@ class Sealer:
 
     def _sealed(self, value: Any, key: str, place: tuple[str, ...]) -> Any:
         is_text = isinstance(value, str)
+        if is_text:
+            REDACTOR.add(literal_secrets({key: value}))
         if shown_json(value, key) == value and not (is_text and value.startswith(PREFIX)):
             return value
         nonce = os.urandom(NONCE_BYTES)
@@ -70,6 +77,12 @@ class Sealer:
             REDACTOR.add(literal_secrets({key: text}))
             return text
         return float(text) if set(text) & set(".enai") else int(text)
+
+
+def sealer_of(session: AsyncSession) -> Sealer:
+    """The sealer of the database that a session is of."""
+    found: Sealer = session.info[SEALER]
+    return found
 
 
 def wrong_key(file: Path, why: str) -> FailedPrecondition:
@@ -126,6 +139,11 @@ def made_key(file: Path) -> bytes:
             "state.key_file", str(file), f"a file that can be written ({error.strerror})"
         ) from None
     return read_key(file)
+
+
+def new_key_file(file: Path) -> Path:
+    """Where a new key is until it has taken the place of the old one."""
+    return file.with_name(file.name + ".new")
 
 
 def _walked(value: Any, place: tuple[str, ...], key: str, change: Callable[[Any, str, tuple[str, ...]], Any]) -> Any:

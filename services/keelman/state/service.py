@@ -54,7 +54,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     url = settings.database or str(settings.folder.database)
     commits, reports = Hub(), Reports(Hub())
     async with contextlib.AsyncExitStack() as stack:
-        store = await stack.enter_async_context(open_store(url))
+        store = await stack.enter_async_context(open_store(url, key_file=settings.secrets_key))
         store.listen(lambda changes: commits.wake(subjects_of(changes)))
         sessions = Sessions(
             store,

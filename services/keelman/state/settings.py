@@ -25,6 +25,11 @@ class Settings(ProcessSettings):
         "Path of an SQLite file, or postgresql://user:password@host/name; empty means state/state.db under home.",
         secret=True,
     )
+    key_file: Path | None = setting(
+        None,
+        "File with the key that seals passwords in the database, made at the first start; empty means "
+        "state/secrets.key under home.",
+    )
     events_broker_cluster: str = setting("default", "Broker cluster that holds the topics of events and reports.")
     heartbeat_seconds: float = setting(2.0, "How often an agent sends a heartbeat.", unit="s", minimum=0.05)
     session_timeout_seconds: float = setting(
@@ -37,6 +42,11 @@ class Settings(ProcessSettings):
     tls_certificate: Path | None = setting(None, "PEM file of the server's certificate chain; empty for no TLS.")
     tls_key: Path | None = setting(None, "PEM file of the certificate's private key.")
     trust: str = setting("loopback", "mesh when a sidecar does TLS for this port.", choices=("loopback", "mesh"))
+
+    @property
+    def secrets_key(self) -> Path:
+        """The key file, resolved."""
+        return self.folder.secrets_key if self.key_file is None else self.key_file.expanduser().absolute()
 
     @property
     def folder(self) -> Home:

@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import sqlalchemy as sa
@@ -25,6 +26,7 @@ from keelman.state.database import Database, Turn, open_database
 from keelman.state.nouns.registry import CREATED, DELETED, NOUNS, UPDATED, event_bytes
 from keelman.state.nouns.rows import micros
 from keelman.state.planning.status import with_status
+from keelman.state.sealed_rows import opened, opened_sealer, sealed
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
 from keelman.state.tables import CounterRow, OutboxRow
 
@@ -159,9 +161,14 @@ class Store:
 
 
 @contextlib.asynccontextmanager
-async def open_store(url: str) -> AsyncIterator[Store]:
-    """The store of a path or a postgresql:// URL, with all of it read. Raises as `open_database`."""
+async def open_store(url: str, *, key_file: Path | None = None) -> AsyncIterator[Store]:
+    """The store of a path or a postgresql:// URL, with all of it read. Secrets are sealed with the key in `key_file`;
+    None: in secrets.key beside an SQLite file.
+
+    Raises as `open_database` and `opened_sealer`.
+    """
     async with open_database(url) as database:
+        database.sealer = await opened_sealer(database.engine, key_file or Path(url).with_name("secrets.key"))
         store = Store(database)
         await store.catch_up()
         yield store
@@ -172,7 +179,7 @@ async def load(session: AsyncSession) -> Snapshot:
     made = Snapshot()
     for noun in NOUNS.values():
         rows = (await (await session.connection()).execute(sa.select(_table(noun.table)))).all()
-        made.fill([noun.from_row(row) for row in rows])
+        made.fill([noun.from_row(opened(session, noun.name, row)) for row in rows])
     return made
 
 
@@ -226,8 +233,12 @@ async def write_rows(session: AsyncSession, changes: Sequence[Change], events: l
     nouns = sorted(NOUNS.values(), key=lambda n: order[_table(n.table).name])
     for noun in nouns:
         table, mine = _table(noun.table), [c for c in changes if c.noun == noun.name]
-        new = [noun.to_row(c.new) for c in mine if c.old is None]
-        changed = [noun.to_row(c.new) | {"key": c.name} for c in mine if c.old is not None and c.new is not None]
+        new = [sealed(session, noun.name, noun.to_row(c.new)) for c in mine if c.old is None]
+        changed = [
+            sealed(session, noun.name, noun.to_row(c.new)) | {"key": c.name}
+            for c in mine
+            if c.old is not None and c.new is not None
+        ]
         if new:
             await connection.execute(sa.insert(table), new)
         if changed:
@@ -245,7 +256,7 @@ async def _read_again(session: AsyncSession, draft: Snapshot, noun: str, name: s
     table = _table(NOUNS[noun].table)
     row = (await (await session.connection()).execute(sa.select(table).where(table.c.name == name))).one_or_none()
     if row is not None:
-        draft.put(NOUNS[noun].from_row(row))
+        draft.put(NOUNS[noun].from_row(opened(session, noun, row)))
     elif name in draft.resources(noun):
         draft.drop(noun, name)
 

@@ -51,6 +51,14 @@ class RelayRow(SQLModel, table=True):
     published: int = Field(sa_column=_big())
 
 
+class SealingRow(SQLModel, table=True):
+    """Tells whether a key is the one that the secrets in all rows are sealed with: one row."""
+
+    __tablename__ = "sealing"
+    id: int = Field(primary_key=True)
+    proof: str = Field(sa_column=_text())
+
+
 class RequestRow(SQLModel, table=True):
     """The answer to a create, kept for a repeated request."""
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import functools
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -16,12 +18,22 @@ from keelman.state.hub import Hub
 from keelman.state.migrate import NEWEST
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.relay import Relay
+from keelman.state.sealed_rows import rekeyed
+from keelman.state.sealing import made_key
 from keelman.state.store import load, open_store, revision_of
 from keelman.state.tables import OutboxRow, RelayRow, SQLModel
 from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
 EXTERNAL = ExternalBrokers("127.0.0.1:1")
+
+
+@pytest.fixture(autouse=True)
+def key_file(tmp_path, monkeypatch) -> Path:
+    """Of all databases of a test."""
+    file = tmp_path / "secrets.key"
+    monkeypatch.setitem(globals(), "open_store", functools.partial(open_store, key_file=file))
+    return file
 
 
 async def outbox(store) -> list[OutboxRow]:
@@ -42,6 +54,37 @@ async def test_the_migrations_make_the_tables_of_the_code(url: str) -> None:
             assert await connection.run_sync(differences) == []
             version = (await connection.execute(sa.text("SELECT version_num FROM alembic_version"))).scalar()
             assert version == NEWEST
+
+
+async def test_a_database_opens_with_its_own_key_alone(url: str, key_file: Path) -> None:
+    spec = ExternalBrokers("127.0.0.1:1", {"ssl.key.password": "pa55-word"})
+    async with open_store(url) as store, store.write() as tx:
+        broker_cluster.create(tx, "first", spec)
+    async with open_store(url) as store:
+        assert store.snapshot.broker_cluster("first").spec == spec
+        async with store.database.engine.connect() as connection:
+            rows = (await connection.execute(sa.text("SELECT * FROM broker_cluster"))).all()
+            assert "pa55" not in str(rows)
+            assert "sealed:1:" in str(rows)
+    key = key_file.rename(key_file.with_name("aside"))
+    with pytest.raises(FailedPrecondition, match=r"secrets\.key' is not there") as missing:
+        async with open_store(url):
+            pass
+    assert missing.value.reason == "KEY_MISSING"
+    assert not key_file.exists(), "a key that opens nothing is not made"
+    made_key(key_file)
+    with pytest.raises(FailedPrecondition, match=r"secrets\.key' is not the key") as wrong:
+        async with open_store(url):
+            pass
+    assert wrong.value.reason == "KEY_WRONG"
+    key.replace(key_file)
+    async with open_store(url) as store:
+        assert store.snapshot.broker_cluster("first").spec == spec
+        before = key_file.read_bytes()
+    assert await rekeyed(url, key_file) == 1
+    assert key_file.read_bytes() != before
+    async with open_store(url) as store:
+        assert store.snapshot.broker_cluster("first").spec == spec
 
 
 async def test_a_database_of_a_newer_version_is_refused(url: str) -> None:
@@ -175,7 +218,7 @@ async def test_an_sqlite_file_belongs_to_one_process(tmp_path) -> None:
     )
     child = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE)
     try:
-        assert child.stdout.readline() == b"open\n"
+        assert b"open\n" in child.stdout
         with pytest.raises(FailedPrecondition, match=rf"in use by another state service \(pid {child.pid}\)"):
             async with open_store(str(path)):
                 pass

@@ -93,7 +93,8 @@ async def test_a_watch_outlives_the_gateway_and_the_state_service(url: str, tmp_
 
 async def test_a_watch_sees_what_another_process_writes(postgresql, tmp_path: Path) -> None:
     url = postgresql()
-    one, two = (StateProcess(tmp_path / home, "--database", url) for home in ("one", "two"))
+    flags = ("--database", url, "--key-file", str(tmp_path / "secrets.key"))
+    one, two = (StateProcess(tmp_path / home, *flags) for home in ("one", "two"))
     await one.start()
     try:
         await two.start()

@@ -93,7 +93,7 @@ def kept_values(field: str, given: Mapping[str, str], stored: Mapping[str, str])
 
     Raises InvalidArgument, naming the key, for a hidden value that is not there.
     """
-    return {key: _kept(f"{field}.{key}", key, text, stored.get(key)) for key, text in given.items()}
+    return {key: _kept(f"{field}.{key}", key, text, stored.get(key)) for key, text in sorted(given.items())}
 
 
 def kept_json(field: str, given: Any, stored: Any, key: str = "") -> Any:

@@ -41,6 +41,7 @@ from keelman.state.nouns.clusters import (
     saved,
     with_goal,
 )
+from keelman.state.nouns.hidden import kept_spec, shown_spec
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.rows import big_column, json_column, plain, read, read_spec, text_column
 from keelman.state.nouns.serving import Write, has_labels, page_of, written
@@ -131,7 +132,7 @@ def broker_cluster_message(cluster: BrokerCluster) -> broker_cluster_pb2.BrokerC
     """A broker cluster as users and events see it."""
     return broker_cluster_pb2.BrokerCluster(
         **cluster_message(cluster),
-        spec=spec_message(cluster.spec),
+        spec=spec_message(shown_spec(cluster.spec)),
         status=broker_cluster_pb2.BrokerClusterStatus(
             state=broker_cluster_pb2.ClusterState.Value(f"CLUSTER_STATE_{cluster.status.state}"),
             message=cluster.status.message,
@@ -142,6 +143,12 @@ def broker_cluster_message(cluster: BrokerCluster) -> broker_cluster_pb2.BrokerC
 
 
 NOUN = Noun(BrokerCluster, BrokerClusterRow, to_row, from_row, broker_cluster_message)
+
+
+def _sent(spec: BrokerClusterSpec, stored: BrokerClusterSpec | None = None) -> BrokerClusterSpec:
+    """The spec that a user sends, with stored secrets where hidden ones came back."""
+    kind = "managed" if isinstance(spec, ManagedBrokers) else "external"
+    return kept_spec(spec, stored if isinstance(stored, type(spec)) else None, kind)
 
 
 def check(spec: BrokerClusterSpec, snapshot: Snapshot) -> None:
@@ -318,7 +325,7 @@ class BrokerClusterApi(grpc.BrokerClusterServiceServicer):
     ) -> pb.CreateBrokerClusterResponse:
         """Creates a broker cluster and asks it to run."""
         return await self._written(
-            request, pb.CreateBrokerClusterResponse, lambda tx: create(tx, request.name, spec_of(request.spec))
+            request, pb.CreateBrokerClusterResponse, lambda tx: create(tx, request.name, _sent(spec_of(request.spec)))
         )
 
     async def UpdateBrokerCluster(
@@ -327,7 +334,7 @@ class BrokerClusterApi(grpc.BrokerClusterServiceServicer):
         """Changes the spec of a broker cluster."""
 
         def change(spec: BrokerClusterSpec) -> BrokerClusterSpec:
-            return spec_of(masked(spec_message(spec), request.spec, request.update_mask))
+            return _sent(spec_of(masked(spec_message(spec), request.spec, request.update_mask)), spec)
 
         snapshot = self.parts.store.snapshot
         seen = snapshot.broker_cluster(request.name)

@@ -31,6 +31,7 @@ from keelman.state.nouns.clusters import (
     saved,
     with_goal,
 )
+from keelman.state.nouns.hidden import kept_spec, shown_spec
 from keelman.state.nouns.kafka_names import check_own_names
 from keelman.state.nouns.limits import limits_message, limits_of
 from keelman.state.nouns.noun import Noun, Parts, service
@@ -129,7 +130,7 @@ def worker_cluster_message(cluster: WorkerCluster) -> worker_cluster_pb2.WorkerC
     """A worker cluster as users and events see it."""
     return worker_cluster_pb2.WorkerCluster(
         **cluster_message(cluster),
-        spec=spec_message(cluster.spec),
+        spec=spec_message(shown_spec(cluster.spec)),
         status=worker_cluster_pb2.WorkerClusterStatus(
             state=broker_cluster_pb2.ClusterState.Value(f"CLUSTER_STATE_{cluster.status.state}"),
             message=cluster.status.message,
@@ -275,7 +276,9 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
     ) -> pb.CreateWorkerClusterResponse:
         """Creates a worker cluster, stopped."""
         return await self._written(
-            request, pb.CreateWorkerClusterResponse, lambda tx: create(tx, request.name, spec_of(request.spec))
+            request,
+            pb.CreateWorkerClusterResponse,
+            lambda tx: create(tx, request.name, kept_spec(spec_of(request.spec), None)),
         )
 
     async def UpdateWorkerCluster(
@@ -284,7 +287,7 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
         """Changes the spec of a worker cluster."""
 
         def change(spec: WorkerClusterSpec) -> WorkerClusterSpec:
-            return spec_of(masked(spec_message(spec), request.spec, request.update_mask))
+            return kept_spec(spec_of(masked(spec_message(spec), request.spec, request.update_mask)), spec)
 
         return await self._written(
             request, pb.UpdateWorkerClusterResponse, lambda tx: update(tx, request.name, request.etag, change)

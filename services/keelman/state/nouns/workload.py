@@ -30,6 +30,7 @@ from keelman.model.workload import (
 from keelman.rpc.enums import word
 from keelman.rpc.server import Context, Service
 from keelman.rpc.times import from_timestamp, to_timestamp
+from keelman.state.nouns.hidden import shown_spec
 from keelman.state.nouns.limits import limits_message
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.rows import big_column, json_column, moment, plain, plain_spec, read, read_spec
@@ -181,7 +182,7 @@ def workload_message(workload: Workload) -> workload_pb2.Workload:
         node=workload.node,
         generation=workload.generation,
         goal=workload_pb2.WorkloadGoal.Value(f"WORKLOAD_GOAL_{workload.goal}"),
-        spec=spec_message(workload.spec),
+        spec=spec_message(shown_spec(workload.spec)),
         status=status_message(workload.status) if workload.status is not None else None,
         limits=limits_message(workload.limits),
         force=workload.force,
@@ -189,8 +190,10 @@ def workload_message(workload: Workload) -> workload_pb2.Workload:
 
 
 def assignment_message(workload: Workload) -> workload_pb2.Workload:
-    """A workload as its agent is to run it."""
-    return workload_message(dataclasses.replace(workload, status=None))
+    """A workload as its agent is to run it, with its secrets."""
+    message = workload_message(dataclasses.replace(workload, status=None))
+    message.spec.CopyFrom(spec_message(workload.spec))
+    return message
 
 
 NOUN = Noun(Workload, WorkloadRow, to_row, from_row, workload_message)

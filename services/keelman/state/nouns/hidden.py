@@ -1,0 +1,52 @@
+"""Keeps secrets out of what users and events see, and takes what was shown back. In memory specs are complete."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from keelman.connect.config.secret_keys import kept_json, kept_values, literal_secrets, shown, shown_json
+from keelman.runtime.logs.redaction import REDACTOR
+
+S = TypeVar("S")
+PROPERTIES = ("properties", "client_properties", "reports_client_properties")
+"""Fields of specs that are maps of properties."""
+
+
+def shown_spec(spec: S) -> S:
+    """A spec of any noun as users and events see it: secrets hidden."""
+    found: Any = spec
+    changes: dict[str, Any] = {name: shown(values) for name, values in _properties(spec).items()}
+    if (extra := _extra(spec)) is not None:
+        changes["annotations"] = dataclasses.replace(found.annotations, extra=shown_json(extra))
+    return dataclasses.replace(found, **changes) if changes else spec
+
+
+def kept_spec(given: S, stored: S | None, kind: str = "") -> S:
+    """The spec that a user sends: what came back hidden is what is stored. `kind` as in spec.managed.properties.
+
+    None of its secrets is in this process's log or in an answer of it from now on. Raises InvalidArgument naming the
+    field of a hidden value that is not stored.
+    """
+    sent: Any = given
+    known = {} if stored is None else _properties(stored)
+    changes: dict[str, Any] = {
+        name: kept_values(".".join(filter(None, ("spec", kind, name))), values, known.get(name, {}))
+        for name, values in _properties(given).items()
+    }
+    for values in changes.values():
+        REDACTOR.add(literal_secrets(values), passing=True)
+    if (extra := _extra(given)) is not None:
+        kept = kept_json("spec.extra", extra, None if stored is None else _extra(stored))
+        changes["annotations"] = dataclasses.replace(sent.annotations, extra=kept)
+    return dataclasses.replace(sent, **changes) if changes else given
+
+
+def _properties(spec: object) -> dict[str, Mapping[str, str]]:
+    return {name: values for name in PROPERTIES if (values := getattr(spec, name, None))}
+
+
+def _extra(spec: object) -> Mapping[str, Any] | None:
+    extra: Mapping[str, Any] | None = getattr(getattr(spec, "annotations", None), "extra", None)
+    return extra
