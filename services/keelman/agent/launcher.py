@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from keelman.agent.commands import Command, farewell
+from keelman.agent.limits import Limiter, held_record
 from keelman.agent.local import Local
 from keelman.agent.logs import last_line, log_file
 from keelman.agent.step import Action, Cause, Step
@@ -33,15 +34,18 @@ class Launcher:
         self,
         home: Home,
         commands: Mapping[str, Command],
+        *,
         grace_seconds: float,
         log_keeping: Keeping,
         surroundings: Surroundings,
+        limiter: Limiter,
     ) -> None:
         self._home = home
         self._commands = commands
         self._grace_seconds = grace_seconds
         self._log_keeping = log_keeping
         self._surroundings = surroundings
+        self._limiter = limiter
 
     def adopt(self, local: Local) -> None:
         """Finds the process of an earlier agent. One that ended meanwhile counts as ended now, with what it left."""
@@ -52,12 +56,14 @@ class Launcher:
         if local.child is not None:
             if local.record.ready:  # as for its own, three checks must fail before it is called unwell
                 local.note_health(True, time.monotonic())
+            self._limiter.adopt(local.name, local.record)
             log.info("adopted", workload=local.name, pid=local.child.pid, generation=local.record.generation)
         elif local.record.ended:
             local.swept = False
         elif local.record.pid:
             end = children.exit_of(local.folder, local.record.pid, None)
             line = last_line(log_file(local.folder), local.record.log_offset)
+            local.over_memory = self._limiter.killed_for_memory(local.record)
             local.note_end(end, line, time.monotonic(), seen=False)
             self._keep_end(local)
             log.warning("ended_while_away", workload=local.name, pid=local.record.pid, exit_code=end.code)
@@ -91,6 +97,8 @@ class Launcher:
         if child is None or child.exit is None or local.record is None:
             return
         line = last_line(log_file(local.folder), local.record.log_offset)
+        if local.killed is None:
+            local.over_memory = self._limiter.killed_for_memory(local.record)
         local.note_end(child.exit, line, time.monotonic(), seen=True)
         self._keep_end(local)
         log.info("ended", workload=local.name, pid=child.pid, exit_code=child.exit.code, message=local.message)
@@ -188,13 +196,27 @@ class Launcher:
     async def _start(self, local: Local) -> None:
         if local.prepared is None:
             return
-        record = local.new_record(local.prepared.command)
+        held = await asyncio.to_thread(self._limiter.hold, local.name, local.limits)
+        record = held_record(local.new_record(local.prepared.command), held, local.limits)
         environment = self._surroundings.environment(local.kind, local.folder, local.prepared.files)
         child = children.start(
-            local.folder, record, log=log_file(local.folder), environment=environment, umask=self._surroundings.umask
+            local.folder,
+            record,
+            log=log_file(local.folder),
+            environment=environment,
+            umask=self._surroundings.umask,
+            enter=held.enter,
         )
         local.child, local.record, local.killed = child, child.record, None
-        log.info("started", workload=local.name, pid=child.pid, generation=record.generation, restarts=record.restarts)
+        limited = {"limited_by": held.by} if held.by else {}
+        log.info(
+            "started",
+            workload=local.name,
+            pid=child.pid,
+            generation=record.generation,
+            restarts=record.restarts,
+            **limited,
+        )
 
     def _stop(self, local: Local) -> None:
         if local.child is not None:
@@ -214,6 +236,7 @@ class Launcher:
             left = await children.sweep(local.folder, local.record, seen=local.end_seen)
             if left:
                 log.warning("leftovers_killed", workload=local.name, pids=left)
+            await asyncio.to_thread(self._limiter.release, local.name, local.record)
         local.swept = True
 
     async def _remove(self, local: Local) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from keelman.agent.commands import Prepared
 from keelman.agent.step import NO_PLAN, Cause, Goal, Plan, Seen, Wanted, failures_after, restart_delay
 from keelman.api.node.v1.workload_pb2 import Workload, WorkloadGoal, WorkloadState, WorkloadStatus
+from keelman.model.workload import NO_LIMITS, ResourceLimits
 from keelman.rpc.times import to_timestamp
 from keelman.runtime.processes.children import Child, Exit, Record
 
@@ -75,6 +76,12 @@ class Local:
     def plan(self) -> Plan:
         """Of what is wanted."""
         return (self.workload.uid, self.workload.generation) if self.workload is not None else NO_PLAN
+
+    @property
+    def limits(self) -> ResourceLimits:
+        """What it may use with all that it starts."""
+        found = self.workload.limits if self.workload is not None else None
+        return ResourceLimits(found.cpus, found.memory_bytes) if found is not None else NO_LIMITS
 
     def wanted(self) -> Wanted:
         """What the step function is to compare."""
@@ -177,6 +184,7 @@ class Local:
             reason=self.reason,
             observe_time=to_timestamp(self.observe_time),
             memory_bytes=self.memory_bytes,
+            limited_by=self.record.limited_by if self.child and self.record else "",
         )
         if draining and not self.child and self.goal is not Goal.REMOVED and not self.message:
             made.reason, made.message = "DRAINED", "this node was drained: start its agent again to go on"

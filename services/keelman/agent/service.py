@@ -18,6 +18,7 @@ from keelman.agent.assignments import Assignments
 from keelman.agent.commands import Command, command_table
 from keelman.agent.figures import Figures
 from keelman.agent.launcher import Launcher
+from keelman.agent.limits import make_limiter
 from keelman.agent.reporter import Reporter
 from keelman.agent.session import Sessions
 from keelman.agent.settings import Settings
@@ -58,9 +59,10 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
             Launcher(
                 home,
                 commands or command_table(settings.trust),
-                settings.grace_seconds,
-                settings.log_keeping,
-                settings.surroundings,
+                grace_seconds=settings.grace_seconds,
+                log_keeping=settings.log_keeping,
+                surroundings=settings.surroundings,
+                limiter=await asyncio.to_thread(make_limiter, settings.limits, home),
             ),
             assignments,
             reporter,

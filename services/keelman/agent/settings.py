@@ -72,6 +72,13 @@ class Settings(ProcessSettings):
     )
     umask: str = setting("077", "Permissions that files of workloads do not have, in octal digits.")
 
+    limits: str = setting(
+        "auto",
+        "What holds workloads to the limits of memory and processors that their clusters have: control groups (version "
+        "2), scopes of systemd, or the agent itself, by looking. auto: the first of these that this host has.",
+        choices=("auto", "cgroup", "systemd", "watchdog"),
+    )
+
     @property
     def surroundings(self) -> Surroundings:
         """What workloads find around them. Raises InvalidArgument."""

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-
-import psutil
 
 from keelman.agent.assignments import Assignments
 from keelman.agent.health import HealthWatch
 from keelman.agent.launcher import Launcher
+from keelman.agent.limits import WATCHDOG, over_limit
 from keelman.agent.local import GOALS, Local
 from keelman.agent.logs import log_file
+from keelman.agent.memory import over, tree_bytes
 from keelman.agent.reporter import Reporter
 from keelman.agent.step import Action, Cause, Goal, drained_kinds, next_step
 from keelman.api.node.v1 import session_service_pb2
@@ -24,11 +23,11 @@ from keelman.model.errors import NotFound
 from keelman.runtime.home import Home
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes import children
-from keelman.runtime.processes.process_trees import families
 from keelman.runtime.supervise import Siblings, supervise
 
 log = get_logger()
 SAMPLE_SECONDS = 5.0
+WATCH_SECONDS = 1.0
 FAULT_SECONDS = 5.0
 
 
@@ -153,6 +152,7 @@ class Supervisor:
                 loop.begin(siblings)
                 if loop.local.child is None:
                     self.leave_for(loop.local)  # it may have died while no agent was there
+            siblings.start(self._watch_memory(), name="watch of memory")
             while True:
                 await self._sample()
                 await asyncio.sleep(SAMPLE_SECONDS)
@@ -266,24 +266,20 @@ class Supervisor:
         for loop in list(self._loops.values()):
             await self.launcher.keep_log(loop.local)
 
+    async def _watch_memory(self) -> None:
+        """Has workloads killed that use more memory than they may, where nothing but the agent sees to that."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            watched = {k.local.child.pid: k for k in self._loops.values() if k.local.child and watched_limit(k.local)}
+            limits = {pid: watched_limit(k.local) for pid, k in watched.items()}
+            for pid, used in (await asyncio.to_thread(over, limits) if limits else {}).items():
+                local = watched[pid].local
+                if local.child is not None and local.child.pid == pid and not local.over_memory:
+                    local.over_memory = over_limit(used, limits[pid])
+                    watched[pid].wake()
 
-def tree_bytes(leaders: Sequence[int]) -> dict[int, int]:
-    """Bytes of each session leader's whole family; takes tens of milliseconds: work for a thread.
 
-    The sum of proportional set sizes (a page that n processes share counts as 1/n for each), so that forked Python
-    processes are not counted many times over; resident set sizes where the system does not give the former.
-    """
-    return {leader: sum(map(_bytes, pids)) for leader, pids in families(leaders).items()}
-
-
-def _bytes(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            for line in file:
-                if line.startswith(b"Pss:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    with contextlib.suppress(psutil.Error):
-        return int(psutil.Process(pid).memory_info().rss)
-    return 0
+def watched_limit(local: Local) -> int:
+    """Bytes of memory to which the agent itself holds the workload's process; 0 where it does not."""
+    record = local.record
+    return record.memory_limit if record is not None and record.limited_by == WATCHDOG else 0

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -25,6 +27,8 @@ from keelman.runtime.processes import exit_record
 from keelman.runtime.processes.process_trees import MARK, family, is_marked, kill_all, marked_leader, start_of
 
 TITLE_KEEPS_ENVIRONMENT = {"SPT_NOENV": "1"}  # setproctitle would write over what /proc shows, and so over the mark
+WAITING = ("/bin/sh", "-c", 'IFS= read -r go && [ "$go" = go ] && exec "$@" < /dev/null', "sh")
+"""Becomes the command that follows once it is told to; ends when nobody is left who could tell it."""
 POLL_SECONDS = 0.2
 SWEEP_SECONDS = 10.0
 
@@ -36,6 +40,7 @@ class Record:
     `pid` is 0 from just before the start until it stands. `start` distinguishes it from a later one of the same pid;
     `start_time` is for people (Unix seconds); `log_offset` is the size of the log file at the start; `ended` means that
     its end was taken note of. `ready` means that it has answered its health check: who adopts it need not ask first.
+    What holds it to its limits, in which group or unit, and how many bytes of memory it may use, are for its starter.
     """
 
     name: str
@@ -49,6 +54,9 @@ class Record:
     log_offset: int = 0
     ended: bool = False
     ready: bool = False
+    limited_by: str = ""
+    group: str = ""
+    memory_limit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +135,19 @@ class Child:
 
 
 def start(
-    folder: Path, record: Record, *, log: Path, environment: Mapping[str, str], umask: int | None = None
+    folder: Path,
+    record: Record,
+    *,
+    log: Path,
+    environment: Mapping[str, str],
+    umask: int | None = None,
+    enter: Callable[[int], None] | None = None,
 ) -> Child:
     """Starts `record.command` in `folder` with its output appended to `log`. Raises OSError when it cannot be started.
 
     The record is written before and after the start: when the starter is killed in between, the next one finds the
-    process by its mark.
+    process by its mark. `enter` is called with the process's id before its command begins; when it raises an OSError,
+    or this process is killed meanwhile, the command never does.
     """
     exit_file = folder / "exit.json"
     exit_file.unlink(missing_ok=True)
@@ -141,21 +156,38 @@ def start(
     with open(log, "ab", opener=own_opener) as output:
         record = replace(record, log_offset=output.tell(), start_time=time.time())
         process = subprocess.Popen(
-            record.command,
+            record.command if enter is None else (*WAITING, _program(record.command[0]), *record.command[1:]),
             cwd=folder,
             env=named,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if enter is None else subprocess.PIPE,
             stdout=output,
             stderr=output,
             start_new_session=True,
             umask=-1 if umask is None else umask,
         )
     pid = process.pid
+    if enter is not None:
+        try:
+            enter(pid)
+        except OSError:
+            process.kill()
+            process.communicate()
+            raise
     process.returncode = 0  # it outlives this object on purpose: a pidfd watches it and waitpid collects it
     pidfd = _pidfd(pid)
     record = replace(record, pid=pid, start=start_of(pid) or "")
     write_record(folder, record)
+    if process.stdin is not None:
+        with contextlib.suppress(BrokenPipeError), process.stdin as gate:  # it was killed: that is noticed as its end
+            gate.write(b"go\n")
     return Child(folder, record, pidfd)
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    return found
 
 
 def adopt(folder: Path) -> tuple[Record, Child | None] | None:

@@ -192,6 +192,43 @@ async def test_without_pidfds_the_end_is_noticed_by_looking(folder: Path, monkey
     assert child.exit == Exit(-signal.SIGTERM)
 
 
+async def test_something_is_done_with_the_process_before_its_command_begins(folder: Path) -> None:
+    begun: list[tuple[int, bool]] = []
+    record = Record("w/x/0", "u", 3, 1, (sys.executable, "-S", "-u", "-c", "import os; " + SLEEP))
+    child = children.start(
+        folder, record, log=folder / "log", environment=children.own_environment(()),
+        enter=lambda pid: begun.append((pid, (folder / "log").read_bytes() == b"")),
+    )  # fmt: skip
+    ended = watched(child)
+    await until_up(folder)
+    assert begun == [(child.pid, True)]
+    assert os.getsid(child.pid) == child.pid
+    assert psutil.Process(child.pid).cmdline()[0] == sys.executable
+    assert os.readlink(f"/proc/{child.pid}/fd/0") == "/dev/null"
+    child.terminate()
+    await ends(ended)
+    assert child.exit == Exit(-signal.SIGTERM)
+
+
+async def test_a_command_whose_starter_cannot_or_is_killed_never_begins(folder: Path) -> None:
+    record = Record("w/x/0", "u", 3, 1, (sys.executable, "-S", "-u", "-c", SLEEP))
+
+    def refuse(pid: int) -> None:
+        raise OSError("no such group")
+
+    with pytest.raises(OSError, match="no such group"):
+        children.start(folder, record, log=folder / "log", environment={}, enter=refuse)
+    starter = os.fork()
+    if not starter:
+        children.start(folder, record, log=folder / "log", environment={}, enter=lambda pid: os._exit(0))
+    await asyncio.to_thread(os.waitpid, starter, 0)
+    await eventually(lambda: not any(is_marked(pid, folder) and start_of(pid) for pid in psutil.pids()))
+    assert (folder / "log").read_bytes() == b""
+    missing = replace(record, command=(str(folder / "nothing"),))
+    with pytest.raises(FileNotFoundError):
+        children.start(folder, missing, log=folder / "log", environment={}, enter=lambda pid: None)
+
+
 async def test_a_command_that_is_not_there(folder: Path) -> None:
     record = Record("w/x/0", "u", 1, 0, (str(folder / "nothing"),))
     with pytest.raises(OSError, match="nothing"):

@@ -1,0 +1,205 @@
+"""Control groups (version 2): bounds of memory and processors for a process and all that it starts.
+
+What is decided stands apart from the files: they are a `Tree`, of the kernel or of a test.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+NEEDED = ("memory", "cpu")
+FOLDER, LEAF, PREFIX = "keelman.slice", "keelman-agent", "keelman-"
+PERIOD_US = 100_000
+TRIES = 20
+
+
+class Tree(Protocol):
+    """The files of the cgroup2 file system. Each method raises OSError as the kernel does."""
+
+    def read(self, path: str) -> str:
+        """What a file says."""
+
+    def write(self, path: str, text: str) -> None:
+        """Writes to a file that is there, all at once."""
+
+    def make(self, path: str) -> None:
+        """Makes a group."""
+
+    def remove(self, path: str) -> None:
+        """Removes a group that has neither processes nor groups."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or group."""
+
+    def is_delegated(self, path: str) -> bool:
+        """Whether the service manager, or the owner of a container, left this group to whoever runs in it."""
+
+
+class KernelTree:
+    """The real files."""
+
+    def read(self, path: str) -> str:
+        """What a file says."""
+        with open(path, encoding="ascii") as file:
+            return file.read()
+
+    def write(self, path: str, text: str) -> None:
+        """Writes to a file that is there, all at once."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+
+    def make(self, path: str) -> None:
+        """Makes a group."""
+        os.mkdir(path)
+
+    def remove(self, path: str) -> None:
+        """Removes a group that has neither processes nor groups."""
+        os.rmdir(path)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or group."""
+        return os.path.exists(path)
+
+    def is_delegated(self, path: str) -> bool:
+        """As systemd marks it; for who is not root, what may be written."""
+        for name in ("user.delegate", "trusted.delegate"):
+            with contextlib.suppress(OSError):
+                if os.getxattr(path, name) == b"1":
+                    return True
+        files = (path, f"{path}/cgroup.procs", f"{path}/cgroup.subtree_control")
+        return os.geteuid() != 0 and all(os.access(file, os.W_OK) for file in files)
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """Where groups of workloads can be made: below `path`; what runs there goes into a leaf when it is `own`."""
+
+    path: str
+    own: bool
+
+
+def find_parent(tree: Tree, mounts: str, groups: str, *, root: bool, managed: bool) -> Parent | str:
+    """Where this process may make groups, or why it cannot. Reads files, changes nothing.
+
+    `mounts` and `groups` are /proc/self/mountinfo and /proc/self/cgroup; `managed` says that a service manager owns the
+    tree (then only what it delegates may be used).
+    """
+    mount = next(_cgroup2_mounts(mounts), None)
+    path = next((line[3:] for line in groups.splitlines() if line.startswith("0::/")), None)
+    if mount is None or path is None:
+        return "there is no cgroup2 file system"
+    if "/.." in path:
+        return "its own group is outside of what it sees of the cgroup2 file system"
+    group = mount if path == "/" else mount + path.rstrip("/")
+    for candidate in (group, posixpath.dirname(group)):
+        inside = candidate == mount or candidate.startswith(f"{mount}/")
+        # Only the kernel's own root has no type: else the root that is seen is that of a container.
+        whole = candidate == mount and not tree.exists(f"{mount}/cgroup.type")
+        contained = candidate == mount and not whole and root and not managed
+        if inside and not whole and (contained or tree.is_delegated(candidate)):
+            return _with_controllers(tree, Parent(candidate, own=True))
+    if root and not managed and not tree.exists(f"{mount}/cgroup.type"):
+        return _with_controllers(tree, Parent(mount, own=False))
+    return "its own group is not delegated to it" if root else "it may not make groups"
+
+
+def _with_controllers(tree: Tree, parent: Parent) -> Parent | str:
+    try:
+        there = tree.read(f"{parent.path}/cgroup.controllers").split()
+    except OSError as error:
+        return f"{parent.path} cannot be read ({error.strerror})"
+    missing = [name for name in NEEDED if name not in there]
+    return f"{parent.path} has no controller {' and '.join(missing)}" if missing else parent
+
+
+def _cgroup2_mounts(mounts: str) -> Iterator[str]:
+    for line in mounts.splitlines():
+        left, _, right = line.partition(" - ")
+        if right.split(" ")[0] == "cgroup2":
+            yield left.split(" ")[4]
+
+
+class Groups:
+    """Makes and removes groups for workloads. Raises OSError where the tree does."""
+
+    def __init__(self, tree: Tree, parent: Parent, mark: str) -> None:
+        """`mark` tells the groups of this home from those of another on the host."""
+        self._tree = tree
+        self._parent = parent
+        self._mark = mark
+        self._folder = parent.path if parent.own else f"{parent.path}/{FOLDER}"
+
+    def begin(self) -> None:
+        """Makes the parent ready to have groups with bounds. Called once."""
+        if self._parent.own:
+            self._empty(self._parent.path)
+            self._enable(self._parent.path)
+            return
+        self._enable(self._parent.path)
+        with contextlib.suppress(FileExistsError):
+            self._tree.make(self._folder)
+        self._enable(self._folder)
+
+    def _empty(self, path: str) -> None:
+        """A group that gives controllers on has no processes itself: they go into a leaf."""
+        leaf = f"{path}/{LEAF}"
+        for _ in range(TRIES):  # one of them may be starting others
+            pids = self._tree.read(f"{path}/cgroup.procs").split()
+            if not pids:
+                return
+            with contextlib.suppress(FileExistsError):
+                self._tree.make(leaf)
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    self._tree.write(f"{leaf}/cgroup.procs", pid)
+        raise OSError(errno.EBUSY, f"processes stay in {path}")
+
+    def _enable(self, path: str) -> None:
+        have = self._tree.read(f"{path}/cgroup.subtree_control").split()
+        missing = [f"+{name}" for name in NEEDED if name not in have]
+        if missing:
+            self._tree.write(f"{path}/cgroup.subtree_control", " ".join(missing))
+
+    def make(self, name: str, *, memory_bytes: int, cpus: float) -> str:
+        """A new, empty group with these bounds; 0 is no bound. Returns its path."""
+        group = f"{self._folder}/{PREFIX}{self._mark}-{name.replace('/', '-')}"
+        if self._tree.exists(group):
+            self.remove(group)
+        self._tree.make(group)
+        if memory_bytes:
+            self._tree.write(f"{group}/memory.max", str(memory_bytes))
+            self._tree.write(f"{group}/memory.oom.group", "1")  # all of it ends, not whatever process is the largest
+            with contextlib.suppress(FileNotFoundError):  # a kernel without swap
+                self._tree.write(f"{group}/memory.swap.max", "0")
+        if cpus:
+            self._tree.write(f"{group}/cpu.max", f"{max(1000, round(cpus * PERIOD_US))} {PERIOD_US}")
+        return group
+
+    def enter(self, group: str, pid: int) -> None:
+        """Moves a process into a group; what it starts from then on is in it too."""
+        self._tree.write(f"{group}/cgroup.procs", str(pid))
+
+    def killed_for_memory(self, group: str) -> bool:
+        """Whether the kernel has killed processes of the group because they used more memory than it may."""
+        try:
+            lines = self._tree.read(f"{group}/memory.events").splitlines()
+        except OSError:
+            return False
+        events = dict(line.split(" ", 1) for line in lines if " " in line)
+        return any(int(events.get(name, "0")) > 0 for name in ("oom_kill", "oom_group_kill"))
+
+    def remove(self, group: str) -> None:
+        """Kills what is left in a group and removes it; one that is gone is no error."""
+        with contextlib.suppress(FileNotFoundError):
+            self._tree.write(f"{group}/cgroup.kill", "1")
+        with contextlib.suppress(FileNotFoundError):
+            self._tree.remove(group)

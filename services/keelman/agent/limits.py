@@ -1,0 +1,287 @@
+"""Holds workloads, with all that they start, to their limits: by a control group, a systemd scope, or the agent itself.
+
+Which of them is chosen once, when the agent starts, and told. The watchdog is the way where the host has no other: the
+agent adds the memory of a workload's processes up each second, and has them run on as many processors as they may use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import shutil
+import subprocess
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from keelman.model.errors import InvalidArgument
+from keelman.model.workload import ResourceLimits
+from keelman.runtime.home import Home
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.processes.cgroups import Groups, KernelTree, find_parent
+from keelman.runtime.processes.children import Record
+
+log = get_logger()
+CGROUP, SYSTEMD, WATCHDOG, AUTO = "cgroup", "systemd", "watchdog", "auto"
+ASK_SECONDS = 5.0
+MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How one process will be held: words before its command, and what is done with it before that begins."""
+
+    by: str = ""
+    group: str = ""
+    prefix: tuple[str, ...] = ()
+    enter: Callable[[int], None] | None = field(default=None, compare=False)
+
+
+NOT_HELD = Held()
+
+
+class Way(Protocol):
+    """One way of holding workloads to limits."""
+
+    def hold(self, name: str, limits: ResourceLimits) -> Held:
+        """Makes ready for a workload's next process. Raises OSError."""
+
+    def adopt(self, name: str, record: Record) -> None:
+        """Takes up a process that an earlier agent started."""
+
+    def killed_for_memory(self, record: Record) -> bool:
+        """Whether others than the agent killed it for its memory. Asked once its process has ended."""
+
+    def release(self, name: str, record: Record) -> None:
+        """Nothing of the process is left. Raises OSError."""
+
+
+class CgroupWay:
+    """A control group for each workload with limits."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+
+    def hold(self, name: str, limits: ResourceLimits) -> Held:
+        """A new group."""
+        group = self._groups.make(name, memory_bytes=limits.memory_bytes, cpus=limits.cpus)
+        return Held(CGROUP, group, enter=lambda pid: self._groups.enter(group, pid))
+
+    def adopt(self, name: str, record: Record) -> None:
+        """The group is there still."""
+
+    def killed_for_memory(self, record: Record) -> bool:
+        """As the kernel counts in the group."""
+        return self._groups.killed_for_memory(record.group)
+
+    def release(self, name: str, record: Record) -> None:
+        """Removes the group."""
+        self._groups.remove(record.group)
+
+
+class SystemdWay:
+    """A scope of systemd for each process with limits; it goes with its last process."""
+
+    def __init__(self, *, user: bool) -> None:
+        """`user`: of this user's manager, else of the system's."""
+        self._manager = ("--user",) if user else ()
+
+    def hold(self, name: str, limits: ResourceLimits) -> Held:
+        """A scope of a new name, which systemd-run makes before it becomes the workload's process."""
+        unit = f"keelman-{name.replace('/', '-')}-{uuid.uuid4().hex[:8]}.scope"
+        return Held(SYSTEMD, unit, scope_command(unit, limits, self._manager))
+
+    def adopt(self, name: str, record: Record) -> None:
+        """The scope is there still."""
+
+    def killed_for_memory(self, record: Record) -> bool:
+        """As systemd says of the scope."""
+        return _said(("systemctl", *self._manager, "show", "--property=Result", "--value", record.group)) == "oom-kill"
+
+    def release(self, name: str, record: Record) -> None:
+        """Has systemd forget the scope, which it keeps when it failed."""
+        _said(("systemctl", *self._manager, "reset-failed", record.group))
+
+
+class WatchdogWay:
+    """The agent itself; limits of processors become a choice of processors."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, frozenset[int]] = {}
+
+    def hold(self, name: str, limits: ResourceLimits) -> Held:
+        """Chooses processors."""
+        if not limits.cpus or not hasattr(os, "sched_setaffinity"):
+            return Held(WATCHDOG)
+        others = [given for other, given in self._given.items() if other != name]
+        mine = processors_for(limits.cpus, os.sched_getaffinity(0), others)
+        self._given[name] = mine
+        return Held(WATCHDOG, enter=lambda pid: os.sched_setaffinity(pid, mine))
+
+    def adopt(self, name: str, record: Record) -> None:
+        """Asks which processors it has."""
+        with contextlib.suppress(OSError, AttributeError):
+            given = frozenset(os.sched_getaffinity(record.pid))
+            if given < os.sched_getaffinity(0):
+                self._given[name] = given
+
+    def killed_for_memory(self, record: Record) -> bool:
+        """Only the agent does, and knows."""
+        return False
+
+    def release(self, name: str, record: Record) -> None:
+        """Its processors are free for others."""
+        self._given.pop(name, None)
+
+
+class Limiter:
+    """Holds workloads to their limits in the way that this host has. Where that fails for one, the watchdog does it."""
+
+    def __init__(self, ways: Mapping[str, Way], first: str) -> None:
+        """`ways` by name; processes of an earlier agent may be held in another than the first."""
+        self._ways = {WATCHDOG: WatchdogWay(), **ways}
+        self.first = first
+
+    def hold(self, name: str, limits: ResourceLimits) -> Held:
+        """Makes ready for a workload's next process."""
+        if not limits.cpus and not limits.memory_bytes:
+            return NOT_HELD
+        for by in (self.first, WATCHDOG):
+            try:
+                return self._ways[by].hold(name, limits)
+            except OSError as error:
+                log.warning("limits_failed", workload=name, by=by, error=str(error))
+        return Held(WATCHDOG)
+
+    def adopt(self, name: str, record: Record) -> None:
+        """Takes up a process that an earlier agent started."""
+        if way := self._ways.get(record.limited_by):
+            way.adopt(name, record)
+
+    def killed_for_memory(self, record: Record) -> str:
+        """Words about it when a process that has ended was killed for its memory by others than the agent."""
+        way = self._ways.get(record.limited_by)
+        if way is None or not record.memory_limit or not way.killed_for_memory(record):
+            return ""
+        limit = mebibytes(record.memory_limit)
+        return f"it and its children needed more memory than their limit of {limit}, and were killed"
+
+    def release(self, name: str, record: Record) -> None:
+        """Nothing of the process is left."""
+        if way := self._ways.get(record.limited_by):
+            try:
+                way.release(name, record)
+            except OSError as error:
+                log.warning("limits_not_released", workload=name, by=record.limited_by, error=str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What there is to hold workloads with; each is empty where it can be used, else says why it cannot."""
+
+    cgroup: str
+    systemd: str
+
+
+def choose(wanted: str, host: Host) -> tuple[str, str]:
+    """The way to use and why. Raises InvalidArgument when the one that was asked for is not there."""
+    why = {CGROUP: host.cgroup, SYSTEMD: host.systemd, WATCHDOG: ""}
+    if wanted != AUTO:
+        if why[wanted]:
+            raise InvalidArgument.of("agent.limits", wanted, f"auto, watchdog, or what this host has ({why[wanted]})")
+        return wanted, "agent.limits"
+    by = next(name for name, problem in why.items() if not problem)
+    passed_over = [f"no {name}: {problem}" for name, problem in why.items() if problem and by == WATCHDOG]
+    return by, "; ".join(passed_over)
+
+
+def make_limiter(wanted: str, home: Home) -> Limiter:
+    """Looks at this host and makes its control groups ready; takes up to some seconds: work for a thread.
+
+    Raises InvalidArgument when what was asked for is not there.
+    """
+    ways: dict[str, Way] = {}
+    no_cgroup = "another was asked for" if wanted not in (AUTO, CGROUP) else _cgroup_way(ways, home)
+    sought = wanted == SYSTEMD or (wanted == AUTO and no_cgroup)
+    no_systemd = _systemd_way(ways) if sought else "another was asked for"
+    by, why = choose(wanted, Host(no_cgroup, no_systemd))
+    log.info("limits", by=by, **({"because": why} if why else {}))
+    return Limiter(ways, by)
+
+
+def _cgroup_way(ways: dict[str, Way], home: Home) -> str:
+    try:
+        mounts, own = (Path(f"/proc/self/{file}").read_text(encoding="utf-8") for file in ("mountinfo", "cgroup"))
+        tree = KernelTree()
+        parent = find_parent(tree, mounts, own, root=os.geteuid() == 0, managed=Path("/run/systemd/system").exists())
+        if isinstance(parent, str):
+            return parent
+        groups = Groups(tree, parent, hashlib.sha256(os.fsencode(home.root)).hexdigest()[:8])
+        groups.begin()
+    except OSError as error:
+        return f"{error.filename or 'control groups'}: {error.strerror}"
+    ways[CGROUP] = CgroupWay(groups)
+    return ""
+
+
+def _systemd_way(ways: dict[str, Way]) -> str:
+    user = os.geteuid() != 0
+    there = f"{os.environ.get('XDG_RUNTIME_DIR', '')}/systemd/private" if user else "/run/systemd/system"
+    if not Path(there).exists() or not shutil.which("systemd-run"):
+        return "systemd does not run here"
+    manager = ("--user",) if user else ()
+    try:
+        trial = scope_command(f"keelman-trial-{uuid.uuid4().hex[:8]}.scope", ResourceLimits(1.0, 2**28), manager)
+        done = subprocess.run((*trial, "true"), capture_output=True, text=True, timeout=ASK_SECONDS, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    if done.returncode:
+        return done.stderr.strip() or f"systemd-run ended with exit code {done.returncode}"
+    ways[SYSTEMD] = SystemdWay(user=user)
+    return ""
+
+
+def scope_command(unit: str, limits: ResourceLimits, manager: Sequence[str] = ()) -> tuple[str, ...]:
+    """What stands before a command so that it runs in a scope with these limits; the process stays the same."""
+    made = ["systemd-run", *manager, "--scope", "--quiet", f"--unit={unit}"]
+    if limits.memory_bytes:
+        made += ["-p", f"MemoryMax={limits.memory_bytes}", "-p", "MemorySwapMax=0"]
+    if limits.cpus:
+        made += ["-p", f"CPUQuota={max(1, round(limits.cpus * 100))}%"]
+    return (*made, "--")
+
+
+def processors_for(cpus: float, available: Iterable[int], others: Iterable[Iterable[int]]) -> frozenset[int]:
+    """As many of the processors as hold so many, those that the fewest others were given."""
+    taken = Counter(number for given in others for number in given)
+    ordered = sorted(available, key=lambda number: (taken[number], number))
+    return frozenset(ordered[: max(1, math.ceil(cpus - 1e-9))])
+
+
+def over_limit(used: int, limit: int) -> str:
+    """Words about a process that the agent kills for its memory."""
+    return f"it and its children used {mebibytes(used)} of memory, their limit is {mebibytes(limit)}: they were killed"
+
+
+def mebibytes(count: int) -> str:
+    """Bytes for people."""
+    return f"{count / MEBIBYTE:.0f} MiB"
+
+
+def held_record(record: Record, held: Held, limits: ResourceLimits) -> Record:
+    """The record of a process that is held so."""
+    command = (*held.prefix, *record.command)
+    memory = limits.memory_bytes if held.by else 0
+    return replace(record, command=command, limited_by=held.by, group=held.group, memory_limit=memory)
+
+
+def _said(command: Sequence[str]) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=ASK_SECONDS, check=False).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
