@@ -3,25 +3,42 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keelman.model.cluster import ClusterGoal, ClusterState, ManagedBrokers
+from keelman.model.cluster import ClusterGoal, ClusterState, ManagedBrokers, WorkerCluster
 from keelman.model.node import NodeState
-from keelman.model.workload import Goal, SparkSpec, WorkerSpec, Workload, WorkloadKind, spark_name
-from keelman.state.planning.planner import make_plan
+from keelman.model.plan import PlanAction
+from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadKind, spark_name
+from keelman.state.planning.places import has_labels
+from keelman.state.planning.planner import Plan, make_plan
 from keelman.state.planning.scope import scope_of
+from keelman.state.planning.status import worker_cluster_status
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
 
 # The planner's world is also what its transcripts are made with.
 from support.planner_world import LIMITS, World
 
-NODES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "10.0.0.2"}
+NODES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "10.0.0.2", "n4": "10.0.0.3"}
 CLUSTERS = ["a", "b"]
+FIXED = "9500"
 node = st.sampled_from(sorted(NODES))
 cluster = st.sampled_from(CLUSTERS)
+change = st.one_of(
+    st.fixed_dictionaries({"count": st.sampled_from(["1", "2", "3"])}),
+    st.fixed_dictionaries({"nodes": st.lists(node, min_size=1, max_size=3, unique=True).map(",".join)}),
+    st.fixed_dictionaries({"x": st.sampled_from(["1", "2", "3"])}),
+    st.fixed_dictionaries({"select": st.sampled_from(["", "disk:ssd"])}),
+    st.fixed_dictionaries({"reserved": st.sampled_from(["", "9600"])}),
+    st.fixed_dictionaries({"cpus": st.sampled_from(["0", "1"])}),
+    st.fixed_dictionaries({"description": st.just("new")}),
+)
 step = st.one_of(
     st.tuples(st.just("node"), node, st.sampled_from(["online", "offline", "unknown"])),
-    st.tuples(st.sampled_from(["start", "stop", "delete", "create"]), cluster),
+    st.tuples(st.sampled_from(["cordon", "drain", "uncordon", "label", "unlabel"]), node),
+    st.tuples(st.sampled_from(["start", "stop", "delete", "create", "restart", "kill"]), cluster),
+    st.tuples(st.just("update"), cluster, change),
+    st.tuples(st.just("port"), st.booleans()),
     st.tuples(st.sampled_from(["start-brokers", "stop-brokers"])),
     st.tuples(st.just("obey")),
+    st.tuples(st.just("obey-one"), st.integers(0, 30)),
     st.tuples(st.just("fail"), st.integers(0, 30), st.sampled_from(["PORT_TAKEN", "EXITED"])),
     st.tuples(st.just("forget"), st.integers(0, 30)),
 )
@@ -44,7 +61,7 @@ class Checked(World):
         return [pair for pair in pairs if pair[0] != pair[1]]
 
     def settle(self) -> None:
-        before, seen = dict(self.workloads), self.snapshot
+        before, clusters, seen = dict(self.workloads), dict(self.workers), self.snapshot
         plan = make_plan(seen, LIMITS)
         scope = scope_of(self.changes(), seen, LIMITS.events_broker_cluster)
         assert make_plan(seen, LIMITS, scope) == plan, "what has not changed is not planned in another way"
@@ -53,12 +70,20 @@ class Checked(World):
         assert make_plan(self.snapshot, LIMITS).is_empty, "planning again must find nothing to do"
         for workload in plan.put:
             self.check_change(before.get(workload.name), workload)
+        self.check_told(plan, before)
+        for cluster in clusters.values():
+            self.check_one_by_one(cluster, before)
         self.check_ports()
         self.check_sparks()
 
     def check_change(self, old: Workload | None, new: Workload) -> None:
         if old is None:
             assert new.generation == 1
+            if isinstance(new.spec, WorkerSpec):
+                self.check_new_place(new)
+            return
+        if (old.generation, old.node, old.goal) == (new.generation, new.node, new.goal):
+            assert old.limits == new.limits, "what an agent does not hear of is only noted"
             return
         assert new.generation == old.generation + 1, "every change is one new generation"
         if new.kind is WorkloadKind.BROKER:
@@ -66,9 +91,56 @@ class Checked(World):
             if old.has_run:
                 assert new.ports == old.ports, "a broker with data keeps its ports"
         if new.node != old.node:
-            assert self.nodes[old.node].state is NodeState.OFFLINE, "nothing leaves a node that is not offline"
-            assert self.nodes[new.node].state is NodeState.ONLINE
+            left = self.nodes[old.node]
+            selector = self.workers[new.cluster].spec.node_selector
+            assert left.state is NodeState.OFFLINE or left.spec.draining or not has_labels(left, selector), (
+                "nothing leaves a node where it may be"
+            )
             assert not self.workers[new.cluster].spec.nodes, "pinned workers never move"
+            self.check_new_place(new)
+
+    def check_new_place(self, worker: Workload) -> None:
+        there, spec = self.nodes[worker.node], self.workers[worker.cluster].spec
+        assert not there.spec.cordoned, "nothing new comes to such a node"
+        assert there.state is not NodeState.EXPECTED
+        if not spec.nodes:
+            assert there.takes_new
+            assert has_labels(there, spec.node_selector)
+        else:
+            assert worker.node in spec.nodes
+
+    def check_told(self, plan: Plan, before: dict[str, Workload]) -> None:
+        """Each change has its reason, and each new generation is a change."""
+        told = {c.workload: c for c in plan.changes}
+        assert all(c.reason for c in plan.changes)
+        new = {w.name for w in plan.put if w.name not in before or before[w.name].generation != w.generation}
+        assert told.keys() == new | set(plan.drop)
+        assert {c.workload for c in plan.changes if c.action is PlanAction.FORGET} == set(plan.drop)
+
+    def check_one_by_one(self, cluster: WorkerCluster, before: dict[str, Workload]) -> None:
+        """Of workers that run, at most one is ended to run otherwise, and then all others run as is wanted."""
+        if cluster.goal is not ClusterGoal.RUNNING:
+            return
+        ended, others = [], []
+        for old in before.values():
+            new = self.workloads.get(old.name)
+            if old.cluster != cluster.name or old.kind is not WorkloadKind.WORKER or new is None:
+                continue
+            if new.goal is not Goal.RUNNING or self.nodes[old.node].state is NodeState.OFFLINE:
+                continue
+            runs = old.goal is Goal.RUNNING and old.is_in(ProcessState.RUNNING)
+            assert isinstance(old.spec, WorkerSpec)
+            assert isinstance(new.spec, WorkerSpec)
+            follows = (old.spec.spark_address, old.spec.host) != (new.spec.spark_address, new.spec.host)
+            if runs and old.generation != new.generation and (old.node != new.node or not follows):
+                ended.append(new)
+            elif not follows:
+                others.append(old)
+        assert len(ended) <= 1, "one by one"
+        if ended and ended[0].node == before[ended[0].name].node:
+            spec = ended[0].spec
+            ready = [o for o in others if isinstance(o.spec, WorkerSpec) and _as_wanted(o.spec, spec)]
+            assert all(o.is_in(ProcessState.RUNNING) for o in ready), "each runs before the next"
 
     def check_ports(self) -> None:
         ranges = {
@@ -78,7 +150,8 @@ class Checked(World):
         }
         taken = [(w.spec.host, p) for w in self.workloads.values() for p in w.ports]
         assert len(taken) == len(set(taken)), f"a port is given twice: {sorted(taken)}"
-        assert all(p in ranges[w.kind] for w in self.workloads.values() for p in w.ports)
+        named = {int(FIXED), 9600}
+        assert all(p in ranges[w.kind] or p in named for w in self.workloads.values() for p in w.ports)
 
     def check_sparks(self) -> None:
         for workload in self.workloads.values():
@@ -87,6 +160,12 @@ class Checked(World):
                 assert isinstance(spark.spec, SparkSpec)
                 assert spark.goal is Goal.RUNNING, "a running worker has a running Spark service"
                 assert workload.spec.spark_address == spark.address
+
+
+def _as_wanted(other: WorkerSpec, new: WorkerSpec) -> bool:
+    return (other.properties.get("x"), other.restart, other.metrics_port) == (
+        new.properties.get("x"), new.restart, new.metrics_port,
+    )  # fmt: skip
 
 
 def world() -> Checked:
@@ -111,12 +190,23 @@ def do(made: Checked, words: tuple) -> None:
     match words:
         case ("node", name, state):
             made.do_node(name, state, NODES[name])
+        case ("cordon" | "drain" | "uncordon" as verb, name):
+            getattr(made, f"do_{verb}")(name)
+        case ("label", name):
+            made.do_label(name, disk="ssd")
+        case ("unlabel", name):
+            made.do_label(name)
         case ("create", name) if name not in made.workers:
             create(made, name)
-        case ("start" | "stop" as verb, name) if (
-            name in made.workers and made.workers[name].goal is not ClusterGoal.DELETED
-        ):
+        case ("start" | "stop" as verb, name) if alive(made, name):
             getattr(made, f"do_{verb}")("workers", name)
+        case ("restart" | "kill" as verb, name) if alive(made, name):
+            getattr(made, f"do_{verb}")(name)
+        case ("update", name, fields) if alive(made, name):
+            if "reserved" not in fields or name == "a":  # two clusters with the same port are refused before this
+                made.do_update(name, **fields)
+        case ("port", fixed) if alive(made, "a"):
+            made.do_update("a", metrics_port=FIXED if fixed else "0")
         case ("delete", name) if name in made.workers:
             made.do_delete("workers", name)
         case ("start-brokers",):
@@ -125,11 +215,17 @@ def do(made: Checked, words: tuple) -> None:
             made.do_stop("brokers", "default")
         case ("obey",):
             made.do_obey()
+        case ("obey-one", number) if made.workloads:
+            made.do_obey(sorted(made.workloads)[number % len(made.workloads)])
         case ("fail", number, reason) if made.workloads:
             made.do_report(sorted(made.workloads)[number % len(made.workloads)], "FAILED", reason)
         case ("forget", number) if made.workloads:
             name = sorted(made.workloads)[number % len(made.workloads)]
             made.do_report(name, "STOPPED")
+
+
+def alive(made: Checked, name: str) -> bool:
+    return name in made.workers and made.workers[name].goal is not ClusterGoal.DELETED
 
 
 @settings(max_examples=150, deadline=None)
@@ -146,14 +242,18 @@ def test_every_plan_is_safe(steps: list[tuple]) -> None:
 def test_when_all_nodes_are_back_the_last_word_comes_true(steps: list[tuple]) -> None:
     made = world()
     for words in steps:
-        if words[0] != "fail" or words[2] != "PORT_TAKEN":  # taken ports may leave none to run on
+        # Taken ports may leave none to run on, and so may named ones where hosts are few.
+        few = words[0] == "port" or (words[0] == "update" and "reserved" in words[2])
+        if words[-1] != "PORT_TAKEN" and not few:
             do(made, words)
             made.settle()
     wanted = {n: c.goal for n, c in made.workers.items()}
     made.do_start("brokers", "default")
     for name, host in NODES.items():
         made.do_node(name, "online", host)
-    for _ in range(5):
+        made.do_uncordon(name)
+        made.do_label(name, disk="ssd")
+    for _ in range(12):
         made.settle()
         made.do_obey()
     made.settle()
@@ -162,7 +262,58 @@ def test_when_all_nodes_are_back_the_last_word_comes_true(steps: list[tuple]) ->
         status = made.worker_status(name)
         expected = ClusterState.RUNNING if wanted[name] is ClusterGoal.RUNNING else ClusterState.STOPPED
         assert status.state is expected, status
+        assert status.rollout is None, status
         assert status.ready_workers == (workers.spec.wanted_workers if expected is ClusterState.RUNNING else 0)
+        check_specs(made, workers)
     carried = {w.node for w in made.workloads.values() if w.kind is WorkloadKind.WORKER}
     assert {w.node for w in made.workloads.values() if w.kind is WorkloadKind.SPARK} == carried
     assert isinstance(made.brokers["default"].spec, ManagedBrokers)
+
+
+def check_specs(made: Checked, cluster: WorkerCluster) -> None:
+    """Every worker that runs runs with what its cluster says."""
+    for worker in made.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name):
+        if worker.goal is Goal.RUNNING:
+            assert isinstance(worker.spec, WorkerSpec)
+            assert worker.spec.properties.get("x") == cluster.spec.properties.get("x")
+            assert (worker.limits, worker.spec.restart) == (cluster.spec.limits, cluster.restart)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(node, min_size=1, unique=True), min_size=1, max_size=6))
+def test_a_list_of_nodes_that_changes_starts_nobody_again(lists: list[list[str]]) -> None:
+    made = world()
+    made.do_start("workers", "b")
+    for nodes in [["n1", "n2"], *lists]:
+        before = {w.node: w for w in made.snapshot.workloads_in(WorkloadKind.WORKER, "b") if w.goal is Goal.RUNNING}
+        made.do_update("b", nodes=",".join(nodes))
+        made.settle()
+        after = {w.node: w for w in made.snapshot.workloads_in(WorkloadKind.WORKER, "b") if w.goal is Goal.RUNNING}
+        assert set(after) == set(nodes)
+        assert all(after[n] == before[n] for n in nodes if n in before), "who stays is not touched"
+        for _ in range(4):
+            made.do_obey()
+            made.settle()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=6), st.lists(st.integers(1, 8), min_size=4, max_size=4))
+def test_a_count_that_changes_starts_nobody_again_and_spreads(counts: list[int], cpus: list[int]) -> None:
+    made = Checked()
+    for number, have in enumerate(cpus):
+        made.do_node(f"n{number}", "online", f"10.0.1.{number}", cpus=str(have))
+    made.do_external("ext", "kafka:9092")
+    made.do_workers("a", "ext", count="1")
+    made.do_start("workers", "a")
+    for count in counts:
+        before = made.snapshot.workloads_in(WorkloadKind.WORKER, "a")
+        made.do_update("a", count=str(count))
+        made.settle()
+        after = [w for w in made.snapshot.workloads_in(WorkloadKind.WORKER, "a") if w.goal is Goal.RUNNING]
+        assert len(after) == count
+        assert sum(w in before for w in after) == min(len(before), count), "who stays is not touched"
+        assert len({w.node for w in after}) == count, "each on a node of its own"
+        for _ in range(4):
+            made.do_obey()
+            made.settle()
+    assert worker_cluster_status(made.workers["a"], made.snapshot).state is ClusterState.RUNNING

@@ -9,15 +9,18 @@ from keelman.model.cluster import (
     ClusterGoal,
     ExternalBrokers,
     ManagedBrokers,
+    Rollout,
     WorkerCluster,
     WorkerClusterSpec,
     WorkerClusterStatus,
 )
-from keelman.model.node import Node, NodeState
-from keelman.model.workload import BrokerSpec, Goal, ProcessState, Workload, WorkloadStatus
+from keelman.model.node import Node, NodeFigures, NodeState
+from keelman.model.workload import BrokerSpec, Goal, ProcessState, ResourceLimits, Workload, WorkloadStatus
 from keelman.state.planning.draft import Limits
 from keelman.state.planning.kept_brokers import brokers_of, running_mark
+from keelman.state.planning.pinned import pinned_workloads
 from keelman.state.planning.planner import Plan, make_plan
+from keelman.state.planning.rollout import restarted, updated
 from keelman.state.planning.status import broker_cluster_status, worker_cluster_status
 from keelman.state.snapshot import Snapshot
 from support.script_world import ScriptWorld
@@ -46,8 +49,41 @@ class World(ScriptWorld):
     def snapshot(self) -> Snapshot:
         return Snapshot(dict(self.nodes), dict(self.brokers), dict(self.workers), dict(self.workloads))
 
-    def do_node(self, name: str, state: str, host: str = "127.0.0.1") -> None:
-        self.nodes[name] = Node(name, name, TIME, TIME, NodeState(state.upper()), f"{host}:7420")
+    def do_node(self, name: str, state: str, host: str = "127.0.0.1", cpus: str = "0", memory: str = "0") -> None:
+        old = self.nodes.get(name)
+        made = Node(name, name, TIME, TIME, NodeState(state.upper()), f"{host}:7420", int(cpus), int(memory) << 20)
+        if made.state is NodeState.EXPECTED:
+            made = dataclasses.replace(made, agent_address="")
+        if old is not None:
+            cpus_too = {} if cpus != "0" else {"cpus": old.cpus, "memory_bytes": old.memory_bytes}
+            made = dataclasses.replace(made, spec=old.spec, figures=old.figures, **cpus_too)
+        self.nodes[name] = made
+
+    def do_label(self, name: str, **labels: str) -> None:
+        self._node_spec(name, labels=labels)
+
+    def do_capacity(self, name: str, cpus: str = "0", memory: str = "0") -> None:
+        self._node_spec(name, capacity=ResourceLimits(float(cpus), int(memory) << 20))
+
+    def do_cordon(self, name: str) -> None:
+        self._node_spec(name, cordoned=True)
+
+    def do_drain(self, name: str) -> None:
+        self._node_spec(name, cordoned=True, draining=True)
+
+    def do_uncordon(self, name: str) -> None:
+        self._node_spec(name, cordoned=False, draining=False)
+
+    def do_figures(self, name: str, cpus: str, free: str) -> None:
+        figures = NodeFigures(float(cpus), int(free) << 20, 0, 0.0)
+        self.nodes[name] = dataclasses.replace(self.nodes[name], figures=figures)
+
+    def _node_spec(self, name: str, **changes: object) -> None:
+        node = self.nodes[name]
+        self.nodes[name] = dataclasses.replace(node, spec=dataclasses.replace(node.spec, **changes))
+
+    def do_pinned(self, name: str) -> list[str]:
+        return [", ".join(pinned_workloads(self.snapshot, name)) or "nothing"]
 
     def do_managed(self, name: str, nodes: str, controllers: str = "0", port: str = "0", retention: str = "") -> None:
         properties = {"log.retention.hours": retention} if retention else {}
@@ -73,9 +109,46 @@ class World(ScriptWorld):
         spec = ExternalBrokers(bootstrap)
         self.brokers[name] = BrokerCluster(name, name, TIME, TIME, 1, "", ClusterGoal.RUNNING, spec, reachable=True)
 
-    def do_workers(self, name: str, on: str, count: str = "0", nodes: str = "") -> None:
-        spec = WorkerClusterSpec(on, tuple(nodes.split(",")) if nodes else (), int(count))
+    def do_workers(self, name: str, on: str, **fields: str) -> None:
+        spec = self._spec(WorkerClusterSpec(on), fields)
         self.workers[name] = WorkerCluster(name, name, TIME, TIME, 1, "", ClusterGoal.STOPPED, spec)
+
+    def do_update(self, name: str, **fields: str) -> None:
+        cluster = self.workers[name]
+        self.workers[name] = updated(cluster, self._spec(cluster.spec, fields))
+
+    def do_restart(self, name: str) -> None:
+        self.workers[name] = restarted(self.workers[name])
+
+    @staticmethod
+    def _spec(spec: WorkerClusterSpec, fields: dict[str, str]) -> WorkerClusterSpec:
+        """Fields of a spec as words; `cpus` and `memory` are its limits, `select` its selector, others properties."""
+        for key, value in fields.items():
+            match key:
+                case "nodes":
+                    spec = dataclasses.replace(spec, nodes=tuple(value.split(",")), count=0)
+                case "count":
+                    spec = dataclasses.replace(spec, nodes=(), count=int(value))
+                case "reserved":
+                    spec = dataclasses.replace(spec, reserved_ports=tuple(int(p) for p in value.split(",") if p))
+                case "port" | "metrics_port" | "admin_port":
+                    spec = dataclasses.replace(spec, **{key: int(value)})
+                case "https":
+                    spec = dataclasses.replace(spec, https=value == "true")
+                case "cpus":
+                    spec = dataclasses.replace(spec, limits=dataclasses.replace(spec.limits, cpus=float(value)))
+                case "memory":
+                    limits = dataclasses.replace(spec.limits, memory_bytes=int(value) << 20)
+                    spec = dataclasses.replace(spec, limits=limits)
+                case "select":
+                    spec = dataclasses.replace(spec, node_selector=dict(w.split(":") for w in value.split(",") if w))
+                case "description":
+                    spec = dataclasses.replace(
+                        spec, annotations=dataclasses.replace(spec.annotations, description=value)
+                    )
+                case _:
+                    spec = dataclasses.replace(spec, properties={**spec.properties, key: value})
+        return spec
 
     def do_start(self, what: str, name: str) -> None:
         self._goal(what, name, "start")
@@ -83,22 +156,34 @@ class World(ScriptWorld):
     def do_stop(self, what: str, name: str) -> None:
         self._goal(what, name, "stop")
 
+    def do_kill(self, name: str) -> None:
+        self._goal("workers", name, "stop")
+        self.workers[name] = dataclasses.replace(self.workers[name], force=True)
+
     def do_delete(self, what: str, name: str) -> None:
         self._goal(what, name, "delete")
 
     def _goal(self, what: str, name: str, verb: str) -> None:
-        clusters = self.brokers if what == "brokers" else self.workers
-        clusters[name] = dataclasses.replace(clusters[name], goal=GOALS[verb])
+        if what == "brokers":
+            self.brokers[name] = dataclasses.replace(self.brokers[name], goal=GOALS[verb])
+        else:
+            force = self.workers[name].force and verb != "start"
+            self.workers[name] = dataclasses.replace(self.workers[name], goal=GOALS[verb], force=force)
 
-    def do_report(self, name: str, state: str, reason: str = "") -> None:
+    def do_report(self, name: str, state: str, reason: str = "", restarts: str = "", message: str = "") -> None:
         workload = self.workloads[name]
-        status = WorkloadStatus(ProcessState(state), workload.generation, reason=reason, message=reason.lower())
+        before = 0 if workload.status is None else workload.status.restarts
+        status = WorkloadStatus(
+            ProcessState(state), workload.generation, reason=reason, message=message or reason.lower(),
+            restarts=int(restarts or before),
+        )  # fmt: skip
         ran = workload.has_run or status.state is ProcessState.RUNNING
         self.workloads[name] = dataclasses.replace(workload, status=status, has_run=ran)
 
-    def do_obey(self) -> None:
+    def do_obey(self, *names: str) -> None:
+        """Agents do what is wanted of these workloads, or of all."""
         for workload in list(self.workloads.values()):
-            if self.nodes[workload.node].state is NodeState.ONLINE:
+            if (not names or workload.name in names) and self.nodes[workload.node].state is NodeState.ONLINE:
                 self.do_report(workload.name, OBEYED[workload.goal])
 
     def do_plan(self) -> list[str]:
@@ -117,7 +202,52 @@ class World(ScriptWorld):
             seen = worker_cluster_status(workers, self.snapshot)
             ready = f"{seen.ready_workers}/{workers.spec.wanted_workers}"
             lines.append(f"workers {name}: {seen.state} {ready} {seen.message}".rstrip())
+            if seen.rollout is not None:
+                lines.append(f"  {self._rollout(seen.rollout)}".rstrip())
         return lines + [self._line("  ", w) for _, w in sorted(self.workloads.items())]
+
+    def do_rollout(self, name: str) -> list[str]:
+        found = self.worker_status(name).rollout
+        return ["none" if found is None else self._rollout(found)]
+
+    def do_settle(self) -> list[str]:
+        """Plans and obeys until nothing is to do: what was changed, with the reasons."""
+        said: list[str] = []
+        for _ in range(50):
+            plan = make_plan(self.snapshot, LIMITS)
+            if plan.is_empty:
+                self.do_obey()
+                plan = make_plan(self.snapshot, LIMITS)
+            if plan.is_empty:
+                return said or ["nothing to do"]
+            said += self.why(plan)
+            self.apply(plan)
+            self.do_obey()
+        raise AssertionError("it does not settle")
+
+    @staticmethod
+    def _rollout(found: Rollout) -> str:
+        said = f"rollout {found.state} {found.updated_workers}/{found.workers} {found.worker} {found.message}"
+        return " ".join(said.split())
+
+    @staticmethod
+    def why(plan: Plan) -> list[str]:
+        """The changes of a plan in words."""
+        lines = []
+        for change in plan.changes:
+            where = f"from {change.from_node} to {change.node}" if change.from_node else f"on {change.node}"
+            lines.append(f"{change.action} {change.workload} {where}: {change.reason}")
+        notes = {**plan.broker_notes, **plan.worker_notes}
+        return lines + [f"! {name}: {note}".rstrip() for name, note in notes.items()]
+
+    def do_why(self) -> list[str]:
+        """Plans; says what changes, and why."""
+        plan = make_plan(self.snapshot, LIMITS)
+        said = self.why(plan)
+        self.apply(plan)
+        again = make_plan(self.snapshot, LIMITS)
+        assert again.is_empty, f"planning again is not empty: {again}"
+        return said or ["nothing to do"]
 
     def worker_status(self, name: str) -> WorkerClusterStatus:
         return worker_cluster_status(self.workers[name], self.snapshot)

@@ -161,6 +161,20 @@ class WorkerClusterSpec:
         """How many workers it is to have."""
         return len(self.nodes) or self.count
 
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """The ports that it has or keeps free on each of its workers' nodes, as they are given."""
+        return tuple(p for p in (self.port, self.metrics_port, self.admin_port, *self.reserved_ports) if p)
+
+    def runs_as(self, other: WorkerClusterSpec) -> bool:
+        """True when a worker's process runs with the same, wherever it runs."""
+        return _of_process(self) == _of_process(other)
+
+
+def _of_process(spec: WorkerClusterSpec) -> tuple[Any, ...]:
+    ports = (spec.port, spec.metrics_port, spec.admin_port)
+    return dict(spec.properties), ports, spec.https, spec.limits
+
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
@@ -204,3 +218,7 @@ class WorkerCluster:
     status: WorkerClusterStatus = field(default_factory=WorkerClusterStatus)
     force: bool = False
     """Its workers are killed where they are to end, and nodes that are offline are not waited for."""
+    process_generation: int = 1
+    """Generation at which what its workers' processes run with last changed."""
+    restart: int = 0
+    """Generation at which all of its workers were last asked to start again; 0: never."""

@@ -94,6 +94,8 @@ class WorkerSpec:
     reserved_ports: tuple[int, ...] = ()
     admin_port: int = 0
     https: bool = False
+    restart: int = 0
+    """Generation of its cluster at which all of its workers were last asked to start again; 0: never."""
 
 
 WorkloadSpec: TypeAlias = BrokerSpec | SparkSpec | WorkerSpec
@@ -118,6 +120,21 @@ class WorkloadStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """How a worker came by its spec: the planner's own notes, which no agent is told."""
+
+    cluster_generation: int = 0
+    """Generation of its cluster that brought about what the worker's process runs with."""
+    restarts: int = 0
+    """How often its process had been started again when it got this spec."""
+    is_open: bool = False
+    """True from a change of its spec while it ran until it runs with that."""
+
+
+NO_TRIAL = Trial()
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """A workload with its placement. A higher generation fences an older plan."""
 
@@ -137,6 +154,7 @@ class Workload:
     limits: ResourceLimits = NO_LIMITS
     force: bool = False
     """True: it is killed where its goal is to end."""
+    trial: Trial = NO_TRIAL
 
     @property
     def kind(self) -> WorkloadKind:
@@ -151,6 +169,11 @@ class Workload:
                 return name
             case SparkSpec():
                 return ""
+
+    @property
+    def number(self) -> int:
+        """The last word of a worker's or a broker's name."""
+        return int(self.name.rpartition("/")[2])
 
     @property
     def ports(self) -> frozenset[int]:

@@ -10,6 +10,9 @@ from keelman.workers.properties.refusals import refusals
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
+REPLICATION = (
+    "config.storage.replication.factor", "offset.storage.replication.factor", "status.storage.replication.factor",
+)  # fmt: skip
 
 NO_ADMIN = "admin.listeners"
 """Empty it may be: then no listener serves administrators."""
@@ -46,9 +49,7 @@ def completed(
     complete = {
         "group.id": group_of(name, given),
         **topics_of(name, given),
-        "config.storage.replication.factor": replicas,
-        "offset.storage.replication.factor": replicas,
-        "status.storage.replication.factor": replicas,
+        **dict.fromkeys(REPLICATION, replicas),
         "key.converter": JSON_CONVERTER,
         "value.converter": JSON_CONVERTER,
         **given,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from keelman.model.cluster import BrokerCluster, ManagedBrokers, WorkerCluster
+from keelman.model.cluster import Annotations, BrokerCluster, ManagedBrokers, Origin, WorkerCluster
 from keelman.model.errors import NotFound
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, Workload, WorkloadKind
@@ -26,6 +26,9 @@ class Load(NamedTuple):
     workers: int = 0
     cpus: float = 0.0
     memory_bytes: int = 0
+    with_cpus: int = 0
+    """So many of the workers have a bound of processors."""
+    with_memory: int = 0
 
 
 class Snapshot:
@@ -152,11 +155,17 @@ class Snapshot:
                 return set()
             case BrokerCluster():
                 found: set[tuple[Any, ...]] = {("waits", BROKER_CLUSTER)} if resource.note else set()
-                nodes = resource.spec.nodes if isinstance(resource.spec, ManagedBrokers) else ()
+                found |= _origin(BROKER_CLUSTER, resource.spec.annotations)
+                nodes: tuple[str, ...] = ()
+                if isinstance(resource.spec, ManagedBrokers):
+                    nodes = resource.spec.nodes
+                    found |= {("naming", BROKER_CLUSTER, resource.spec.port)} if resource.spec.port else set()
                 return found | {("pinned", BROKER_CLUSTER, node) for node in nodes}
             case WorkerCluster():
                 found = {("users", resource.spec.broker_cluster)}
                 found |= {("waits", WORKER_CLUSTER)} if resource.note else set()
+                found |= {("naming", WORKER_CLUSTER, port) for port in resource.spec.ports}
+                found |= _origin(WORKER_CLUSTER, resource.spec.annotations)
                 return found | {("pinned", WORKER_CLUSTER, node) for node in resource.spec.nodes}
             case Workload():
                 found = {("on", resource.node)}
@@ -207,10 +216,13 @@ class Snapshot:
         found = self._loads.get(node)
         if found is None:
             running = [w for w in self.workloads_on(node) if w.goal is Goal.RUNNING]
+            workers = [w for w in running if w.kind is WorkloadKind.WORKER]
             found = Load(
-                sum(w.kind is WorkloadKind.WORKER for w in running),
+                len(workers),
                 sum(w.limits.cpus for w in running),
                 sum(w.limits.memory_bytes for w in running),
+                sum(w.limits.cpus > 0 for w in workers),
+                sum(w.limits.memory_bytes > 0 for w in workers),
             )
             self._loads[node] = found
         return found
@@ -218,6 +230,15 @@ class Snapshot:
     def port_holders(self, node: str, port: int) -> Names:
         """Workloads that have, reserve or could not get a port on the node's host, which other nodes may share."""
         return self._index.get(("port", self._host_of(node), port), NO_NAMES)
+
+    def naming(self, port: int) -> list[tuple[str, str]]:
+        """Noun and name of the clusters whose specs name a port."""
+        nouns = (BROKER_CLUSTER, WORKER_CLUSTER)
+        return [(noun, name) for noun in nouns for name in self._index.get(("naming", noun, port), NO_NAMES)]
+
+    def of_origin(self, noun: str, origin: Origin) -> Names:
+        """Clusters of this noun that are kept under an origin."""
+        return self._index.get(("origin", noun, origin), NO_NAMES)
 
     def waiting(self, noun: str) -> Names:
         """Clusters that something stands in the way of."""
@@ -257,6 +278,10 @@ class Snapshot:
                 f"no worker is named {name!r} (a name is <worker cluster>/<number>)", metadata={"worker": name}
             )
         return workload
+
+
+def _origin(noun: str, annotations: Annotations) -> set[tuple[Any, ...]]:
+    return set() if annotations.origin is None else {("origin", noun, annotations.origin)}
 
 
 def _host(node: Node) -> str:

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 
 from keelman.model.cluster import ClusterGoal, ExternalBrokers
 from keelman.model.node import Node
-from keelman.model.workload import Goal, ProcessState, Workload, WorkloadKind, WorkloadSpec, broker_name
+from keelman.model.workload import (
+    NO_LIMITS,
+    NO_TRIAL,
+    Goal,
+    ProcessState,
+    ResourceLimits,
+    Trial,
+    Workload,
+    WorkloadKind,
+    WorkloadSpec,
+    broker_name,
+)
 from keelman.state.planning.kept_brokers import numbers_of
+from keelman.state.planning.places import Places
 from keelman.state.snapshot import WORKLOAD, Snapshot
 
 PORT_TAKEN = "PORT_TAKEN"
@@ -38,45 +51,101 @@ class Draft:
         self.made = snapshot.draft()
         """The snapshot as the plan will leave it; only the methods here put into it."""
         self.workloads = self.made.workloads
+        self.places = Places(self.made)
+        self.freed = False
+        """True when the plan has freed a port or a place since this was last set to False."""
+        self.sparks: dict[str, Workload] = {}
+        """Spark services that this plan wants to run, by node."""
         self.broker_notes: dict[str, str] = {}
         self.worker_notes: dict[str, str] = {}
+        self.reasons: dict[str, str] = {}
+        """Why each workload changes, for people; what is not here follows from how it changes."""
 
     def node(self, name: str) -> Node:
         """One that is known."""
         return self.snapshot.nodes[name]
 
-    def want(self, name: str, node: str, goal: Goal, spec: WorkloadSpec) -> None:
-        """The workload as it is to be; any change of it is a new generation."""
+    def want(  # noqa: PLR0913: all that makes a workload
+        self,
+        name: str,
+        node: str,
+        goal: Goal,
+        spec: WorkloadSpec,
+        *,
+        limits: ResourceLimits = NO_LIMITS,
+        force: bool = False,
+        trial: Trial = NO_TRIAL,
+        why: str = "",
+    ) -> None:
+        """The workload as it is to be; any change of what its agent is to do is a new generation."""
         old = self.workloads.get(name)
         if old is None:
-            self.made.put(Workload(name, node, 1, goal, spec))
+            self._put(Workload(name, node, 1, goal, spec, limits=limits, force=force, trial=trial), why)
         elif old.node != node:
-            self.made.put(Workload(name, node, old.generation + 1, goal, spec, uid=old.uid))
-        elif (old.goal, old.spec) != (goal, spec):
-            tried = tuple(dict.fromkeys((*old.tried_ports, *ports_taken(old)))) if old.spec != spec else old.tried_ports
-            self.made.put(
-                dataclasses.replace(old, goal=goal, spec=spec, generation=old.generation + 1, tried_ports=tried)
+            generation = old.generation + 1
+            self._put(
+                Workload(name, node, generation, goal, spec, uid=old.uid, limits=limits, force=force, trial=trial), why
             )
+        elif (old.goal, old.spec, old.limits, old.force) != (goal, spec, limits, force):
+            tried = tuple(dict.fromkeys((*old.tried_ports, *ports_taken(old)))) if old.spec != spec else old.tried_ports
+            self._put(
+                dataclasses.replace(
+                    old, goal=goal, spec=spec, generation=old.generation + 1, tried_ports=tried, limits=limits,
+                    force=force, trial=trial,
+                ),
+                why,
+            )  # fmt: skip
+        elif old.trial != trial:
+            self.keep(dataclasses.replace(old, trial=trial))
 
-    def set_goal(self, workload: Workload, goal: Goal) -> None:
+    def keep(self, workload: Workload) -> None:
+        """Stores what only the planner notes of a workload, or keeps for it: its agent has nothing to do."""
+        if self.workloads.get(workload.name) != workload:
+            self.made.put(workload)
+
+    def set_goal(self, workload: Workload, goal: Goal, *, force: bool = False, why: str = "") -> None:
         """The same with another goal."""
-        self.want(workload.name, workload.node, goal, workload.spec)
+        self.want(
+            workload.name, workload.node, goal, workload.spec, limits=workload.limits, force=force,
+            trial=workload.trial, why=why,
+        )  # fmt: skip
 
-    def remove(self, workload: Workload) -> None:
+    def remove(self, workload: Workload, *, force: bool = False, why: str = "") -> None:
         """Asks the node to remove it; forgets it when that is done or when nobody is there to do it."""
         stranded = self.snapshot.is_offline(workload.node) and workload.kind is not WorkloadKind.BROKER
         if stranded or (workload.goal is Goal.REMOVED and workload.is_in(ProcessState.REMOVED)):
-            self.made.drop(WORKLOAD, workload.name)
+            self.forget(workload, f"node {workload.node} is offline" if stranded else "it has ended")
         else:
-            self.set_goal(workload, Goal.REMOVED)
+            self.set_goal(workload, Goal.REMOVED, force=force or workload.force, why=why)
+
+    def forget(self, workload: Workload, why: str) -> None:
+        """Has it no longer."""
+        self.reasons[workload.name] = why
+        self.made.drop(WORKLOAD, workload.name)
+        self.freed = True
+        self.places.changed(workload.node)
+
+    def _put(self, workload: Workload, why: str) -> None:
+        old = self.workloads.get(workload.name)
+        if why:
+            self.reasons[workload.name] = why
+        self.made.put(workload)
+        self.places.changed(workload.node)
+        if old is not None and old.node != workload.node:
+            self.freed = True
+            self.places.changed(old.node)
 
     def ports(self, node: str, wanted: range, count: int = 1, tried: tuple[int, ...] = ()) -> list[int]:
-        """The lowest free ports of the range on the node's host, which other nodes may share. Raises NoPort."""
+        """The lowest free ports of the range on the node's host, which other nodes may share. Raises NoPort.
+
+        Ports that the spec of a cluster names are free for nobody, unless just one is asked for: that one is named.
+        """
         free: list[int] = []
+        named = len(wanted) == 1
         for port in wanted:
             if len(free) == count:
                 break
-            if port not in tried and not self.made.port_holders(node, port):
+            if port not in tried and (named or not self.made.naming(port)) and not self.made.port_holders(node, port):
                 free.append(port)
         if len(free) < count:
             raise NoPort(f"no free port is left in {wanted[0]}-{wanted[-1]} on node {node}")
@@ -86,6 +155,10 @@ class Draft:
         """The workers that are placed on a node."""
         found = self.made.workloads_on(node)
         return [w for w in found if w.kind is WorkloadKind.WORKER and w.name != except_for]
+
+    def workers_of(self, cluster: str) -> list[Workload]:
+        """The workers of a cluster, in the order of their numbers."""
+        return self.made.workloads_in(WorkloadKind.WORKER, cluster)
 
     def bootstrap_of(self, name: str) -> tuple[str, int]:
         """Bootstrap servers and number of brokers of a broker cluster; empty and 0 while they are not all placed."""
@@ -103,7 +176,10 @@ class Draft:
 
 
 def ports_taken(workload: Workload) -> tuple[int, ...]:
-    """The ports that the agent found taken, when that is why it failed at this generation."""
-    if workload.is_in(ProcessState.FAILED) and workload.current is not None and workload.current.reason == PORT_TAKEN:
-        return tuple(sorted(workload.ports))
-    return ()
+    """The ports that the agent found taken, when that is why it failed at this generation: those that its message
+    names, else all that the workload has."""
+    current = workload.current
+    if current is None or current.state is not ProcessState.FAILED or current.reason != PORT_TAKEN:
+        return ()
+    named = workload.ports & {int(word) for word in re.findall(r"\d+", current.message)}
+    return tuple(sorted(named or workload.ports))

@@ -1,10 +1,11 @@
 """The planner: what is wanted and what is, in; what the agents are to run, out. No I/O, no clock, no randomness.
 
 Rules. Brokers are pinned to their nodes and, once they have data, to their ports. Workers of a `nodes` placement are
-pinned too; workers of a `count` placement go to the online node with the fewest workers and leave a node that is
-offline. A node that carries a running worker carries one Spark service; it ends when no worker there needs it. Any
-change of a workload is a new generation. A workload that is to go stays until its node says REMOVED; one that has no
-data of its own does not wait for an offline node.
+pinned too, each to its node and not to a place in the list; workers of a `count` placement go where there is most left,
+apart from each other, and stay there until the node is offline, is drained or loses a label that they need. What
+processes run with changes worker by worker. A node that carries a running worker carries one Spark service; it ends
+when no worker there needs it. Any change of what an agent is to do is a new generation. A workload that is to go stays
+until its node says REMOVED; one that has no data of its own does not wait for an offline node.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from keelman.model.workload import (
-    Workload,
-)
+from keelman.model.plan import PlanChange
+from keelman.model.workload import Workload
 from keelman.state.planning.brokers import plan_brokers
+from keelman.state.planning.changes import change_of
 from keelman.state.planning.draft import Draft, Limits
 from keelman.state.planning.scope import Scope, everything, scope_of
 from keelman.state.planning.sparks import plan_sparks
@@ -28,6 +29,8 @@ class Plan:
     """The changes: workloads to store, names to forget, clusters that are gone, and what stands in the way of a cluster
     (only where that changed)."""
 
+    changes: tuple[PlanChange, ...] = ()
+    """What becomes of the workloads whose agents have something to do, by name."""
     put: tuple[Workload, ...] = ()
     drop: tuple[str, ...] = ()
     gone_broker_clusters: tuple[str, ...] = ()
@@ -54,9 +57,12 @@ def make_plan(snapshot: Snapshot, limits: Limits, scope: Scope | None = None) ->
         scope.widen(scope_of(_changed(draft), draft.made, limits.events_broker_cluster))
     worker_clusters = {name: snapshot.worker_clusters[name] for name in sorted(scope.worker_clusters)}
     gone_workers = tuple(n for n, c in worker_clusters.items() if plan_workers(draft, c))
+    _plan_waiting(draft)
     plan_sparks(draft, scope.nodes | {w.node for pair in _changed(draft) for w in pair if w is not None})
     before, after = snapshot.workloads, sorted(draft.made.changes(WORKLOAD).items())
+    changes = (change_of(before.get(n), w, draft.reasons) for n, w in after)
     return Plan(
+        changes=tuple(c for c in changes if c is not None),
         put=tuple(w for n, w in after if w is not None and before.get(n) != w),
         drop=tuple(n for n, w in after if w is None and n in before),
         # A broker cluster's row outlives its users' rows, which name it.
@@ -80,3 +86,12 @@ def make_plan(snapshot: Snapshot, limits: Limits, scope: Scope | None = None) ->
 def _changed(draft: Draft) -> list[tuple[Workload | None, Workload | None]]:
     """What the plan has changed so far: what was, and what is to be."""
     return [(draft.snapshot.workloads.get(name), new) for name, new in draft.made.changes(WORKLOAD).items()]
+
+
+def _plan_waiting(draft: Draft) -> None:
+    """What waits may have what others left in this plan."""
+    while draft.freed and draft.worker_notes:
+        draft.freed = False
+        for name in sorted(draft.worker_notes):
+            del draft.worker_notes[name]
+            plan_workers(draft, draft.snapshot.worker_clusters[name])

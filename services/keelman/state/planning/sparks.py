@@ -1,4 +1,4 @@
-"""Plans the nodes' Spark services, and the ports of what has one. Pure."""
+"""Plans the nodes' Spark services. Pure."""
 
 from __future__ import annotations
 
@@ -15,21 +15,32 @@ from keelman.state.planning.draft import Draft, ports_taken
 
 
 def spark_on(draft: Draft, node: str) -> Workload:
-    """Wants the node's Spark service to run."""
+    """Wants the node's Spark service to run. Raises NoPort."""
+    if node in draft.sparks:
+        return draft.sparks[node]
     name = spark_name(node)
-    port = port_of(draft, name, node, draft.limits.spark_ports)
-    reports, _ = draft.bootstrap_of(draft.limits.events_broker_cluster)
-    draft.want(name, node, Goal.RUNNING, SparkSpec(draft.node(node).host, port, draft.limits.spark_master, reports))
-    return draft.workloads[name]
-
-
-def port_of(draft: Draft, name: str, node: str, wanted: range) -> int:
-    """The port that a worker or Spark service has on this node, or the next free one."""
     old = draft.workloads.get(name)
-    if old is None or old.node != node:
+    reports, _ = draft.bootstrap_of(draft.limits.events_broker_cluster)
+    if old is not None and isinstance(old.spec, SparkSpec):
+        reports = still_good(old.spec.reports_bootstrap_servers, reports)
+    spec = SparkSpec(draft.node(node).host, _port(draft, node, old), draft.limits.spark_master, reports)
+    draft.want(name, node, Goal.RUNNING, spec, why=_why(old, spec))
+    draft.sparks[node] = draft.workloads[name]
+    return draft.sparks[node]
+
+
+def still_good(old: str, new: str) -> str:
+    """The old bootstrap servers while all of them are among the new ones: nothing need start again for more."""
+    return old if old and set(old.split(",")) <= set(new.split(",")) else new
+
+
+def _port(draft: Draft, node: str, old: Workload | None) -> int:
+    """The port that it has, or the next free one. Raises NoPort."""
+    wanted = draft.limits.spark_ports
+    if old is None:
         return draft.ports(node, wanted)[0]
-    if ports_taken(old):
-        return draft.ports(node, wanted, tried=(*old.tried_ports, *ports_taken(old)))[0]
+    if taken := ports_taken(old):
+        return draft.ports(node, wanted, tried=(*old.tried_ports, *taken))[0]
     return old.spec.port
 
 
@@ -43,9 +54,21 @@ def plan_sparks(draft: Draft, nodes: Collection[str]) -> None:
         if any(w.goal is Goal.RUNNING or not _has_ended(w) for w in placed):
             continue
         if placed:
-            draft.set_goal(spark, Goal.STOPPED)
+            draft.set_goal(spark, Goal.STOPPED, why="no worker of its node is to run")
         else:
-            draft.remove(spark)
+            draft.remove(spark, why="its node has no worker")
+
+
+def _why(old: Workload | None, new: SparkSpec) -> str:
+    if old is None or old.goal is not Goal.RUNNING:
+        return "workers of its node are to run"
+    if taken := ports_taken(old):
+        return f"port {taken[0]} of its node is taken"
+    if old.spec.host != new.host:
+        return f"its node has another address: {new.host}"
+    if isinstance(old.spec, SparkSpec) and old.spec.master != new.master:
+        return "Spark's master is another one"
+    return "the brokers of its reports changed"
 
 
 def _has_ended(workload: Workload) -> bool:

@@ -11,11 +11,13 @@ from keelman.model.cluster import (
     ClusterGoal,
     ClusterState,
     ExternalBrokers,
+    RolloutState,
     WorkerCluster,
     WorkerClusterStatus,
 )
-from keelman.model.workload import ProcessState, Workload, WorkloadKind, spark_name
+from keelman.model.workload import Goal, ProcessState, WorkerSpec, Workload, WorkloadKind, spark_name
 from keelman.state.planning.kept_brokers import brokers_of
+from keelman.state.planning.rollout import rollout_of
 from keelman.state.snapshot import C, Snapshot
 
 
@@ -41,6 +43,8 @@ def broker_cluster_status(cluster: BrokerCluster, snapshot: Snapshot) -> BrokerC
 def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerClusterStatus:
     """Where a worker cluster stands. A worker whose Spark service failed answers REST, but copies nothing."""
     workers = snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
+    if cluster.goal is ClusterGoal.RUNNING:  # those that leave are no part of it any more
+        workers = [w for w in workers if w.goal is not Goal.REMOVED]
     sparks = {
         w.node: snapshot.workloads[spark_name(w.node)] for w in workers if spark_name(w.node) in snapshot.workloads
     }
@@ -52,7 +56,15 @@ def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerC
         elif state is ClusterState.RUNNING and not all(s.is_in(ProcessState.RUNNING) for s in sparks.values()):
             state, message = ClusterState.STARTING, "the Spark service is starting"
     ready = [w for w in workers if w.is_in(ProcessState.RUNNING) and not snapshot.is_offline(w.node)]
-    return WorkerClusterStatus(state, message, len(ready), tuple(f"http://{w.address}" for w in ready))
+    rollout = rollout_of(cluster, workers, snapshot)
+    if rollout is not None and rollout.state is RolloutState.HALTED and state is ClusterState.RUNNING:
+        state, message = ClusterState.DEGRADED, f"the rollout was halted at {rollout.worker}: {rollout.message}"
+    return WorkerClusterStatus(state, message, len(ready), tuple(_rest_url(w) for w in ready), rollout)
+
+
+def _rest_url(worker: Workload) -> str:
+    scheme = "https" if isinstance(worker.spec, WorkerSpec) and worker.spec.https else "http"
+    return f"{scheme}://{worker.address}"
 
 
 def _external(cluster: BrokerCluster, spec: ExternalBrokers) -> BrokerClusterStatus:

@@ -2,74 +2,280 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import replace
+
 from keelman.model.cluster import ClusterGoal, WorkerCluster
-from keelman.model.node import NodeState
-from keelman.model.workload import (
-    Goal,
-    WorkerSpec,
-    WorkloadKind,
-    joined_address,
-    worker_name,
-)
-from keelman.state.planning.draft import Draft, NoPort
-from keelman.state.planning.sparks import port_of, spark_on
-from keelman.state.properties import worker_properties
+from keelman.model.workload import Goal, ProcessState, ResourceLimits, Trial, WorkerSpec, Workload
+from keelman.state.planning.draft import Draft, NoPort, ports_taken
+from keelman.state.planning.members import free_names, leavers, selector_words, why_leave, why_not_yet
+from keelman.state.planning.rollout import next_of, standing
+from keelman.state.planning.worker_specs import SpecMaker, Wanted, differences, trial_of
+
+STARTED = "its cluster was started"
+MAX_TRIED = 5  # nodes without a free port
+MAX_TOLD = 3  # workers in a note
 
 
 def plan_workers(draft: Draft, cluster: WorkerCluster) -> bool:
     """Plans one worker cluster; True when it is to be deleted and nothing of it is left."""
-    present = draft.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
-    if cluster.goal is ClusterGoal.DELETED:
-        for workload in present:
-            draft.remove(workload)
-        return not any(w.name in draft.workloads for w in present)
-    if cluster.goal is ClusterGoal.STOPPED:
-        for workload in present:
-            draft.set_goal(workload, Goal.STOPPED)
-        return False
-    bootstrap, brokers = draft.bootstrap_of(cluster.spec.broker_cluster)
-    if not bootstrap:
-        draft.worker_notes[cluster.name] = f"waits for the brokers of {cluster.spec.broker_cluster} to be placed"
-        return False
-    for number in range(cluster.spec.wanted_workers):
-        name = worker_name(cluster.name, number)
-        node = cluster.spec.nodes[number] if cluster.spec.nodes else _node_for(draft, cluster.name, name)
-        if node is None:
-            draft.worker_notes[cluster.name] = "no node is online to place a worker on"
-            continue
+    plan = _ClusterPlan(draft, cluster)
+    match cluster.goal:
+        case ClusterGoal.DELETED:
+            plan.delete()
+        case ClusterGoal.STOPPED:
+            plan.stop()
+        case ClusterGoal.RUNNING:
+            plan.run()
+    if plan.notes:
+        draft.worker_notes[cluster.name] = "; ".join(dict.fromkeys(plan.notes))
+    return cluster.goal is ClusterGoal.DELETED and not draft.workers_of(cluster.name)
+
+
+class _ClusterPlan:
+    """The plan for one cluster. What waits for anything but its own workers says so in a note."""
+
+    def __init__(self, draft: Draft, cluster: WorkerCluster) -> None:
+        self.draft = draft
+        self.cluster = cluster
+        self.notes: list[str] = []
+        self.blocked: set[str] = set()
+        """Workers that cannot have what they are to run with, since something holds the ports."""
+
+    def delete(self) -> None:
+        for worker in self.draft.workers_of(self.cluster.name):
+            self.draft.remove(worker, force=self.cluster.force, why="its cluster is deleted")
+
+    def stop(self) -> None:
+        """Stopped workers keep their places; those that may be elsewhere are forgotten where they should not be."""
+        force = self.cluster.force
+        self._let_go()
+        for worker in self._staying():
+            leaves = "" if self.cluster.spec.nodes else why_leave(self.draft, self.cluster, worker.node)
+            offline = self.draft.snapshot.is_offline(worker.node)
+            if offline and force:
+                self.draft.forget(worker, f"node {worker.node} is offline, and its cluster was stopped by force")
+            elif leaves and not offline and worker.is_in(ProcessState.STOPPED):
+                self.draft.remove(worker, why=leaves)
+            else:
+                why = "its cluster was stopped by force" if force else "its cluster was stopped"
+                self.draft.set_goal(worker, Goal.STOPPED, force=force, why=why)
+
+    def run(self) -> None:
+        """Workers leave, move, come and change, in this order."""
+        self._let_go()
+        brokers = self.cluster.spec.broker_cluster
+        bootstrap, count = self.draft.bootstrap_of(brokers)
+        if not bootstrap:
+            self.notes.append(f"waits for the brokers of {brokers} to be placed")
+            return
+        self.specs = SpecMaker(self.draft, self.cluster, bootstrap, count)
+        wanted = self._all_wanted()
+        halted = self._halted(wanted)
+        if not self.cluster.spec.nodes:
+            while self._move(halted=halted):
+                wanted = self._all_wanted()
+            self._tell_stayers()
+        self._place()
+        self._change(wanted, halted=halted)
+        self._tell_taken()
+
+    def _staying(self) -> list[Workload]:
+        return [w for w in self.draft.workers_of(self.cluster.name) if w.goal is not Goal.REMOVED]
+
+    def _let_go(self) -> None:
+        """Workers that leave go on leaving; those that are too many begin to."""
+        force = self.cluster.force
+        for worker in self.draft.workers_of(self.cluster.name):
+            if worker.goal is Goal.REMOVED:
+                self.draft.remove(worker, force=force)
+        staying = self._staying()
+        going = leavers(self.draft, self.cluster, staying)
+        for worker in staying:
+            if worker.name in going:
+                self.draft.remove(worker, force=force, why=going[worker.name])
+
+    def _all_wanted(self) -> dict[str, Wanted]:
+        """What each worker is to run with where it is; not of those, with a note, whose nodes have not the ports."""
+        found = {}
+        self.blocked.clear()
+        for worker in self._staying():
+            try:
+                found[worker.name] = self.specs.wanted(worker, worker.name, worker.node)
+            except NoPort as problem:
+                self._block(worker, problem)
+        return found
+
+    def _block(self, worker: Workload, problem: NoPort) -> None:
+        self.blocked.add(worker.name)
+        self.notes.append(str(problem))
+
+    def _still_free(self, worker: Workload) -> bool:
+        """False, with a note, when another worker of this plan has got the ports."""
         try:
-            spec = _worker_spec(draft, cluster, name, node, bootstrap, brokers=brokers)
+            self.specs.check_ports(worker, worker.name, worker.node)
         except NoPort as problem:
-            draft.worker_notes[cluster.name] = str(problem)
-            continue
-        draft.want(name, node, Goal.RUNNING, spec)
-    return False
+            self._block(worker, problem)
+            return False
+        return True
 
+    def _halted(self, wanted: Mapping[str, Wanted]) -> bool:
+        """True when a worker failed with what others have yet to get."""
+        running = [w for w in self._staying() if w.goal is Goal.RUNNING]
+        outdated = {w.name for w in running if w.name in wanted and wanted[w.name].is_change} | self.blocked
+        return bool(outdated) and standing(running, outdated, self.draft.snapshot).failed is not None
 
-def _node_for(draft: Draft, cluster: str, name: str) -> str | None:
-    """Where a movable worker goes: it stays unless its node is offline; else to the least loaded; None when no node is
-    online, but one that is placed stays placed."""
-    old = draft.workloads.get(name)
-    if old is not None and not draft.snapshot.is_offline(old.node):
-        return old.node
-    online = [n.name for n in draft.snapshot.nodes.values() if n.state is NodeState.ONLINE]
-    if not online:
-        return None if old is None else old.node
+    def _move(self, *, halted: bool) -> bool:
+        """Moves one worker to where it may be; False when there is none to move now. Workers leave offline nodes at
+        once, others one by one: all others of the cluster run before the next one goes."""
+        for worker in self._staying():
+            why = why_leave(self.draft, self.cluster, worker.node)
+            if not why or self._missing(worker):
+                continue
+            node = self._choose(apart_from={worker.node})
+            if node is None:
+                continue
+            try:
+                found = self.specs.wanted(worker, worker.name, node)
+            except NoPort:
+                continue
+            spec, limits, trial = found.spec, found.limits, trial_of(self.cluster)
+            if halted and found.is_change:
+                spec, limits = found.until_then, found.limits_until_then
+                trial = replace(trial, cluster_generation=worker.trial.cluster_generation)
+            self.draft.want(worker.name, node, Goal.RUNNING, spec, limits=limits, trial=trial, why=why)
+            return True
+        return False
 
-    def load(node: str) -> tuple[int, int, str]:
-        others = [w for w in draft.workers_on(node, except_for=name) if w.goal is Goal.RUNNING]
-        return len(others), sum(w.cluster == cluster for w in others), node
+    def _missing(self, leaving: Workload) -> str:
+        """A worker that must run before this one may go elsewhere; empty when none need."""
+        draft = self.draft
+        ends = leaving.goal is Goal.RUNNING and leaving.is_in(ProcessState.RUNNING)
+        if not ends or draft.snapshot.is_offline(leaving.node):
+            return ""
+        others = [w for w in self._staying() if w.name != leaving.name and not draft.snapshot.is_offline(w.node)]
+        return next((w.name for w in others if not w.is_in(ProcessState.RUNNING)), "")
 
-    return min(online, key=load)
+    def _tell_stayers(self) -> None:
+        """Says why workers are still where they are not to be; that a node is offline the status says."""
+        told: dict[str, list[str]] = {}
+        for worker in self._staying():
+            why = why_leave(self.draft, self.cluster, worker.node)
+            if why and not self.draft.snapshot.is_offline(worker.node):
+                missing = self._missing(worker)
+                waits = f"until {missing} runs" if missing else "since no other node takes it"
+                told.setdefault(f"{waits}: {why}", []).append(worker.name)
+        for why, names in told.items():
+            more = f" and {len(names) - MAX_TOLD} more" if len(names) > MAX_TOLD else ""
+            verb = "stays" if len(names) == 1 else "stay"
+            self.notes.append(f"{', '.join(names[:MAX_TOLD])}{more} {verb} {why}")
 
+    def _place(self) -> None:
+        """New workers where the cluster has too few."""
+        staying, spec = self._staying(), self.cluster.spec
+        names = free_names(self.draft, self.cluster.name)
+        have = {w.node for w in staying}
+        for node in spec.nodes:
+            if node in have:
+                continue
+            if waits := why_not_yet(self.draft.snapshot.nodes.get(node), node):
+                self.notes.append(waits)
+            elif problem := self._new(names, node, f"node {node} is among spec.nodes" if have else STARTED):
+                self.notes.append(problem)
+        for _ in range(0 if spec.nodes else spec.count - len(staying)):
+            if problem := self._place_anywhere(names, f"count is {spec.count}" if have else STARTED):
+                self.notes.append(problem)
+                return
 
-def _worker_spec(
-    draft: Draft, cluster: WorkerCluster, name: str, node: str, bootstrap: str, *, brokers: int
-) -> WorkerSpec:
-    spark = spark_on(draft, node)
-    port = port_of(draft, name, node, draft.limits.worker_ports)
-    host = draft.node(node).host
-    reports, _ = draft.bootstrap_of(draft.limits.events_broker_cluster)
-    listener = f"http://{joined_address(host, port)}"
-    properties = worker_properties(cluster, bootstrap_servers=bootstrap, brokers=brokers, listener=listener)
-    return WorkerSpec(cluster.name, host, port, properties, spark.address, reports)
+    def _place_anywhere(self, names: Iterator[str], why: str) -> str:
+        """Places one more worker; else says why it cannot."""
+        full: set[str] = set()
+        problem = ""
+        while len(full) < MAX_TRIED:
+            node = self._choose(apart_from=full)
+            if node is None:
+                return problem or self._no_place()
+            problem = self._new(names, node, why)
+            if not problem:
+                return ""
+            full.add(node)
+        return problem
+
+    def _new(self, names: Iterator[str], node: str, why: str) -> str:
+        """A new worker on a node; else why there is none."""
+        name = next(names)
+        try:
+            found = self.specs.wanted(None, name, node)
+        except NoPort as problem:
+            return str(problem)
+        trial = trial_of(self.cluster)
+        self.draft.want(name, node, Goal.RUNNING, found.spec, limits=found.limits, trial=trial, why=why)
+        return ""
+
+    def _change(self, wanted: Mapping[str, Wanted], *, halted: bool) -> None:
+        """What is to start gets the present spec; what runs gets it in its turn."""
+        outdated = set()
+        generation = self.cluster.process_generation
+        for worker in self._staying():
+            found = wanted.get(worker.name)
+            if found is None or not self._still_free(worker):
+                continue
+            if worker.goal is not Goal.RUNNING:
+                self._renew(worker, found, STARTED)
+            elif not found.is_change:
+                still_open = worker.trial.is_open and not worker.is_in(ProcessState.RUNNING)
+                trial = replace(worker.trial, cluster_generation=generation, is_open=still_open)
+                self._follow_place(worker, found.spec, found.limits, trial)
+            elif worker.has_run or halted:
+                outdated.add(worker.name)
+                self._follow_place(worker, found.until_then, found.limits_until_then, worker.trial)
+            else:
+                self._renew(worker, found, found.reason)
+        running = [w for w in self._staying() if w.goal is Goal.RUNNING]
+        while turn := next_of(running, outdated, self.blocked, self.draft.snapshot):
+            if self._still_free(turn):
+                self._renew(turn, wanted[turn.name], wanted[turn.name].reason, is_open=True)
+                break
+        for worker in running:
+            if worker.name in outdated and worker.name not in self.blocked:
+                self._still_free(worker)
+
+    def _renew(self, worker: Workload, found: Wanted, why: str, *, is_open: bool = False) -> None:
+        trial = trial_of(self.cluster, worker, is_open=is_open)
+        self.draft.want(
+            worker.name, worker.node, Goal.RUNNING, found.spec, limits=found.limits, trial=trial, why=why
+        )  # fmt: skip
+
+    def _follow_place(self, worker: Workload, spec: WorkerSpec, limits: ResourceLimits, trial: Trial) -> None:
+        """What follows from its place reaches a worker at once; ports that are reserved do not reach its process."""
+        had = worker.spec
+        if not isinstance(had, WorkerSpec):
+            return
+        taken = ports_taken(worker)
+        why = f"port {taken[0]} of its node is taken" if had.port in taken else "; ".join(differences(had, spec))
+        if had.reserved_ports != spec.reserved_ports:
+            had = replace(had, reserved_ports=spec.reserved_ports)
+            self.draft.keep(replace(worker, spec=had, trial=trial))
+        self.draft.want(worker.name, worker.node, Goal.RUNNING, spec, limits=limits, trial=trial, why=why)
+
+    def _tell_taken(self) -> None:
+        """Names ports of the spec that something else has; chosen ones have been replaced by now."""
+        for worker in self._staying():
+            for port in ports_taken(worker):
+                if port in self.cluster.spec.ports:
+                    where = f"port {port} of node {worker.node}"
+                    self.notes.append(f"{where} is taken by something else: free it, or give another")
+
+    def _choose(self, *, apart_from: Container[str] = ()) -> str | None:
+        own = Counter(w.node for w in self._staying())
+        return self.draft.places.choose(self.cluster, own, apart_from=apart_from)
+
+    def _no_place(self) -> str:
+        spec, nodes = self.cluster.spec, self.draft.snapshot.nodes.values()
+        if not any(n.takes_new for n in nodes):
+            return "no node is online to place a worker on"
+        if spec.node_selector and self.draft.places.none_has(spec.node_selector):
+            return f"no node that takes new workers has the labels {selector_words(self.cluster)}"
+        ports = ", ".join(str(p) for p in spec.ports)
+        return f"no node that takes new workers has all of the ports {ports} free for one more"

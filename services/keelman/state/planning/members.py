@@ -1,0 +1,107 @@
+"""Which workers of a cluster stay, which leave it, and where new ones are to be. Pure.
+
+A worker is where it is: those of a `nodes` placement belong to these nodes whatever their numbers are, and no worker
+changes its number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from keelman.model.cluster import WorkerCluster
+from keelman.model.node import Node, NodeState
+from keelman.model.workload import Goal, ProcessState, Workload, WorkloadKind, worker_name
+from keelman.state.planning.draft import Draft
+from keelman.state.planning.places import has_labels
+
+
+def leavers(draft: Draft, cluster: WorkerCluster, workers: Sequence[Workload]) -> dict[str, str]:
+    """The workers that are too many, by name, with why."""
+    if cluster.spec.nodes:
+        return _misplaced(cluster, workers)
+    why = f"count is {cluster.spec.count}"
+    staying, found = list(workers), {}
+    while len(staying) > cluster.spec.count:
+        on = Counter(w.node for w in staying)
+        worst = max(
+            staying,
+            key=lambda w: (
+                _unwanted_at(draft, cluster, w.node), on[w.node], not w.is_in(ProcessState.RUNNING),
+                round(_share(draft, w.node), 6), w.number,
+            ),
+        )  # fmt: skip
+        staying.remove(worst)
+        found[worst.name] = why
+    return found
+
+
+def _misplaced(cluster: WorkerCluster, workers: Sequence[Workload]) -> dict[str, str]:
+    """The best one on each of the cluster's nodes stays: one that is to run, runs, and has a low number."""
+    best: dict[str, Workload] = {}
+    found = {}
+    for worker in sorted(
+        workers, key=lambda w: (w.goal is not Goal.RUNNING, not w.is_in(ProcessState.RUNNING), w.number)
+    ):
+        if worker.node not in cluster.spec.nodes:
+            found[worker.name] = f"node {worker.node} is not among spec.nodes"
+        elif worker.node in best:
+            found[worker.name] = f"node {worker.node} is to have one worker"
+        else:
+            best[worker.node] = worker
+    return found
+
+
+def why_leave(draft: Draft, cluster: WorkerCluster, node: str) -> str:
+    """Why a worker that may be elsewhere is to leave a node, for people; empty when it may stay."""
+    if draft.snapshot.is_offline(node):
+        return f"node {node} is offline"
+    found = draft.node(node)
+    if found.spec.draining:
+        return f"node {node} is drained"
+    if not has_labels(found, cluster.spec.node_selector):
+        return f"node {node} has not the labels {selector_words(cluster)}"
+    return ""
+
+
+def why_not_yet(node: Node | None, name: str) -> str:
+    """Why no new worker may be placed on a node that the spec names, for people; empty when it may."""
+    if node is None:
+        return f"node {name} is not known"
+    if node.state is NodeState.EXPECTED or not node.host:
+        return f"waits for node {name}: its agent has not come yet"
+    if node.spec.draining:
+        return f"waits for node {name}, which is drained"
+    if node.spec.cordoned:
+        return f"waits for node {name}, which is cordoned"
+    return ""
+
+
+def free_names(draft: Draft, cluster: str) -> Iterator[str]:
+    """Names for new workers, the lowest free numbers first."""
+    taken = {w.name for w in draft.workers_of(cluster)}
+    taken |= {w.name for w in draft.snapshot.workloads_in(WorkloadKind.WORKER, cluster)}  # these are forgotten first
+    number = 0
+    while True:
+        if (name := worker_name(cluster, number)) not in taken:
+            yield name
+        number += 1
+
+
+def selector_words(cluster: WorkerCluster) -> str:
+    """The labels that a node must have, for people."""
+    return ", ".join(f"{k}={v}" for k, v in sorted(cluster.spec.node_selector.items()))
+
+
+def _unwanted_at(draft: Draft, cluster: WorkerCluster, node: str) -> int:
+    """How little a worker should be on a node: 3 offline, 2 drained, 1 cordoned or of other labels, 0 not at all."""
+    if draft.snapshot.is_offline(node):
+        return 3
+    found = draft.node(node)
+    if found.spec.draining:
+        return 2
+    return int(found.spec.cordoned or not has_labels(found, cluster.spec.node_selector))
+
+
+def _share(draft: Draft, node: str) -> float:
+    return draft.places.share(node) if node in draft.snapshot.nodes else 0.0

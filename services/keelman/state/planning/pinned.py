@@ -1,0 +1,18 @@
+"""What does not leave a node that is drained. Pure."""
+
+from __future__ import annotations
+
+from keelman.model.workload import Goal, Workload, WorkloadKind
+from keelman.state.snapshot import Snapshot
+
+
+def pinned_workloads(snapshot: Snapshot, node: str) -> tuple[str, ...]:
+    """Brokers of a node and workers whose clusters name it, by name: only their users can take them away."""
+    return tuple(w.name for w in snapshot.workloads_on(node) if w.goal is not Goal.REMOVED and _is_pinned(snapshot, w))
+
+
+def _is_pinned(snapshot: Snapshot, workload: Workload) -> bool:
+    if workload.kind is WorkloadKind.BROKER:
+        return True
+    cluster = snapshot.worker_clusters.get(workload.cluster)
+    return workload.kind is WorkloadKind.WORKER and cluster is not None and bool(cluster.spec.nodes)

@@ -1,0 +1,113 @@
+"""A change that reaches the workers of a cluster one by one: who is next, and where it stands. Pure.
+
+Each worker runs with the change before the next one gets it. A worker that fails with it, or whose process ends again
+and again, stops the rollout: the others keep what they have until the spec is changed again, and that begins with the
+worker that failed. Workers on offline nodes are passed over; they get the change when they are back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from keelman.model.cluster import ClusterGoal, Rollout, RolloutState, WorkerCluster, WorkerClusterSpec
+from keelman.model.node import NodeState
+from keelman.model.workload import Goal, ProcessState, Workload
+from keelman.state.snapshot import Snapshot
+
+MAX_RESTARTS = 1
+"""One end of a process may be chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Who has failed with what is new, and who is not ready with it yet."""
+
+    failed: Workload | None
+    busy: Workload | None
+
+    @property
+    def may_go_on(self) -> bool:
+        """True when the next worker may be changed."""
+        return self.failed is None and self.busy is None
+
+
+def standing(workers: Sequence[Workload], outdated: Collection[str], snapshot: Snapshot) -> Standing:
+    """Where a rollout stands among these workers, of which some are outdated."""
+    new = [w for w in workers if w.name not in outdated and not snapshot.is_offline(w.node)]
+    return Standing(
+        failed=next((w for w in new if has_failed(w)), None),
+        busy=next((w for w in new if not w.is_in(ProcessState.RUNNING)), None),
+    )
+
+
+def next_of(
+    workers: Sequence[Workload], outdated: Collection[str], blocked: Collection[str], snapshot: Snapshot
+) -> Workload | None:
+    """The worker that is to get the change now, if any may: one that does not run before those that run. `blocked`:
+    those that cannot have it now."""
+    if not standing(workers, {*outdated, *blocked}, snapshot).may_go_on:
+        return None
+    online = [w for w in workers if snapshot.nodes[w.node].state is NodeState.ONLINE]
+    found = [w for w in online if w.name in outdated and w.name not in blocked]
+    return min(found, key=lambda w: (w.is_in(ProcessState.RUNNING), w.number), default=None)
+
+
+def updated(cluster: WorkerCluster, spec: WorkerClusterSpec) -> WorkerCluster:
+    """The cluster with another spec: a new generation, and a rollout where it reaches processes."""
+    generation = cluster.generation + 1
+    of_process = cluster.process_generation if spec.runs_as(cluster.spec) else generation
+    return replace(cluster, spec=spec, generation=generation, process_generation=of_process, note="")
+
+
+def restarted(cluster: WorkerCluster) -> WorkerCluster:
+    """The cluster whose workers are all to start again, one by one."""
+    generation = cluster.generation + 1
+    return replace(cluster, generation=generation, process_generation=generation, restart=generation)
+
+
+def tried_again(worker: Workload) -> Workload:
+    """A worker that is to start again: what its process did before says nothing of what it will do."""
+    restarts = 0 if worker.status is None else worker.status.restarts + worker.is_in(ProcessState.FAILED)
+    trial = replace(worker.trial, restarts=restarts)
+    return replace(worker, generation=worker.generation + 1, trial=trial)
+
+
+def has_failed(worker: Workload) -> bool:
+    """True for a worker that did not come up with what it runs with, or whose process ends again and again."""
+    current = worker.current
+    if current is None:
+        return False
+    return current.state is ProcessState.FAILED or current.restarts - worker.trial.restarts > MAX_RESTARTS
+
+
+def rollout_of(cluster: WorkerCluster, workers: Sequence[Workload], snapshot: Snapshot) -> Rollout | None:
+    """Where the rollout of a cluster stands; None when none is under way and the last one came through."""
+    if cluster.goal is not ClusterGoal.RUNNING:
+        return None
+    running = [w for w in workers if w.goal is Goal.RUNNING]
+    outdated = {w.name for w in running if w.has_run and w.trial.cluster_generation != cluster.process_generation}
+    if not outdated and not any(w.trial.is_open for w in running):
+        return None
+    updated = sum(w.name not in outdated and w.is_in(ProcessState.RUNNING) for w in running)
+    at = standing(running, outdated, snapshot)
+    if at.failed is not None:
+        return Rollout(RolloutState.HALTED, updated, len(running), _name(at.failed), _why(at.failed))
+    away = [w for w in running if w.name in outdated and snapshot.is_offline(w.node)]
+    waits = [f"{_name(w)} waits for node {w.node}, which is offline" for w in away]
+    return Rollout(
+        RolloutState.ROLLING, updated, len(running), "" if at.busy is None else _name(at.busy), "; ".join(waits)
+    )
+
+
+def _name(worker: Workload) -> str:
+    return worker.name.partition("/")[2]
+
+
+def _why(worker: Workload) -> str:
+    status = worker.status
+    said = "" if status is None else status.message or status.reason
+    if worker.is_in(ProcessState.FAILED):
+        return said or "it failed"
+    again = 0 if status is None else status.restarts - worker.trial.restarts
+    return f"its process ended {again} times" + (f": {said}" if said else "")

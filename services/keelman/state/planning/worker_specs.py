@@ -1,0 +1,144 @@
+"""What one worker runs with: made of its cluster's spec and of its place, and how two of these differ. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from keelman.model.cluster import WorkerCluster
+from keelman.model.workload import Goal, ResourceLimits, Trial, WorkerSpec, Workload, joined_address
+from keelman.state.planning.draft import Draft, NoPort, ports_taken
+from keelman.state.planning.places import port_owners
+from keelman.state.planning.sparks import spark_on, still_good
+from keelman.state.properties import REPLICATION, worker_properties
+
+LISTENERS, ADMIN_LISTENERS = "listeners", "admin.listeners"
+BOOTSTRAP = "bootstrap.servers"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a worker is to run with, and what it runs with until its turn comes."""
+
+    spec: WorkerSpec
+    limits: ResourceLimits
+    until_then: WorkerSpec
+    limits_until_then: ResourceLimits
+
+    @property
+    def is_change(self) -> bool:
+        """True when its process has something else now."""
+        return (self.spec, self.limits) != (self.until_then, self.limits_until_then)
+
+    @property
+    def reason(self) -> str:
+        """What changes, for people."""
+        found = list(differences(self.until_then, self.spec))
+        if self.limits != self.limits_until_then:
+            found.append("its limits changed")
+        return "; ".join(found)
+
+
+class SpecMaker:
+    """Makes the specs of one cluster's workers."""
+
+    def __init__(self, draft: Draft, cluster: WorkerCluster, bootstrap: str, brokers: int) -> None:
+        self._draft = draft
+        self._cluster = cluster
+        self._reports, _ = draft.bootstrap_of(draft.limits.events_broker_cluster)
+        self._properties = worker_properties(cluster, bootstrap_servers=bootstrap, brokers=brokers, listener="")
+
+    def wanted(self, old: Workload | None, name: str, node: str) -> Wanted:
+        """What the worker of that name is to run with on a node; `old` is what it is now. Raises NoPort."""
+        given, host = self._cluster.spec, self._draft.node(node).host
+        port = self._port(old, name, node)
+        spark = spark_on(self._draft, node)
+        had = old.spec if old is not None and isinstance(old.spec, WorkerSpec) else None
+        properties, reports = dict(self._properties), self._reports
+        if had is not None and old is not None and old.node == node and old.goal is Goal.RUNNING:
+            properties |= self._kept(had)
+            reports = still_good(had.reports_bootstrap_servers, reports)
+        properties |= listeners(host, port, given.admin_port, https=given.https)
+        spec = WorkerSpec(
+            self._cluster.name, host, port, dict(sorted(properties.items())), spark.address, reports,
+            metrics_port=given.metrics_port, admin_port=given.admin_port, reserved_ports=given.reserved_ports,
+            https=given.https, restart=self._cluster.restart,
+        )  # fmt: skip
+        if old is None or had is None:
+            return Wanted(spec, given.limits, spec, given.limits)
+        if old.node == node and given.port not in (0, had.port):
+            port = had.port  # it has not the fixed one yet
+        kept = dict(had.properties) | listeners(host, port, had.admin_port, https=had.https)
+        until_then = dataclasses.replace(
+            had, host=host, port=port, properties=dict(sorted(kept.items())), spark_address=spark.address,
+            reserved_ports=given.reserved_ports,
+        )  # fmt: skip
+        return Wanted(spec, given.limits, until_then, old.limits)
+
+    def _kept(self, had: WorkerSpec) -> dict[str, str]:
+        """What need not change with the brokers: their addresses while all of them are still good, and how often
+        topics are kept, which are there by now."""
+        given = self._cluster.spec.properties
+        kept = {k: had.properties[k] for k in REPLICATION if k in had.properties and k not in given}
+        kept[BOOTSTRAP] = still_good(had.properties.get(BOOTSTRAP, ""), self._properties[BOOTSTRAP])
+        return kept
+
+    def check_ports(self, old: Workload | None, name: str, node: str) -> None:
+        """Raises NoPort when ports that the cluster's spec names are held by something else on a node's host."""
+        for port in self._cluster.spec.ports:
+            if old is not None and old.node == node and port in old.ports:
+                continue
+            if others := [o for o in port_owners(self._draft.made, node, port) if o != name]:
+                raise NoPort(f"port {port} of node {node} is held by {', '.join(others)}")
+
+    def _port(self, old: Workload | None, name: str, node: str) -> int:
+        """The fixed port; else the one that it has on this node, or the next free one. Raises NoPort."""
+        self.check_ports(old, name, node)
+        draft, fixed, wanted = self._draft, self._cluster.spec.port, self._draft.limits.worker_ports
+        if fixed:
+            return fixed
+        if old is None or old.node != node:
+            return draft.ports(node, wanted)[0]
+        if old.spec.port in ports_taken(old):
+            return draft.ports(node, wanted, tried=(*old.tried_ports, *ports_taken(old)))[0]
+        return old.spec.port
+
+
+def listeners(host: str, port: int, admin_port: int, *, https: bool) -> dict[str, str]:
+    """The properties that say where a worker listens."""
+    scheme = "https" if https else "http"
+    found = {LISTENERS: f"{scheme}://{joined_address(host, port)}"}
+    if admin_port:
+        found[ADMIN_LISTENERS] = f"{scheme}://{joined_address(host, admin_port)}"
+    return found
+
+
+def differences(old: WorkerSpec, new: WorkerSpec) -> Iterator[str]:
+    """What is not the same, for people: names of properties, never their values."""
+    hidden = {LISTENERS, BOOTSTRAP} | ({ADMIN_LISTENERS} if old.admin_port or new.admin_port else set())
+    mine: Mapping[str, str] = old.properties
+    keys = [k for k in sorted({*mine, *new.properties}) if k not in hidden and mine.get(k) != new.properties.get(k)]
+    if keys:
+        yield f"properties changed: {', '.join(keys)}"
+    if mine.get(BOOTSTRAP) != new.properties.get(BOOTSTRAP):
+        yield "the addresses of its brokers changed"
+    if (old.port, old.metrics_port, old.admin_port) != (new.port, new.metrics_port, new.admin_port):
+        yield "its ports changed"
+    if old.https != new.https:
+        yield f"its REST API becomes {'https' if new.https else 'http'}"
+    if old.host != new.host:
+        yield f"its node has another address: {new.host}"
+    if old.spark_address != new.spark_address:
+        yield "its Spark service has another address"
+    if old.restart != new.restart:
+        yield "all workers of its cluster are to start again"
+    theirs = (new.reports_bootstrap_servers, dict(new.reports_client_properties))
+    if (old.reports_bootstrap_servers, dict(old.reports_client_properties)) != theirs:
+        yield "the brokers of its reports changed"
+
+
+def trial_of(cluster: WorkerCluster, old: Workload | None = None, *, is_open: bool = False) -> Trial:
+    """The notes on a worker that gets its cluster's present spec now; `old`: what it was on the same node."""
+    current = None if old is None else old.current
+    restarts = 0 if current is None else current.restarts + (current.state == "FAILED")
+    return Trial(cluster.process_generation, restarts, is_open)
