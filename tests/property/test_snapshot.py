@@ -6,7 +6,15 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keelman.model.cluster import BrokerCluster, ClusterGoal, ManagedBrokers, WorkerCluster, WorkerClusterSpec
+from keelman.model.cluster import (
+    Annotations,
+    BrokerCluster,
+    ClusterGoal,
+    ManagedBrokers,
+    Origin,
+    WorkerCluster,
+    WorkerClusterSpec,
+)
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, ResourceLimits, SparkSpec, WorkerSpec, Workload, WorkloadKind
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
@@ -26,7 +34,9 @@ brokers = st.builds(
 )  # fmt: skip
 workers = st.builds(
     lambda name, on, nodes, note: WorkerCluster(
-        name, name, TIME, TIME, 1, "", ClusterGoal.RUNNING, WorkerClusterSpec(on, tuple(nodes), 1), note=note
+        name, name, TIME, TIME, 1, "", ClusterGoal.RUNNING,
+        WorkerClusterSpec(on, tuple(nodes), 1, port=len(nodes), annotations=Annotations(origin=Origin("a", "s", on))),
+        note=note,
     ),
     st.sampled_from(CLUSTERS), st.sampled_from(CLUSTERS), st.lists(st.sampled_from(NODES), unique=True),
     st.sampled_from(["", "no port"]),
@@ -57,6 +67,8 @@ def questions(snapshot: Snapshot) -> dict[str, object]:
         "load": {n: snapshot.load(n) for n in NODES},
         "ports": {(n, p): snapshot.port_holders(n, p) for n in NODES for p in PORTS},
         "users": {c: snapshot.users_of(c) for c in CLUSTERS},
+        "naming": {p: sorted(snapshot.naming(p)) for p in PORTS},
+        "origins": {c: snapshot.of_origin(WORKER_CLUSTER, Origin("a", "s", c)) for c in CLUSTERS},
         "waiting": {noun: snapshot.waiting(noun) for noun in (BROKER_CLUSTER, WORKER_CLUSTER)},
         "pinned": {(noun, n): snapshot.pinned_to(noun, n) for noun in (BROKER_CLUSTER, WORKER_CLUSTER) for n in NODES},
     }

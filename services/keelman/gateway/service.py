@@ -10,7 +10,7 @@ from keelman.api.connect.v1.connector_service_pb2 import DESCRIPTOR as CONNECTOR
 from keelman.api.connect.v1.connector_service_pb2_grpc import add_ConnectorServiceServicer_to_server
 from keelman.api.copy.v1 import copy_run_service_pb2
 from keelman.api.event.v1 import watch_service_pb2
-from keelman.api.node.v1 import node_service_pb2, workload_service_pb2
+from keelman.api.node.v1 import node_service_pb2, plan_service_pb2, workload_service_pb2
 from keelman.api.node.v1.agent_service_pb2 import DESCRIPTOR as AGENTS
 from keelman.api.node.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
 from keelman.gateway.api import Agents, ConnectorApi, LogApi
@@ -31,6 +31,7 @@ log = get_logger()
 FORWARDED = (
     node_service_pb2.DESCRIPTOR.services_by_name["NodeService"],
     workload_service_pb2.DESCRIPTOR.services_by_name["WorkloadService"],
+    plan_service_pb2.DESCRIPTOR.services_by_name["PlanService"],
     broker_cluster_service_pb2.DESCRIPTOR.services_by_name["BrokerClusterService"],
     worker_cluster_service_pb2.DESCRIPTOR.services_by_name["WorkerClusterService"],
     worker_service_pb2.DESCRIPTOR.services_by_name["WorkerService"],

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from keelman.model.node import Node
 from keelman.runtime.logs.logging import get_logger
+from keelman.state.nouns import plan as plans
 from keelman.state.nouns import workload as workloads
 from keelman.state.planning.draft import Limits
 from keelman.state.planning.planner import Plan, make_plan
@@ -59,7 +60,9 @@ class Executor:
                 count = len(self._changes)
                 scope = self._scope(tx.snapshot, is_check=is_check)
                 plan = make_plan(self._with_figures(tx.snapshot), self.limits, scope)
+            first = tx.turn.revision + 1
             _apply(tx, plan)
+            await plans.save(tx, first, plan.changes)
         self._done(count, is_check=is_check)
         for workload in plan.put:
             log.info(

@@ -13,6 +13,7 @@ TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage.topic"
 REPLICATION = (
     "config.storage.replication.factor", "offset.storage.replication.factor", "status.storage.replication.factor",
 )  # fmt: skip
+OFFSET_TOPIC = "offset.storage.topic"
 
 NO_ADMIN = "admin.listeners"
 """Empty it may be: then no listener serves administrators."""

@@ -45,6 +45,7 @@ from keelman.state.nouns.hidden import kept_spec, shown_spec
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.rows import big_column, json_column, plain, read, read_spec, text_column
 from keelman.state.nouns.serving import Write, has_labels, page_of, written
+from keelman.state.nouns.taken import check_broker_port_free, check_origin
 from keelman.state.properties import in_field, raise_all
 from keelman.state.removal import check_removal, check_same_removed
 from keelman.state.snapshot import BROKER_CLUSTER, Snapshot
@@ -151,7 +152,7 @@ def _sent(spec: BrokerClusterSpec, stored: BrokerClusterSpec | None = None) -> B
     return kept_spec(spec, stored if isinstance(stored, type(spec)) else None, kind)
 
 
-def check(spec: BrokerClusterSpec, snapshot: Snapshot) -> None:
+def check(name: str, spec: BrokerClusterSpec, snapshot: Snapshot) -> None:
     """Raises InvalidArgument naming the field, the value and what is legal."""
     match spec:
         case ManagedBrokers(nodes, properties, port=port):
@@ -159,12 +160,14 @@ def check(spec: BrokerClusterSpec, snapshot: Snapshot) -> None:
             if not nodes:
                 raise InvalidArgument.of("spec.managed.nodes", "", "at least one node; " + known_nodes(snapshot))
             check_nodes("spec.managed.nodes", nodes, snapshot)
+            check_broker_port_free(name, port, nodes, snapshot)
             _check_quorum(spec, snapshot)
             _check_properties(properties)
         case ExternalBrokers(bootstrap, properties):
             _check_bootstrap(bootstrap)
             raise_all(in_field("spec.external.client_properties", client_refusals(properties)))
     check_labels("spec.labels", spec.annotations.labels)
+    check_origin(BROKER_CLUSTER, name, spec.annotations.origin, snapshot)
 
 
 def _check_properties(properties: Mapping[str, str]) -> None:
@@ -221,7 +224,7 @@ def _check_managed(cluster: BrokerCluster) -> None:
 def create(tx: Transaction, name: str, spec: BrokerClusterSpec) -> BrokerCluster:
     """A new broker cluster that is asked to run."""
     check_free("broker cluster", name, tx.snapshot.broker_clusters)
-    check(spec, tx.snapshot)
+    check(name, spec, tx.snapshot)
     cluster_id = _kafka_cluster_id() if isinstance(spec, ManagedBrokers) else ""
     made = BrokerCluster(
         name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", goal=ClusterGoal.RUNNING, spec=spec,
@@ -240,7 +243,7 @@ def update(
     if spec == cluster.spec:
         return cluster
     check_change(cluster.spec, spec)
-    check(spec, tx.snapshot)
+    check(name, spec, tx.snapshot)
     return saved(tx, dataclasses.replace(cluster, spec=spec, generation=cluster.generation + 1, note=""))
 
 

@@ -1,31 +1,62 @@
-"""The names that a worker cluster has in Kafka: no other may have them."""
+"""The names that a worker cluster has in Kafka: no other may have them, under whatever name it knows that Kafka."""
 
 from __future__ import annotations
 
-from keelman.model.cluster import WorkerClusterSpec
+from collections.abc import Iterator
+
+from keelman.model.cluster import BrokerCluster, ExternalBrokers, WorkerCluster, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition
-from keelman.state.properties import group_of, topics_of
+from keelman.state.properties import OFFSET_TOPIC, group_of, topics_of
 from keelman.state.snapshot import Snapshot
 
 
 def check_own_names(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
-    """Raises FailedPrecondition for a group or topic of another worker cluster."""
+    """Raises FailedPrecondition for a group or topic of another worker cluster. Two that both say so may share their
+    offset topic."""
     group = group_of(name, spec.properties)
     topics = topics_of(name, spec.properties)
-    for other in (one for one in snapshot.users_of(spec.broker_cluster) if one.name != name):
+    for other in _on_same_kafka(name, spec.broker_cluster, snapshot):
+        where = f"worker cluster {other.name!r} on " + (
+            "the same broker cluster"
+            if other.spec.broker_cluster == spec.broker_cluster
+            else f"broker cluster {other.spec.broker_cluster!r}, which is the same Kafka"
+        )
+        held_by = {"worker_cluster": other.name, "broker_cluster": other.spec.broker_cluster}
         if group_of(other.name, other.spec.properties) == group:
             raise FailedPrecondition(
-                f"spec.properties.group.id: {group!r} is the group of worker cluster "
-                f"{other.name!r} on the same broker cluster: give another group.id",
+                f"spec.properties.group.id: {group!r} is the group of {where}: give another group.id",
                 reason="GROUP_IN_USE",
-                metadata={"worker_cluster": other.name},
+                metadata=held_by | {"group": group},
             )
         theirs = topics_of(other.name, other.spec.properties)
+        shared = theirs[OFFSET_TOPIC] if spec.shared_offset_topic and other.spec.shared_offset_topic else None
         for key, topic in topics.items():
-            if topic in theirs.values():
+            if topic in theirs.values() and not (key == OFFSET_TOPIC and topic == shared):
                 raise FailedPrecondition(
-                    f"spec.properties.{key}: {topic!r} is a topic of worker cluster {other.name!r} on the same broker "
-                    "cluster: give another topic",
+                    f"spec.properties.{key}: {topic!r} is a topic of {where}: give another topic",
                     reason="TOPIC_IN_USE",
-                    metadata={"worker_cluster": other.name},
+                    metadata=held_by | {"topic": topic},
                 )
+
+
+def same_kafka(one: BrokerCluster, other: BrokerCluster) -> bool:
+    """True when two broker clusters are one Kafka: by its id where both are known, else by a server of both."""
+    if one.name == other.name:
+        return True
+    if one.kafka_cluster_id and other.kafka_cluster_id:
+        return one.kafka_cluster_id == other.kafka_cluster_id
+    return not _servers(one).isdisjoint(_servers(other))
+
+
+def _servers(cluster: BrokerCluster) -> set[str]:
+    external = isinstance(cluster.spec, ExternalBrokers)
+    text = cluster.spec.bootstrap_servers if isinstance(cluster.spec, ExternalBrokers) else ""
+    servers = text if external else cluster.status.bootstrap_servers
+    return {server.strip().lower() for server in servers.split(",") if server.strip()}
+
+
+def _on_same_kafka(name: str, broker_cluster: str, snapshot: Snapshot) -> Iterator[WorkerCluster]:
+    mine = snapshot.broker_clusters[broker_cluster]
+    for other in sorted(snapshot.broker_clusters):
+        if same_kafka(mine, snapshot.broker_clusters[other]):
+            yield from (user for user in snapshot.users_of(other) if user.name != name)

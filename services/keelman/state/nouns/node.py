@@ -33,6 +33,7 @@ from keelman.state.nouns.rows import (
     text_column,
 )
 from keelman.state.nouns.serving import Write, has_labels, page_of, written
+from keelman.state.planning.pinned import pinned_workloads
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER
 
 if TYPE_CHECKING:
@@ -198,6 +199,8 @@ def register(tx: Transaction, node: Node) -> Node:
 def judge(tx: Transaction, name: str, state: NodeState, message: str) -> None:
     """Stores whether a node is heard of."""
     node = tx.snapshot.nodes[name]
+    if node.state is NodeState.EXPECTED:
+        return  # it is heard of when its agent comes
     if (node.state, node.message) != (state, message):
         tx.put(dataclasses.replace(node, state=state, message=message))
 
@@ -266,7 +269,8 @@ class NodeApi(grpc.NodeServiceServicer):
         return await written(self.parts.store, request, pb.DeleteNodeResponse, work)
 
     def _shown(self, node: Node) -> node_pb2.Node:
-        return node_message(self.parts.sessions.alive(node))
+        pinned = pinned_workloads(self.parts.store.snapshot, node.name) if node.spec.draining else ()
+        return node_message(self.parts.sessions.alive(node), pinned)
 
     async def _written(self, request: Write, answer: type[M], work: Callable[[Transaction], Node]) -> M:
         return await written(self.parts.store, request, answer, lambda tx: {"node": node_message(work(tx))})

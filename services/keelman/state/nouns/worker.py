@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from keelman.state.nouns import workload as workloads
 from keelman.state.nouns.noun import Parts, service
 from keelman.state.nouns.serving import page_of, written
 from keelman.state.nouns.workload import status_message
+from keelman.state.planning.rollout import tried_again
 from keelman.state.snapshot import WORKLOAD
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def restart(tx: Transaction, name: str) -> Workload:
             f"worker {name!r} is asked to be {worker.goal}: start worker cluster {worker.cluster!r}",
             reason="NOT_RUNNING",
         )
-    return workloads.save(tx, dataclasses.replace(worker, generation=worker.generation + 1))
+    return workloads.save(tx, tried_again(worker))
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ from keelman.state.nouns.limits import limits_message, limits_of
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.rows import big_column, json_column, read, read_spec, text_column
 from keelman.state.nouns.serving import Write, has_labels, page_of, written
+from keelman.state.nouns.taken import check_origin, check_ports_free
+from keelman.state.planning.rollout import restarted, updated
 from keelman.state.properties import check_worker_properties, group_of
 from keelman.state.reports import judge
 from keelman.state.snapshot import WORKER_CLUSTER, Snapshot
@@ -63,17 +65,25 @@ class WorkerClusterRow(SQLModel, table=True):
     note: str = Field(sa_column=text_column())
     status: dict[str, Any] = Field(sa_column=json_column())
     force: bool
+    process_generation: int = Field(sa_column=big_column())
+    restart: int = Field(sa_column=big_column())
 
 
 def to_row(cluster: WorkerCluster) -> dict[str, Any]:
     """The values of its row."""
-    return cluster_row(cluster) | {"broker_cluster": cluster.spec.broker_cluster, "force": cluster.force}
+    return cluster_row(cluster) | {
+        "broker_cluster": cluster.spec.broker_cluster, "force": cluster.force,
+        "process_generation": cluster.process_generation, "restart": cluster.restart,
+    }  # fmt: skip
 
 
 def from_row(row: WorkerClusterRow) -> WorkerCluster:
     """The worker cluster of a row."""
     spec, status = read_spec(WorkerClusterSpec, row.spec), read(WorkerClusterStatus, row.status)
-    return WorkerCluster(**cluster_fields(row), spec=spec, status=status, force=row.force)
+    return WorkerCluster(
+        **cluster_fields(row), spec=spec, status=status, force=row.force, process_generation=row.process_generation,
+        restart=row.restart,
+    )  # fmt: skip
 
 
 def spec_message(wanted: WorkerClusterSpec) -> worker_cluster_pb2.WorkerClusterSpec:
@@ -171,6 +181,8 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
     _check_ports(spec)
     check_worker_properties(name, spec)
     check_own_names(name, spec, snapshot)
+    check_ports_free(name, spec, snapshot)
+    check_origin(WORKER_CLUSTER, name, spec.annotations.origin, snapshot)
 
 
 def check_change(old: WorkerClusterSpec, new: WorkerClusterSpec) -> None:
@@ -209,7 +221,16 @@ def update(
         return cluster
     check_change(cluster.spec, spec)
     check(name, spec, tx.snapshot)
-    return saved(tx, dataclasses.replace(cluster, spec=spec, generation=cluster.generation + 1, note=""))
+    return saved(tx, updated(cluster, spec))
+
+
+def restart(tx: Transaction, name: str, etag: str) -> WorkerCluster:
+    """Asks for new processes of all workers, one after the other."""
+    cluster = _found(tx, name, etag)
+    check_not_deleted(cluster)
+    if cluster.goal is not ClusterGoal.RUNNING:
+        raise FailedPrecondition(f"worker cluster {name!r} is {cluster.status.state}: start it", reason="NOT_RUNNING")
+    return saved(tx, restarted(cluster))
 
 
 def delete(tx: Transaction, name: str, etag: str) -> WorkerCluster:
@@ -228,6 +249,8 @@ def start(tx: Transaction, name: str, etag: str) -> WorkerCluster:
             reason="BROKERS_STOPPED",
             metadata={"broker_cluster": brokers.name},
         )
+    if cluster.goal is not ClusterGoal.RUNNING:
+        check_own_names(name, cluster.spec, tx.snapshot)  # that two are one Kafka may be known only since then
     return with_goal(tx, cluster, ClusterGoal.RUNNING)
 
 
@@ -307,6 +330,14 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
         """Asks a worker cluster to run."""
         return await self._written(
             request, pb.StartWorkerClusterResponse, lambda tx: start(tx, request.name, request.etag)
+        )
+
+    async def RestartWorkerCluster(
+        self, request: pb.RestartWorkerClusterRequest, context: Context
+    ) -> pb.RestartWorkerClusterResponse:
+        """Asks for new processes of all workers, one after the other."""
+        return await self._written(
+            request, pb.RestartWorkerClusterResponse, lambda tx: restart(tx, request.name, request.etag)
         )
 
     async def StopWorkerCluster(

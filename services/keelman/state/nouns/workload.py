@@ -21,6 +21,7 @@ from keelman.model.workload import (
     ProcessState,
     ResourceLimits,
     SparkSpec,
+    Trial,
     WorkerSpec,
     Workload,
     WorkloadKind,
@@ -62,6 +63,7 @@ class WorkloadRow(SQLModel, table=True):
     tried_ports: list[int] = Field(sa_column=json_column())
     limits: dict[str, Any] = Field(sa_column=json_column())
     force: bool
+    trial: dict[str, Any] = Field(sa_column=json_column())
 
 
 def to_row(workload: Workload) -> dict[str, Any]:
@@ -71,6 +73,7 @@ def to_row(workload: Workload) -> dict[str, Any]:
         "goal": str(workload.goal), "spec": plain_spec(workload.spec),
         "status": None if workload.status is None else plain(workload.status), "has_run": workload.has_run,
         "tried_ports": list(workload.tried_ports), "limits": plain(workload.limits), "force": workload.force,
+        "trial": plain(workload.trial),
     }  # fmt: skip
 
 
@@ -81,6 +84,7 @@ def from_row(row: WorkloadRow) -> Workload:
         spec=read_spec(_SPECS[WorkloadKind(row.name.partition("/")[0])], row.spec),
         status=None if row.status is None else _status(row.status), has_run=row.has_run,
         tried_ports=tuple(row.tried_ports), limits=read(ResourceLimits, row.limits), force=row.force,
+        trial=read(Trial, row.trial),
     )  # fmt: skip
 
 

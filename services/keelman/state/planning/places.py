@@ -65,9 +65,9 @@ class Places:
 
     def _key(self, node: Node) -> _Key:
         used = 0.0
-        if node.figures is not None:
-            free = node.figures.memory_available_bytes / (node.memory_bytes or UNKNOWN_MEMORY)
-            used = round(max(node.figures.cpus_used / (node.cpus or UNKNOWN_CPUS), 1 - free), 1)
+        if (seen := node.figures) is not None:
+            free = seen.memory_available_bytes / (node.memory_bytes or UNKNOWN_MEMORY)
+            used = round(max(seen.cpus_used / (node.cpus or UNKNOWN_CPUS), 1 - free), 1)
         return self._share(node), used, node.name
 
     def _share(self, node: Node) -> float:

@@ -158,11 +158,11 @@ class _ClusterPlan:
         return next((w.name for w in others if not w.is_in(ProcessState.RUNNING)), "")
 
     def _tell_stayers(self) -> None:
-        """Says why workers are still where they are not to be; that a node is offline the status says."""
+        """Says why workers are still where they are not to be."""
         told: dict[str, list[str]] = {}
         for worker in self._staying():
             why = why_leave(self.draft, self.cluster, worker.node)
-            if why and not self.draft.snapshot.is_offline(worker.node):
+            if why:
                 missing = self._missing(worker)
                 waits = f"until {missing} runs" if missing else "since no other node takes it"
                 told.setdefault(f"{waits}: {why}", []).append(worker.name)
