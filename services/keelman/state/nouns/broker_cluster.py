@@ -152,7 +152,7 @@ def _sent(spec: BrokerClusterSpec, stored: BrokerClusterSpec | None = None) -> B
     return kept_spec(spec, stored if isinstance(stored, type(spec)) else None, kind)
 
 
-def check(name: str, spec: BrokerClusterSpec, snapshot: Snapshot) -> None:
+def check(spec: BrokerClusterSpec, snapshot: Snapshot, name: str = "") -> None:
     """Raises InvalidArgument naming the field, the value and what is legal."""
     match spec:
         case ManagedBrokers(nodes, properties, port=port):
@@ -224,7 +224,7 @@ def _check_managed(cluster: BrokerCluster) -> None:
 def create(tx: Transaction, name: str, spec: BrokerClusterSpec) -> BrokerCluster:
     """A new broker cluster that is asked to run."""
     check_free("broker cluster", name, tx.snapshot.broker_clusters)
-    check(name, spec, tx.snapshot)
+    check(spec, tx.snapshot, name)
     cluster_id = _kafka_cluster_id() if isinstance(spec, ManagedBrokers) else ""
     made = BrokerCluster(
         name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", goal=ClusterGoal.RUNNING, spec=spec,
@@ -243,7 +243,7 @@ def update(
     if spec == cluster.spec:
         return cluster
     check_change(cluster.spec, spec)
-    check(name, spec, tx.snapshot)
+    check(spec, tx.snapshot, name)
     return saved(tx, dataclasses.replace(cluster, spec=spec, generation=cluster.generation + 1, note=""))
 
 
