@@ -65,7 +65,7 @@ class Draft:
         """One that is known."""
         return self.snapshot.nodes[name]
 
-    def want(  # noqa: PLR0913: all that makes a workload
+    def want(
         self,
         name: str,
         node: str,

@@ -159,17 +159,14 @@ class _ClusterPlan:
 
     def _tell_stayers(self) -> None:
         """Says why workers are still where they are not to be."""
-        told: dict[str, list[str]] = {}
+        told: dict[tuple[str, str], list[str]] = {}
         for worker in self._staying():
-            why = why_leave(self.draft, self.cluster, worker.node)
-            if why:
-                missing = self._missing(worker)
-                waits = f"until {missing} runs" if missing else "since no other node takes it"
-                told.setdefault(f"{waits}: {why}", []).append(worker.name)
-        for why, names in told.items():
+            if why := why_leave(self.draft, self.cluster, worker.node):
+                told.setdefault((self._missing(worker), why), []).append(worker.name)
+        for (missing, why), names in told.items():
             more = f" and {len(names) - MAX_TOLD} more" if len(names) > MAX_TOLD else ""
-            verb = "stays" if len(names) == 1 else "stay"
-            self.notes.append(f"{', '.join(names[:MAX_TOLD])}{more} {verb} {why}")
+            who = ", ".join(names[:MAX_TOLD]) + more
+            self.notes.append(f"{who} waits for {missing} to run: {why}" if missing else f"{why}: no other takes {who}")
 
     def _place(self) -> None:
         """New workers where the cluster has too few."""
