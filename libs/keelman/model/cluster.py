@@ -93,6 +93,8 @@ class BrokerClusterStatus:
     state: ClusterState = ClusterState.STARTING
     message: str = ""
     bootstrap_servers: str = ""
+    stuck: bool = False
+    """True when it does not come up until somebody changes something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,8 @@ class WorkerClusterStatus:
     ready_workers: int = 0
     rest_urls: tuple[str, ...] = ()
     rollout: Rollout | None = None
+    stuck: bool = False
+    """True when it does not come up until somebody changes something."""
 
 
 @dataclass(frozen=True, slots=True)

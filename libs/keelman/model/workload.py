@@ -38,6 +38,15 @@ class ProcessState(StrEnum):
     REMOVED = "REMOVED"
 
 
+REFUSED = "REFUSED"
+"""Reason of a process that ended by itself as it refused what it was given."""
+LASTING = frozenset(
+    {REFUSED, "BROKER_REFUSED", "DATA_WITHOUT_OWNER", "FOREIGN_CLUSTER", "FOREIGN_NODE", "JAVA_MISSING", "JAVA_WORKERS",
+     "KEPT_OUT", "PERMISSION_DENIED", "UNAUTHENTICATED", "UNKNOWN_KIND", "WRONG_TOPIC"}
+)  # fmt: skip
+"""Reasons of failures that last until somebody changes something: no further start of the process helps."""
+
+
 @dataclass(frozen=True, slots=True)
 class ResourceLimits:
     """Processors and bytes of memory that something may use; 0 means no limit."""

@@ -11,7 +11,8 @@ from pathlib import Path
 from keelman.agent.commands import Prepared
 from keelman.agent.step import NO_PLAN, Cause, Goal, Plan, Seen, Wanted, failures_after, restart_delay
 from keelman.api.node.v1.workload_pb2 import Workload, WorkloadGoal, WorkloadState, WorkloadStatus
-from keelman.model.workload import NO_LIMITS, ResourceLimits
+from keelman.model.errors import InvalidArgument
+from keelman.model.workload import NO_LIMITS, REFUSED, ResourceLimits
 from keelman.rpc.times import to_timestamp
 from keelman.runtime.processes.children import Child, Exit, Record
 
@@ -20,6 +21,8 @@ GOALS = {
     WorkloadGoal.WORKLOAD_GOAL_STOPPED: Goal.STOPPED,
     WorkloadGoal.WORKLOAD_GOAL_REMOVED: Goal.REMOVED,
 }
+WRONG_USAGE = 2
+"""Exit code of a service whose settings cannot be."""
 WORDS_OF_KILLED = {
     Cause.GRACE: "did not end in time and was killed",
     Cause.FORCED: "was killed at once, as asked",
@@ -117,6 +120,7 @@ class Local:
         stopping = self.kill_at is not None and self.killed not in (Cause.UNHEALTHY, Cause.MEMORY)
         asked = stopping or self.goal in (Goal.STOPPED, Goal.REMOVED) or (end.code == 0 and not seen)
         healthy = now - self.healthy_since if self.healthy_since is not None else 0.0
+        was_ready = self.healthy_since is not None or self.unwell_since is not None
         self.child, self.kill_at, self.healthy_since, self.memory_bytes = None, None, None, 0
         self.unwell_since, over_memory, self.over_memory = None, self.over_memory, ""
         self.swept, self.end_seen = False, seen
@@ -129,8 +133,11 @@ class Local:
                 self.reason = "KILLED"
             return
         self.failures = failures_after(self.failures, healthy)
-        self.start_at = now + restart_delay(self.failures)
+        refused = not was_ready and was_refused(end)
+        self.start_at = now + restart_delay(self.failures, refused=refused)
         self.failed, self.reason = True, end.reason or ("EXITED" if end.code is not None else "VANISHED")
+        if refused:
+            self.reason = REFUSED
         self.message = words_of(end, last_line, seen=seen)
         if self.killed is Cause.UNHEALTHY:
             self.reason = "UNHEALTHY"
@@ -143,7 +150,8 @@ class Local:
         self.prepared, self.prepared_plan = None, None
         self.failures = max(2, self.failures + 1)
         self.start_at = now + restart_delay(self.failures)
-        self.failed, self.reason, self.message = True, reason, message
+        self.failed, self.message = True, message
+        self.reason = REFUSED if reason == InvalidArgument.reason else reason
 
     def note_health(self, answers: bool, now: float) -> bool:
         """Notes whether it answers its health check; True when that is news."""
@@ -199,6 +207,12 @@ class Local:
         if self.record is not None and self.record.uid == uid:
             restarts = self.record.restarts + (1 if self.failed and self.record.pid else 0)
         return Record(name=self.name, uid=uid, generation=self.generation, restarts=restarts, command=command)
+
+
+def was_refused(end: Exit) -> bool:
+    """Whether a process ended since it refused what it was given: as its record says, or, when it ended before it could
+    leave one, its exit code."""
+    return end.reason == InvalidArgument.reason or (not end.reason and end.code == WRONG_USAGE)
 
 
 def words_of(end: Exit, last_line: str, *, seen: bool) -> str:

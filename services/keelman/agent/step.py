@@ -13,6 +13,7 @@ from typing import TypeAlias
 FIRST_BACKOFF_SECONDS = 1.0
 MAX_BACKOFF_SECONDS = 30.0
 HEALTHY_SECONDS = 60.0
+REFUSED_SECONDS = 300.0
 
 
 class Goal(enum.Enum):
@@ -126,8 +127,13 @@ def _kill_at(time: float, now: float, cause: Cause) -> Step:
     return Step(Action.KILL, cause=cause) if now >= time else Step(Action.WAIT, time)
 
 
-def restart_delay(failures: int) -> float:
-    """Seconds to wait after the given number of failures in a row: none after the first, then 1 doubling to 30."""
+def restart_delay(failures: int, *, refused: bool = False) -> float:
+    """Seconds to wait after the given number of failures in a row: none after the first, then 1 doubling to 30.
+
+    A process that refused what it was given is tried seldom: only what it reads on this host can have changed, since
+    another plan is tried at once."""
+    if refused:
+        return REFUSED_SECONDS
     if failures <= 1:
         return 0.0
     return min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 2, 16))

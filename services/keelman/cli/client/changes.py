@@ -12,6 +12,7 @@ from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE, NODE_STATE_UNKNOWN
 from keelman.cli import kinds
 from keelman.cli.client.effects import detail_of
 from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.patience import AFTER_CHANGE_SECONDS, Patience
 from keelman.cli.exits import NotReached
 from keelman.cli.kinds import Kind
 from keelman.cli.output import columns
@@ -31,13 +32,14 @@ async def wait_for_update(gateway: Gateway, kind: Kind, name: str, *, seconds: f
     Raises NotReached as soon as a worker did not come up with the change, DeadlineExceeded.
     """
     latest: Any = None
-    done_since = 0.0
+    done_since, patience = 0.0, Patience(AFTER_CHANGE_SECONDS)
 
     async def has_effect() -> bool:
         nonlocal latest, done_since
         latest = await gateway.get(kind, name)
         line.show(f"{kind.singular}/{name} {standing(kind, latest)}")
         check_halted(kind, latest)
+        patience.check(kind, name, latest)
         now = time.monotonic()
         done_since = (done_since or now) if is_as_wanted(kind, latest) else 0.0
         return bool(done_since) and now - done_since >= SETTLE_SECONDS

@@ -12,16 +12,20 @@ from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_FAILED, CONNECT
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.patience import AFTER_CHANGE_SECONDS, Patience
+from keelman.cli.exits import NotReached
 from keelman.cli.kinds import Kind
 from keelman.cli.output import columns
 from keelman.cli.output.words import quantity
 from keelman.cli.waiting import progress_line, until
-from keelman.model.errors import DeadlineExceeded, FailedPrecondition, NotFound
+from keelman.model.errors import DeadlineExceeded, NotFound, Unavailable
 from keelman.model.traces import why_line
 from keelman.runtime.supervise import deadline
 
 SETTLE_SECONDS = 10.0
 """How long tasks that run and show nothing are looked at: what a first record does to them may still come."""
+NO_WORKER = ("NO_RUNNING_WORKER", "UNREACHABLE")
+"""Reasons of an answer about a connector when none of its workers gives one; in a moment one may."""
 STARTING = ("start", "resume", "restart", "configure")
 
 
@@ -51,10 +55,11 @@ async def wait_for(
     """Waits until a verb has had its effect, showing the state on stderr; returns the resource.
 
     A connector that is to run has its effect once each of its tasks has copied a record or found nothing to copy, or
-    has run for SETTLE_SECONDS. Raises FailedPrecondition when it fails, DeadlineExceeded.
+    has run for SETTLE_SECONDS. Raises NotReached as soon as it has failed, or cannot come up, and DeadlineExceeded.
     """
     latest: Any = None
     former, began, running_since = (was or Before()), time.monotonic(), 0.0
+    patience = Patience(AFTER_CHANGE_SECONDS if verb == "restart" else 0.0)
 
     with progress_line() as line:
 
@@ -77,6 +82,12 @@ async def wait_for(
                 if verb == "delete":
                     return True
                 raise
+            except Unavailable as error:
+                if kind is not kinds.CONNECTORS or error.reason not in NO_WORKER:
+                    raise
+                await _check_workers(gateway, name.partition("/")[0], error)
+                line.show(f"{kind.singular}/{name}: {error.message}")
+                return False
             state = _state(kind, latest)
             if kind is kinds.CONNECTORS and verb in STARTING:
                 if _all_run(latest):
@@ -86,6 +97,8 @@ async def wait_for(
             done = False
             if verb in STARTING and kind is not kinds.CONNECTORS:
                 done = state == "RUNNING" and not (former.worker and _same_process(former.worker, latest))
+                if not done:
+                    patience.check(kind, name, latest)
             elif verb in ("stop", "pause"):
                 done = state == {"stop": "STOPPED", "pause": "PAUSED"}[verb]
             if kind is kinds.CONNECTORS and not done:
@@ -170,4 +183,12 @@ def _traces(connector: Any) -> list[str]:
 
 def _raise_failure(name: str, traces: Sequence[str]) -> None:
     if traces:
-        raise FailedPrecondition(f"connector {name} failed: {why_line(traces[0])}")
+        raise NotReached(f"connector {name} failed: {why_line(traces[0])}")
+
+
+async def _check_workers(gateway: Gateway, cluster: str, error: Unavailable) -> None:
+    """Raises NotReached where no worker of a connector's cluster will answer, however long one waits."""
+    found = await gateway.get(kinds.WORKER_CLUSTERS, cluster)
+    Patience().check(kinds.WORKER_CLUSTERS, cluster, found)
+    if columns.cluster_state(found) in ("STOPPING", "STOPPED", "DELETING"):
+        raise NotReached(error.message)

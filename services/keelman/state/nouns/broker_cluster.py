@@ -139,6 +139,7 @@ def broker_cluster_message(cluster: BrokerCluster) -> broker_cluster_pb2.BrokerC
             message=cluster.status.message,
             bootstrap_servers=cluster.status.bootstrap_servers,
             kafka_cluster_id=cluster.kafka_cluster_id,
+            stuck=cluster.status.stuck,
         ),
     )
 

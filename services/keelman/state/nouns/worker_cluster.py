@@ -148,6 +148,7 @@ def worker_cluster_message(cluster: WorkerCluster) -> worker_cluster_pb2.WorkerC
             ready_workers=cluster.status.ready_workers,
             wanted_workers=cluster.spec.wanted_workers,
             rest_urls=cluster.status.rest_urls,
+            stuck=cluster.status.stuck,
             rollout=None if cluster.status.rollout is None else _rollout_message(cluster.status.rollout),
         ),
     )

@@ -18,6 +18,7 @@ from keelman.model.cluster import (
 from keelman.model.workload import Goal, ProcessState, WorkerSpec, Workload, WorkloadKind, spark_name
 from keelman.state.planning.kept_brokers import brokers_of
 from keelman.state.planning.rollout import rollout_of
+from keelman.state.planning.stuck import is_stuck
 from keelman.state.snapshot import C, Snapshot
 
 
@@ -37,7 +38,8 @@ def broker_cluster_status(cluster: BrokerCluster, snapshot: Snapshot) -> BrokerC
         brokers = snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)
     state, message = _state(cluster.goal, cluster.note, brokers, len(cluster.spec.nodes), snapshot)
     placed = len(brokers) == len(cluster.spec.nodes)
-    return BrokerClusterStatus(state, message, ",".join(b.address for b in brokers) if placed else "")
+    stuck = cluster.goal is ClusterGoal.RUNNING and is_stuck(brokers, (cluster.spec.port,))
+    return BrokerClusterStatus(state, message, ",".join(b.address for b in brokers) if placed else "", stuck)
 
 
 def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerClusterStatus:
@@ -59,7 +61,9 @@ def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerC
     rollout = rollout_of(cluster, workers, snapshot)
     if rollout is not None and rollout.state is RolloutState.HALTED and state is ClusterState.RUNNING:
         state, message = ClusterState.DEGRADED, f"the rollout was halted at {rollout.worker}: {rollout.message}"
-    return WorkerClusterStatus(state, message, len(ready), tuple(_rest_url(w) for w in ready), rollout)
+    stuck = cluster.goal is ClusterGoal.RUNNING and is_stuck((*workers, *sparks.values()), cluster.spec.ports)
+    urls = tuple(_rest_url(w) for w in ready)
+    return WorkerClusterStatus(state, message, len(ready), urls, rollout, stuck)
 
 
 def _rest_url(worker: Workload) -> str:
