@@ -30,7 +30,8 @@ logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it repeats each fail
 
 COPY_RUN_REPORTS = "keelman.reports.copy_run.v1"
 WORKER_REPORTS = "keelman.reports.worker.v1"
-REPORT_TOPICS = (COPY_RUN_REPORTS, WORKER_REPORTS)
+CONNECTOR_REPORTS = "keelman.reports.connector.v1"
+REPORT_TOPICS = (COPY_RUN_REPORTS, WORKER_REPORTS, CONNECTOR_REPORTS)
 
 # A consumer that fell behind can still see the deletes of this long ago; older facts of a key go soon after newer ones.
 TOPIC_PROPERTIES = {
@@ -40,7 +41,7 @@ TOPIC_PROPERTIES = {
     "segment.ms": "3600000",
     "segment.bytes": "67108864",
 }
-KEYS_KEPT = 10_000
+KEYS_KEPT = 100_000
 REQUEST_MS = 10_000
 LAST_SECONDS = 2.0
 ASK_SECONDS = 1.0

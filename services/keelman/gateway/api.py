@@ -7,25 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from keelman.api.connect.v1 import connector_service_pb2 as wire
-from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_UNSPECIFIED
 from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceServicer
 from keelman.api.node.v1 import agent_service_pb2 as agent
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer, AgentServiceStub
 from keelman.gateway.connectors import Connectors
+from keelman.gateway.listing import Listing
 from keelman.gateway.state import State
 from keelman.model.errors import FailedPrecondition, InvalidArgument, PermissionDenied
 from keelman.model.names import checked_name, checked_request_id
 from keelman.rpc.channels import Channel, channel, checked_peer
 from keelman.rpc.errors import translated_stream
-from keelman.rpc.pages import key_of, page, page_limit
+from keelman.rpc.pages import key_of, page_limit
 from keelman.rpc.server import Context
 
 
 class ConnectorApi(ConnectorServiceServicer):
     """ConnectorService over the workers' REST API."""
 
-    def __init__(self, connectors: Connectors) -> None:
+    def __init__(self, connectors: Connectors, listing: Listing) -> None:
         self._connectors = connectors
+        self._listing = listing
 
     async def GetConnector(self, request: wire.GetConnectorRequest, context: Context) -> wire.GetConnectorResponse:
         """See the proto."""
@@ -40,13 +41,7 @@ class ConnectorApi(ConnectorServiceServicer):
         key_of(request.page_token)
         if request.worker_cluster:
             checked_name("worker_cluster", request.worker_cluster)
-        listing = await self._connectors.all(request.worker_cluster)
-        wanted, found = request.state, listing.connectors
-        if wanted != CONNECTOR_STATE_UNSPECIFIED:
-            found = [c for c in found if wanted in (c.state, *(t.state for t in c.tasks))]
-        # NUL sorts before every letter of a name: worker cluster first, then connector.
-        cut, token = page(found, lambda c: f"{c.worker_cluster}\0{c.name}", request.page_size, request.page_token)
-        return wire.ListConnectorsResponse(connectors=cut, next_page_token=token, unreachable=listing.unreachable)
+        return await self._listing.page(request)
 
     async def CreateConnector(
         self, request: wire.CreateConnectorRequest, context: Context

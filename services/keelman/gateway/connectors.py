@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,11 +14,6 @@ from urllib.parse import quote, urlencode
 import httpx
 import orjson
 
-from keelman.api.connect.v1.broker_cluster_pb2 import (
-    CLUSTER_STATE_DELETING,
-    CLUSTER_STATE_STOPPED,
-    CLUSTER_STATE_STOPPING,
-)
 from keelman.api.connect.v1.connector_pb2 import (
     CONNECTOR_STATE_UNASSIGNED,
     CONNECTOR_STATE_UNSPECIFIED,
@@ -30,12 +25,10 @@ from keelman.api.connect.v1.connector_pb2 import (
     ConnectorTask,
 )
 from keelman.gateway.rest import Outgoing, Rest
-from keelman.gateway.state import State
 from keelman.model import errors
 from keelman.runtime.supervise import supervise
 
 TYPES = {"source": CONNECTOR_TYPE_SOURCE, "sink": CONNECTOR_TYPE_SINK}
-ENDED = (CLUSTER_STATE_STOPPED, CLUSTER_STATE_STOPPING, CLUSTER_STATE_DELETING)
 PRECONDITION_FAILED = 412
 NOTES, PROBLEMS = "keelman-notes", "keelman-problems"
 """Headers of a worker's answers about configurations (keelman.worker.rest.key_notes)."""
@@ -69,8 +62,11 @@ class Connectors:
     Conflict (a rebalance is under way: try again), Unavailable (no worker can be reached), DeadlineExceeded, Internal.
     """
 
-    def __init__(self, state: State, rest: Rest, *, list_seconds: float) -> None:
-        self._state = state
+    def __init__(
+        self, rest: Rest, *, list_seconds: float, on_write: Callable[[str, str, Connector | None], None]
+    ) -> None:
+        """`on_write` hears of each connector that was created, changed or, with None, deleted."""
+        self._on_write = on_write
         self._rest = rest
         self._list_seconds = list_seconds
 
@@ -79,12 +75,8 @@ class Connectors:
         found = await self._ask(cluster, "GET", _path(name))
         return await self._complete(cluster, name, found)
 
-    async def all(self, only_cluster: str) -> Listing:
-        """The connectors of one worker cluster, or, with "", of each that is to run, asked side by side."""
-        if only_cluster:
-            clusters = [(await self._state.worker_cluster(only_cluster)).name]
-        else:
-            clusters = [c.name for c in await self._state.worker_clusters() if c.status.state not in ENDED]
+    async def all(self, clusters: Iterable[str]) -> Listing:
+        """The connectors of these worker clusters, asked side by side."""
         listing = Listing([], {})
         await supervise(*(partial(self._list, cluster, listing) for cluster in clusters))
         return listing
@@ -94,18 +86,19 @@ class Connectors:
         body = {"name": name, "config": dict(config)}
         with _conflict_means_existing():
             made = await self._ask(cluster, "POST", "/connectors", body, request_id=request_id or uuid.uuid4().hex)
-        return await self._complete(cluster, name, made)
+        return await self._written(cluster, name, made)
 
     async def update(self, cluster: str, name: str, config: Mapping[str, str], *, etag: str = "") -> Connector:
         """Replaces the configuration of an existing connector (Connect's own PUT would create it). Raises Conflict when
         an `etag` is given that the present configuration does not have; so does `delete`."""
         await self._call(cluster, "GET", _path(name))
         made = await self._ask(cluster, "PUT", _path(name, "/config"), dict(config), etag=etag)
-        return await self._complete(cluster, name, made)
+        return await self._written(cluster, name, made)
 
     async def delete(self, cluster: str, name: str, *, etag: str = "") -> None:
         """Deletes a connector."""
         await self._ask(cluster, "DELETE", _path(name), etag=etag)
+        self._on_write(cluster, name, None)
 
     async def pause(self, cluster: str, name: str) -> None:
         """Pauses a connector and its tasks."""
@@ -147,6 +140,11 @@ class Connectors:
 
     async def _call(self, cluster: str, method: str, target: str, body: Any = None) -> Any:
         return (await self._ask(cluster, method, target, body)).body
+
+    async def _written(self, cluster: str, name: str, answer: Answer) -> Connector:
+        made = await self._complete(cluster, name, answer)
+        self._on_write(cluster, name, made)
+        return made
 
     async def _complete(self, cluster: str, name: str, answer: Answer) -> Connector:
         """The connector of an answer, with its present state."""

@@ -15,6 +15,7 @@ from keelman.api.node.v1.agent_service_pb2 import DESCRIPTOR as AGENTS
 from keelman.api.node.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
 from keelman.gateway.api import Agents, ConnectorApi, LogApi
 from keelman.gateway.connectors import Connectors
+from keelman.gateway.listing import Listing, Written
 from keelman.gateway.rest import Rest
 from keelman.gateway.settings import Settings
 from keelman.gateway.state import State
@@ -55,7 +56,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         asked = channel(settings.state_address, root_certificates=certificates, peer="the state service")
         state = State(await stack.enter_async_context(asked))
         rest = await stack.enter_async_context(Rest(state, request_seconds=settings.request_seconds))
-        connectors = Connectors(state, rest, list_seconds=settings.list_seconds)
+        written = Written()
+        connectors = Connectors(rest, list_seconds=settings.list_seconds, on_write=written.note)
         services = [
             *(
                 forwarded(s, unchanged, peer=peer, check=check, deadline_seconds=settings.request_seconds)
@@ -64,7 +66,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             Service(
                 CONNECTORS.services_by_name["ConnectorService"].full_name,
                 add_ConnectorServiceServicer_to_server,
-                ConnectorApi(connectors),
+                ConnectorApi(connectors, Listing(state, connectors, written)),
             ),
             Service(
                 AGENTS.services_by_name["AgentService"].full_name,

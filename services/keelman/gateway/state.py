@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.api.connect.v1.connector_report_service_pb2 import (
+    ListConnectorReportsRequest,
+    ListConnectorReportsResponse,
+)
+from keelman.api.connect.v1.connector_report_service_pb2_grpc import ConnectorReportServiceStub
+from keelman.api.connect.v1.connector_service_pb2 import ListConnectorsRequest
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.api.connect.v1.worker_cluster_service_pb2 import GetWorkerClusterRequest, ListWorkerClustersRequest
 from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerClusterServiceStub
@@ -34,6 +41,7 @@ class State:
         self._workers = WorkerServiceStub(channel)
         self._workloads = WorkloadServiceStub(channel)
         self._nodes = NodeServiceStub(channel)
+        self._connectors = ConnectorReportServiceStub(channel)
         self._known: dict[str, tuple[str, ...]] = {}
 
     async def worker_cluster(self, name: str) -> WorkerCluster:
@@ -49,6 +57,29 @@ class State:
             request = ListWorkerClustersRequest(page_size=PAGE, page_token=token)
             answer = await self._clusters.ListWorkerClusters(request, timeout=SECONDS)
             found += answer.worker_clusters
+            token = answer.next_page_token
+            if not token:
+                return found
+
+    async def connector_reports(self, request: ListConnectorsRequest) -> ListConnectorReportsResponse:
+        """A page of connectors as workers have reported them; raises NotFound for an unknown worker cluster."""
+        asked = ListConnectorReportsRequest(
+            page_size=request.page_size,
+            page_token=request.page_token,
+            worker_cluster=request.worker_cluster,
+            state=request.state,
+        )
+        answer: ListConnectorReportsResponse = await self._connectors.ListConnectorReports(asked, timeout=SECONDS)
+        return answer
+
+    async def all_connector_reports(self, cluster: str) -> list[Connector]:
+        """All connectors that workers have reported, of one worker cluster or, with "", of each."""
+        found: list[Connector] = []
+        token = ""
+        while True:
+            request = ListConnectorsRequest(page_size=PAGE, page_token=token, worker_cluster=cluster)
+            answer = await self.connector_reports(request)
+            found += answer.connectors
             token = answer.next_page_token
             if not token:
                 return found

@@ -1,4 +1,4 @@
-"""Keeps in memory what workers and Spark services reported through Kafka: copy runs and memberships.
+"""Keeps in memory what workers and Spark services reported through Kafka: copy runs, memberships, usage, connectors.
 
 The topics are read from their beginning at each start, so the truth comes back with them; what they do not say any more
 is dropped with a tombstone.
@@ -6,6 +6,7 @@ is dropped with a tombstone.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,13 +19,14 @@ from keelman.api.connect.v1.connector_problem_pb2 import ConnectorProblem, Conne
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterStatus
 from keelman.api.copy.v1 import copy_run_pb2 as pb
 from keelman.api.event.v1 import report_pb2
-from keelman.kafka.feed import COPY_RUN_REPORTS, REPORT_TOPICS, Fact, ReportPublisher, consume
+from keelman.kafka.feed import CONNECTOR_REPORTS, COPY_RUN_REPORTS, REPORT_TOPICS, Fact, ReportPublisher, consume
 from keelman.model.workload import ProcessState, SparkSpec, WorkerSpec, Workload, spark_name
 from keelman.rpc.enums import word
 from keelman.rpc.pages import copy_run_key
-from keelman.rpc.times import from_timestamp
+from keelman.rpc.times import from_duration, from_timestamp
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
+from keelman.state.connector_reports import ConnectorReports
 from keelman.state.events_cluster import events_bootstrap, events_moved
 from keelman.state.hub import Hub
 from keelman.state.snapshot import BROKER_CLUSTER, Snapshot
@@ -42,45 +44,92 @@ KEPT_OF_A_TASK = 10
 LOST = "LOST"
 NOBODY = (0, "")
 NAMED = 3  # in a verdict
+SWEEP_SECONDS = 60.0
+SHORTEST_SECONDS = 1.0  # between two reports that say how much a worker uses
 Copier = tuple[str, str, int, int]
 """Worker cluster, connector, task and part: what has one copy run at a time."""
 
 
 @dataclass(slots=True)
+class Usage:
+    """What a worker uses, from its last two reports."""
+
+    last: report_pb2.WorkerUsage = field(default_factory=report_pb2.WorkerUsage)
+    time: float = 0.0
+    cpus: float = 0.0
+
+    def note(self, reported: report_pb2.WorkerUsage, now: float) -> None:
+        """Takes the newest report in. Less processor time than before is that of a new process."""
+        more = from_duration(reported.cpu_time) - from_duration(self.last.cpu_time)
+        if self.time and more >= 0 and now - self.time >= SHORTEST_SECONDS:
+            self.cpus = more / (now - self.time)
+        elif self.time and more >= 0:
+            return
+        self.last, self.time = reported, now
+
+    def message(self) -> worker_pb2.WorkerUsage:
+        """As a worker's user sees it."""
+        return worker_pb2.WorkerUsage(
+            cpus=round(self.cpus, 3),
+            memory_bytes=self.last.memory_bytes,
+            slots=self.last.slots,
+            lag_records=self.last.lag_records,
+            lag_bytes=self.last.lag_bytes,
+        )
+
+
+@dataclass(slots=True)
 class Reports:
-    """The newest report of each copy run and of each worker."""
+    """The newest report of each copy run, worker and connector."""
 
     hub: Hub
     _runs: dict[str, tuple[float, pb.CopyRun]] = field(default_factory=dict)
+    connectors: ConnectorReports = field(default_factory=ConnectorReports)
     _workers: dict[str, tuple[float, worker_pb2.WorkerMembership]] = field(default_factory=dict)
+    _usage: dict[str, Usage] = field(default_factory=dict)
 
     def fold(self, fact: Fact) -> list[str]:
         """Takes one record in; returns the uids of copy runs that are dropped for it."""
         if fact.value is None:
-            self._runs.pop(fact.key, None) if fact.topic == COPY_RUN_REPORTS else self._workers.pop(fact.key, None)
+            self._forget(fact)
             return []
         try:
             report = report_pb2.Report.FromString(fact.value)
         except DecodeError:
             log.warning("report_not_understood", topic=fact.topic, key=fact.key)
             return []
-        time = report.time.ToNanoseconds() / 1e9
+        seen = report.time.ToNanoseconds() / 1e9
         match report.WhichOneof("subject"):
             case "copy_run":
                 known = self._runs.get(report.copy_run.uid)
-                if known is None or known[0] <= time:
-                    self._runs[report.copy_run.uid] = (time, report.copy_run)
+                if known is None or known[0] <= seen:
+                    self._runs[report.copy_run.uid] = (seen, report.copy_run)
                     self.hub.wake()
                     return self._trim(report.copy_run)
             case "worker":
                 name = report.worker.worker_id
-                if name not in self._workers or self._workers[name][0] <= time:
+                if name not in self._workers or self._workers[name][0] <= seen:
                     membership = worker_pb2.WorkerMembership()
                     membership.CopyFrom(report.worker.membership)
                     if not membership.HasField("report_time"):
                         membership.report_time.CopyFrom(report.time)
-                    self._workers[name] = (time, membership)
+                    self._workers[name] = (seen, membership)
+                    self._usage.setdefault(name, Usage()).note(report.worker.usage, seen)
+                self.connectors.hear(report.worker.worker_cluster)
+            case "connector":
+                self.connectors.fold(report.connector, fact.key)
+            case "connectors":
+                self.connectors.close(report.connectors, fact.key)
         return []
+
+    def _forget(self, fact: Fact) -> None:
+        if fact.topic == CONNECTOR_REPORTS:
+            self.connectors.drop(fact.key)
+        elif fact.topic == COPY_RUN_REPORTS:
+            self._runs.pop(fact.key, None)
+        else:
+            self._workers.pop(fact.key, None)
+            self._usage.pop(fact.key, None)
 
     def copy_runs(self, snapshot: Snapshot) -> list[pb.CopyRun]:
         """Every kept copy run as it stands, by worker cluster, connector, task and creation. One that nobody can be
@@ -111,6 +160,11 @@ class Reports:
         if status.start_time is not None and from_timestamp(found.report_time) < status.start_time:
             return None
         return found
+
+    def usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
+        """What the worker last reported to use; None when its process did not yet."""
+        found = self._usage.get(worker.address)
+        return None if found is None or self.membership(worker) is None else found.message()
 
     def _why_lost(self, run: pb.CopyRun, workers: dict[str, Workload], snapshot: Snapshot) -> str:
         worker = workers.get(run.worker_id)
@@ -158,9 +212,14 @@ class Reader:
 
     async def _read(self, bootstrap: str) -> None:
         async with ReportPublisher(bootstrap, "state") as tombstones:
+            swept = time.monotonic()
             async for fact in consume(bootstrap, REPORT_TOPICS):
                 for uid in self.reports.fold(fact):
                     tombstones.publish(COPY_RUN_REPORTS, uid, None)
+                if time.monotonic() - swept >= SWEEP_SECONDS:
+                    swept = time.monotonic()
+                    for key in self.reports.connectors.sweep(self.store.snapshot.worker_clusters):
+                        tombstones.publish(CONNECTOR_REPORTS, key, None)
 
 
 def _copier(run: pb.CopyRun, part: int | None = None) -> Copier:

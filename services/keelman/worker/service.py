@@ -21,6 +21,7 @@ from keelman.worker.group.former_members import FormerMembers
 from keelman.worker.group.herder import Herder
 from keelman.worker.group.leader import Leader
 from keelman.worker.group.membership import Membership
+from keelman.worker.metrics.connector_reports import report_connectors
 from keelman.worker.metrics.metrics import Metrics
 from keelman.worker.metrics.reports import report
 from keelman.worker.rest import loggers
@@ -111,6 +112,8 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             api.begin(herder, tracking, cluster_id)
             api.observability.begin(Metrics(herder, link, worker=worker, cluster=cluster))
             siblings.start(report(herder, link, publisher, worker_cluster=cluster, worker=worker), name="reports")
+            connector_reports = report_connectors(store, herder.leads, publisher, worker_cluster=cluster, worker=worker)
+            siblings.start(connector_reports, name="connector reports")
             siblings.start(_ready(herder, ready), name="ready")
             if connectors:
                 siblings.start(begin_connectors(connectors, herder, api.operations), name="connectors of files")

@@ -135,11 +135,21 @@ class Gateway:
         if owner:
             return owner, plain
         owners = [c.worker_cluster for c in await self.list(kinds.CONNECTORS) if c.name == name]
+        if not owners:  # a list may be a second or two behind
+            running = [c.name for c in await self.list(kinds.WORKER_CLUSTERS) if c.status.ready_workers]
+            owners = [one for one in running if await self._has_connector(one, name)]
         if len(owners) == 1:
             return owners[0], name
         if not owners:
             raise NotFound(f"there is no connector {name!r}")
         raise InvalidArgument.of("connector", name, "CLUSTER/NAME, as it is in " + ", ".join(owners))
+
+    async def _has_connector(self, cluster: str, name: str) -> bool:
+        try:
+            await self._call("Get", kinds.CONNECTORS, worker_cluster=cluster, name=name)
+        except (NotFound, Unavailable):
+            return False
+        return True
 
     async def act(
         self,

@@ -87,6 +87,13 @@ def _lag(run: Any) -> str:
     return size(lag) if unit == LagUnit.LAG_UNIT_BYTES else f"{lag} records"
 
 
+def _left(worker: Any) -> str:
+    """What a worker's tasks have left to copy, in each unit that something is left in."""
+    usage = worker.usage
+    found = [f"{usage.lag_records} records"] if usage.lag_records else []
+    return " + ".join(found + ([size(usage.lag_bytes)] if usage.lag_bytes else []))
+
+
 def _time_left(run: Any) -> str:
     if not run.progress.HasField("remaining_time"):
         return ""
@@ -170,7 +177,10 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("TASKS", lambda r: str(r.membership.tasks), number=True),
         Column("REST", lambda r: r.rest_url),
         Column("PID", lambda r: str(r.process.pid or ""), wide=True, number=True),
-        Column("MEMORY", lambda r: size(r.process.memory_bytes), wide=True, number=True),
+        Column("CPUS", lambda r: f"{r.usage.cpus:.2f}" if r.HasField("usage") else "", wide=True, number=True),
+        Column("MEMORY", lambda r: size(r.usage.memory_bytes or r.process.memory_bytes), wide=True, number=True),
+        Column("SLOTS", lambda r: str(r.usage.slots) if r.HasField("usage") else "", wide=True, number=True),
+        Column("LEFT", _left, wide=True, number=True),
         Column("RESTARTS", lambda r: str(r.process.restarts), wide=True, number=True),
         Column("MESSAGE", lambda r: _first_line(r.process.message), wide=True),
     ),

@@ -15,6 +15,7 @@ from keelman.model.workload import Workload
 from keelman.rpc.server import Service
 
 if TYPE_CHECKING:
+    from keelman.state.connector_reports import ConnectorReports
     from keelman.state.store import Store
 
 R = TypeVar("R")
@@ -35,6 +36,13 @@ class Memberships(Protocol):
 
     def membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
         """Its place in its group; None while it is not known."""
+
+    def usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
+        """What it uses; None while that is not known."""
+
+    @property
+    def connectors(self) -> ConnectorReports:
+        """The connectors of workers' groups."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,11 @@ class WorkerApi(grpc.WorkerServiceServicer):
         return await written(self.parts.store, request, pb.RestartWorkerResponse, work)
 
     def _shown(self, worker: Workload) -> worker_pb2.Worker:
-        return worker_message(self.parts.sessions.vital(worker), self.parts.reports.membership(worker))
+        reports = self.parts.reports
+        found = worker_message(self.parts.sessions.vital(worker), reports.membership(worker))
+        if (usage := reports.usage(worker)) is not None:
+            found.usage.CopyFrom(usage)
+        return found
 
 
 def services(parts: Parts) -> list[Service]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from keelman.api.connect.v1.worker_pb2 import WorkerMembership
+from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, LAG_UNIT_RECORDS
 from keelman.api.event.v1.report_pb2 import Report, WorkerReport, WorkerUsage
 from keelman.kafka.feed import WORKER_REPORTS, ReportPublisher
 from keelman.model.work import Work
@@ -17,6 +18,7 @@ from keelman.rpc.times import from_duration, to_duration
 from keelman.worker.group.herder import Herder
 from keelman.worker.metrics.problems import Problems, problems_of
 from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.meters import Meters
 
 LOOK_SECONDS = 1.0
 REPORT_SECONDS = 5.0
@@ -50,7 +52,9 @@ async def report(
         now = (herder.place, herder.membership.healthy, herder.membership.generation, counted, problems)
         if now != last or time.monotonic() - reported >= REPORT_SECONDS:
             membership = membership_of(herder, counted, problems)
-            publisher.publish(WORKER_REPORTS, worker, _report(membership, usage_of(link), worker_cluster, worker))
+            herder.owned.meters.keep(works.union(statuses.lost))
+            usage = usage_of(link, herder.owned.meters)
+            publisher.publish(WORKER_REPORTS, worker, _report(membership, usage, worker_cluster, worker))
             last, reported = now, time.monotonic()
         await asyncio.sleep(LOOK_SECONDS)
 
@@ -69,14 +73,16 @@ def membership_of(herder: Herder, counted: Counted, problems: Problems) -> Worke
     )
 
 
-def usage_of(link: SparkLink) -> WorkerUsage:
-    """What this process and its slots use now."""
+def usage_of(link: SparkLink, meters: Meters) -> WorkerUsage:
+    """What this process and its slots use now, and what its tasks have left to copy."""
     slots = link.usage
     own = int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
     return WorkerUsage(
         slots=slots.slots,
         cpu_time=to_duration(time.process_time() + from_duration(slots.cpu_time)),
         memory_bytes=own + slots.memory_bytes,
+        lag_records=meters.lag(LAG_UNIT_RECORDS),
+        lag_bytes=meters.lag(LAG_UNIT_BYTES),
     )
 
 

@@ -142,6 +142,10 @@ class Meters:
         """The task's meter; None before it has reported anything."""
         return self._tasks.get(work)
 
+    def lag(self, unit: copy.LagUnit.ValueType) -> int:
+        """What all tasks have left to copy in this unit, as far as that is known."""
+        return sum(meter.lag(unit) for meter in self._tasks.values())
+
     def keep(self, works: Iterable[Work]) -> None:
         """Forgets all others: they are another worker's, or nobody's."""
         wanted = set(works)

@@ -9,6 +9,7 @@ from keelman.api.event.v1.report_pb2 import Report
 from keelman.model.work import Work
 from keelman.worker.metrics.reports import report
 from keelman.worker.storage.status_state import StatusState
+from keelman.worker.tasks.meters import Meters
 
 
 async def test_a_change_of_work_is_told_with_its_counts() -> None:
@@ -22,7 +23,7 @@ async def test_a_change_of_work_is_told_with_its_counts() -> None:
     herder: Any = SimpleNamespace(
         place=None,
         membership=SimpleNamespace(healthy=True, generation=3),
-        owned=SimpleNamespace(works=frozenset({Work("a"), Work("a", 0), Work("a", 1)})),
+        owned=SimpleNamespace(works=frozenset({Work("a"), Work("a", 0), Work("a", 1)}), meters=Meters()),
         store=SimpleNamespace(statuses=statuses),
     )
     link: Any = SimpleNamespace(usage=SlotUsage())

@@ -1,0 +1,41 @@
+"""Connectors, as workers have reported them; they are no resources of the state service's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keelman.api.connect.v1 import connector_report_service_pb2 as pb
+from keelman.api.connect.v1 import connector_report_service_pb2_grpc as grpc
+from keelman.model.cluster import ClusterState
+from keelman.rpc.server import Context, Service
+from keelman.state.nouns.noun import Parts, service
+from keelman.state.snapshot import WORKER_CLUSTER
+
+ENDED = (ClusterState.STOPPED, ClusterState.STOPPING, ClusterState.DELETING)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
+    """Lists of connectors that ask no worker."""
+
+    parts: Parts
+
+    async def ListConnectorReports(
+        self, request: pb.ListConnectorReportsRequest, context: Context
+    ) -> pb.ListConnectorReportsResponse:
+        """A page of what was reported. Raises NotFound for an unknown worker cluster."""
+        snapshot, reports = self.parts.store.snapshot, self.parts.reports.connectors
+        if request.worker_cluster:
+            snapshot.worker_cluster(request.worker_cluster)
+        running = [n for n in snapshot.names(WORKER_CLUSTER) if snapshot.worker_clusters[n].status.state not in ENDED]
+        reported = [n for n in running if request.worker_cluster in ("", n) and reports.reported(n)]
+        asked = [request.worker_cluster] if request.worker_cluster else running
+        part, token = reports.page(reported, request.state, request.page_size, request.page_token)
+        unreported = [n for n in asked if n not in {*reported}]
+        return pb.ListConnectorReportsResponse(connectors=part, next_page_token=token, unreported=unreported)
+
+
+def services(parts: Parts) -> list[Service]:
+    """The gRPC services of connectors."""
+    add = grpc.add_ConnectorReportServiceServicer_to_server
+    return [service("connect", "ConnectorReportService", add, ConnectorReportApi(parts))]
