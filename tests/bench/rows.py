@@ -11,15 +11,18 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from bench import avro, failover, many, quickness, slow_targets, ten_thousand, throughput, trickle, workers
+from bench import avro, failover, many, quickness, slow_targets, state_scale, ten_thousand, throughput, trickle, workers
 from bench.data import Topics
 from bench.figures import Figure, alone, beside, compared, number, percentile
 from bench.rounds import OURS, interleaved, lateness, picked, slowness
 from bench.sites import Site
 from bench.systems import Keelman, System, connect, cpu_seconds, keelman, stolen_seconds
+from keelman.testing.postgresql import started_postgresql
 
 THREE = "-3-brokers"
 """Behind the name of a row that is measured on three brokers."""
+STATE = "state-"
+"""Before the number of nodes of a row that needs no brokers."""
 STOLEN_SECONDS = 0.5
 MANY_SECONDS = 420.0
 """How long a system may take to begin its connectors of active-300."""
@@ -48,6 +51,9 @@ class Bench:
     async def measure(self, name: str) -> list[Figure]:
         """The figures of a row. Raises what goes wrong; the next row then starts with systems of its own."""
         self.figures = []
+        if name.startswith(STATE):
+            await self.state(int(name.removeprefix(STATE)))
+            return self.figures
         site = self._three if name.endswith(THREE) else self._one
         if site is not self._site:
             await self._site.end_systems()
@@ -294,6 +300,17 @@ class Bench:
             )
             self.figures.append(alone(f"{name}-first-commit", "s", took, max(took), "<= 30"))
             self.figures.append(alone(f"{name}-of-quota", "%", [100 * share], 100 * share, ">= 90"))
+
+    async def state(self, nodes: int) -> None:
+        """The state service alone, with so many nodes and twice as many worker clusters."""
+        size, folder = state_scale.Size(nodes), self.folder / f"state-{nodes}"
+        self.figures += await state_scale.measured(
+            f"state-{nodes}", str(folder / "state.db"), size, folder / "sqlite", self.say
+        )
+        with started_postgresql(is_safe=True) as database:
+            self.figures += await state_scale.measured(
+                f"state-{nodes}-postgresql", database(), size, folder / "postgresql", self.say
+            )
 
     async def list_10k(self) -> None:
         """The lists of idle-10k, which takes them last."""
