@@ -9,6 +9,7 @@ from typing import Any
 
 from keelman.api.connect.v1.worker_cluster_pb2 import ROLLOUT_STATE_HALTED
 from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE, NODE_STATE_UNKNOWN
+from keelman.api.node.v1.workload_pb2 import WORKLOAD_GOAL_REMOVED
 from keelman.cli import kinds
 from keelman.cli.client.effects import detail_of
 from keelman.cli.client.gateway import Gateway
@@ -89,6 +90,8 @@ class Leaving:
     """What a drain is to move from its node, what is pinned there, and which other nodes may take it."""
 
     movable: Sequence[str]
+    ending: Sequence[str]
+    """Of the movable ones: those that are to end, since they are elsewhere already, or their cluster is deleted."""
     pinned: Sequence[str]
     takers: Sequence[str]
     """Names of nodes that take new work, or may in a moment."""
@@ -98,14 +101,18 @@ class Leaving:
     @property
     def stuck(self) -> bool:
         """True where something is to leave and no node takes it."""
-        return bool(self.movable and not self.takers)
+        return bool(self._waiting and not self.takers)
+
+    @property
+    def _waiting(self) -> list[str]:
+        return [name for name in self.movable if name not in self.ending]
 
     def lines(self, node: str) -> list[str]:
         """What is to be said of it, in lines."""
         found = []
         if self.stuck:
             why = f": {', '.join(self.others)}" if self.others else ": there is no other node"
-            found.append(f"no other node takes what is to leave{why}; stays: {', '.join(self.movable)}")
+            found.append(f"no other node takes what is to leave{why}; stays: {', '.join(self._waiting)}")
         elif self.movable:
             found.append(f"to leave: {', '.join(self.movable)}")
         if self.pinned:
@@ -118,10 +125,12 @@ async def leaving(gateway: Gateway, name: str) -> Leaving:
     nodes = await gateway.list(kinds.NODES)
     here = next(one for one in nodes if one.name == name)
     pinned = set(here.status.pinned_workloads)
-    carried = sorted(w.name for w in await gateway.list(kinds.WORKLOADS) if w.node == name)
+    carried = [w for w in await gateway.list(kinds.WORKLOADS) if w.node == name and w.name.startswith(WORKER)]
+    movable = sorted((w for w in carried if w.name not in pinned), key=lambda w: w.name)
     others = [one for one in nodes if one.name != name]
     return Leaving(
-        movable=[one for one in carried if one.startswith(WORKER) and one not in pinned],
+        movable=[one.name for one in movable],
+        ending=[one.name for one in movable if one.goal == WORKLOAD_GOAL_REMOVED],
         pinned=sorted(pinned),
         takers=[one.name for one in others if not _why_not(one)],
         others=[f"{one.name} is {_why_not(one)}" for one in others if _why_not(one)],
@@ -143,7 +152,7 @@ async def wait_for_drain(gateway: Gateway, name: str, *, seconds: float) -> Leav
 
     def late() -> DeadlineExceeded:
         left = "" if latest is None else ": " + "; ".join(latest.lines(name))
-        return DeadlineExceeded(f"node {name} is not drained after {seconds:.0f} s{left}")
+        return DeadlineExceeded(f"node {name} is not drained after {seconds:.0f} s{left}; see `keelman get wc -o wide`")
 
     with progress_line() as line:
         async with deadline(seconds, late):

@@ -10,6 +10,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.struct_pb2 import Struct
 
 from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
@@ -18,7 +19,7 @@ from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, command_group, kind_word
 from keelman.cli.output.columns import connector_state, key_of, run_state
 from keelman.cli.output.printing import as_yaml, plain, print_list
-from keelman.cli.output.words import figures_text, limits_text, origin_text, rollout_text
+from keelman.cli.output.words import figures_text, limits_text, origin_text, ports_text, rollout_text
 from keelman.model.errors import KeelmanError
 from keelman.rpc.enums import prefix_of
 
@@ -31,6 +32,7 @@ _SENTENCES: Sequence[tuple[str, str, Callable[[Any], str]]] = (
     ("status", "figures", figures_text),
 )
 """What is a sentence for people where the wire has a message."""
+_PORTS = ("port", "metrics_port", "admin_port", "reserved_ports")
 _LONG = (FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64)  # texts in protobuf's JSON
 
 
@@ -83,7 +85,20 @@ def in_words(resource: Any) -> dict[str, Any]:
         if whole is not None and name in whole.DESCRIPTOR.fields_by_name and whole.HasField(name) and part in found:
             said = text(getattr(whole, name))
             found[part] = {k: said if k == name else v for k, v in found[part].items() if k != name or said}
+    if isinstance(resource, WorkerCluster) and "spec" in found:
+        found["spec"] = {key: value for key, value in found["spec"].items() if key not in _PORTS}
+        if text := ports_text(resource.spec):
+            found["spec"]["ports"] = text
+    if "spec" in found:
+        found["spec"] = _asked_for(found["spec"])
     return found
+
+
+def _asked_for(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec without what it says no to: a 0 or a false is as good as nothing."""
+    return {
+        key: _asked_for(value) if key == "managed" else value for key, value in spec.items() if value not in (0, "")
+    }
 
 
 def task_lines(tasks: Sequence[Any]) -> list[Any]:

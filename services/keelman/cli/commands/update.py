@@ -96,7 +96,15 @@ def label(
 ) -> int:
     """Set labels of a cluster or a node, or remove them: `keelman label node n1 disk=ssd zone-`."""
     given = labels_given(labels)
-    return _change(Target(gateway, home), kind_of(kind, "label"), name, lambda spec: apply(given, spec), form=output)
+
+    def edit(spec: Any) -> list[str]:
+        for key in given.unlabel or ():
+            if key not in spec.labels:
+                known = ", ".join(sorted(spec.labels)) or "there is none"
+                raise InvalidArgument.of("label", f"{key}-", f"a label that {name} has: {known}")
+        return apply(given, spec)
+
+    return _change(Target(gateway, home), kind_of(kind, "label"), name, edit, form=output)
 
 
 def labels_given(texts: Sequence[str]) -> GivenChange:

@@ -203,7 +203,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("MEMORY", lambda r: size(r.status.memory_bytes), number=True),
         Column("VERSION", lambda r: r.status.version),
         Column("CPUS USED", lambda r: _figure(r, lambda f: f"{f.cpus_used:.1f}"), wide=True, number=True),
-        Column("FREE", lambda r: _figure(r, lambda f: size(f.memory_available_bytes)), wide=True, number=True),
+        Column("MEMORY FREE", lambda r: _figure(r, lambda f: size(f.memory_available_bytes)), wide=True, number=True),
         Column("DISK FREE", lambda r: _figure(r, lambda f: size(f.disk_free_bytes)), wide=True, number=True),
         Column("LABELS", _labels, wide=True),
         Column("HEARTBEAT", lambda r: age(r.status.heartbeat_time), wide=True, number=True),

@@ -9,7 +9,7 @@ import pytest
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerCluster, BrokerClusterStatus
 from keelman.api.connect.v1.worker_cluster_pb2 import Rollout, WorkerCluster, WorkerClusterStatus
 from keelman.api.node.v1.node_pb2 import Node, NodeSpec, NodeStatus
-from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.api.node.v1.workload_pb2 import WORKLOAD_GOAL_REMOVED, Workload
 from keelman.cli.client.changes import check_halted, is_as_wanted, leaving, standing, wait_for_drain
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.exits import FAILED, NotReached, exit_code_of
@@ -107,6 +107,12 @@ async def test_a_drain_with_nowhere_to_go_says_why_at_once() -> None:
         await wait_for_drain(cast("Gateway", Nodes(*others, carried=CARRIED)), "n1", seconds=60)
     found = await wait_for_drain(cast("Gateway", Nodes(carried=("spark/n1",))), "n1", seconds=60)
     assert not found.movable
+
+
+async def test_a_worker_that_is_to_end_needs_no_other_node() -> None:
+    alone = Nodes(carried=("worker/a/0",))
+    alone.workloads[0].goal = WORKLOAD_GOAL_REMOVED
+    assert await lines(alone) == ["to leave: worker/a/0"]
 
 
 async def test_a_node_whose_state_is_not_known_yet_may_take_it() -> None:

@@ -10,7 +10,13 @@ import pytest
 import yaml
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_RUNNING, CLUSTER_STATE_STOPPED
+from keelman.api.connect.v1.broker_cluster_pb2 import (
+    CLUSTER_STATE_RUNNING,
+    CLUSTER_STATE_STOPPED,
+    BrokerCluster,
+    BrokerClusterSpec,
+    ManagedBrokers,
+)
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorTask, ConnectorType
 from keelman.api.connect.v1.origin_pb2 import Origin
 from keelman.api.connect.v1.worker_cluster_pb2 import Rollout, WorkerCluster, WorkerClusterSpec, WorkerClusterStatus
@@ -164,8 +170,13 @@ def test_a_spec_and_its_rollout_are_described_in_sentences() -> None:
     assert words["status"]["rollout"] == (
         "2 of 3 workers have the change; worker demo/1 did not come up: it ended; the others keep what they had"
     )
-    none = in_words(WorkerCluster(spec=WorkerClusterSpec(limits=ResourceLimits(), port=1)))["spec"]
-    assert "limits" not in none
+    assert words["spec"]["ports"] == "rest 8083, reserved 9500"
+    assert not {"port", "reserved_ports", "metrics_port", "https"} & set(words["spec"])
+    assert in_words(WorkerCluster(spec=WorkerClusterSpec(limits=ResourceLimits(), https=True)))["spec"] == {
+        "https": True
+    }
+    managed = BrokerClusterSpec(managed=ManagedBrokers(nodes=["a"], controllers=1))
+    assert in_words(BrokerCluster(spec=managed))["spec"] == {"managed": {"nodes": ["a"], "controllers": 1}}
 
 
 def test_a_node_is_described_with_what_it_has_left_and_whether_it_takes_work(
@@ -178,7 +189,7 @@ def test_a_node_is_described_with_what_it_has_left_and_whether_it_takes_work(
     )
     print_list(kinds.NODES, [node, Node(name="n2")], "wide")
     title, first, second = capsys.readouterr().out.splitlines()
-    assert {"NEW WORK", "CPUS USED", "FREE", "LABELS"} <= set(re.split(r"  +", title))
+    assert {"NEW WORK", "CPUS USED", "MEMORY FREE", "LABELS"} <= set(re.split(r"  +", title))
     assert {"cordoned", "3.0 GiB", "disk=ssd"} <= set(re.split(r"  +", first))
     assert second.split()[:3] == ["n2", "UNSPECIFIED", "yes"]
 
