@@ -43,8 +43,9 @@ COPY_RUNS = Kind("copy-runs", "copy-run", "cr", (*SHOWN, "watch"), in_cluster=Tr
 WORKLOADS = Kind("workloads", "workload", "wl", SHOWN)
 PLUGINS = Kind("plugins", "plugin", "pl", ("get",), in_cluster=True)
 TOPICS = Kind("topics", "topic", "tp", ("get",))
+PLANS = Kind("plans", "plan", "pn", ("get",))
 
-KINDS = (BROKER_CLUSTERS, WORKER_CLUSTERS, WORKERS, CONNECTORS, NODES, COPY_RUNS, WORKLOADS, PLUGINS, TOPICS)
+KINDS = (BROKER_CLUSTERS, WORKER_CLUSTERS, WORKERS, CONNECTORS, NODES, COPY_RUNS, WORKLOADS, PLUGINS, TOPICS, PLANS)
 
 
 def legal_kinds(verb: str = "") -> str:

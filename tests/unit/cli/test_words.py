@@ -122,6 +122,7 @@ def test_no_two_kinds_share_a_word() -> None:
         (["stop", "bc", "x", "--force"], 2, "--force: not for broker-clusters, only for worker-clusters"),
         (["drain", "n", "--timeout", "5"], 2, "--timeout: only together with --wait"),
         (["get", "wk", "-l", "a=b"], 2, "-l: not for workers, only for broker-clusters, worker-clusters, nodes"),
+        (["get", "no", "--workload", "worker/x/0"], 2, "--workload: not for nodes, only for plans"),
         (["get", "no", "-l", "=b"], 2, "key=value, key!=value or key"),
         (["configure", "cn", "c/x"], 2, "--config-file"),
         (["configure", "cn", "c/x", "--config-file", "nosuch.json"], 2, "--config-file: nosuch.json: No such file"),

@@ -22,8 +22,10 @@ from keelman.api.connect.v1.worker_service_pb2_grpc import WorkerServiceStub
 from keelman.api.copy.v1 import copy_run_service_pb2 as cr
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.api.node.v1 import node_service_pb2 as no
+from keelman.api.node.v1 import plan_service_pb2 as pn
 from keelman.api.node.v1 import workload_service_pb2 as wl
 from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
+from keelman.api.node.v1.plan_service_pb2_grpc import PlanServiceStub
 from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
 from keelman.cli import kinds
 from keelman.cli.kinds import Kind
@@ -60,16 +62,25 @@ class Gateway:
             kinds.COPY_RUNS: (CopyRunServiceStub(link), cr),
             kinds.NODES: (NodeServiceStub(link), no),
             kinds.WORKLOADS: (WorkloadServiceStub(link), wl),
+            kinds.PLANS: (PlanServiceStub(link), pn),
         }
 
     async def list(
-        self, kind: Kind, *, cluster: str = "", ended: bool = False, labels: Mapping[str, str] = NO_LABELS
+        self,
+        kind: Kind,
+        *,
+        cluster: str = "",
+        ended: bool = False,
+        labels: Mapping[str, str] = NO_LABELS,
+        workload: str = "",
     ) -> Sequence[Resource]:
         """All resources of a kind, page by page; `cluster` narrows workers, connectors and copy runs, `labels` nodes
-        and clusters. Raises NotFound for a cluster that is unknown."""
+        and clusters, `workload` plans. Raises NotFound for a cluster that is unknown."""
         fields: dict[str, Any] = {"worker_cluster": cluster} if kind.in_cluster else {}
         if labels:
             fields["labels"] = labels
+        if workload:
+            fields["workload"] = workload
         if kind is kinds.COPY_RUNS:
             fields["include_ended"] = ended
         items: list[Resource] = []
@@ -86,6 +97,11 @@ class Gateway:
         """One resource; `cluster` is the worker cluster that it is of. Raises NotFound."""
         fields = {"name": name}
         match kind:
+            case kinds.PLANS:
+                for plan in await self.list(kind):
+                    if str(plan.revision) == name:
+                        return plan
+                raise NotFound(f"there is no plan {name!r}: the newest are in `keelman get plans`")
             case kinds.WORKLOADS:
                 for workload in await self.list(kind):
                     if workload.name == name:

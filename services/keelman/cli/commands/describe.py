@@ -87,8 +87,8 @@ def in_words(resource: Any) -> dict[str, Any]:
             found[part] = {k: said if k == name else v for k, v in found[part].items() if k != name or said}
     if isinstance(resource, WorkerCluster) and "spec" in found:
         found["spec"] = {key: value for key, value in found["spec"].items() if key not in _PORTS}
-        if text := ports_text(resource.spec):
-            found["spec"]["ports"] = text
+        if ports := ports_text(resource.spec):
+            found["spec"]["ports"] = ports
     if "spec" in found:
         found["spec"] = _asked_for(found["spec"])
     return found

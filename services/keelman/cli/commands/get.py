@@ -20,6 +20,7 @@ from keelman.cli.exits import OK
 from keelman.cli.kinds import KINDS, Kind, check_option, kind_of
 from keelman.cli.options import Cluster, Form, GatewayAddress, HomeFolder, MaybeName, command_group, kind_word
 from keelman.cli.output import columns
+from keelman.cli.output.columns import plan_lines
 from keelman.cli.output.printing import WATCH_FORMATS, checked_format, plain, print_list, print_one, table
 from keelman.kafka.browsing import list_topics
 from keelman.model.errors import InvalidArgument, NotFound
@@ -40,6 +41,9 @@ def get(
         str, typer.Option("--broker-cluster", metavar="BC", help="Broker cluster of topics [the only one].")
     ] = "",
     state: Annotated[str, typer.Option("--state", metavar="STATE", help="Only those in this state.")] = "",
+    workload: Annotated[
+        str, typer.Option("--workload", metavar="W", help="Only plans that change this workload.")
+    ] = "",
     selector: Annotated[
         list[str] | None,
         typer.Option("-l", "--selector", metavar="K=V", help="Only those with this label: K=V, K!=V or K."),
@@ -55,6 +59,8 @@ def get(
         check_option("--ended", found, [kinds.COPY_RUNS])
     if brokers:
         check_option("--broker-cluster", found, [kinds.TOPICS])
+    if workload:
+        check_option("--workload", found, [kinds.PLANS])
     wanted, chosen = checked_state(found, state), selector_of(found, selector or ())
     target, over = Target(gateway, home), ended or wanted in columns.OVER_STATES
 
@@ -68,7 +74,9 @@ def get(
         elif name is not None:
             everything = [await client.get(found, name, cluster=cluster)]
         else:
-            everything = await client.list(found, cluster=cluster, ended=over, labels=chosen.equal)
+            everything = await client.list(found, cluster=cluster, ended=over, labels=chosen.equal, workload=workload)
+        if found is kinds.PLANS and form in ("table", "wide"):
+            everything = plan_lines(everything, workload)
         return [one for one in everything if not wanted or columns.state_of(found, one) == wanted if chosen(one)]
 
     async def body(client: Gateway) -> None:
@@ -76,7 +84,7 @@ def get(
             await _follow(client, found, find, form)
             return
         shown = await find(client)
-        if name is not None and shown:
+        if name is not None and shown and found is not kinds.PLANS:
             print_one(found, shown[0], form)
             return
         print_list(found, shown, form, state=wanted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,9 @@ from keelman.api.connect.v1.connector_pb2 import (
 from keelman.api.connect.v1.worker_cluster_pb2 import RolloutState
 from keelman.api.copy.v1.copy_run_pb2 import CopyRunState, LagUnit
 from keelman.api.node.v1.node_pb2 import NodeState
+from keelman.api.node.v1.plan_pb2 import PlanAction
 from keelman.api.node.v1.workload_pb2 import WorkloadState
-from keelman.cli.kinds import CONNECTORS, COPY_RUNS, Kind
+from keelman.cli.kinds import CONNECTORS, COPY_RUNS, PLANS, Kind
 from keelman.cli.output.words import labels_text, ports_text, size
 from keelman.model.traces import why_line
 from keelman.rpc.enums import word
@@ -41,7 +42,27 @@ def key_of(kind: Kind, resource: Any) -> str:
     """The name a user types for a resource."""
     if kind is CONNECTORS:
         return f"{resource.worker_cluster}/{resource.name}"
+    if kind is PLANS:
+        return str(resource.key if isinstance(resource, PlanLine) else resource.revision)
     return str(resource.uid if kind is COPY_RUNS else resource.name)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLine:
+    """One change of a plan: what a table of plans has lines of."""
+
+    plan: Any
+    change: Any
+
+    @property
+    def key(self) -> str:
+        """Unique among the lines of all plans."""
+        return f"{self.plan.revision}/{self.change.workload}"
+
+
+def plan_lines(plans: Sequence[Any], workload: str = "") -> list[PlanLine]:
+    """The changes of these plans, of one workload where it is named."""
+    return [PlanLine(plan, change) for plan in plans for change in plan.changes if workload in ("", change.workload)]
 
 
 def age(stamp: Timestamp, now: float | None = None) -> str:
@@ -138,6 +159,10 @@ def _new_work(node: Any) -> str:
 
 def _figure(node: Any, of: Callable[[Any], str]) -> str:
     return of(node.status.figures) if node.status.HasField("figures") else ""
+
+
+def _moved(line: PlanLine) -> str:
+    return f"{line.change.from_node} to {line.change.node}" if line.change.from_node else str(line.change.node)
 
 
 SHORT_ID = 6
@@ -239,6 +264,15 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("PARTITIONS", lambda r: str(r.partitions), number=True),
         Column("REPLICATION", lambda r: str(r.replication), number=True),
         Column("OFFSETS", lambda r: f"{r.offsets:,}", number=True),
+    ),
+    "plans": (
+        Column("PLAN", lambda r: str(r.plan.revision)),
+        Column("AGE", lambda r: age(r.plan.create_time)),
+        Column("WORKLOAD", lambda r: r.change.workload),
+        Column("ACTION", lambda r: word(PlanAction, r.change.action)),
+        Column("NODE", _moved),
+        Column("REASON", lambda r: r.change.reason),
+        Column("GENERATION", lambda r: str(r.change.generation), wide=True, number=True),
     ),
     "workloads": (
         Column("NAME", lambda r: r.name),

@@ -23,6 +23,7 @@ from keelman.api.connect.v1.worker_cluster_pb2 import Rollout, WorkerCluster, Wo
 from keelman.api.connect.v1.worker_pb2 import Worker
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, CopyProgress, CopyRun, CopyRunState
 from keelman.api.node.v1.node_pb2 import Node, NodeFigures, NodeSpec, NodeState, NodeStatus
+from keelman.api.node.v1.plan_pb2 import Plan, PlanChange
 from keelman.api.node.v1.workload_pb2 import ResourceLimits, Workload
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
@@ -30,7 +31,7 @@ from keelman.cli.commands.describe import in_words, print_description
 from keelman.cli.commands.get import at_rest
 from keelman.cli.commands.logs import behind
 from keelman.cli.kinds import KINDS
-from keelman.cli.output.columns import COLUMNS, age, key_of
+from keelman.cli.output.columns import COLUMNS, age, key_of, plan_lines
 from keelman.cli.output.printing import print_list, print_one
 from keelman.cli.output.words import size
 from keelman.model.errors import Unavailable
@@ -274,3 +275,21 @@ def test_copy_runs_fit_into_80_columns(capsys: pytest.CaptureFixture[str]) -> No
     assert title.split() == ["ID", "CONNECTOR", "TASK", "STATE", "RECORDS", "RATE", "LEFT", "REASON"]
     assert row.split()[:2] == ["012345", "first/lines-out"]
     assert max(map(len, (title, row))) <= 80
+
+
+def test_plans_have_a_line_a_change_and_are_whole_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    moved = PlanChange(
+        workload="worker/w/0", action="PLAN_ACTION_MOVE", node="n2", from_node="n1", reason="node n1 is drained"
+    )
+    placed = PlanChange(workload="spark/n2", action="PLAN_ACTION_PLACE", node="n2", reason="worker/w/0 needs it")
+    plan = Plan(revision=17, changes=[placed, moved])
+    print_list(kinds.PLANS, plan_lines([plan]), "table")
+    title, first, second = (re.split(r"  +", line) for line in capsys.readouterr().out.splitlines())
+    assert title == ["PLAN", "AGE", "WORKLOAD", "ACTION", "NODE", "REASON"]
+    assert first == ["17", "-", "spark/n2", "PLACE", "n2", "worker/w/0 needs it"]
+    assert second == ["17", "-", "worker/w/0", "MOVE", "n1 to n2", "node n1 is drained"]
+    assert [line.key for line in plan_lines([plan], "worker/w/0")] == ["17/worker/w/0"]
+    print_list(kinds.PLANS, [plan], "name")
+    assert capsys.readouterr().out == "plan/17\n"
+    print_list(kinds.PLANS, [plan], "json")
+    assert len(json.loads(capsys.readouterr().out)["items"][0]["changes"]) == 2
