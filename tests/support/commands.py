@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from keelman.cli.machine.system import Process, System
@@ -17,27 +18,43 @@ from support.system_kit import Ran
 MANY = """
 import contextlib, io, json, sys
 from keelman.cli.main import main
-for words in json.load(sys.stdin):
+for line in sys.stdin:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main(words)
-    print(json.dumps([code, out.getvalue(), err.getvalue()]))
+        code = main(json.loads(line))
+    print(json.dumps([code, out.getvalue(), err.getvalue()]), flush=True)
 """
+LONGEST = 1 << 20
 
 
-async def told(commands: Sequence[Sequence[str]], home: Path, *, seconds: float = 120.0) -> list[Ran]:
-    """How each command ended, asked of the system of this home."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", MANY, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
-    asked = json.dumps([[*words, "--home", str(home)] for words in commands])
-    try:
+class Commands:
+    """Commands that are asked of the system of one home."""
+
+    def __init__(self, process: asyncio.subprocess.Process, home: Path) -> None:
+        self.home = home
+        self._process = process
+
+    async def run(self, words: Sequence[str], *, seconds: float = 120.0) -> Ran:
+        """How one command ended."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([*words, "--home", str(self.home)]).encode() + b"\n")
         async with asyncio.timeout(seconds):
-            out, _ = await process.communicate(asked.encode())
-    except TimeoutError:
-        process.kill()
-        raise
-    return [Ran(*json.loads(line)) for line in out.splitlines()]
+            return Ran(*json.loads(await self._process.stdout.readline()))
+
+
+@contextlib.asynccontextmanager
+async def commands(home: Path) -> AsyncIterator[Commands]:
+    """Takes commands for as long as the block runs."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", MANY), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LONGEST
+    )
+    try:
+        yield Commands(process, home)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
 
 
 def write_home(system: Running, home: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +13,11 @@ import pytest_asyncio
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.exits import CONFLICT, OK, USAGE
+from keelman.cli.exits import CONFLICT, FAILED, OK, USAGE
 from keelman.rpc.channels import channel
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
-from support.commands import told, write_home
+from support.commands import Commands, commands, write_home
 from support.gateway_system import running_system
 from support.system_kit import Ran
 
@@ -26,7 +25,7 @@ pytestmark = pytest.mark.component
 
 
 @pytest_asyncio.fixture(scope="module")
-async def home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Path]:
+async def prompt(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Commands]:
     folder = tmp_path_factory.mktemp("home")
     async with running_system(folder) as system, channel(system.gateway.address) as to:
         gateway = Gateway(to)
@@ -38,25 +37,26 @@ async def home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Path]:
         external = ExternalBrokers(bootstrap_servers="127.0.0.1:1")
         await gateway.create(kinds.BROKER_CLUSTERS, "default", BrokerClusterSpec(external=external))
         write_home(system, folder)
-        yield folder
+        async with commands(folder) as made:
+            yield made
 
 
-async def ran(home: Path, *commands: str) -> list[Ran]:
+async def ran(prompt: Commands, *lines: str) -> list[Ran]:
     """Commands that all succeed."""
-    found = await told([one.split() for one in commands], home)
-    assert [one.code for one in found] == [OK] * len(commands), found
+    found = [await prompt.run(line.split()) for line in lines]
+    assert [one.code for one in found] == [OK] * len(lines), found
     return found
 
 
-async def shown(home: Path, command: str) -> Any:
-    [found] = await ran(home, f"{command} -o json")
+async def shown(prompt: Commands, line: str) -> Any:
+    [found] = await ran(prompt, f"{line} -o json")
     return json.loads(found.out)
 
 
-async def test_a_cluster_is_created_with_all_that_can_be_said_and_changed_bit_by_bit(home: Path) -> None:
+async def test_a_cluster_is_created_with_all_that_can_be_said_and_changed_bit_by_bit(prompt: Commands) -> None:
     port, metrics, kept = free_ports(3)
     made, again = await ran(
-        home,
+        prompt,
         "create wc whole --count 1 --description nightly --label team=blue --label tier=1 --node-selector disk=ssd "
         f"--port {port} --metrics-port {metrics} --reserved-port {kept} --cpus 1.5 --memory 512MiB "
         "--set offset.flush.interval.ms=1000 --set task.shutdown.graceful.timeout.ms=1",
@@ -65,7 +65,7 @@ async def test_a_cluster_is_created_with_all_that_can_be_said_and_changed_bit_by
     )
     assert made.out == "worker-cluster/whole\n"
     assert again.out == "worker-cluster/whole updated\n"
-    spec = (await shown(home, "get wc whole"))["spec"]
+    spec = (await shown(prompt, "get wc whole"))["spec"]
     assert spec["properties"] == {"offset.flush.interval.ms": "2000"}
     assert spec["labels"] == {"team": "red"}
     assert spec["node_selector"] == {}
@@ -73,46 +73,102 @@ async def test_a_cluster_is_created_with_all_that_can_be_said_and_changed_bit_by
     assert (spec["description"], spec["port"], spec["metrics_port"], spec["reserved_ports"]) == (
         "night", port, metrics, [kept],
     )  # fmt: skip
-    [same] = await ran(home, "update wc whole --description night")
+    [same] = await ran(prompt, "update wc whole --description night")
     assert same.out == "worker-cluster/whole has all this already\n"
-    assert [one["name"] for one in (await shown(home, "get wc -l team=red"))["items"]] == ["whole"]
-    assert (await shown(home, "get wc -l team=blue"))["items"] == []
-    [said] = await ran(home, "describe wc whole")
+    assert [one["name"] for one in (await shown(prompt, "get wc -l team=red"))["items"]] == ["whole"]
+    assert (await shown(prompt, "get wc -l team=blue"))["items"] == []
+    [said] = await ran(prompt, "describe wc whole")
     assert "limits: 1.5 processors, 1.0 GiB of memory, each worker" in said.out
-    await ran(home, "delete wc whole --yes --wait")
+    await ran(prompt, "delete wc whole --yes --wait")
 
 
-async def test_nodes_are_expected_labelled_and_cordoned(home: Path) -> None:
+async def test_a_cluster_grows_and_shrinks_and_a_forced_stop_ends_it(prompt: Commands) -> None:
+    await ran(prompt, "create wc grows --count 1 --start --wait")
+    [grown, shrunk] = await ran(
+        prompt, "scale wc grows --count 3 --wait --timeout 60", "scale wc grows --count 1 --wait --timeout 60"
+    )
+    assert grown.out == "worker-cluster/grows updated: RUNNING 3/3 workers\n"
+    assert shrunk.out == "worker-cluster/grows updated: RUNNING 1/1 workers\n"
+    [rolled] = await ran(prompt, "update wc grows --set offset.flush.interval.ms=1234 --wait --timeout 60")
+    assert rolled.out == "worker-cluster/grows updated: RUNNING 1/1 workers\n"
+    await ran(prompt, "scale wc grows --count 2 --wait --timeout 60")
+    [restarted] = await ran(prompt, "restart wc grows --wait --timeout 60")
+    assert restarted.out == "worker-cluster/grows restarted\n"
+    plans = await shown(prompt, "get plans --workload worker/grows/0")
+    assert plans["items"]
+    [table] = await ran(prompt, "get plans --workload worker/grows/0")
+    assert {line.split()[2] for line in table.out.splitlines()[1:]} == {"worker/grows/0"}
+    [one] = await ran(prompt, f"get plan {plans['items'][0]['revision']} -o name")
+    assert one.out == f"plan/{plans['items'][0]['revision']}\n"
+    stopped, deleted = await ran(prompt, "stop wc grows --force --wait --timeout 60", "delete wc grows --yes --wait")
+    assert stopped.out == "worker-cluster/grows stopped\n"
+    assert deleted.out == "worker-cluster/grows deleted\n"
+
+
+async def test_a_pinned_cluster_changes_its_nodes_and_is_not_scaled(prompt: Commands) -> None:
+    await ran(prompt, "create wc pinned --nodes node-1 --start --wait", "update wc pinned --add-node node-2 --wait")
+    assert (await shown(prompt, "get wc pinned"))["spec"]["nodes"]["names"] == ["node-1", "node-2"]
+    await ran(prompt, "update wc pinned --remove-node node-1 --wait --timeout 60")
+    workers = (await shown(prompt, "get workers --cluster pinned"))["items"]
+    assert [one["node"] for one in workers] == ["node-2"]
+    refused = await prompt.run(["scale", "wc", "pinned", "--count", "2"])
+    assert refused.code == USAGE
+    assert "the workers of pinned are on nodes that it names (node-2)" in refused.err
+    await ran(prompt, "delete wc pinned --yes --wait")
+
+
+async def test_nodes_are_expected_labelled_and_cordoned(prompt: Commands) -> None:
     made, labelled, _ = await ran(
-        home,
+        prompt,
         "create node node-9 --label disk=ssd --memory 8GiB --description later",
         "label node/node-9 zone=a disk-",
         "cordon node-9",
     )
     assert (made.out, labelled.out) == ("node/node-9\n", "node/node-9 updated\n")
-    node = await shown(home, "get node node-9")
+    node = await shown(prompt, "get node node-9")
     assert node["status"]["state"] == "NODE_STATE_EXPECTED"
     assert (node["spec"]["labels"], node["spec"]["cordoned"]) == ({"zone": "a"}, True)
-    [table, chosen] = await ran(home, "get nodes -o wide", "get nodes -l zone=a -o name")
+    [table, chosen] = await ran(prompt, "get nodes -o wide", "get nodes -l zone=a -o name")
     assert "cordoned" in table.out
     assert chosen.out == "node/node-9\n"
-    await ran(home, "uncordon node/node-9", "delete no node-9 --yes")
+    await ran(prompt, "uncordon node/node-9", "delete no node-9 --yes")
 
 
-async def test_what_state_refuses_is_said_with_field_value_and_rule(home: Path) -> None:
-    await ran(home, "create wc fixed --count 1")
+async def test_a_drained_node_is_left_and_pinned_workers_are_named(prompt: Commands) -> None:
+    await ran(
+        prompt,
+        "create wc moves --count 2 --start --wait",
+        "create wc stays --nodes node-1 --start --wait",
+    )
+    [drained] = await ran(prompt, "drain node-1 --wait --timeout 60")
+    assert drained.out.splitlines() == [
+        "node/node-1 drained: nothing movable is on it",
+        "  pinned to node node-1, and so stays: worker/stays/0",
+    ]
+    workers = (await shown(prompt, "get workers --cluster moves"))["items"]
+    assert [one["node"] for one in workers] == ["node-2"] * 2
+    stuck = await prompt.run(["drain", "node-2", "--wait", "--timeout", "60"])
+    assert stuck.code == FAILED
+    assert "no other node takes what is to leave: node-1 is draining; stays: worker/moves/" in stuck.err
+    await ran(
+        prompt, "uncordon node-1", "uncordon node-2", "delete wc moves --yes --wait", "delete wc stays --yes --wait"
+    )
+
+
+async def test_what_state_refuses_is_said_with_field_value_and_rule(prompt: Commands) -> None:
+    await ran(prompt, "create wc fixed --count 1")
     for command, code, said in (
         ("update wc fixed --label a=ü", USAGE, "spec.labels.a: 'ü' is not legal"),
         ("update wc fixed --port 70000", USAGE, "spec.port: 70000 is not legal"),
         ("update wc fixed --count 1001", USAGE, "spec.count: 1001 is not legal: 1 to 1000"),
-        ("update wc fixed --set bootstrap.servers=x:1", USAGE, "leave bootstrap.servers out"),
+        ("update wc fixed --set bootstrap.servers=x:1", USAGE, "it follows from spec.broker_cluster"),
         ("update wc fixed --nodes nosuch", USAGE, "'nosuch' is not legal: registered nodes are node-1, node-2"),
         ("update wc fixed --metrics-port 9 --admin-port 9", USAGE, "another one than spec.metrics_port"),
         ("update bc default --nodes node-1", USAGE, "the brokers run elsewhere"),
         ("create node node-1", CONFLICT, "a node named 'node-1' exists already"),
         ("delete no node-1 --yes", CONFLICT, "node 'node-1' is ONLINE: stop its agent first"),
     ):
-        [refused] = await told([command.split()], home)
+        refused = await prompt.run(command.split())
         assert (refused.code, said in refused.err) == (code, True), (command, refused)
         assert refused.err.count("\n") == 1
-    await ran(home, "delete wc fixed --yes --wait")
+    await ran(prompt, "delete wc fixed --yes --wait")

@@ -13,7 +13,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.exits import NOT_FOUND
 from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
-from support.commands import told, write_home
+from support.commands import commands, write_home
 from support.gateway_system import running_system
 
 pytestmark = pytest.mark.component
@@ -68,8 +68,8 @@ async def test_an_unknown_name_is_said_to_be_none(tmp_path: Path) -> None:
         for name in ("other", "demo"):
             await gateway.create(kinds.WORKER_CLUSTERS, name, WorkerClusterSpec(broker_cluster="outside", count=1))
         write_home(system, tmp_path)
-        commands = [*CLUSTER, *OTHERS]
-        found = dict(zip(commands, await told([one.split() for one in commands], tmp_path), strict=True))
+        async with commands(tmp_path) as prompt:
+            found = {command: await prompt.run(command.split()) for command in (*CLUSTER, *OTHERS)}
     wanted = {**dict.fromkeys(CLUSTER, "no worker cluster is named 'nosuch': those there are: demo, other"), **OTHERS}
     wrong = {name: ran for name, ran in found.items() if ran.code != NOT_FOUND or wanted[name] not in ran.err}
     assert wrong == {}

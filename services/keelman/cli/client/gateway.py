@@ -179,10 +179,6 @@ class Gateway:
     ) -> Resource:
         """Does a verb on one resource; returns the resource where the answer carries it. `of` are the fields
         of a RestartConnectorRequest that say what of a connector is restarted; `force` is for `stop` of workers."""
-        if kind is kinds.WORKER_CLUSTERS and verb == "restart":
-            for worker in await self.list(kinds.WORKERS, cluster=name):
-                await self.act(verb, kinds.WORKERS, worker.name)
-            return await self.get(kind, name)
         fields: dict[str, Any] = {"name": name}
         if kind is kinds.CONNECTORS:
             owner, plain = await self.connector_name(name, cluster)

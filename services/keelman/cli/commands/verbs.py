@@ -10,6 +10,7 @@ import typer
 
 from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_FAILED
 from keelman.cli import kinds
+from keelman.cli.client.changes import wait_for_update
 from keelman.cli.client.effects import before, wait_for
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.rest import Where
@@ -102,7 +103,7 @@ def restart(
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Restart a worker, the workers of a cluster, or a connector with its tasks."""
+    """Restart a worker, a cluster's workers one after the other, or a connector with its tasks."""
     found, target, seconds = kind_of(kind, "restart", cluster=cluster), Target(gateway, home), seconds_of(wait, timeout)
     given = {"--task": task is not None, "--failed": failed, "--tasks/--no-tasks": tasks is not None}
     for option in filter(given.get, given):
@@ -131,7 +132,9 @@ def restart(
             await _restart_task(target, *full.partition("/")[::2], task)
         else:
             await client.act("restart", found, full, of=more)
-        if seconds is not None:
+        if seconds is not None and found is kinds.WORKER_CLUSTERS:
+            await wait_for_update(client, found, full, seconds=seconds)
+        elif seconds is not None:
             await wait_for(client, "restart", found, full, seconds=seconds, was=was)
         print(f"{found.singular}/{full}{about} {_outcome('restart', seconds)}")
 

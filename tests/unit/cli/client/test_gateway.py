@@ -162,6 +162,6 @@ def test_each_verb_of_a_kind_is_a_method_of_the_gateway(kind: kinds.Kind) -> Non
     noun = "".join(word.capitalize() for word in kind.singular.split("-"))
     assert f"List{noun}s" in link.paths
     for verb in kind.verbs:
-        elsewhere = {("get", "workload"), ("start", "connector"), ("restart", "worker-cluster")}
+        elsewhere = {("get", "workload"), ("start", "connector")}
         if verb in RPCS and (verb, kind.singular) not in elsewhere:
             assert f"{RPCS[verb]}{noun}" in link.paths
