@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from keelman.model.cluster import Origin, WorkerClusterSpec
-from keelman.model.errors import FailedPrecondition
+from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.workload import WorkloadKind
 from keelman.state.planning.places import port_owners
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, Snapshot
@@ -22,11 +22,15 @@ _KINDS = {
 
 
 def check_ports_free(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
-    """Raises FailedPrecondition for a port that another cluster's spec names, on whatever nodes that is, or that
-    something has on a node where the cluster's workers are to be."""
+    """Raises InvalidArgument for a port of a cluster of which two nodes share a host; FailedPrecondition for one that
+    another cluster's spec names, on whatever nodes that is, or that something has where the workers are to be."""
     named = [("spec.port", spec.port), ("spec.metrics_port", spec.metrics_port), ("spec.admin_port", spec.admin_port)]
     named += [(f"spec.reserved_ports[{number}]", port) for number, port in enumerate(spec.reserved_ports)]
+    hosts = [snapshot.nodes[node].host for node in spec.nodes]
+    shared = next((host for host in hosts if host and hosts.count(host) > 1), None)
     for field, port in named:
+        if port and shared is not None:
+            raise InvalidArgument.of(field, port, f"none, as nodes of the cluster share the host {shared}")
         if port:
             _check_port((field, port), (WORKER_CLUSTER, name), spec.nodes, snapshot)
 

@@ -15,7 +15,7 @@ from keelman.state.nouns import workload as workloads
 from keelman.state.nouns.noun import Parts, service
 from keelman.state.nouns.serving import page_of, written
 from keelman.state.nouns.workload import status_message
-from keelman.state.planning.rollout import tried_again
+from keelman.state.planning.worker_specs import tried_again
 from keelman.state.snapshot import WORKLOAD
 
 if TYPE_CHECKING:

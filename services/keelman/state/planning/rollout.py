@@ -66,13 +66,6 @@ def restarted(cluster: WorkerCluster) -> WorkerCluster:
     return replace(cluster, generation=generation, process_generation=generation, restart=generation)
 
 
-def tried_again(worker: Workload) -> Workload:
-    """A worker that is to start again: what its process did before says nothing of what it will do."""
-    restarts = 0 if worker.status is None else worker.status.restarts + worker.is_in(ProcessState.FAILED)
-    trial = replace(worker.trial, restarts=restarts)
-    return replace(worker, generation=worker.generation + 1, trial=trial)
-
-
 def has_failed(worker: Workload) -> bool:
     """True for a worker that did not come up with what it runs with, or whose process ends again and again."""
     current = worker.current

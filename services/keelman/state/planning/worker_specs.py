@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 
 from keelman.model.cluster import WorkerCluster
-from keelman.model.workload import Goal, ResourceLimits, Trial, WorkerSpec, Workload, joined_address
+from keelman.model.workload import Goal, ProcessState, ResourceLimits, Trial, WorkerSpec, Workload, joined_address
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
 from keelman.state.planning.places import port_owners
 from keelman.state.planning.sparks import spark_on, still_good
@@ -139,6 +139,16 @@ def differences(old: WorkerSpec, new: WorkerSpec) -> Iterator[str]:
 
 def trial_of(cluster: WorkerCluster, old: Workload | None = None, *, is_open: bool = False) -> Trial:
     """The notes on a worker that gets its cluster's present spec now; `old`: what it was on the same node."""
-    current = None if old is None else old.current
-    restarts = 0 if current is None else current.restarts + (current.state == "FAILED")
-    return Trial(cluster.process_generation, restarts, is_open)
+    return Trial(cluster.process_generation, 0 if old is None else restarts_of(old), is_open)
+
+
+def restarts_of(worker: Workload) -> int:
+    """How often its process will have been started again when it gets another spec: agents go on counting."""
+    status = worker.status
+    return 0 if status is None else status.restarts + (status.state is ProcessState.FAILED)
+
+
+def tried_again(worker: Workload) -> Workload:
+    """A worker that is to start again: what its process did before says nothing of what it will do."""
+    trial = dataclasses.replace(worker.trial, restarts=restarts_of(worker))
+    return dataclasses.replace(worker, generation=worker.generation + 1, trial=trial)

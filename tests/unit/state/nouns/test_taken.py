@@ -15,7 +15,7 @@ from keelman.model.cluster import (
     WorkerCluster,
     WorkerClusterSpec,
 )
-from keelman.model.errors import FailedPrecondition
+from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, SparkSpec, WorkerSpec, Workload
 from keelman.state.nouns.kafka_names import check_own_names
@@ -81,6 +81,13 @@ def test_a_port_that_something_has_is_refused(spec, field, held) -> None:
 )
 def test_a_port_that_is_its_own_or_free_is_taken(name, spec) -> None:
     check_ports_free(name, WorkerClusterSpec("ext", **spec), SNAPSHOT)
+
+
+def test_two_workers_on_one_host_cannot_have_the_same_port() -> None:
+    snapshot = Snapshot(NODES | {"n3": node("n3", "10.0.0.1")}, {"ext": EXT})
+    check_ports_free("new", WorkerClusterSpec("ext", ("n1", "n2"), port=9000), snapshot)
+    with pytest.raises(InvalidArgument, match=r"spec\.port.*share the host 10\.0\.0\.1"):
+        check_ports_free("new", WorkerClusterSpec("ext", ("n1", "n3"), port=9000), snapshot)
 
 
 def test_a_port_that_is_free_on_no_node_is_refused() -> None:
