@@ -51,9 +51,10 @@ WITH_TASKS: Mapping[str, bool] = {"include_tasks": True}
 
 
 class Gateway:
-    """Calls on one channel. Errors come as the classes of keelman.model.errors."""
+    """Calls on one channel, its `link`. Errors come as the classes of keelman.model.errors."""
 
     def __init__(self, link: Any) -> None:
+        self.link = link
         self._services: Mapping[Kind, tuple[Any, Any]] = {
             kinds.BROKER_CLUSTERS: (BrokerClusterServiceStub(link), bc),
             kinds.WORKER_CLUSTERS: (WorkerClusterServiceStub(link), wc),

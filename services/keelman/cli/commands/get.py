@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import json
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,18 +14,17 @@ from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.rest import Where
 from keelman.cli.client.target import Target
+from keelman.cli.commands import following
 from keelman.cli.exits import OK
 from keelman.cli.kinds import KINDS, Kind, check_option, kind_of
 from keelman.cli.options import Cluster, Form, GatewayAddress, HomeFolder, MaybeName, command_group, kind_word
 from keelman.cli.output import columns
 from keelman.cli.output.columns import plan_lines
-from keelman.cli.output.printing import WATCH_FORMATS, checked_format, plain, print_list, print_one, table
+from keelman.cli.output.printing import WATCH_FORMATS, checked_format, print_list, print_one
 from keelman.kafka.browsing import list_topics
 from keelman.model.errors import InvalidArgument, NotFound
 
 app = command_group()
-WATCH_SECONDS = 1.0
-Find = Callable[[Gateway], Awaitable[Sequence[Any]]]
 
 
 @app.command()
@@ -64,6 +61,9 @@ def get(
     wanted, chosen = checked_state(found, state), selector_of(found, selector or ())
     target, over = Target(gateway, home), ended or wanted in columns.OVER_STATES
 
+    def keeps(one: Any) -> bool:
+        return (not wanted or columns.state_of(found, one) == wanted) and chosen(one)
+
     async def find(client: Gateway) -> Sequence[Any]:
         if found is kinds.PLUGINS:
             everything: Sequence[Any] = [p for p in await plugins_of(target, cluster) if name in (None, *p.names)]
@@ -77,12 +77,13 @@ def get(
             everything = await client.list(found, cluster=cluster, ended=over, labels=chosen.equal, workload=workload)
         if found is kinds.PLANS and form in ("table", "wide"):
             everything = plan_lines(everything, workload)
-        return [one for one in everything if not wanted or columns.state_of(found, one) == wanted if chosen(one)]
+        return [one for one in everything if keeps(one)]
 
     async def body(client: Gateway) -> None:
         if watch:
-            await _follow(client, found, find, form)
-            return
+            if found in following.NOUNS:
+                await following.follow(client, found, keeps, form, name=name, cluster=cluster)
+            await following.look_again(client, found, find, form)
         shown = await find(client)
         if name is not None and shown and found is not kinds.PLANS:
             print_one(found, shown[0], form)
@@ -174,30 +175,3 @@ def at_rest(clusters: Sequence[Any], only: str) -> list[str]:
         for c in clusters
         if not c.status.ready_workers and only in ("", c.name)
     ]
-
-
-async def _follow(client: Gateway, kind: Kind, find: Find, form: str) -> None:
-    """Shows them again and again: on a terminal one table in place, elsewhere a line for each that has changed."""
-    if form != "json" and sys.stdout.isatty():
-        from rich.console import Console  # noqa: PLC0415
-        from rich.live import Live  # noqa: PLC0415
-
-        with Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="crop") as live:
-            while True:
-                shown = await find(client)
-                live.update(table(kind, shown, wide=form == "wide") if shown else f"no {kind.plural} now", refresh=True)
-                await asyncio.sleep(WATCH_SECONDS)
-    before: dict[str, Any] = {}
-    while True:
-        now = {columns.key_of(kind, one): one for one in await find(client)}
-        changed = [one for key, one in now.items() if before.get(key) != one]
-        if form == "json":
-            for one in changed:
-                print(json.dumps(plain(one), ensure_ascii=False), flush=True)
-        elif changed:
-            print_list(kind, changed, form)
-        for key in before.keys() - now.keys():
-            print(f"{kind.singular}/{key} is gone", file=sys.stderr, flush=True)
-        sys.stdout.flush()
-        before = now
-        await asyncio.sleep(WATCH_SECONDS)

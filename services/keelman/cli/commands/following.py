@@ -1,0 +1,252 @@
+"""`keelman get --watch`: what there is, and each change as it comes; also over the death of the gateway or of state."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from keelman.api.connect.v1.worker_pb2 import Worker
+from keelman.api.event.v1.event_pb2 import EVENT_TYPE_DELETED, Event
+from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.kinds import Kind
+from keelman.cli.output import columns
+from keelman.cli.output.printing import plain, print_list, table
+from keelman.model.errors import Unavailable
+from keelman.rpc.watching import resource_of, watch
+from keelman.runtime.supervise import supervise
+
+LOOK_SECONDS = 1.0
+REPORTED_SECONDS = 2.0
+NOUNS: Mapping[Kind, str] = {
+    kinds.NODES: "node",
+    kinds.BROKER_CLUSTERS: "broker_cluster",
+    kinds.WORKER_CLUSTERS: "worker_cluster",
+    kinds.WORKERS: "workload",
+    kinds.WORKLOADS: "workload",
+}
+# What agents and workers report of them, which is no event: lists say it.
+REPORTED: Mapping[Kind, Sequence[str]] = {
+    kinds.NODES: ("status.heartbeat_time", "status.figures", "status.pinned_workloads"),
+    kinds.WORKER_CLUSTERS: ("status.problems", "status.problem_connectors", "status.verdict"),
+    kinds.WORKERS: ("membership", "usage"),
+    kinds.WORKLOADS: ("status.memory_bytes", "status.observe_time"),
+}
+# What of it changes all the time: a table shows it, lines are not printed for it.
+RESTLESS: Mapping[Kind, Sequence[str]] = {
+    kinds.NODES: ("status.heartbeat_time", "status.figures"),
+    kinds.WORKERS: ("usage", "membership.report_time"),
+    kinds.WORKLOADS: ("status.memory_bytes", "status.observe_time"),
+}
+
+
+class Followed:
+    """What is shown of a kind: as events say it, with what only lists say of it. `wanted` chooses among them."""
+
+    def __init__(self, kind: Kind, wanted: Callable[[Any], bool]) -> None:
+        self._kind = kind
+        self._wanted = wanted
+        self._known: dict[str, Any] = {}
+        self._reported: dict[str, Any] = {}
+        self._last: dict[str, Any] = {}
+
+    def fold(self, events: Iterable[Event]) -> list[tuple[str, Any]]:
+        """Takes changes in; returns what is to be shown for them, in order: None for what is gone."""
+        found = []
+        for event in events:
+            resource = shown_as(self._kind, event)
+            if resource is None:
+                continue
+            key = columns.key_of(self._kind, resource)
+            if event.type == EVENT_TYPE_DELETED:
+                self._known.pop(key, None)
+                self._reported.pop(key, None)
+            else:
+                self._known[key] = resource
+            found += self._news(key)
+        return found
+
+    def report(self, listed: Iterable[Any]) -> list[tuple[str, Any]]:
+        """Takes in what a list says; returns what is to be shown for it."""
+        self._reported = {columns.key_of(self._kind, one): one for one in listed}
+        return [one for key in self._known for one in self._news(key)]
+
+    def all(self) -> list[Any]:
+        """Everything as it is shown now, by name."""
+        shown = (self._merged(key) for key in sorted(self._known))
+        return [one for one in shown if self._wanted(one)]
+
+    def _news(self, key: str) -> list[tuple[str, Any]]:
+        merged = self._merged(key) if key in self._known else None
+        if merged is None or not self._wanted(merged):
+            return [(key, None)] if self._last.pop(key, None) is not None else []
+        essence = type(merged)()
+        essence.CopyFrom(merged)
+        for path in RESTLESS.get(self._kind, ()):
+            _clear(essence, path)
+        if self._last.get(key) == essence:
+            return []
+        self._last[key] = essence
+        return [(key, merged)]
+
+    def _merged(self, key: str) -> Any:
+        made = type(self._known[key])()
+        made.CopyFrom(self._known[key])
+        if key in self._reported and self._kind in REPORTED:
+            FieldMask(paths=REPORTED[self._kind]).MergeMessage(self._reported[key], made, True, True)
+        return made
+
+
+def shown_as(kind: Kind, event: Event) -> Any:
+    """What an event's resource is to people of this kind; None where it is none of them."""
+    resource = resource_of(event)
+    if kind is not kinds.WORKERS:
+        return resource
+    if resource.spec.WhichOneof("kind") != "worker":
+        return None
+    spec = resource.spec.worker
+    host = f"[{spec.host}]" if ":" in spec.host else spec.host
+    return Worker(
+        name=resource.name.removeprefix("worker/"),
+        worker_cluster=spec.worker_cluster,
+        node=resource.node,
+        rest_url=f"{'https' if spec.https else 'http'}://{host}:{spec.port}",
+        process=resource.status if resource.HasField("status") else None,
+    )
+
+
+def _clear(message: Any, path: str) -> None:
+    *outer, last = path.split(".")
+    for name in outer:
+        if not message.HasField(name):
+            return
+        message = getattr(message, name)
+    message.ClearField(last)
+
+
+async def follow(
+    client: Gateway, kind: Kind, wanted: Callable[[Any], bool], form: str, *, name: str | None, cluster: str
+) -> None:
+    """Shows what there is of a kind of NOUNS and each change, for ever.
+
+    Raises NotFound for a name or cluster that there is not.
+    """
+    full = "" if name is None else await client.full_name(kind, name, cluster)
+    if full:
+        await client.get(kind, full)
+    elif cluster:
+        await client.list(kind, cluster=cluster)
+
+    def keep(one: Any) -> bool:
+        return wanted(one) and full in ("", one.name) and (not cluster or one.worker_cluster == cluster)
+
+    followed = Followed(kind, keep)
+    watched = watch(
+        client.link,
+        [NOUNS[kind]],
+        name=f"worker/{full}" if full and kind is kinds.WORKERS else full,
+        on_away=_say_away,
+    )
+    with _screen(kind, form) as show:
+
+        async def listed() -> list[Any]:
+            try:
+                return list(await client.list(kind, cluster=cluster))
+            except Unavailable:
+                return []
+
+        async def hear() -> None:
+            first = True
+            async for _, changed in watched:
+                if first and kind in REPORTED:
+                    followed.report(await listed())
+                first = False
+                show(followed.fold(changed), followed)
+
+        async def look() -> None:
+            while True:
+                await asyncio.sleep(REPORTED_SECONDS)
+                if found := await listed():
+                    show(followed.report(found), followed)
+
+        moves = kind in REPORTED and (kind not in RESTLESS or kind is kinds.WORKERS or _on_screen(form))
+        await supervise(hear, *([look] if moves else []))
+
+
+async def look_again(
+    client: Gateway, kind: Kind, find: Callable[[Gateway], Awaitable[Sequence[Any]]], form: str
+) -> None:
+    """The same for kinds that no watch has: asks again and again."""
+    before: dict[str, Any] = {}
+    with _screen(kind, form) as show:
+        async for found in _answers(client, find):
+            now = {columns.key_of(kind, one): one for one in found}
+            changed: list[tuple[str, Any]] = [(key, one) for key, one in now.items() if before.get(key) != one]
+            changed += [(key, None) for key in before.keys() - now.keys()]
+            show(changed, found)
+            before = now
+
+
+async def _answers(
+    client: Gateway, find: Callable[[Gateway], Awaitable[Sequence[Any]]]
+) -> AsyncIterator[Sequence[Any]]:
+    answered, away = False, False
+    while True:
+        try:
+            yield await find(client)
+        except Unavailable as error:
+            if not answered:
+                raise
+            if not away:
+                _say_away(error)
+            away = True
+        else:
+            answered, away = True, False
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _say_away(error: Unavailable) -> None:
+    print(f"keelman: {error.message}; what changes meanwhile is shown afterwards", file=sys.stderr, flush=True)
+
+
+def _on_screen(form: str) -> bool:
+    return form != "json" and sys.stdout.isatty()
+
+
+@contextlib.contextmanager
+def _screen(kind: Kind, form: str) -> Any:
+    """What shows changes: on a terminal one table in place, elsewhere a line for each."""
+    if not _on_screen(form):
+        yield lambda changed, everything: _print(kind, changed, form)
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.live import Live  # noqa: PLC0415
+
+    with Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="crop") as live:
+
+        def show(changed: Sequence[tuple[str, Any]], everything: Any) -> None:
+            shown = everything.all() if isinstance(everything, Followed) else everything
+            live.update(table(kind, shown, wide=form == "wide") if shown else f"no {kind.plural} now", refresh=True)
+
+        yield show
+
+
+def _print(kind: Kind, changed: Sequence[tuple[str, Any]], form: str) -> None:
+    """Tables of what has changed together; what is gone is a remark in between."""
+    together: list[Any] = []
+    for key, one in changed:
+        if one is not None and form == "json":
+            print(json.dumps(plain(one), ensure_ascii=False), flush=True)
+        elif one is not None:
+            together.append(one)
+        else:
+            print(f"{kind.singular}/{key} is gone", file=sys.stderr, flush=True)
+    if together:
+        print_list(kind, together, form)
+    sys.stdout.flush()
