@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 from keelman.agent.logs import read_log, read_log_of
 from keelman.agent.supervisor import Supervisor
@@ -28,8 +29,10 @@ class AgentApi(AgentServiceServicer):
         answer = messages.ListLocalWorkloadsResponse(workloads=self._supervisor.workloads())
         for workload in answer.workloads:
             kind = workload.spec.WhichOneof("kind")
-            if kind in ("broker", "worker"):
-                getattr(workload.spec, kind).ClearField("properties")
+            spec: Any = getattr(workload.spec, kind) if kind else workload.spec
+            for name in ("properties", "reports_client_properties"):
+                if name in spec.DESCRIPTOR.fields_by_name:
+                    spec.ClearField(name)
         return answer
 
     async def StreamLogs(

@@ -26,7 +26,7 @@ class Settings(ProcessSettings):
     )
     heap_mb: int = setting(512, "Largest Java heap.", unit="MiB", minimum=128)
     properties: dict[str, str] = field(
-        default_factory=dict, metadata={"help": "More broker properties, over the defaults set here."}
+        default_factory=dict, metadata={"help": "More broker properties, over the defaults set here.", "secret": True}
     )
     jvm_options: tuple[str, ...] = setting((), "More options for the Java virtual machine.")
     start_seconds: float = setting(90.0, "How long the broker may take to answer.", unit="s", minimum=1)

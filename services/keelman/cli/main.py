@@ -46,6 +46,10 @@ def _service(words: list[str]) -> int:
         from keelman.worker.main import main as worker  # noqa: PLC0415
 
         return worker(words[1:])
+    if words[0] == "state":
+        from keelman.state.main import main as state  # noqa: PLC0415
+
+        return state(words[1:])
     from keelman.runtime.main import service_main  # noqa: PLC0415
 
     return service_main(words[0], words[1:])

@@ -1,10 +1,10 @@
-"""`python -m keelman.state run|config ...`."""
+"""`python -m keelman.state run|config|rekey ...`."""
 
 from __future__ import annotations
 
 import sys
 
-from keelman.runtime.main import service_main
+from keelman.state.main import main
 
 if __name__ == "__main__":
-    sys.exit(service_main("state", sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

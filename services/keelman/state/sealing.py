@@ -55,10 +55,10 @@ class Sealer:
 
     def _sealed(self, value: Any, key: str, place: tuple[str, ...]) -> Any:
         is_text = isinstance(value, str)
-        if is_text:
-            REDACTOR.add(literal_secrets({key: value}))
         if shown_json(value, key) == value and not (is_text and value.startswith(PREFIX)):
             return value
+        if is_text:
+            REDACTOR.add(literal_secrets({key: value}))
         nonce = os.urandom(NONCE_BYTES)
         plain = value.encode("utf-8", "surrogatepass") if is_text else repr(value).encode()
         sealed = AESGCM(self.key).encrypt(nonce, (b"t" if is_text else b"n") + plain, _bound(place))

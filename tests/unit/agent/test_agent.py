@@ -11,6 +11,7 @@ from pathlib import Path
 import javaproperties
 import pytest
 
+from keelman.agent.api import AgentApi
 from keelman.agent.assignments import Assignments, Versions
 from keelman.agent.commands import COMMANDS, command_table, toml
 from keelman.agent.local import words_of
@@ -18,6 +19,7 @@ from keelman.agent.reporter import Reporter
 from keelman.agent.service import lock
 from keelman.agent.settings import Settings, legal_name
 from keelman.agent.surroundings import Surroundings
+from keelman.api.node.v1.agent_service_pb2 import ListLocalWorkloadsRequest
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.workload_pb2 import (
     BrokerWorkload,
@@ -340,3 +342,21 @@ def test_one_agent_a_home(tmp_path: Path) -> None:
     file.touch()
     with pytest.raises(InvalidArgument, match=r"agent\.home"), lock(Home(file)):
         pass
+
+
+async def test_what_an_agent_says_of_its_workloads_has_no_properties() -> None:
+    client = {"sasl.jaas.config": "hunter2"}
+    specs = (
+        WorkloadSpec(worker=WorkerWorkload(properties=client, reports_client_properties=client)),
+        WorkloadSpec(spark=SparkWorkload(master="local", reports_client_properties=client)),
+        WorkloadSpec(broker=BrokerWorkload(properties=client)),
+        WorkloadSpec(),
+    )
+
+    class Node:
+        def workloads(self) -> list[Workload]:
+            return [Workload(name="x", spec=spec) for spec in specs]
+
+    answer = await AgentApi(Node()).ListLocalWorkloads(ListLocalWorkloadsRequest(), None)
+    assert len(answer.workloads) == len(specs)
+    assert "hunter2" not in str(answer)
