@@ -1,25 +1,32 @@
 """The library's clients with connections of ours, which keep why a broker refused the first one (`bootstrap_errors`)
 and retire before their session ends (`security.reauthentication`).
 
+A host that is gone, rather than its broker, is silent: it is waited for no longer than `reaching` says, and nobody else
+waits for it.
+
 The library names its connection's class in a function, and that function where it connects; so both places where a
-client connects are here, as aiokafka 0.14 has them. Its admin client, consumer and producer make a client of their own,
-which is replaced before it has done anything.
+client connects are here, and how its connection does, as aiokafka 0.14 has them. Its admin client, consumer and
+producer make a client of their own, which is replaced before it has done anything.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiokafka import AIOKafkaClient, AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import ConnectionGroup
+from aiokafka.conn import READER_LIMIT, AIOKafkaProtocol
 from aiokafka.errors import KafkaError, RequestTimedOutError, StaleMetadata
 from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.util import create_future
 
 from keelman.kafka.bootstrap_errors import NoneAnswered, connect
+from keelman.kafka.reaching import NEXT_SECONDS, reached
 from keelman.kafka.security.reauthentication import RenewedConnection
 
 _ARGUMENTS = frozenset(inspect.signature(AIOKafkaClient.__init__).parameters)
@@ -32,6 +39,39 @@ class ClientConnection(RenewedConnection):
     The library's do: the broker creates each topic that is not there with its own number of partitions, before we
     create it as it should be, and a topic that was just deleted once more.
     """
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connects, and logs in. Raises KafkaError and OSError."""
+        loop = asyncio.get_running_loop()
+        self._closed_fut = create_future()
+        secure = self._security_protocol.endswith("SSL")
+        reader = asyncio.StreamReader(limit=READER_LIMIT, loop=loop)
+        protocol = AIOKafkaProtocol(self._closed_fut, reader, loop=loop)
+        made = await reached(self.host, self.port)
+        try:
+            async with asyncio.timeout(self._request_timeout):
+                transport, _ = await loop.create_connection(
+                    lambda: protocol,
+                    sock=made,
+                    ssl=self._ssl_context if secure else None,
+                    server_hostname=self.host if secure else None,
+                )
+        except BaseException:
+            made.close()
+            raise
+        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+        self._reader, self._writer, self._protocol = reader, writer, protocol
+        self._read_task = self._create_reader_task()
+        if self._max_idle_ms is not None:
+            self._idle_handle = loop.call_soon(self._idle_check, weakref.ref(self))
+        try:
+            await self._do_version_lookup()
+            if self._security_protocol.startswith("SASL"):
+                await self._do_sasl_handshake()
+        except BaseException:
+            self.close()
+            raise
+        return reader, writer
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
         """Sends a request; an awaitable of its answer. Raises KafkaError where it cannot be sent."""
@@ -46,27 +86,47 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
     _sync_task: asyncio.Task[None] | None
 
     async def bootstrap(self) -> None:
-        """Learns the brokers from the first of the bootstrap servers that answers. Raises NoneAnswered."""
-        for host, port, _ in self.hosts:
-            try:
-                connection = await self._connect(host, port)
-            except (KafkaError, OSError):
-                continue
-            try:
-                metadata = await connection.send(MetadataRequest([]))
-            except (KafkaError, OSError):
-                connection.close()
-                continue
-            self.cluster.update_metadata(metadata)
-            if self.cluster.brokers():
-                connection.close()
-            else:  # a cluster without topics may name no brokers: the connection serves until it does
-                self._conns[_BOOTSTRAP] = connection
-            break
-        else:
+        """Learns the brokers from the first of the bootstrap servers that answers; one that does not at once is waited
+        for beside the next. Raises NoneAnswered."""
+        waiting: set[asyncio.Task[tuple[ClientConnection, Any] | None]] = set()
+        left, answer = list(self.hosts), None
+        try:
+            while answer is None and (left or waiting):
+                if left:
+                    host, port, _ = left.pop(0)
+                    waiting.add(asyncio.create_task(self._ask_first(host, port)))
+                done, waiting = await asyncio.wait(
+                    waiting, timeout=NEXT_SECONDS if left else None, return_when=asyncio.FIRST_COMPLETED
+                )
+                for task in done:
+                    answer = _kept(answer, task.result())
+        finally:
+            await _given_up(waiting)
+        if answer is None:
             raise NoneAnswered(f"none of {self.hosts} answers")
+        connection, metadata = answer
+        self.cluster.update_metadata(metadata)
+        if self.cluster.brokers():
+            connection.close()
+        else:  # a cluster without topics may name no brokers: the connection serves until it does
+            self._conns[_BOOTSTRAP] = connection
         if self._sync_task is None:
             self._sync_task = asyncio.create_task(self._md_synchronizer())
+
+    async def _ask_first(self, host: str, port: int) -> tuple[ClientConnection, Any] | None:
+        """The connection and the answer to the first question; None when there is none."""
+        try:
+            connection = await self._connect(host, port)
+        except (KafkaError, OSError):
+            return None
+        try:
+            return connection, await connection.send(MetadataRequest([]))
+        except (KafkaError, OSError):
+            connection.close()
+            return None
+        except BaseException:
+            connection.close()
+            raise
 
     async def _get_conn(
         self, node_id: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT, no_hint: bool = False
@@ -82,7 +142,7 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
             broker = self.cluster.broker_metadata(node_id)
             if broker is None:
                 raise StaleMetadata(f"broker {node_id} is not in the metadata")
-            async with self._get_conn_lock:
+            async with _turns(self).setdefault(key, asyncio.Lock()):
                 if key not in self._conns:
                     self._conns[key] = await self._connect(broker.host, broker.port, self._on_connection_closed)
                 return self._conns[key]
@@ -149,6 +209,28 @@ class BrokerProducer(AIOKafkaProducer):  # type: ignore[misc]
         super().__init__(**arguments)
         self.client = self._sender.client = _client(arguments)
         self.client.cluster = self._metadata  # what the producer's other parts hold already
+
+
+def _turns(client: BrokerClient) -> dict[Any, asyncio.Lock]:
+    """Who connects, by broker: the library has one lock for all, and would wait for a silent one before any other."""
+    found: dict[Any, asyncio.Lock] = client.__dict__.setdefault("_connecting", {})
+    return found
+
+
+def _kept(
+    first: tuple[ClientConnection, Any] | None, second: tuple[ClientConnection, Any] | None
+) -> tuple[ClientConnection, Any] | None:
+    if first is not None and second is not None:
+        second[0].close()
+    return first or second
+
+
+async def _given_up(waiting: set[asyncio.Task[tuple[ClientConnection, Any] | None]]) -> None:
+    for task in waiting:
+        task.cancel()
+    for answer in await asyncio.gather(*waiting, return_exceptions=True):
+        if isinstance(answer, tuple):
+            answer[0].close()
 
 
 def _client(arguments: Mapping[str, Any]) -> BrokerClient:

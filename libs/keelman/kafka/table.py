@@ -22,6 +22,7 @@ from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
 REQUEST_MS = 10_000
+ANSWER_SECONDS = 1.0  # so long a leader is waited for, at first, before others are asked whether it still leads
 QUIET_SECONDS = 10.0  # so often it looks, while nothing comes, for what keeps it from reading
 
 
@@ -186,11 +187,14 @@ class TopicTable:
     async def end_offsets(self) -> dict[int, int]:
         """End offset of each partition, read_uncommitted."""
         assert self._client is not None
-        backoff = Backoff(first=0.05, most=1.0)
+        backoff, patience = Backoff(first=0.05, most=1.0), ANSWER_SECONDS
         while True:
             try:
-                return await self._ask_ends(self._client)
+                async with asyncio.timeout(patience):
+                    return await self._ask_ends(self._client)
             except (KafkaError, OSError) as error:
+                if isinstance(error, TimeoutError):  # perhaps another leads: one whose host is gone never says so
+                    patience *= 2
                 log.debug("list_offsets_failed", topic=self.topic, error=repr(error))
                 await asyncio.sleep(backoff.next())
                 await self._client.learn({self.topic})

@@ -30,6 +30,9 @@ SESSION_MS_ALONE, BEAT_MS_ALONE = 2**31 - 1, 500
 # A broker that was killed may not come back before its cluster has given its old self up. Kafka's 9 s (and a beat each
 # 2 s) guard against needless moves of leaders.
 SESSION_MS, BEAT_MS = 6_000, 1_000
+# A broker whose host is gone is silent. What others have asked it, markers of transactions among that, is asked again
+# of who leads now after this time, not after Kafka's 30 s, in which nothing of these transactions can be read.
+REQUEST_MS, CONNECT_MS = 6_000, 3_000
 # A minute is little for a host that does much else: Kafka would give up, end, and begin again from the start.
 REGISTRATION_MS = 300_000
 
@@ -86,6 +89,10 @@ def _habits(replicas: int) -> dict[str, str]:
         "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
         "offsets.topic.replication.factor": str(replicas),
     }
+    if not alone:
+        properties["request.timeout.ms"] = str(REQUEST_MS)
+        properties["socket.connection.setup.timeout.ms"] = str(CONNECT_MS)
+        properties["socket.connection.setup.timeout.max.ms"] = str(REQUEST_MS)
     for topic in ("transaction.state.log", "share.coordinator.state.topic"):
         properties[f"{topic}.num.partitions"] = str(INTERNAL_PARTITIONS)
         properties[f"{topic}.replication.factor"] = str(replicas)

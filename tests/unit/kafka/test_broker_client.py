@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import aiokafka.admin.client
@@ -25,6 +26,7 @@ from keelman.kafka.broker_client import (
     ClientConnection,
 )
 from keelman.kafka.clients import admin_client
+from keelman.kafka.reaching import NEXT_SECONDS, SILENT_SECONDS
 from keelman.kafka.security.reauthentication import TokenLogin
 from keelman.model.errors import Unavailable
 
@@ -46,6 +48,49 @@ def closed_port() -> int:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]
         return port
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[int]:
+    """The port of a server whose queue is full: as from a host that is gone there comes nothing from it."""
+    with socket.socket() as server, contextlib.ExitStack() as waiting:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        port: int = server.getsockname()[1]
+        for _ in range(2):
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                one.connect(("127.0.0.1", port))
+        yield port
+
+
+async def test_a_silent_host_is_soon_given_up() -> None:
+    with silent() as port:
+        client = BrokerClient(bootstrap_servers=f"127.0.0.1:{port}", request_timeout_ms=60_000)
+        begun = time.monotonic()
+        with pytest.raises(NoneAnswered):
+            await client.bootstrap()
+        await client.close()
+    assert SILENT_SECONDS - 0.5 < time.monotonic() - begun < SILENT_SECONDS + 20
+
+
+async def test_a_silent_host_does_not_keep_from_asking_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    with silent() as port:
+        client = BrokerClient(bootstrap_servers=f"127.0.0.1:{port}", request_timeout_ms=60_000)
+        asked: list[int] = []
+
+        async def ask(_host: str, port: int) -> None:
+            asked.append(port)
+            await asyncio.sleep(0 if port == 2 else 60)
+
+        monkeypatch.setattr(client, "_ask_first", ask)
+        monkeypatch.setattr(BrokerClient, "hosts", [("h", 1, 0), ("h", 2, 0), ("h", 3, 0)])
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.5 * NEXT_SECONDS):
+                await client.bootstrap()
+        await client.close()
+    assert asked == [1, 2, 3], "the second said no at once"
 
 
 def test_the_library_keeps_its_own_names() -> None:

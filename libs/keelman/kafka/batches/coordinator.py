@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol, TypeVar, cast
 
-from aiokafka.client import CoordinationType
 from aiokafka.errors import BrokerResponseError, IncompatibleBrokerVersion, KafkaError
 
 from keelman.kafka.batches.produce_failure import (
@@ -20,6 +19,7 @@ from keelman.kafka.batches.produce_failure import (
 from keelman.kafka.batches.wire import WireRequest
 from keelman.kafka.clients import Client
 from keelman.kafka.connections import asked, connection_to, give_up
+from keelman.kafka.coordinator_lookup import TRANSACTION, coordinator_of
 
 
 class CoordinatorAnswer(Protocol):
@@ -103,7 +103,7 @@ class Coordinator:
             raise ConnectionError("no broker is known")
         if self._transactional_id is None:
             return int(node)
-        return int(await self._client.coordinator_lookup(CoordinationType.TRANSACTION, self._transactional_id))
+        return await coordinator_of(self._client, TRANSACTION, self._transactional_id)
 
 
 class Lost(Exception):

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka.client import ConnectionGroup, CoordinationType
+from aiokafka.client import ConnectionGroup
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.admin import DescribeGroupsRequest
 from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 from keelman.kafka.clients import Client
+from keelman.kafka.coordinator_lookup import GROUP, coordinator_of
 from keelman.model.errors import Unavailable
 
 # Kafka's error codes that a member has to distinguish.
@@ -72,6 +73,7 @@ class GroupClient:
         self._session_ms = session_ms
         self._rebalance_ms = rebalance_ms
         self._coordinator: int | None = None
+        self._news = asyncio.Event()
 
     async def join(self, member: str, protocol_type: str, protocol: str, metadata: bytes) -> Joined:
         """JoinGroup: answers when the generation is complete, at the latest after the rebalance time-out."""
@@ -84,14 +86,14 @@ class GroupClient:
             protocol_type,
             [(protocol, metadata)],
         )
-        answer = await self.ask(request, ConnectionGroup.COORDINATION)
+        answer = await self._ask_patiently(request)
         members = tuple((m[0], bytes(m[-1])) for m in answer.members)
         return Joined(answer.error_code, answer.generation_id, answer.leader_id, answer.member_id, members)
 
     async def sync(self, generation: int, member: str, assignments: Sequence[tuple[str, bytes]]) -> tuple[int, bytes]:
         """SyncGroup: the leader gives everybody's assignment, each gets its own; (error, assignment)."""
         request = SyncGroupRequest(self._group, generation, member, None, list(assignments))
-        answer = await self.ask(request, ConnectionGroup.COORDINATION)
+        answer = await self._ask_patiently(request)
         return answer.error_code, bytes(answer.member_assignment or b"")
 
     async def heartbeat(self, generation: int, member: str, *, seconds: float) -> int:
@@ -100,7 +102,7 @@ class GroupClient:
             async with asyncio.timeout(seconds):
                 answer = await self.ask(HeartbeatRequest(self._group, generation, member), ConnectionGroup.DEFAULT)
         except TimeoutError:
-            self._coordinator = None
+            self._turn_to(None)
             raise Unavailable(f"group {self._group}: no heartbeat answer within {seconds} s") from None
         return int(answer.error_code)
 
@@ -114,7 +116,7 @@ class GroupClient:
         answer = await self.ask(DescribeGroupsRequest([self._group]), ConnectionGroup.DEFAULT)
         error, _, state, kind, protocol, members = answer.groups[0][:6]
         if error in (COORDINATOR_LOADING, *LOST_COORDINATOR):
-            self._coordinator = None
+            self._turn_to(None)
             raise Unavailable(f"group {self._group}: its coordinator does not know it yet (error {error})")
         found = tuple(Member(m[0], m[1], m[2], bytes(m[3] or b"")) for m in members)
         return Described(state, kind, protocol, found)
@@ -123,11 +125,40 @@ class GroupClient:
         """Sends any request to the coordinator. Raises Unavailable."""
         try:
             if self._coordinator is None:
-                self._coordinator = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
+                self._turn_to(await coordinator_of(self._client, GROUP, self._group))
             answer = await self._client.send(self._coordinator, request, group=connection)
         except (KafkaError, OSError, AssertionError) as error:
-            self._coordinator = None
+            self._turn_to(None)
             raise Unavailable(f"group {self._group}: its coordinator does not answer: {error!r}") from None
         if getattr(answer, "error_code", 0) in LOST_COORDINATOR:
-            self._coordinator = None
+            self._turn_to(None)
         return answer
+
+    async def _ask_patiently(self, request: Any) -> Any:
+        """As `ask`, for what may be answered late: given up once another broker is known to be the coordinator, since
+        one whose host is gone never says that it is not."""
+        asking = asyncio.ensure_future(self.ask(request, ConnectionGroup.COORDINATION))
+        moved = asyncio.ensure_future(self._moves())
+        try:
+            await asyncio.wait((asking, moved), return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result()
+            raise Unavailable(f"group {self._group}: its coordinator is another broker now")
+        finally:
+            for task in (asking, moved):
+                task.cancel()
+            await asyncio.gather(asking, moved, return_exceptions=True)
+
+    async def _moves(self) -> None:
+        """Returns when the coordinator is another one than the next that is known."""
+        first = self._coordinator
+        while first is None:
+            await self._news.wait()
+            first = self._coordinator
+        while self._coordinator in (None, first):
+            await self._news.wait()
+
+    def _turn_to(self, coordinator: int | None) -> None:
+        self._coordinator = coordinator
+        self._news.set()
+        self._news = asyncio.Event()
