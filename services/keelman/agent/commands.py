@@ -103,7 +103,8 @@ def worker(workload: Workload, home: Home) -> Prepared:
         "settings.toml": toml(settings),
         "worker.properties": javaproperties.dumps(sorted(spec.properties.items()), timestamp=None),
     }
-    return Prepared(_run("worker", folder), files, ((spec.host, spec.port),))
+    opened = tuple((spec.host, port) for port in (spec.port, spec.admin_port, spec.metrics_port) if port)
+    return Prepared(_run("worker", folder), files, opened)
 
 
 def farewell(folder: Path) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import httpx
 import orjson
 
 from keelman.api.connect.v1.connector_pb2 import (
@@ -24,7 +23,8 @@ from keelman.api.connect.v1.connector_pb2 import (
     ConnectorState,
     ConnectorTask,
 )
-from keelman.gateway.rest import Outgoing, Rest
+from keelman.gateway.asking import Asking
+from keelman.gateway.rest import Outgoing
 from keelman.model import errors
 from keelman.runtime.supervise import supervise
 
@@ -59,15 +59,16 @@ class Connectors:
     """Reads and changes connectors. Errors of a worker come as our classes with Connect's own message.
 
     Raises NotFound (worker cluster, connector), InvalidArgument (a configuration that Connect refuses), AlreadyExists,
-    Conflict (a rebalance is under way: try again), Unavailable (no worker can be reached), DeadlineExceeded, Internal.
+    Conflict (a rebalance is under way: try again), Unauthenticated (workers do not know the gateway's user),
+    Unavailable (no worker can be reached), DeadlineExceeded, Internal.
     """
 
     def __init__(
-        self, rest: Rest, *, list_seconds: float, on_write: Callable[[str, str, Connector | None], None]
+        self, asking: Asking, *, list_seconds: float, on_write: Callable[[str, str, Connector | None], None]
     ) -> None:
         """`on_write` hears of each connector that was created, changed or, with None, deleted."""
         self._on_write = on_write
-        self._rest = rest
+        self._asking = asking
         self._list_seconds = list_seconds
 
     async def get(self, cluster: str, name: str) -> Connector:
@@ -160,21 +161,17 @@ class Connectors:
         more = ((b"if-match", etag), (REQUEST_ID, request_id))
         headers = (*HEADERS, *((name, text.encode("latin-1", "replace")) for name, text in more if text))
         outgoing = Outgoing(method, target.encode(), headers, content, repeatable=bool(request_id))
-        async with self._rest.send(cluster, outgoing) as response:
-            try:
-                answer = await response.aread()
-            except httpx.TransportError as error:
-                raise errors.Unavailable(f"worker {response.url.host}:{response.url.port} broke off: {error}") from None
-            if response.status_code == PRECONDITION_FAILED:
-                raise errors.Conflict(f"etag: {etag!r} is not the present one: read the connector again")
-            if response.status_code >= 300:
-                raise refusal(response.status_code, answer, _listed(response.headers, PROBLEMS))
-            try:
-                found = orjson.loads(answer) if answer else None
-            except orjson.JSONDecodeError:
-                raise errors.Internal(f"{method} {target} of worker cluster {cluster!r} answered no JSON") from None
-            etag, uid = (response.headers.get(name, "") for name in ("etag", UID))
-            return Answer(found, _listed(response.headers, NOTES), etag, uid)
+        received = await self._asking.ask(cluster, outgoing)
+        if received.status == PRECONDITION_FAILED:
+            raise errors.Conflict(f"etag: {etag!r} is not the present one: read the connector again")
+        if received.status >= 300:
+            raise refusal(received.status, received.body, _listed(received.headers, PROBLEMS))
+        try:
+            found = orjson.loads(received.body) if received.body else None
+        except orjson.JSONDecodeError:
+            raise errors.Internal(f"{method} {target} of worker cluster {cluster!r} answered no JSON") from None
+        etag, uid = (received.headers.get(name, "") for name in ("etag", UID))
+        return Answer(found, _listed(received.headers, NOTES), etag, uid)
 
 
 def refusal(status: int, answer: bytes, problems: Sequence[Any] = ()) -> errors.KeelmanError:

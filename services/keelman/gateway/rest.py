@@ -12,6 +12,7 @@ from types import TracebackType
 import httpx
 
 from keelman.gateway.state import State
+from keelman.gateway.worker_access import said
 from keelman.model.errors import DeadlineExceeded, KeelmanError, Unavailable
 
 CONNECT_SECONDS = 5.0
@@ -36,10 +37,12 @@ class Outgoing:
 class Rest:
     """Sends requests to whichever worker of a cluster answers."""
 
-    def __init__(self, state: State, *, request_seconds: float) -> None:
+    def __init__(self, state: State, *, request_seconds: float, tls: ssl.SSLContext) -> None:
+        """`tls` is by what https workers are trusted."""
         self._state = state
         self._seconds = request_seconds
         self._client = httpx.AsyncClient(
+            verify=tls,
             trust_env=False,
             follow_redirects=False,
             limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=32, keepalive_expiry=5),
@@ -66,16 +69,16 @@ class Rest:
             try:
                 response = await self._try(url, request)
             except (httpx.ConnectError, httpx.ConnectTimeout, ssl.SSLError) as error:  # the last comes through httpx
-                problems.append(f"{url}: {_said(error)}")
+                problems.append(f"{url}: {said(error)}")
             except (httpx.TimeoutException, TimeoutError):
                 raise DeadlineExceeded(f"worker {url} did not answer within {self._seconds:g} s") from None
             except httpx.TransportError as error:
                 if not (request.repeatable or request.method in SAFE) or callable(request.body):
                     raise Unavailable(
-                        f"worker {url} broke off before it answered ({_said(error)}): it may have done what was asked",
+                        f"worker {url} broke off before it answered ({said(error)}): it may have done what was asked",
                         reason="BROKEN_OFF",
                     ) from None
-                problems.append(f"{url}: {_said(error)}")
+                problems.append(f"{url}: {said(error)}")
             else:
                 try:
                     yield response
@@ -117,7 +120,3 @@ def status_of(error: KeelmanError) -> int:
         "Unavailable": 503,
         "DeadlineExceeded": 504,
     }.get(type(error).__name__, 500)
-
-
-def _said(error: Exception) -> str:
-    return str(error) or type(error).__name__

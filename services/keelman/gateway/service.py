@@ -14,6 +14,7 @@ from keelman.api.node.v1 import node_service_pb2, plan_service_pb2, workload_ser
 from keelman.api.node.v1.agent_service_pb2 import DESCRIPTOR as AGENTS
 from keelman.api.node.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
 from keelman.gateway.api import Agents, ConnectorApi, LogApi
+from keelman.gateway.asking import Asking
 from keelman.gateway.connectors import Connectors
 from keelman.gateway.listing import Listing, Written
 from keelman.gateway.rest import Rest
@@ -21,6 +22,7 @@ from keelman.gateway.settings import Settings
 from keelman.gateway.state import State
 from keelman.gateway.validation import check
 from keelman.gateway.web import application
+from keelman.gateway.worker_access import WorkerAccess
 from keelman.rpc.channels import channel, checked_peer, root_certificates
 from keelman.rpc.forward import forwarded
 from keelman.rpc.server import Service, Tls, serve
@@ -48,6 +50,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         "gateway.state_address", settings.state_address, ca="state_ca", certificates=certificates, trust=settings.trust
     )
     agents = Agents(root_certificates("gateway.agent_ca", settings.agent_ca), settings.trust)
+    access = WorkerAccess.of(settings)
     peer = f"the state service at {settings.state_address}"
     async with AsyncExitStack() as stack:
         unchanged = await stack.enter_async_context(
@@ -55,9 +58,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         )
         asked = channel(settings.state_address, root_certificates=certificates, peer="the state service")
         state = State(await stack.enter_async_context(asked))
-        rest = await stack.enter_async_context(Rest(state, request_seconds=settings.request_seconds))
+        rest = await stack.enter_async_context(Rest(state, request_seconds=settings.request_seconds, tls=access.tls))
         written = Written()
-        connectors = Connectors(rest, list_seconds=settings.list_seconds, on_write=written.note)
+        connectors = Connectors(Asking(rest, access), list_seconds=settings.list_seconds, on_write=written.note)
         services = [
             *(
                 forwarded(s, unchanged, peer=peer, check=check, deadline_seconds=settings.request_seconds)

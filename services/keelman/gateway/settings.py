@@ -32,6 +32,12 @@ class Settings(ProcessSettings):
         "Who secures gRPC off loopback: with mesh a sidecar does, and no TLS is asked for.",
         choices=("loopback", "mesh"),
     )
+    worker_ca: Path | None = setting(
+        None, "Certificates by which https workers are trusted, a PEM file; empty: those that the system trusts."
+    )
+    worker_verify: bool = setting(True, "Check certificates and names of https workers; false trusts anybody.")
+    worker_user: str = setting("", "User as whom ConnectorService asks workers that want one; the same for all.")
+    worker_password_file: Path | None = setting(None, "File with the password of worker_user.")
     request_seconds: float = setting(
         90.0, "Longest time for one request to a worker or to the state service.", unit="s", minimum=1
     )

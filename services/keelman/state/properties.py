@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from keelman.model.cluster import WorkerCluster, WorkerClusterSpec
 from keelman.model.errors import InvalidArgument, Violation
+from keelman.state.listeners import ADMIN_LISTENERS, OF_PORTS, listeners
 from keelman.workers.properties.refusals import refusals
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
@@ -15,13 +16,7 @@ REPLICATION = (
 )  # fmt: skip
 OFFSET_TOPIC = "offset.storage.topic"
 
-NO_ADMIN = "admin.listeners"
-"""Empty it may be: then no listener serves administrators."""
-WORKER_FIXED = {
-    "bootstrap.servers": "it follows from spec.broker_cluster",
-    "listeners": "it follows from the worker's node, spec.port and spec.https",
-    NO_ADMIN: "it follows from spec.admin_port",
-}
+WORKER_FIXED = {"bootstrap.servers": "it follows from spec.broker_cluster", **OF_PORTS}
 
 
 def group_of(name: str, properties: Mapping[str, str]) -> str:
@@ -66,10 +61,11 @@ def check_worker_properties(name: str, spec: WorkerClusterSpec) -> None:
     found: list[Violation] = []
     for key, why in WORKER_FIXED.items():
         value = given.pop(key, None)
-        if value or (value == "" and key != NO_ADMIN):
+        if value or (value == "" and key != ADMIN_LISTENERS):  # an empty one says that there is no such listener
             found += InvalidArgument.of(f"spec.properties.{key}", value, f"leave it out: {why}").violations
-    listener = f"{'https' if spec.https else 'http'}://a-node:8083"
-    complete = completed(name, given, bootstrap_servers="a-node:9092", brokers=1, listener=listener)
+    complete = completed(name, given, bootstrap_servers="a-node:9092", brokers=1, listener="") | listeners(
+        "a-node", 8083, admin_port=spec.admin_port, metrics_port=spec.metrics_port, https=spec.https
+    )
     raise_all(found + in_field("spec.properties", refusals(complete)))
 
 

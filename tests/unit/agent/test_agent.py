@@ -213,6 +213,12 @@ def test_each_service_reads_the_settings_written_for_it(kind: str, tmp_path: Pat
             assert made.ports == (("127.0.0.1", 8084),)
 
 
+def test_a_worker_has_a_port_for_each_of_its_listeners(tmp_path: Path) -> None:
+    spec = WorkerWorkload(host="10.0.0.4", port=8083, admin_port=8084, metrics_port=8085, reserved_ports=[9000])
+    made = COMMANDS["worker"](Workload(name="worker/x/0", spec=WorkloadSpec(worker=spec)), Home(tmp_path))
+    assert made.ports == (("10.0.0.4", 8083), ("10.0.0.4", 8084), ("10.0.0.4", 8085))
+
+
 def test_a_broker_only_has_one_port_and_the_voters(tmp_path: Path) -> None:
     spec = BrokerWorkload(
         broker_cluster="default", kafka_cluster_id="x" * 22, broker_id=4, host="10.0.0.4", port=9092,

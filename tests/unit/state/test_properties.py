@@ -17,7 +17,7 @@ from support.refused_properties import ENVIRONMENT, EXTENSION, ILLEGAL, PLAIN, R
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = Node("n1", "u", TIME, TIME, NodeState.ONLINE, "127.0.0.1:7420")
 SNAPSHOT = Snapshot({"n1": NODE}, {}, {}, {})
-NOT_THE_USERS = ("bootstrap.servers", "listeners")
+NOT_THE_USERS = ("bootstrap.servers", "listeners", "keelman.metrics.listeners")
 LOGIN = {
     "security.protocol": "SASL_SSL",
     "sasl.mechanism": "PLAIN",
@@ -54,6 +54,7 @@ def test_where_a_worker_is_reached_is_not_the_users_to_say() -> None:
     assert "spec.broker_cluster" in refused({"bootstrap.servers": "a:1"}).message
     assert "spec.https" in refused({"listeners": ""}).message
     assert "spec.admin_port" in refused({"admin.listeners": "http://:1"}).message
+    assert "spec.metrics_port" in refused({"keelman.metrics.listeners": "http://:1"}).message
     check_worker_properties("demo", WorkerClusterSpec("default", count=1, properties={"admin.listeners": ""}))
 
 
@@ -63,6 +64,8 @@ def test_https_needs_a_key_and_a_certificate() -> None:
     assert found.field == "spec.properties.ssl.keystore.location"
     assert "an https listener needs a key and a certificate" in found.description
     check_worker_properties("demo", WorkerClusterSpec("default", count=1, properties={keystore: "/k"}, https=True))
+    (found,) = refused({keystore: "/k"}, https=True, admin_port=8084, metrics_port=8085).violations
+    assert found.field == "spec.properties.ssl.keystore.location", "administrators' listeners have keys of their own"
 
 
 def test_what_the_workers_host_may_make_right_is_taken() -> None:
@@ -95,5 +98,5 @@ def test_client_properties_that_no_client_can_use_are_refused() -> None:
 
 def test_the_table_is_of_what_is_refused() -> None:
     for name, given in REFUSED.items():
-        if not {"listeners", "admin.listeners"} & given.keys():
+        if not {*NOT_THE_USERS, "admin.listeners"} & given.keys():
             assert refused(given).violations, name

@@ -13,6 +13,7 @@ from keelman.connect.config.life_keys import life_keys
 from keelman.connect.config.near_keys import mistyped, similar
 from keelman.connect.config.override_policies import ALLOWED_KEY
 from keelman.kafka.properties.table import TABLE
+from keelman.workers.properties.listeners import METRICS
 
 USED = frozenset(
     {
@@ -60,6 +61,7 @@ OWN = frozenset(
         "keelman.cpus",
         "keelman.jaas.file",
         "keelman.memory.bytes",
+        METRICS,
         "keelman.oauthbearer.allowed.urls",
         "keelman.plugin.answer.timeout.ms",
         "keelman.plugin.host.memory.bytes",

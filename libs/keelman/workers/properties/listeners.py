@@ -1,7 +1,8 @@
 """Reads where a worker's REST API listens and is advertised: keys, defaults and order as in Connect.
 
 https takes the `listeners.https.ssl.*` keys, or, when none of them is set, the plain `ssl.*` ones (all or nothing);
-admin listeners take `admin.listeners.https.*` in the same way. Requests to other workers use the first of them.
+admin listeners take `admin.listeners.https.*` in the same way. Listeners of metrics and requests to other workers take
+the first of them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from keelman.workers.properties.reader import PropertyReader
 
 SCHEMES = ("http", "https")
 MAX_PORT = 65535
+METRICS = "keelman.metrics.listeners"
 HTTPS_PREFIX, ADMIN_HTTPS_PREFIX = "listeners.https.", "admin.listeners.https."
 LEGAL = "http://host:port or https://host:port, comma-separated; without a host it means every address"
 HOST = "a host name or address alone, without http:// and without a port"
@@ -53,6 +55,8 @@ class Listeners:
     """Those of the admin endpoints alone; None when these are served with all else, empty when not at all."""
     advertised: Listener
     """What other workers get, with port 0 for that which the listener gets."""
+    metrics: tuple[Listener, ...] = ()
+    """Those that serve /metrics and nothing else."""
 
     def url(self, ports: Mapping[Listener, int]) -> str:
         """The advertised URL, which ends with a slash; `ports` are those that the main listeners have got."""
@@ -81,7 +85,8 @@ def read_listeners(reader: PropertyReader) -> Listeners:
     port = reader.number("rest.advertised.port", 0, 0)
     if port > MAX_PORT:
         reader.refuse("rest.advertised.port", port, f"a whole number from 0 to {MAX_PORT}")
-    return Listeners(main, admin, Listener(scheme, given or alike.host or socket.gethostname(), port))
+    advertised = Listener(scheme, given or alike.host or socket.gethostname(), port)
+    return Listeners(main, admin, advertised, _parsed(reader, METRICS, raw.get(METRICS, "")))
 
 
 def server_tls(raw: Mapping[str, str], *, admin: bool = False) -> ssl.SSLContext:
@@ -99,12 +104,13 @@ def client_tls(raw: Mapping[str, str]) -> ssl.SSLContext:
 
 def check_tls(reader: PropertyReader, listeners: Listeners) -> None:
     """Notes what no host can use of the https listeners' keys and certificates; looks at no file."""
-    for those, wanted in ((listeners.main, HTTPS_PREFIX), (listeners.admin or (), ADMIN_HTTPS_PREFIX)):
+    main = (*listeners.main, *listeners.metrics)
+    for those, wanted in ((main, HTTPS_PREFIX), (listeners.admin or (), ADMIN_HTTPS_PREFIX)):
         if not any(one.tls for one in those) or not reader.knows(under=("ssl.", f"{wanted}ssl.")):
             continue
         prefix = _prefix(reader.raw, wanted)
         reader.take(partial(check_server, reader.raw, prefix), None)
-        if wanted == HTTPS_PREFIX:
+        if those is main:
             reader.take(partial(check_client, reader.raw, prefix), None)
 
 

@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 
 from keelman.model.cluster import WorkerCluster
-from keelman.model.workload import Goal, ProcessState, ResourceLimits, Trial, WorkerSpec, Workload, joined_address
+from keelman.model.workload import Goal, ProcessState, ResourceLimits, Trial, WorkerSpec, Workload
+from keelman.state.listeners import ADMIN_LISTENERS, LISTENERS, METRICS_LISTENERS, listeners
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
 from keelman.state.planning.places import port_owners
 from keelman.state.planning.sparks import spark_on, still_good
 from keelman.state.properties import REPLICATION, worker_properties
 
-LISTENERS, ADMIN_LISTENERS = "listeners", "admin.listeners"
 BOOTSTRAP = "bootstrap.servers"
 
 
@@ -58,7 +58,9 @@ class SpecMaker:
         if had is not None and old is not None and old.node == node and old.goal is Goal.RUNNING:
             properties |= self._kept(had)
             reports = still_good(had.reports_bootstrap_servers, reports)
-        properties |= listeners(host, port, given.admin_port, https=given.https)
+        properties |= listeners(
+            host, port, admin_port=given.admin_port, metrics_port=given.metrics_port, https=given.https
+        )
         spec = WorkerSpec(
             self._cluster.name, host, port, dict(sorted(properties.items())), spark.address, reports,
             metrics_port=given.metrics_port, admin_port=given.admin_port, reserved_ports=given.reserved_ports,
@@ -68,7 +70,9 @@ class SpecMaker:
             return Wanted(spec, given.limits, spec, given.limits)
         if old.node == node and given.port not in (0, had.port):
             port = had.port  # it has not the fixed one yet
-        kept = dict(had.properties) | listeners(host, port, had.admin_port, https=had.https)
+        kept = dict(had.properties) | listeners(
+            host, port, admin_port=had.admin_port, metrics_port=had.metrics_port, https=had.https
+        )
         until_then = dataclasses.replace(
             had, host=host, port=port, properties=dict(sorted(kept.items())), spark_address=spark.address,
             reserved_ports=given.reserved_ports,
@@ -104,18 +108,11 @@ class SpecMaker:
         return old.spec.port
 
 
-def listeners(host: str, port: int, admin_port: int, *, https: bool) -> dict[str, str]:
-    """The properties that say where a worker listens."""
-    scheme = "https" if https else "http"
-    found = {LISTENERS: f"{scheme}://{joined_address(host, port)}"}
-    if admin_port:
-        found[ADMIN_LISTENERS] = f"{scheme}://{joined_address(host, admin_port)}"
-    return found
-
-
 def differences(old: WorkerSpec, new: WorkerSpec) -> Iterator[str]:
     """What is not the same, for people: names of properties, never their values."""
-    hidden = {LISTENERS, BOOTSTRAP} | ({ADMIN_LISTENERS} if old.admin_port or new.admin_port else set())
+    hidden = {LISTENERS, BOOTSTRAP}
+    hidden |= {ADMIN_LISTENERS} if old.admin_port or new.admin_port else set()
+    hidden |= {METRICS_LISTENERS} if old.metrics_port or new.metrics_port else set()
     mine: Mapping[str, str] = old.properties
     keys = [k for k in sorted({*mine, *new.properties}) if k not in hidden and mine.get(k) != new.properties.get(k)]
     if keys:

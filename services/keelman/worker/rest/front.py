@@ -20,7 +20,7 @@ from keelman.worker.config.source import PROPERTY
 from keelman.worker.rest.access import with_access
 from keelman.worker.rest.answers import STATUS_TEXTS, answered, error_response
 from keelman.worker.rest.basic_auth import guarded
-from keelman.workers.properties.listeners import Listener, client_tls, server_tls
+from keelman.workers.properties.listeners import METRICS, Listener, client_tls, server_tls
 from keelman.workers.properties.typed import WorkerProperties
 
 log = get_logger()
@@ -62,11 +62,12 @@ async def open_front(
     opened: list[contextlib.AsyncExitStack] = []
     try:
         if listeners.admin is not None:
-            app = _only(whole, admin=False)
-            # As in Connect neither passwords nor origins nor headers are configured for these.
-            apart = _only(_whole(make(lambda routed: routed)), admin=True)
-            await _open(opened, apart, listeners.admin, properties, admin=True)
-        ports = await _open(opened, with_access(properties.access, app), listeners.main, properties, admin=False)
+            app = _only(whole, lambda path: not _is_admin(path))
+        # As in Connect neither passwords nor origins nor headers are configured for those apart.
+        bare = _whole(make(lambda routed: routed)) if listeners.admin or listeners.metrics else whole
+        await _open(opened, _only(bare, _is_admin), listeners.admin or (), properties, "admin.listeners")
+        await _open(opened, _only(bare, lambda path: path == "/metrics"), listeners.metrics, properties, METRICS)
+        ports = await _open(opened, with_access(properties.access, app), listeners.main, properties, "listeners")
         front = Front(listeners.url(ports), listeners.worker_id(ports))
         log.info("worker_listens", url=front.url, group=properties.group_id, listeners=len(ports))
         if listeners.advertised.host in WILDCARDS and not properties.standalone:
@@ -87,10 +88,10 @@ async def _open(
     app: ASGIApp,
     listeners: tuple[Listener, ...],
     properties: WorkerProperties,
-    *,
-    admin: bool,
+    key: str,
 ) -> dict[Listener, int]:
-    key, ports = "admin.listeners" if admin else "listeners", {}
+    ports: dict[Listener, int] = {}
+    admin = key.startswith("admin.")
     tls = server_tls(properties.raw, admin=admin) if any(one.tls for one in listeners) else None
     for one in listeners:
         host = one.host or EVERYWHERE
@@ -117,14 +118,17 @@ async def _open(
     return ports
 
 
-def _only(app: ASGIApp, *, admin: bool) -> ASGIApp:
-    """The application with the admin endpoints alone, or with all others."""
+def _only(app: ASGIApp, serves: Callable[[str], bool]) -> ASGIApp:
+    """The application with those paths alone, without a final slash, for which this is so."""
 
     async def chosen(scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"].rstrip("/")
-        if (path == "/admin" or path.startswith("/admin/")) == admin:
+        if serves(scope["path"].rstrip("/")):
             await app(scope, receive, send)
         else:
             await error_response(404, STATUS_TEXTS[404])(scope, receive, send)
 
     return chosen
+
+
+def _is_admin(path: str) -> bool:
+    return path == "/admin" or path.startswith("/admin/")

@@ -21,7 +21,7 @@ from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.basic_auth import REFUSED
 from keelman.worker.rest.front import open_front, peer_tls
 from keelman.workers.properties.basic_auth import FILE
-from keelman.workers.properties.listeners import client_tls, server_tls
+from keelman.workers.properties.listeners import METRICS, client_tls, server_tls
 from keelman.workers.properties.typed import WorkerProperties
 from recorded.access_steps import EXTENSION, SECTIONS
 from recorded.record_access import exchange, jaas_file
@@ -209,3 +209,27 @@ async def test_a_taken_port_is_named_by_its_key(tmp_path: Path) -> None:
 def test_nobody_is_trusted_without_https() -> None:
     properties: WorkerProperties = checked(OF_A_GROUP)
     assert peer_tls(properties).cert_store_stats()["x509"] == 0
+
+
+async def test_metrics_alone_are_served_apart_without_a_password(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    guarded = {"rest.extension.classes": EXTENSION, METRICS: f"http://127.0.0.1:{port}"}
+    async with front(tmp_path, guarded) as ports:
+
+        async def status(path: str, port: int) -> int:
+            request = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
+            return int((await exchange(port, request))["status"])
+
+        for path in ("/", "/connectors", "/health", "/admin/loggers", "/metrics/x", "/connector-plugins"):
+            assert await status(path, port) == 404, path
+            assert await status(path, ports["main"]) in (401, 404), path
+        assert await status("/metrics", port) == 503  # the worker has no group yet
+        assert await status("/metrics", ports["main"]) == 401
+
+
+async def test_the_listener_of_metrics_whose_port_is_taken_is_named(tmp_path: Path) -> None:
+    async with front(tmp_path, {}) as ports:
+        taken = {METRICS: f"http://127.0.0.1:{ports['main']}"}
+        with pytest.raises(Unavailable, match=rf"{METRICS}: port {ports['main']} on 127.0.0.1 is taken"):
+            async with front(tmp_path, taken):
+                pass

@@ -27,7 +27,10 @@ def worker_says(properties: Mapping[str, str], folder: Path) -> list[str]:
     try:
         found = read_properties(PropertySource.read(file, {}))
         peer_tls(found)
-        for admin, listeners in ((False, found.listeners.main), (True, found.listeners.admin or ())):
+        for admin, listeners in (
+            (False, (*found.listeners.main, *found.listeners.metrics)),
+            (True, found.listeners.admin or ()),
+        ):
             if any(one.tls for one in listeners):
                 server_tls(found.raw, admin=admin)
     except InvalidArgument as error:

@@ -1,0 +1,56 @@
+"""The gateway's own questions to workers, as a user of theirs where they want one."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import httpx
+
+from keelman.gateway.rest import Outgoing, Rest
+from keelman.gateway.worker_access import WorkerAccess
+from keelman.model.errors import Unavailable
+
+UNAUTHORIZED = 401
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A worker's answer, whole."""
+
+    status: int
+    headers: httpx.Headers
+    body: bytes
+
+
+class Asking:
+    """Sends requests with whole bodies. A cluster that asks for a password gets it from then on; no other does."""
+
+    def __init__(self, rest: Rest, access: WorkerAccess) -> None:
+        self._rest = rest
+        self._access = access
+        self._guarded: set[str] = set()
+
+    async def ask(self, cluster: str, request: Outgoing) -> Received:
+        """The answer of a worker. Raises Unauthenticated, and what `Rest.send` raises."""
+        guarded = cluster in self._guarded
+        answer = await self._sent(cluster, self._named(request) if guarded else request)
+        if answer.status == UNAUTHORIZED and self._access.authorization and not guarded:
+            self._guarded.add(cluster)
+            answer = await self._sent(cluster, self._named(request))
+        if answer.status == UNAUTHORIZED:
+            self._guarded.discard(cluster)
+            raise self._access.refused(cluster)
+        return answer
+
+    def _named(self, request: Outgoing) -> Outgoing:
+        header = (b"authorization", self._access.authorization)
+        return dataclasses.replace(request, headers=(*request.headers, header))
+
+    async def _sent(self, cluster: str, request: Outgoing) -> Received:
+        async with self._rest.send(cluster, request) as response:
+            try:
+                return Received(response.status_code, response.headers, await response.aread())
+            except httpx.TransportError as error:
+                url = response.url
+                raise Unavailable(f"worker {url.host}:{url.port} broke off: {error}") from None

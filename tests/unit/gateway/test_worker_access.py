@@ -1,0 +1,142 @@
+"""Workers that speak https and ask for a password, and the gateway's ways to them: real listeners of a worker."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keelman.gateway.asking import Asking
+from keelman.gateway.rest import Outgoing, Rest
+from keelman.gateway.settings import Settings
+from keelman.gateway.worker_access import WorkerAccess
+from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
+from keelman.runtime.processes.ports import free_ports
+from keelman.testing.certificates import PASSWORD, Authority
+from keelman.testing.worker_properties import OF_A_GROUP
+from keelman.worker.config.typed import checked
+from keelman.worker.rest.application import RestApi
+from keelman.worker.rest.front import open_front, peer_tls
+from recorded.record_access import jaas_file
+from support.refused_properties import EXTENSION
+
+LOGGERS = Outgoing("GET", b"/admin/loggers")
+"""What a worker answers before it has a group too."""
+LET_IN = 200
+
+
+class State:
+    """One worker."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    async def rest_urls(self, cluster: str) -> tuple[str, ...]:
+        return (self.url,)
+
+
+@contextlib.asynccontextmanager
+async def https_worker(folder: Path, authority: Authority, *hosts: str, guarded: bool = False) -> AsyncIterator[State]:
+    [port] = free_ports(1)
+    store = authority.issue("worker", *hosts).write_pkcs12(folder / "worker.p12")
+    given = {"listeners.https.ssl.keystore.location": str(store), "listeners.https.ssl.keystore.password": PASSWORD}
+    given["listeners"] = f"https://127.0.0.1:{port}"
+    if guarded:
+        given |= {"rest.extension.classes": EXTENSION, "keelman.jaas.file": str(jaas_file(folder))}
+    properties = checked(OF_A_GROUP | given)
+    api = RestApi(peer_tls(properties))
+    try:
+        async with open_front(api.app, properties):
+            yield State(f"https://127.0.0.1:{port}")
+    finally:
+        await api.close()
+
+
+def trusting(folder: Path, authority: Authority, **more: Any) -> WorkerAccess:
+    file = folder / "ca.pem"
+    file.write_text(authority.pem)
+    return WorkerAccess.of(Settings(worker_ca=file, **more))
+
+
+async def asked(state: Any, access: WorkerAccess, request: Outgoing = LOGGERS) -> int:
+    async with Rest(state, request_seconds=10, tls=access.tls) as rest:
+        return (await Asking(rest, access).ask("demo", request)).status
+
+
+async def test_a_worker_is_trusted_by_the_ca_that_is_set_or_not_at_all(tmp_path: Path) -> None:
+    ours = Authority()
+    async with https_worker(tmp_path, ours, "127.0.0.1") as state:
+        assert await asked(state, trusting(tmp_path, ours)) == LET_IN
+        assert await asked(state, WorkerAccess.of(Settings(worker_verify=False))) == LET_IN
+        for access in (trusting(tmp_path, Authority("others")), WorkerAccess()):
+            with pytest.raises(
+                Unavailable, match=r"certificate is not trusted: .* \(see gateway.worker_ca\)"
+            ) as raised:
+                await asked(state, access)
+            assert raised.value.reason == "UNREACHABLE"
+    async with https_worker(tmp_path, ours, "elsewhere.example") as state:
+        with pytest.raises(Unavailable, match=r"IP address mismatch.* \(see gateway.worker_ca\)"):
+            await asked(state, trusting(tmp_path, ours))
+
+
+async def test_a_worker_that_asks_for_a_password_gets_that_of_the_settings_and_no_other_does(tmp_path: Path) -> None:
+    ours, secret = Authority(), tmp_path / "password"
+    secret.write_text("wonder\n")
+    access = trusting(tmp_path, ours, worker_user="alice", worker_password_file=secret)
+    assert "wonder" not in repr(access)
+    sent: list[dict[bytes, bytes]] = []
+
+    class Seen(Rest):
+        def send(self, cluster: str, request: Outgoing) -> Any:
+            sent.append(dict(request.headers))
+            return super().send(cluster, request)
+
+    name = b"authorization"
+    async with https_worker(tmp_path, ours, "127.0.0.1") as state, Seen(state, request_seconds=9, tls=access.tls) as r:
+        assert (await Asking(r, access).ask("open", LOGGERS)).status == LET_IN
+        assert name not in sent[0]
+    sent.clear()
+    async with (
+        https_worker(tmp_path, ours, "127.0.0.1", guarded=True) as state,
+        Seen(state, request_seconds=9, tls=access.tls) as rest,
+    ):
+        asking = Asking(rest, access)
+        assert (await asking.ask("demo", LOGGERS)).status == LET_IN
+        assert (await asking.ask("demo", LOGGERS)).status == LET_IN
+    assert [name in one for one in sent] == [False, True, True]
+    assert base64.b64decode(sent[-1][name].removeprefix(b"Basic ")) == b"alice:wonder"
+
+
+async def test_who_is_not_let_in_is_told_what_to_set(tmp_path: Path) -> None:
+    ours, wrong = Authority(), tmp_path / "password"
+    wrong.write_text("guess")
+    async with https_worker(tmp_path, ours, "127.0.0.1", guarded=True) as state:
+        with pytest.raises(Unauthenticated, match=r"'demo' asks for a user and .* gateway.worker_user and gateway.wor"):
+            await asked(state, trusting(tmp_path, ours))
+        named = trusting(tmp_path, ours, worker_user="alice", worker_password_file=wrong)
+        with pytest.raises(Unauthenticated, match=r"'demo' refuses user 'alice': .* gateway.worker_password_file"):
+            await asked(state, named)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"worker_user": "a"}, "gateway.worker_password_file: '' is not legal"),
+        ({"worker_password_file": "none"}, "gateway.worker_user: '' is not legal"),
+        ({"worker_user": "a:b", "worker_password_file": "none"}, "gateway.worker_user: 'a:b' is not legal"),
+        ({"worker_user": "a", "worker_password_file": "none"}, "readable file .No such file"),
+        ({"worker_user": "a", "worker_password_file": "empty"}, "a file that is not empty"),
+        ({"worker_ca": "none"}, "gateway.worker_ca: .* readable file"),
+        ({"worker_ca": "empty"}, "gateway.worker_ca: .* certificates in PEM"),
+        ({"worker_ca": "empty", "worker_verify": False}, "gateway.worker_verify: 'false' is not legal"),
+    ],
+)
+def test_settings_that_cannot_be(tmp_path: Path, given: dict[str, Any], text: str) -> None:
+    (tmp_path / "empty").write_text("\n")
+    files = {k: tmp_path / v for k, v in given.items() if k in ("worker_ca", "worker_password_file")}
+    with pytest.raises(InvalidArgument, match=text):
+        WorkerAccess.of(Settings(**given | files))
