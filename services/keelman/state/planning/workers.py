@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
 from keelman.model.cluster import ClusterGoal, WorkerCluster
+from keelman.model.node import NodeState
 from keelman.model.workload import Goal, ProcessState, ResourceLimits, Trial, WorkerSpec, Workload
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
 from keelman.state.planning.members import free_names, leavers, selector_words, why_leave, why_not_yet
@@ -270,8 +271,13 @@ class _ClusterPlan:
 
     def _no_place(self) -> str:
         spec, nodes = self.cluster.spec, self.draft.snapshot.nodes.values()
-        if not any(n.takes_new for n in nodes):
+        online = [n for n in nodes if n.state is NodeState.ONLINE]
+        if not online:
             return "no node is online to place a worker on"
+        if not any(n.takes_new for n in online):
+            closed = [f"{n.name} is {'drained' if n.spec.draining else 'cordoned'}" for n in online]
+            more = f" and {len(closed) - MAX_TOLD} more" if len(closed) > MAX_TOLD else ""
+            return f"no node takes new workers: {', '.join(closed[:MAX_TOLD])}{more}"
         if spec.node_selector and self.draft.places.none_has(spec.node_selector):
             return f"no node that takes new workers has the labels {selector_words(self.cluster)}"
         ports = ", ".join(str(p) for p in spec.ports)
