@@ -34,7 +34,7 @@ class Load(NamedTuple):
 class Snapshot:
     """Nodes, clusters and workloads by name. Whoever has one reads it; only its maker puts into it."""
 
-    __slots__ = ("_index", "_is_draft", "_loads", "_names", "_tables")
+    __slots__ = ("_below", "_index", "_is_draft", "_loads", "_names", "_tables")
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class Snapshot:
         self._loads: MutableMapping[str, Load | None] = {}
         self._names: dict[str, list[str]] = {}
         self._is_draft = False
+        self._below: Snapshot | None = None
         given: tuple[Mapping[str, Resource] | None, ...] = (nodes, broker_clusters, worker_clusters, workloads)
         self.fill([resource for named in given for resource in (named or {}).values()])
 
@@ -67,6 +68,7 @@ class Snapshot:
         made = Snapshot()
         made._tables = {noun: Layer(named) for noun, named in self._tables.items()}
         made._index, made._loads, made._is_draft = Layer(self._index), Layer(self._loads), True
+        made._below = self
         return made
 
     def advance(self, draft: Snapshot) -> None:
@@ -212,7 +214,9 @@ class Snapshot:
         return [self.workloads[name] for name in sorted(self._index.get(("on", node), NO_NAMES))]
 
     def load(self, node: str) -> Load:
-        """What is to run on a node."""
+        """What is to run on a node. What no draft has touched is reckoned once, for all drafts."""
+        if self._below is not None and isinstance(self._loads, Layer) and not self._loads.has_own(node):
+            return self._below.load(node)
         found = self._loads.get(node)
         if found is None:
             running = [w for w in self.workloads_on(node) if w.goal is Goal.RUNNING]
