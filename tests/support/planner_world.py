@@ -15,7 +15,16 @@ from keelman.model.cluster import (
     WorkerClusterStatus,
 )
 from keelman.model.node import Node, NodeFigures, NodeState
-from keelman.model.workload import BrokerSpec, Goal, ProcessState, ResourceLimits, Workload, WorkloadStatus
+from keelman.model.workload import (
+    BrokerSpec,
+    Goal,
+    ProcessState,
+    ResourceLimits,
+    WorkerSpec,
+    Workload,
+    WorkloadKind,
+    WorkloadStatus,
+)
 from keelman.state.planning.draft import Limits
 from keelman.state.planning.kept_brokers import brokers_of, running_mark
 from keelman.state.planning.pinned import pinned_workloads
@@ -205,6 +214,13 @@ class World(ScriptWorld):
             if seen.rollout is not None:
                 lines.append(f"  {self._rollout(seen.rollout)}".rstrip())
         return lines + [self._line("  ", w) for _, w in sorted(self.workloads.items())]
+
+    def do_properties(self, name: str) -> list[str]:
+        """The workers' own properties."""
+        workers = self.snapshot.workloads_in(WorkloadKind.WORKER, name)
+        own = self.workers[name].spec.properties
+        specs = [(w, w.spec) for w in workers if isinstance(w.spec, WorkerSpec)]
+        return [f"{w.name} on {w.node}: " + ", ".join(f"{k}={s.properties.get(k)}" for k in own) for w, s in specs]
 
     def do_rollout(self, name: str) -> list[str]:
         found = self.worker_status(name).rollout

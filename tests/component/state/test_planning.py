@@ -9,7 +9,13 @@ import grpc
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from keelman.api.connect.v1 import origin_pb2, worker_cluster_pb2, worker_cluster_service_pb2
+from keelman.api.connect.v1 import (
+    broker_cluster_pb2,
+    broker_cluster_service_pb2,
+    origin_pb2,
+    worker_cluster_pb2,
+    worker_cluster_service_pb2,
+)
 from keelman.api.node.v1 import node_service_pb2, plan_pb2, plan_service_pb2, plan_service_pb2_grpc, workload_pb2
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError
 from keelman.rpc.channels import channel
@@ -165,3 +171,23 @@ async def test_a_port_a_group_and_an_origin_have_one_holder(api: Api) -> None:
         await api.update("new", port=9000)
     await api.update("held", port=0)
     await api.update("new", port=9000)
+
+
+async def test_other_servers_may_not_bring_two_groups_of_one_name_together(api: Api) -> None:
+    await api.clients.create_external("other", "127.0.0.2:1")
+    group = {"group.id": "one"}
+    await api.clients.create_workers("mine", brokers="ext", count=1, properties=group)
+    await api.clients.create_workers("theirs", brokers="other", count=1, properties=group)
+
+    async def point(servers: str) -> None:
+        spec = broker_cluster_pb2.BrokerClusterSpec(
+            external=broker_cluster_pb2.ExternalBrokers(bootstrap_servers=servers)
+        )
+        await api.clients.brokers.UpdateBrokerCluster(
+            broker_cluster_service_pb2.UpdateBrokerClusterRequest(name="other", spec=spec)
+        )
+
+    with pytest.raises(FailedPrecondition, match="'one' is the group of worker cluster 'mine'"):
+        await point("127.0.0.2:1,127.0.0.1:1")
+    assert (await api.clients.broker_cluster("other")).spec.external.bootstrap_servers == "127.0.0.2:1"
+    await point("127.0.0.3:1")

@@ -42,6 +42,7 @@ from keelman.state.nouns.clusters import (
     with_goal,
 )
 from keelman.state.nouns.hidden import kept_spec, shown_spec
+from keelman.state.nouns.kafka_names import check_own_names
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.rows import big_column, json_column, plain, read, read_spec, text_column
 from keelman.state.nouns.serving import Write, has_labels, page_of, written
@@ -245,7 +246,18 @@ def update(
         return cluster
     check_change(cluster.spec, spec)
     check(spec, tx.snapshot, name)
-    return saved(tx, dataclasses.replace(cluster, spec=spec, generation=cluster.generation + 1, note=""))
+    changed = dataclasses.replace(cluster, spec=spec, generation=cluster.generation + 1, note="")
+    if _servers(spec) == _servers(cluster.spec):
+        return saved(tx, changed)
+    # These servers may be another Kafka, perhaps one where its users' names are taken.
+    changed = saved(tx, dataclasses.replace(changed, kafka_cluster_id="", reachable=None))
+    for user in tx.snapshot.users_of(name):
+        check_own_names(user.name, user.spec, tx.snapshot)
+    return changed
+
+
+def _servers(spec: BrokerClusterSpec) -> str:
+    return spec.bootstrap_servers if isinstance(spec, ExternalBrokers) else ""
 
 
 def delete(tx: Transaction, name: str, etag: str) -> BrokerCluster:

@@ -30,14 +30,14 @@ def plan_brokers(draft: Draft, cluster: BrokerCluster) -> bool:
     present = draft.snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)
     if cluster.goal is ClusterGoal.DELETED:
         for workload in present:
-            draft.remove(workload)
+            draft.remove(workload, why="its cluster is deleted")
         return not any(w.name in draft.workloads for w in present)
     if isinstance(cluster.spec, ExternalBrokers):
         return False
     going: list[str] = []
     for workload in present:
         if workload.node not in cluster.spec.nodes:
-            draft.remove(workload)
+            draft.remove(workload, why=f"node {workload.node} is not among spec.managed.nodes")
             if draft.snapshot.is_offline(workload.node):
                 going.append(f"{workload.name} is removed when node {workload.node} is online again")
         elif cluster.goal is ClusterGoal.STOPPED:
@@ -131,12 +131,13 @@ def _change(draft: Draft, cluster: BrokerCluster, wanted: Mapping[str, tuple[str
         if old is not None and len(brokers) > 1 and old.goal is Goal.RUNNING and old.is_in(ProcessState.RUNNING):
             left.append(name)
         else:
-            draft.want(name, node, Goal.RUNNING, spec)
+            draft.want(name, node, Goal.RUNNING, spec, why=_why(old, spec))
     if not left:
         return ""
     if not any(_hindrances(draft, cluster, wanted)):
         first = left.pop(0)
-        draft.want(first, wanted[first][0], Goal.RUNNING, wanted[first][1])
+        spec = wanted[first][1]
+        draft.want(first, wanted[first][0], Goal.RUNNING, spec, why=_why(draft.workloads[first], spec))
     return f"a change of {left[0]} waits: {next(_hindrances(draft, cluster, wanted))}" if left else ""
 
 
@@ -150,3 +151,19 @@ def _hindrances(draft: Draft, cluster: BrokerCluster, names: Iterable[str]) -> I
             yield f"{broker.name} does not run"
     if cluster.seen.in_sync != running_mark(cluster, brokers):
         yield "not all partitions are known to be in sync"
+
+
+def _why(old: Workload | None, new: BrokerSpec) -> str:
+    """Why a broker is placed, starts or changes, for people: names of properties, never their values."""
+    had = old.spec if old is not None and isinstance(old.spec, BrokerSpec) else None
+    if old is None or had is None or old.goal is not Goal.RUNNING:
+        return ""
+    if taken := ports_taken(old):
+        return f"port {taken[0]} of its node is taken"
+    keys = sorted(k for k in {*had.properties, *new.properties} if had.properties.get(k) != new.properties.get(k))
+    found = [f"properties changed: {', '.join(keys)}"] if keys else []
+    if (had.host, had.port, had.controller_port) != (new.host, new.port, new.controller_port):
+        found.append("its address changed")
+    if (had.voters, had.replicas) != (new.voters, new.replicas):
+        found.append("its cluster has other brokers")
+    return "; ".join(found)
