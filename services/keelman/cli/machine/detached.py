@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -17,10 +18,11 @@ from dataclasses import asdict, dataclass
 
 from keelman.cli.exits import StartFailed
 from keelman.cli.machine.options import Options
-from keelman.cli.machine.services import last_words
+from keelman.cli.machine.services import last_words, secret_settings
 from keelman.cli.machine.up import Stage
 from keelman.model.errors import Unavailable
 from keelman.runtime.home import Home, writable
+from keelman.runtime.processes.ports import variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +105,25 @@ def start_detached(options: Options, *, tied: bool) -> Detached:
             stderr=output,
             start_new_session=True,
             pass_fds=[theirs.fileno()],
+            env={**os.environ, **environment_of(options)},
         )
     return Detached(options.home, process, ours)
 
 
 def arguments_of(options: Options) -> Sequence[str]:
-    """The options as words of a command line."""
+    """The options as words of a command line, but for secret settings: anybody may list command lines."""
     words = ["--home", str(options.home.root)]
     for service, values in options.given.items():
         for key, value in values.items():
-            words += ["--set", f"{service}.{key}={value}"]
+            words += [] if key in secret_settings(service) else ["--set", f"{service}.{key}={value}"]
     if options.free_ports:
         words.append("--free-ports")
     if not options.broker:
         words.append("--no-broker")
     return words
+
+
+def environment_of(options: Options) -> dict[str, str]:
+    """The secret settings among the options, as variables."""
+    given = ((s, k, v) for s, values in options.given.items() for k, v in values.items() if k in secret_settings(s))
+    return {variable(f"{service}.{key}"): value for service, key, value in given}

@@ -92,7 +92,7 @@ def make_plans(
         ports = [("port", flag, settings.host, settings.port)]
         if name == "gateway":
             ports.append(("http_port", "--http-port", settings.http_host, settings.http_port))
-        secret = {f.name for f in dataclasses.fields(cls) if f.metadata.get("secret")}
+        secret = secret_settings(name)
         plans[name] = Plan(
             name, {k: v for k, v in flags.items() if k not in secret}, settings, home.log(name), tuple(ports),
             {k: getattr(settings, k) for k in sorted(secret) if getattr(settings, k)},
@@ -103,13 +103,15 @@ def make_plans(
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """An environment without secret settings, and without those of services that an agent starts: it hands none on."""
-    secret = {variable(f"{n}.{f.name}") for n in NAMES for f in _fields(n) if f.metadata.get("secret")}
+    secret = {variable(f"{name}.{key}") for name in NAMES for key in secret_settings(name)}
     others = tuple(variable(f"{name}.") for name in SERVICES if name not in NAMES)
     return {key: value for key, value in environment.items() if key not in secret and not key.startswith(others)}
 
 
-def _fields(service: str) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(Program.of(service).settings)
+def secret_settings(service: str) -> frozenset[str]:
+    """The settings of a service that no command line may hold."""
+    fields = dataclasses.fields(Program.of(service).settings)
+    return frozenset(field.name for field in fields if field.metadata.get("secret"))
 
 
 def check_ports(plans: Mapping[str, Plan]) -> None:

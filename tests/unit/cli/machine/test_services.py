@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from keelman.cli.machine.detached import arguments_of, environment_of
 from keelman.cli.machine.options import Options
 from keelman.cli.machine.services import check_ports, child_environment, free_settings, make_plans
 from keelman.model.errors import InvalidArgument, Unavailable
@@ -89,3 +90,10 @@ def test_a_secret_setting_stands_in_a_file_of_the_home_alone(tmp_path: Path, *, 
     assert not (tmp_path / "gateway").exists()
     make_plans(Home(tmp_path), {}, environment={})["state"].write_secrets()
     assert not file.exists()
+
+
+def test_a_detached_system_has_no_secret_setting_on_its_command_line(tmp_path: Path) -> None:
+    url = "postgresql://me:pa55-word@host/db"
+    options = Options.of(tmp_path, [f"state.database={url}", "state.worker_ports=1-9"])
+    assert list(arguments_of(options)) == ["--home", str(tmp_path), "--set", "state.worker_ports=1-9"]
+    assert environment_of(options) == {"KEELMAN_STATE_DATABASE": url}
