@@ -21,6 +21,7 @@ from keelman.model.workload import ProcessState, Workload, WorkloadStatus
 from keelman.rpc.times import to_duration
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
+from keelman.state.crash_loops import CrashLoops
 from keelman.state.hub import Hub
 from keelman.state.nouns import node as nodes
 from keelman.state.nouns import workload as workloads
@@ -74,6 +75,7 @@ class Sessions:
         self._began = clock()
         self._sessions: dict[str, _Session] = {}
         self._vitals: dict[str, WorkloadStatus] = {}
+        self._crash_loops = CrashLoops()
 
     async def begin(self) -> None:
         """Called once at start: what was known of the nodes is known no longer."""
@@ -108,6 +110,7 @@ class Sessions:
         snapshot = self._store.snapshot
         for gone in self._vitals.keys() - snapshot.workloads.keys():
             del self._vitals[gone]
+            self._crash_loops.forget(gone)
         for node in list(snapshot.nodes.values()):
             session = self._sessions.get(node.name)
             silent = now - (self._began if session is None else session.heard)
@@ -232,6 +235,9 @@ class Sessions:
     async def _take_in(self, session: _Session, report: pb.WorkloadReport) -> None:
         statuses = {name: status_of(status) for name, status in report.statuses.items()}
         self._vitals.update(statuses)
+        statuses = {
+            n: self._crash_loops.shown(n, s, self._store.snapshot.workloads.get(n)) for n, s in statuses.items()
+        }
         if not _changes(self._carried(session.node), statuses, complete=report.complete):
             return
         async with self._store.write() as tx:
