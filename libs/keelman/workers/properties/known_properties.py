@@ -116,6 +116,17 @@ def near(key: str) -> str:
     return f"{key} ({found}?)" if found else key
 
 
+def notes(properties: Mapping[str, str]) -> list[str]:
+    """What is to be said to whoever sets these for a worker of a group: what is ignored and why, and what nobody
+    knows."""
+    found = [f"{key}: ignored: {why}" for key, why in ignored(properties, standalone=False).items()]
+    known = USED | OWN | _PREFIXED
+    for key in unknown(properties):
+        meant = mistyped(key, known) or similar(key, USED | OWN)
+        found.append(f"{key}: unknown, " + (f"did you mean {meant}?" if meant else "nothing reads it"))
+    return found
+
+
 def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str]:
     """Keys that Connect's workers read, or once read, and ours do not, each with the reason."""
     found = {}

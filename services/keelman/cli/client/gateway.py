@@ -190,8 +190,13 @@ class Gateway:
         return _resource(kind, await self._call(verb.capitalize(), kind, **fields))
 
     async def create(self, kind: Kind, name: str, spec: Any) -> Resource:
-        """Creates a broker cluster, which is to run, a worker cluster, stopped, or a node whose agent is to come."""
-        return _resource(kind, await self._call("Create", kind, name=name, spec=spec))
+        """Creates a broker cluster, which is to run, a worker cluster, stopped, or a node whose agent is to come.
+
+        Prints notes on the properties of workers to stderr; so does `update` on those that it sets."""
+        made = _resource(kind, await self._call("Create", kind, name=name, spec=spec))
+        if kind is kinds.WORKER_CLUSTERS:
+            _print_notes(spec.properties)
+        return made
 
     async def update(self, kind: Kind, name: str, edit: Callable[[Any], Sequence[str]]) -> tuple[Resource, bool]:
         """Changes the spec of a cluster or node; returns it, and whether anything was to be changed.
@@ -212,6 +217,9 @@ class Gateway:
                 if last:
                     raise
                 continue
+            if kind is kinds.WORKER_CLUSTERS:
+                before = found.spec.properties
+                _print_notes({k: v for k, v in spec.properties.items() if k not in before or before[k] != v})
             return _resource(kind, answer), True
         raise AssertionError
 
@@ -271,6 +279,16 @@ class Gateway:
             return await getattr(stub, name)(request, timeout=CALL_SECONDS, wait_for_ready=True)
         except DeadlineExceeded as error:
             raise Unavailable(f"the gateway gave no answer in time: {error.message}") from None
+
+
+def _print_notes(properties: Mapping[str, str]) -> None:
+    """What workers make of properties that they do not use."""
+    if not properties:
+        return
+    from keelman.workers.properties.known_properties import notes  # noqa: PLC0415  (only who sets some need wait for it)
+
+    for note in notes(properties):
+        print(f"keelman: note: {note}", file=sys.stderr)
 
 
 def _resource(kind: Kind, answer: Any) -> Resource:

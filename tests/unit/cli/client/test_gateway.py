@@ -10,6 +10,7 @@ from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.connect.v1.connector_service_pb2 import CreateConnectorResponse
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterSpec
 from keelman.api.connect.v1.worker_cluster_service_pb2 import (
+    CreateWorkerClusterResponse,
     GetWorkerClusterResponse,
     StopWorkerClusterResponse,
     UpdateWorkerClusterResponse,
@@ -48,6 +49,18 @@ async def test_notes_on_a_configuration_go_to_standard_error(capsys: pytest.Capt
     assert said.err.splitlines() == [
         "keelman: note: fiel: unknown, did you mean file?",
         "keelman: note: x: unknown, nothing reads it",
+    ]
+
+
+async def test_notes_on_worker_properties_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    gateway = Gateway(Link(CreateWorkerClusterResponse(worker_cluster=WorkerCluster(name="demo"))))
+    given = {"keelman.cpu": "1", "zzz": "x", "connect.protocol": "eager", "keelman.memory.bytes": "100000000"}
+    await gateway.create(kinds.WORKER_CLUSTERS, "demo", WorkerClusterSpec(properties=given))
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [
+        "keelman: note: connect.protocol: ignored: all workers of a group speak keelman's own protocol",
+        "keelman: note: keelman.cpu: unknown, did you mean keelman.cpus?",
+        "keelman: note: zzz: unknown, nothing reads it",
     ]
 
 
