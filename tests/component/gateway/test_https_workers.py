@@ -85,6 +85,15 @@ async def test_each_listener_serves_what_it_is_for(system: System) -> None:
     assert await system.status(f"{metrics}/connectors") == 404
 
 
+async def test_commands_that_ask_workers_name_their_user(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("validate", "guarded/new", "--set", f"connector.class={FILE}SourceConnector")
+    refused = await system.keelman.run(*words)
+    assert "KEELMAN_REST_USER" in refused.err
+    monkeypatch.setenv("KEELMAN_REST_USER", USER)
+    monkeypatch.setenv("KEELMAN_REST_PASSWORD_FILE", str(system.ca.with_name("password")))
+    assert "topic" in (await system.keelman.run(*words)).out
+
+
 async def test_the_gateway_asks_as_its_own_user_and_passes_on_those_of_others(system: System, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("line\n")
     config = {"connector.class": f"{FILE}SourceConnector", "file": str(tmp_path / "in"), "topic": "lines"}

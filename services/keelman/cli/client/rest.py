@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,19 @@ from keelman.cli.client.target import Target, gateway_address, home_of
 from keelman.cli.exits import OK
 from keelman.cli.kinds import CONNECTORS, WORKER_CLUSTERS, cluster_and_name
 from keelman.cli.machine.system import running_system
-from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unavailable, class_of_http_status
+from keelman.model.errors import (
+    DeadlineExceeded,
+    InvalidArgument,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+    class_of_http_status,
+)
 
 CALL_SECONDS = 100.0
 HTTP_PORT = 7480
+USER, PASSWORD_FILE = "KEELMAN_REST_USER", "KEELMAN_REST_PASSWORD_FILE"
+"""In the environment: who asks workers that want a user and a password."""
 
 
 class Rest:
@@ -41,6 +50,8 @@ class Rest:
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
             raise Unavailable(f"cannot reach {self._url}: {error or type(error).__name__}") from None
         cls = class_of_http_status(answer.status_code)
+        if cls is Unauthenticated:
+            raise cls(f"{self._url} wants a user: {USER} and {PASSWORD_FILE} in the environment say who asks")
         try:
             found = answer.json() if answer.content else None
         except ValueError:
@@ -111,8 +122,23 @@ class Where:
             url = f"{_gateway_http(self.target.gateway, self.target.home)}/clusters/{quote(cluster, safe='')}"
         else:
             url = self.worker if "://" in self.worker else f"http://{self.worker}"
-        async with httpx.AsyncClient(timeout=CALL_SECONDS, trust_env=False) as http:
+        async with httpx.AsyncClient(timeout=CALL_SECONDS, trust_env=False, auth=login(os.environ)) as http:
             yield http, url
+
+
+def login(environment: Mapping[str, str]) -> tuple[str, str] | None:
+    """User and password for workers that want them; None where none are set. Raises InvalidArgument."""
+    user, file = environment.get(USER, ""), environment.get(PASSWORD_FILE, "")
+    if not user and not file:
+        return None
+    if not user or not file:
+        missing, other = (PASSWORD_FILE, USER) if user else (USER, PASSWORD_FILE)
+        raise InvalidArgument.of(missing, "", f"set, as {other} is")
+    try:
+        return user, Path(file).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise InvalidArgument.of(PASSWORD_FILE, file, f"a readable file ({why})") from None
 
 
 async def only_cluster(gateway: Gateway) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from keelman.cli import exits
-from keelman.cli.client.rest import ConnectorRest
+from keelman.cli.client.rest import PASSWORD_FILE, USER, ConnectorRest, login
 from keelman.cli.exits import exit_code_of
-from keelman.model.errors import KeelmanError
+from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.testing.http_server import HttpRequest, http_server
 
 
@@ -37,7 +38,6 @@ async def refused(url: str, status: int, body: str) -> KeelmanError:
     ("status", "code"),
     [
         (400, exits.USAGE),
-        (401, exits.FAILED),
         (403, exits.FAILED),
         (404, exits.NOT_FOUND),
         (409, exits.CONFLICT),
@@ -53,8 +53,28 @@ async def test_a_refusal_ends_with_the_exit_code_that_is_promised(url: str, stat
     assert (error.message, exit_code_of(error)) == ("why", code)
 
 
+async def test_who_is_not_let_in_is_told_how_to_say_who_asks(url: str) -> None:
+    error = await refused(url, 401, "User cannot access the resource.")
+    assert exit_code_of(error) == exits.FAILED
+    assert "wants a user: KEELMAN_REST_USER and KEELMAN_REST_PASSWORD_FILE in the environment" in error.message
+
+
 async def test_what_no_worker_answered_is_told_with_its_status(url: str) -> None:
     error = await refused(url, 502, "bad gateway")
     assert exit_code_of(error) == exits.UNREACHABLE
     assert "HTTP 502" in error.message
     assert "is not JSON" in error.message
+
+
+def test_who_asks_is_said_by_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("wonder\n")
+    assert login({}) is None
+    assert login({USER: "alice", PASSWORD_FILE: str(file)}) == ("alice", "wonder")
+    for given, named in (
+        ({USER: "alice"}, f"{PASSWORD_FILE}: '' is not legal: set"),
+        ({PASSWORD_FILE: str(file)}, f"{USER}: '' is not legal: set"),
+        ({USER: "alice", PASSWORD_FILE: "/not/here"}, "a readable file"),
+    ):
+        with pytest.raises(InvalidArgument, match=named):
+            login(given)
