@@ -183,6 +183,7 @@ class Node(AgentServiceServicer):
         self.name, self.address = name, address
         self.workers: dict[str, Worker] = {}
         self.logs: dict[str, list[bytes]] = {}
+        self.failing: dict[str, str] = {}
         self.more_logs = asyncio.Event()
         self.readers = 0
         self._clusters = clusters
@@ -229,6 +230,9 @@ class Node(AgentServiceServicer):
             await call.write(OpenSessionRequest(heartbeat=Heartbeat()))
 
     async def _bring_about(self, wanted: work.Workload) -> work.WorkloadStatus:
+        if wanted.goal == work.WORKLOAD_GOAL_RUNNING and wanted.name in self.failing:
+            failed, why = work.WORKLOAD_STATE_FAILED, self.failing[wanted.name]
+            return work.WorkloadStatus(state=failed, generation=wanted.generation, reason="EXITED", message=why)
         if wanted.goal == work.WORKLOAD_GOAL_RUNNING:
             if wanted.spec.WhichOneof("kind") == "worker" and wanted.name not in self._open:
                 await self._start(wanted.name, wanted.spec.worker)

@@ -18,16 +18,22 @@ from keelman.rpc.channels import channel
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
 from support.commands import Commands, commands, write_home
-from support.gateway_system import running_system
+from support.gateway_system import System, running_system
 from support.system_kit import Ran
 
 pytestmark = pytest.mark.component
 
 
 @pytest_asyncio.fixture(scope="module")
-async def prompt(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Commands]:
+async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
+    async with running_system(tmp_path_factory.mktemp("system")) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="module")
+async def prompt(system: System, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Commands]:
     folder = tmp_path_factory.mktemp("home")
-    async with running_system(folder) as system, channel(system.gateway.address) as to:
+    async with channel(system.gateway.address) as to:
         gateway = Gateway(to)
 
         async def both_nodes() -> bool:
@@ -105,6 +111,41 @@ async def test_a_cluster_grows_and_shrinks_and_a_forced_stop_ends_it(prompt: Com
     assert deleted.out == "worker-cluster/grows deleted\n"
 
 
+async def test_a_change_that_a_worker_does_not_take_halts_and_ends_the_wait(prompt: Commands, system: System) -> None:
+    await ran(prompt, "create wc halts --count 2 --start --wait")
+    for node in system.nodes.values():
+        node.failing |= dict.fromkeys(("worker/halts/0", "worker/halts/1"), "no such file")
+    change = "update wc halts --set offset.flush.interval.ms=7 --wait --timeout 60"
+    halted = await prompt.run(change.split())
+    assert halted.code == FAILED
+    last = halted.err.splitlines()[-1]
+    assert last == (
+        "keelman: the change of worker-cluster/halts has halted: 0 of 2 workers have the change; worker halts/0 did "
+        "not come up: no such file; the others keep what they had"
+    )
+    [table, described] = await ran(prompt, "get wc -o wide", "describe wc halts")
+    assert "HALTED 0/2" in table.out
+    assert "worker halts/0 did not come up: no such file" in " ".join(described.out.split())
+    states = {w["name"]: w["process"]["state"] for w in (await shown(prompt, "get wk --cluster halts"))["items"]}
+    assert states == {"halts/0": "WORKLOAD_STATE_FAILED", "halts/1": "WORKLOAD_STATE_RUNNING"}
+    for node in system.nodes.values():
+        node.failing.clear()
+    [mended] = await ran(prompt, "update wc halts --unset offset.flush.interval.ms --wait --timeout 60")
+    assert mended.out == "worker-cluster/halts updated: RUNNING 2/2 workers\n"
+    await ran(prompt, "delete wc halts --yes --wait")
+
+
+async def test_what_is_hidden_stays_what_it_is(prompt: Commands) -> None:
+    await ran(prompt, "create wc hides --count 1 --set producer.ssl.key.password=planted --start --wait")
+    await ran(prompt, "update wc hides --set offset.flush.interval.ms=9 --wait --timeout 60")
+    spec = (await shown(prompt, "get wc hides"))["spec"]
+    assert spec["properties"] == {"producer.ssl.key.password": "[hidden]", "offset.flush.interval.ms": "9"}
+    [plans] = await ran(prompt, "get plans --workload worker/hides/0")
+    assert "offset.flush.interval.ms" in plans.out
+    assert "password" not in plans.out, "it did not change"
+    await ran(prompt, "delete wc hides --yes --wait")
+
+
 async def test_a_pinned_cluster_changes_its_nodes_and_is_not_scaled(prompt: Commands) -> None:
     await ran(prompt, "create wc pinned --nodes node-1 --start --wait", "update wc pinned --add-node node-2 --wait")
     assert (await shown(prompt, "get wc pinned"))["spec"]["nodes"]["names"] == ["node-1", "node-2"]
@@ -131,7 +172,9 @@ async def test_nodes_are_expected_labelled_and_cordoned(prompt: Commands) -> Non
     [table, chosen] = await ran(prompt, "get nodes -o wide", "get nodes -l zone=a -o name")
     assert "cordoned" in table.out
     assert chosen.out == "node/node-9\n"
-    await ran(prompt, "uncordon node/node-9", "delete no node-9 --yes")
+    await ran(prompt, "uncordon node/node-9")
+    [deleted] = await ran(prompt, "delete no node-9 --yes")
+    assert deleted.out == "node/node-9 deleted\n"
 
 
 async def test_a_drained_node_is_left_and_pinned_workers_are_named(prompt: Commands) -> None:

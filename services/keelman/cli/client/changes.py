@@ -60,10 +60,14 @@ async def wait_for_update(gateway: Gateway, kind: Kind, name: str, *, seconds: f
 
 def standing(kind: Kind, cluster: Any) -> str:
     """State of a cluster with what is to be said of it, and of the change that goes through it."""
-    text = columns.cluster_state(cluster) + detail_of(kind, cluster)
-    if kind is kinds.WORKER_CLUSTERS and cluster.status.HasField("rollout"):
-        text += f"; {rollout_text(cluster.status.rollout)}"
-    return text
+    if not (kind is kinds.WORKER_CLUSTERS and cluster.status.HasField("rollout")):
+        return columns.cluster_state(cluster) + detail_of(kind, cluster)
+    status = cluster.status
+    # The worker that holds a change up is in both: it is said once.
+    said = status.rollout.message and status.rollout.message in status.message
+    why = f": {status.message}" if status.message and not said else ""
+    workers = f"{status.ready_workers}/{status.wanted_workers} workers"
+    return f"{columns.cluster_state(cluster)} {workers}{why}; {rollout_text(status.rollout)}"
 
 
 def check_halted(kind: Kind, cluster: Any) -> None:

@@ -89,6 +89,8 @@ def in_words(resource: Any) -> dict[str, Any]:
         found["spec"] = {key: value for key, value in found["spec"].items() if key not in _PORTS}
         if ports := ports_text(resource.spec):
             found["spec"]["ports"] = ports
+    if not found.get("status", {}).get("stuck", True):
+        del found["status"]["stuck"]
     if "spec" in found:
         found["spec"] = _asked_for(found["spec"])
     return found

@@ -177,7 +177,8 @@ def act(
         await client.act(verb, kind, full, force=force)
         if wait is not None:
             await wait_for(client, verb, kind, full, seconds=wait, was=was)
-        print(f"{kind.singular}/{full} {_outcome(verb, wait)}")
+        at_once = kind is kinds.NODES
+        print(f"{kind.singular}/{full} {DONE[verb] if at_once else _outcome(verb, wait)}")
 
     return target.run(body)
 

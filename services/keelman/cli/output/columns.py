@@ -154,7 +154,9 @@ def _rollout(cluster: Any) -> str:
 
 
 def _new_work(node: Any) -> str:
-    return "draining" if node.spec.draining else "cordoned" if node.spec.cordoned else "yes"
+    if node.spec.draining or node.spec.cordoned:
+        return "draining" if node.spec.draining else "cordoned"
+    return "yes" if node.status.state == NodeState.NODE_STATE_ONLINE else "no"
 
 
 def _figure(node: Any, of: Callable[[Any], str]) -> str:
@@ -224,8 +226,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("STATE", node_state),
         Column("NEW WORK", _new_work),
         Column("AGENT", lambda r: r.status.agent_address),
-        Column("CPUS", lambda r: str(r.status.cpus), number=True),
-        Column("MEMORY", lambda r: size(r.status.memory_bytes), number=True),
+        Column("CPUS", lambda r: str(r.status.cpus or ""), number=True),
+        Column("MEMORY", lambda r: size(r.status.memory_bytes) if r.status.memory_bytes else "", number=True),
         Column("VERSION", lambda r: r.status.version),
         Column("CPUS USED", lambda r: _figure(r, lambda f: f"{f.cpus_used:.1f}"), wide=True, number=True),
         Column("MEMORY FREE", lambda r: _figure(r, lambda f: size(f.memory_available_bytes)), wide=True, number=True),

@@ -192,7 +192,7 @@ def test_a_node_is_described_with_what_it_has_left_and_whether_it_takes_work(
     title, first, second = capsys.readouterr().out.splitlines()
     assert {"NEW WORK", "CPUS USED", "MEMORY FREE", "LABELS"} <= set(re.split(r"  +", title))
     assert {"cordoned", "3.0 GiB", "disk=ssd"} <= set(re.split(r"  +", first))
-    assert second.split()[:3] == ["n2", "UNSPECIFIED", "yes"]
+    assert second.split()[:6] == ["n2", "UNSPECIFIED", "no", "-", "-", "-"], "nothing is known of it yet"
 
 
 def test_a_wide_cluster_shows_ports_labels_and_rollout(capsys: pytest.CaptureFixture[str]) -> None:
