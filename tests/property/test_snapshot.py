@@ -69,6 +69,7 @@ def questions(snapshot: Snapshot) -> dict[str, object]:
         "users": {c: snapshot.users_of(c) for c in CLUSTERS},
         "naming": {p: sorted(snapshot.naming(p)) for p in PORTS},
         "origins": {c: snapshot.of_origin(WORKER_CLUSTER, Origin("a", "s", c)) for c in CLUSTERS},
+        "kafka": {(b, c): snapshot.named_in_kafka(b, f"keelman-{c}", ["t"]) for b in CLUSTERS for c in CLUSTERS},
         "waiting": {noun: snapshot.waiting(noun) for noun in (BROKER_CLUSTER, WORKER_CLUSTER)},
         "pinned": {(noun, n): snapshot.pinned_to(noun, n) for noun in (BROKER_CLUSTER, WORKER_CLUSTER) for n in NODES},
     }

@@ -55,10 +55,6 @@ class Layer(MutableMapping[K, V]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def has_own(self, key: K) -> bool:
-        """True when the key was written or deleted here."""
-        return key in self._own
-
     def changes(self) -> dict[K, V | None]:
         """What was written: the value, or None for what is gone."""
         return {key: None if value is _GONE else value for key, value in self._own.items()}

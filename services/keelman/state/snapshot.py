@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from keelman.model.cluster import Annotations, BrokerCluster, ManagedBrokers, Origin, WorkerCluster
@@ -10,6 +10,7 @@ from keelman.model.errors import NotFound
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, Workload, WorkloadKind
 from keelman.state.layers import Layer
+from keelman.state.properties import group_of, topics_of
 
 MAX_NAMED = 20  # in an error
 NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = Node.NOUN, BrokerCluster.NOUN, WorkerCluster.NOUN, Workload.NOUN
@@ -34,7 +35,7 @@ class Load(NamedTuple):
 class Snapshot:
     """Nodes, clusters and workloads by name. Whoever has one reads it; only its maker puts into it."""
 
-    __slots__ = ("_below", "_index", "_is_draft", "_loads", "_names", "_tables")
+    __slots__ = ("_below", "_index", "_loads", "_names", "_tables")
 
     def __init__(
         self,
@@ -45,9 +46,8 @@ class Snapshot:
     ) -> None:
         self._tables: dict[str, MutableMapping[str, Any]] = {}
         self._index: MutableMapping[tuple[Any, ...], Names] = {}
-        self._loads: MutableMapping[str, Load | None] = {}
+        self._loads: dict[str, Load | None] = {}
         self._names: dict[str, list[str]] = {}
-        self._is_draft = False
         self._below: Snapshot | None = None
         given: tuple[Mapping[str, Resource] | None, ...] = (nodes, broker_clusters, worker_clusters, workloads)
         self.fill([resource for named in given for resource in (named or {}).values()])
@@ -67,8 +67,7 @@ class Snapshot:
         """A snapshot over this one: what is put into it changes this one only when `advance` is given it."""
         made = Snapshot()
         made._tables = {noun: Layer(named) for noun, named in self._tables.items()}
-        made._index, made._loads, made._is_draft = Layer(self._index), Layer(self._loads), True
-        made._below = self
+        made._index, made._below = Layer(self._index), self
         return made
 
     def advance(self, draft: Snapshot) -> None:
@@ -79,9 +78,9 @@ class Snapshot:
                 if (new is None) == (name in table):
                     self._names.pop(noun, None)
             draft._layer(noun).write_to(table)
-        for below, layer in ((self._index, draft._index), (self._loads, draft._loads)):
-            assert isinstance(layer, Layer)
-            layer.write_to(below)
+        assert isinstance(draft._index, Layer)
+        draft._index.write_to(self._index)
+        self._loads |= draft._loads
 
     def changes(self, noun: str) -> Mapping[str, Any]:
         """Of a draft: what was put into it, by name; None for what is gone."""
@@ -94,7 +93,7 @@ class Snapshot:
 
     def _table(self, noun: str) -> MutableMapping[str, Any]:
         if noun not in self._tables:
-            self._tables[noun] = Layer({}) if self._is_draft else {}
+            self._tables[noun] = {} if self._below is None else Layer({})
         return self._tables[noun]
 
     def put(self, resource: Resource) -> None:
@@ -164,7 +163,9 @@ class Snapshot:
                     found |= {("naming", BROKER_CLUSTER, resource.spec.port)} if resource.spec.port else set()
                 return found | {("pinned", BROKER_CLUSTER, node) for node in nodes}
             case WorkerCluster():
-                found = {("users", resource.spec.broker_cluster)}
+                spec, brokers = resource.spec, resource.spec.broker_cluster
+                found = {("users", brokers), ("group", brokers, group_of(resource.name, spec.properties))}
+                found |= {("topic", brokers, topic) for topic in topics_of(resource.name, spec.properties).values()}
                 found |= {("waits", WORKER_CLUSTER)} if resource.note else set()
                 found |= {("naming", WORKER_CLUSTER, port) for port in resource.spec.ports}
                 found |= _origin(WORKER_CLUSTER, resource.spec.annotations)
@@ -215,7 +216,7 @@ class Snapshot:
 
     def load(self, node: str) -> Load:
         """What is to run on a node. What no draft has touched is reckoned once, for all drafts."""
-        if self._below is not None and isinstance(self._loads, Layer) and not self._loads.has_own(node):
+        if self._below is not None and node not in self._loads:
             return self._below.load(node)
         found = self._loads.get(node)
         if found is None:
@@ -243,6 +244,11 @@ class Snapshot:
     def of_origin(self, noun: str, origin: Origin) -> Names:
         """Clusters of this noun that are kept under an origin."""
         return self._index.get(("origin", noun, origin), NO_NAMES)
+
+    def named_in_kafka(self, broker_cluster: str, group: str, topics: Iterable[str]) -> Names:
+        """Worker clusters on a broker cluster that have this group, or one of these topics."""
+        keys = [("group", broker_cluster, group), *(("topic", broker_cluster, topic) for topic in topics)]
+        return NO_NAMES.union(*(self._index.get(key, NO_NAMES) for key in keys))
 
     def waiting(self, noun: str) -> Names:
         """Clusters that something stands in the way of."""

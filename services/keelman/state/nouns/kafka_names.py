@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from keelman.model.cluster import BrokerCluster, ExternalBrokers, WorkerCluster, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition
@@ -15,7 +15,7 @@ def check_own_names(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> N
     offset topic."""
     group = group_of(name, spec.properties)
     topics = topics_of(name, spec.properties)
-    for other in _on_same_kafka(name, spec.broker_cluster, snapshot):
+    for other in _rivals(name, spec.broker_cluster, group, topics.values(), snapshot):
         where = f"worker cluster {other.name!r} on " + (
             "the same broker cluster"
             if other.spec.broker_cluster == spec.broker_cluster
@@ -55,8 +55,12 @@ def _servers(cluster: BrokerCluster) -> set[str]:
     return {server.strip().lower() for server in servers.split(",") if server.strip()}
 
 
-def _on_same_kafka(name: str, broker_cluster: str, snapshot: Snapshot) -> Iterator[WorkerCluster]:
+def _rivals(
+    name: str, broker_cluster: str, group: str, topics: Collection[str], snapshot: Snapshot
+) -> Iterator[WorkerCluster]:
+    """Other worker clusters on the same Kafka that have the group or one of the topics."""
     mine = snapshot.broker_clusters[broker_cluster]
     for other in sorted(snapshot.broker_clusters):
         if same_kafka(mine, snapshot.broker_clusters[other]):
-            yield from (user for user in snapshot.users_of(other) if user.name != name)
+            found = snapshot.named_in_kafka(other, group, topics) - {name}
+            yield from (snapshot.worker_clusters[rival] for rival in sorted(found))
