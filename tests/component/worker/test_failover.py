@@ -10,7 +10,9 @@ import pytest
 
 from keelman.agent.commands import COMMANDS
 from keelman.agent.launcher import Launcher
+from keelman.agent.limits import WATCHDOG, make_limiter
 from keelman.agent.local import Local
+from keelman.agent.settings import Settings
 from keelman.runtime.home import Home
 from keelman.testing.eventually import eventually
 from support.group_kit import Flow, Workers, feeding
@@ -46,7 +48,15 @@ async def killed_then_copied(workers: Workers, flow: Flow, *, farewell: bool, fo
     begun, wall = time.monotonic(), time.time()
     await victim.end(signal.SIGKILL)
     if farewell:
-        launcher = Launcher(Home.of(folder), COMMANDS, 1.0)
+        agent = Settings(home=folder)
+        launcher = Launcher(
+            Home.of(folder),
+            COMMANDS,
+            grace_seconds=1.0,
+            log_keeping=agent.log_keeping,
+            surroundings=agent.surroundings,
+            limiter=make_limiter(WATCHDOG, Home.of(folder)),
+        )
         await launcher.leave_for(Local("worker/victim", victim.folder))
     await taken_over(workers, flow, victim)
     took = time.monotonic() - begun
