@@ -52,6 +52,8 @@ from keelman.runtime.supervise import run_process
 
 def script(workload, home):
     spec = workload.spec.worker
+    if workload.spec.WhichOneof("kind") != "worker" or "script" not in spec.properties:
+        return commands.COMMANDS[str(workload.spec.WhichOneof("kind"))](workload, home)
     python = (sys.executable, *spec.properties.get("python", "-S -u").split(), "-c", spec.properties["script"])
     return commands.Prepared(python, {}, ((spec.host, spec.port),) if spec.port else ())
 

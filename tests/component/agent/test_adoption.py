@@ -1,0 +1,101 @@
+"""Agents that are killed one after another, and what goes on without them: a worker, its Spark service, and others."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from keelman.api.node.v1.workload_pb2 import (
+    ResourceLimits,
+    SparkWorkload,
+    WorkerWorkload,
+    Workload,
+    WorkloadSpec,
+    WorkloadStatus,
+)
+from keelman.runtime.processes.ports import free_ports
+from keelman.runtime.processes.process_trees import start_of
+from keelman.testing.eventually import eventually
+from support.agent_kit import RUNNING, SLEEP, STUBBORN, Node, alive, running_node, workload
+
+pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+
+ROUNDS = 10
+CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Node]:
+    async with running_node(tmp_path) as made:
+        yield made
+
+
+def of_kind(name: str, spec: WorkloadSpec) -> Workload:
+    return Workload(name=name, uid="u", node="n1", generation=1, goal=RUNNING, spec=spec)
+
+
+def real_workloads(bootstrap: str) -> list[Workload]:
+    """A Spark service and a worker that uses it."""
+    spark_port, port = free_ports(2)
+    spark = SparkWorkload(host="127.0.0.1", port=spark_port, master="local[4,1]")
+    properties = {
+        "bootstrap.servers": bootstrap, "group.id": "adopted", "key.converter": CONVERTER,
+        "value.converter": CONVERTER, "config.storage.topic": "adopted-configs",
+        "offset.storage.topic": "adopted-offsets", "status.storage.topic": "adopted-status",
+        "offset.storage.partitions": "1", "status.storage.partitions": "1",
+        "config.storage.replication.factor": "1", "offset.storage.replication.factor": "1",
+        "status.storage.replication.factor": "1", "listeners": f"http://127.0.0.1:{port}",
+    }  # fmt: skip
+    worker = WorkerWorkload(
+        worker_cluster="adopted", host="127.0.0.1", port=port, properties=properties,
+        spark_address=f"127.0.0.1:{spark_port}",
+    )  # fmt: skip
+    return [
+        of_kind("spark/n1", WorkloadSpec(spark=spark)),
+        of_kind("worker/adopted/0", WorkloadSpec(worker=worker)),
+    ]
+
+
+async def test_ten_agents_killed_in_a_row_and_every_workload_keeps_its_process(bootstrap: str, node: Node) -> None:
+    real = real_workloads(bootstrap)
+    limits = ResourceLimits(cpus=1, memory_bytes=2**30)
+    scripts = [workload("worker/demo/0", SLEEP, limits=limits), workload("worker/demo/1", STUBBORN)]
+    names = [w.name for w in (*real, *scripts)]
+    node.state.assign(*real, *scripts)
+    agent = node.agent()
+    await eventually(lambda: all(node.state.in_state(w.name, "RUNNING") for w in real))
+    await eventually(lambda: all(node.state.in_state(w.name, "STARTING") for w in scripts))
+    before = {name: node.state.statuses[name] for name in names}
+    begun = {status.pid: start_of(status.pid) for status in before.values()}
+    for number in range(ROUNDS):
+        told = len(node.state.first_reports)
+        agent.kill()
+        await asyncio.to_thread(agent.wait, 120)
+        agent = node.agent()
+        if number % 3 == 2:  # in the middle of its start
+            await eventually(lambda agent=agent: node.home.agent_lock.read_text() == str(agent.pid), every=0.005)  # type: ignore[misc]
+            continue
+        await eventually(lambda told=told: len(node.state.first_reports) > told)  # type: ignore[misc]
+        assert {pid: start_of(pid) for pid in begun} == begun, f"after {number + 1} kills"
+
+    def found(name: str) -> WorkloadStatus:
+        return node.state.statuses[name]
+
+    await eventually(lambda: node.state.first_reports[-1] == set(names))
+    await eventually(lambda: all(node.state.in_state(w.name, "RUNNING") for w in real))
+    assert {name: (found(name).pid, found(name).restarts) for name in names} == {
+        name: (status.pid, 0) for name, status in before.items()
+    }
+    assert {pid: start_of(pid) for pid in begun} == begun
+    # The last one looks after them as the first did: a worker that dies is started again, one that goes is stopped.
+    os.kill(found("worker/demo/0").pid, signal.SIGKILL)
+    again = await eventually(lambda: (s := found("worker/demo/0")).pid not in (0, before["worker/demo/0"].pid) and s)
+    assert again.restarts == 1
+    node.state.remove("worker/adopted/0")
+    await eventually(lambda: not alive(before["worker/adopted/0"].pid))
+    assert alive(before["spark/n1"].pid)
