@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +175,7 @@ class Node:
         self.state.drop()
         await self._state_stack.aclose()
 
-    def agent(self, **more: str) -> subprocess.Popen[bytes]:
+    def agent(self, *, prefix: Sequence[str] = (), **more: str) -> subprocess.Popen[bytes]:
         flags = {
             "node": "n1",
             "home": str(self.home.root),
@@ -186,7 +186,9 @@ class Node:
         }
         with (self.folder / f"agent-{len(self.agents)}.log").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, *(f"{k}={v}" for k, v in flags.items())], stdout=log, stderr=log
+                [*prefix, sys.executable, "-c", PROGRAM, *(f"{k}={v}" for k, v in flags.items())],
+                stdout=log,
+                stderr=log,
             )
         self.agents.append(process)
         return process

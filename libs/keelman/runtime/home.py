@@ -74,15 +74,27 @@ class Home:
 
     def socket(self, name: str) -> Path:
         """Path of a Unix socket; in a temporary folder named after this home when the home's path is too long."""
-        file = f"{name.replace('/', '-')}.sock"
-        path = self.root / "run" / file
+        return self._socket("run", f"{name.replace('/', '-')}.sock")
+
+    def _socket(self, folder: str, file: str) -> Path:
+        path = self.root / folder / file
         if len(os.fsencode(path)) <= SOCKET_PATH_BYTES:
             return path
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
-        path = Path(tempfile.gettempdir()) / f"keelman-{os.getuid()}-{digest}" / file
+        path = Path(tempfile.gettempdir()) / f"keelman-{os.getuid()}-{digest}{folder.removeprefix('run')}" / file
         if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
             path = path.with_name(hashlib.sha256(file.encode()).hexdigest()[:12] + ".sock")
         return path
+
+
+class SharedHome(Home):
+    """A home in which workloads run as a user of their own: their sockets are in a folder of that user's."""
+
+    def socket(self, name: str) -> Path:
+        """Path of a Unix socket; a workload's, with a kind and a name, is apart from those of services."""
+        if "/" not in name:
+            return super().socket(name)
+        return self._socket("run-of-workloads", f"{name.replace('/', '-')}.sock")
 
 
 def writable(setting: str, *folders: Path, private: bool = False) -> None:
@@ -119,8 +131,10 @@ def own_opener(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def write_file(path: Path, content: bytes, *, mode: int = 0o600) -> None:
+def write_file(path: Path, content: bytes, *, mode: int = 0o600, owner: tuple[int, int] | None = None) -> None:
     """Writes a whole file so that a reader, also one after a crash, sees the old content or the new. Makes its folder.
+
+    `owner` are user and group to whom it is given.
 
     Raises OSError.
     """
@@ -129,6 +143,8 @@ def write_file(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(file.fileno(), mode)
+            if owner is not None:
+                os.fchown(file.fileno(), *owner)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 import time
 from asyncio.subprocess import DEVNULL
@@ -22,6 +23,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.parts import Keeping, Log
 from keelman.runtime.processes import children
 from keelman.runtime.processes.ports import port_is_free
+from keelman.runtime.processes.users import open_for
 
 log = get_logger()
 PORT_SECONDS = 2.0
@@ -47,9 +49,14 @@ class Launcher:
         self._surroundings = surroundings
         self._limiter = limiter
 
+    @property
+    def keeper(self) -> int | None:
+        """The user whose records of processes are believed; None for anybody's."""
+        return self._surroundings.keeper
+
     def adopt(self, local: Local) -> None:
         """Finds the process of an earlier agent. One that ended meanwhile counts as ended now, with what it left."""
-        found = children.adopt(local.folder)
+        found = children.adopt(local.folder, owner=self.keeper)
         if found is None:
             return
         local.record, local.child = found
@@ -109,7 +116,7 @@ class Launcher:
         if not command:
             return
         try:
-            with log_file(local.folder).open("ab") as output:
+            with os.fdopen(open_for(self._surroundings.user, log_file(local.folder)), "ab") as output:
                 child = await asyncio.create_subprocess_exec(
                     *command,
                     stdin=DEVNULL,
@@ -117,6 +124,7 @@ class Launcher:
                     stderr=output,
                     env=self._surroundings.environment(local.kind, local.folder),
                     umask=self._surroundings.umask,
+                    **(self._surroundings.user.popen if self._surroundings.user is not None else {}),
                 )
             code = await child.wait()
         except OSError as error:
@@ -183,13 +191,12 @@ class Launcher:
                     reason="PORT_TAKEN",
                     metadata={"host": host, "port": str(port)},
                 )
-        await asyncio.to_thread(self._surroundings.prepare, local.folder)
+        await asyncio.to_thread(self._surroundings.prepare, local.folder, self._home.socket(local.name))
         local.removed = False
         for name, text in prepared.files.items():
-            write_file(local.folder / name, text.encode())  # readable by its owner only: there may be passwords in it
-        socket = self._home.socket(local.name)
-        socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        socket.unlink(missing_ok=True)
+            write_file(
+                local.folder / name, text.encode(), owner=self._surroundings.owner
+            )  # readable by its owner only: there may be passwords in it
         await self.keep_log(local)
         local.prepared, local.prepared_plan = prepared, (workload.uid, workload.generation)
 
@@ -205,6 +212,7 @@ class Launcher:
             log=log_file(local.folder),
             environment=environment,
             umask=self._surroundings.umask,
+            user=None if held.drops else self._surroundings.user,
             enter=held.enter,
         )
         local.child, local.record, local.killed = child, child.record, None

@@ -25,6 +25,7 @@ from keelman.runtime.home import Home
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.cgroups import Groups, KernelTree, find_parent
 from keelman.runtime.processes.children import Record
+from keelman.runtime.processes.users import User
 
 log = get_logger()
 CGROUP, SYSTEMD, WATCHDOG, AUTO = "cgroup", "systemd", "watchdog", "auto"
@@ -39,6 +40,7 @@ class Held:
     by: str = ""
     group: str = ""
     prefix: tuple[str, ...] = ()
+    drops: bool = False  # these words have the command run as another user
     enter: Callable[[int], None] | None = field(default=None, compare=False)
 
 
@@ -87,14 +89,16 @@ class CgroupWay:
 class SystemdWay:
     """A scope of systemd for each process with limits; it goes with its last process."""
 
-    def __init__(self, *, user: bool) -> None:
-        """`user`: of this user's manager, else of the system's."""
+    def __init__(self, *, user: bool, run_as: User | None = None) -> None:
+        """`user`: of this user's manager, else of the system's; `run_as` is who the processes run as."""
         self._manager = ("--user",) if user else ()
+        self._run_as = () if run_as is None else (f"--uid={run_as.uid}", f"--gid={run_as.gid}")
 
     def hold(self, name: str, limits: ResourceLimits) -> Held:
         """A scope of a new name, which systemd-run makes before it becomes the workload's process."""
         unit = f"keelman-{name.replace('/', '-')}-{uuid.uuid4().hex[:8]}.scope"
-        return Held(SYSTEMD, unit, scope_command(unit, limits, self._manager))
+        options = (*self._manager, *self._run_as)
+        return Held(SYSTEMD, unit, scope_command(unit, limits, options), drops=bool(self._run_as))
 
     def adopt(self, name: str, record: Record) -> None:
         """The scope is there still."""
@@ -200,7 +204,7 @@ def choose(wanted: str, host: Host) -> tuple[str, str]:
     return by, "; ".join(passed_over)
 
 
-def make_limiter(wanted: str, home: Home) -> Limiter:
+def make_limiter(wanted: str, home: Home, run_as: User | None = None) -> Limiter:
     """Looks at this host and makes its control groups ready; takes up to some seconds: work for a thread.
 
     Raises InvalidArgument when what was asked for is not there.
@@ -208,7 +212,7 @@ def make_limiter(wanted: str, home: Home) -> Limiter:
     ways: dict[str, Way] = {}
     no_cgroup = "another was asked for" if wanted not in (AUTO, CGROUP) else _cgroup_way(ways, home)
     sought = wanted == SYSTEMD or (wanted == AUTO and no_cgroup)
-    no_systemd = _systemd_way(ways) if sought else "another was asked for"
+    no_systemd = _systemd_way(ways, run_as) if sought else "another was asked for"
     by, why = choose(wanted, Host(no_cgroup, no_systemd))
     log.info("limits", by=by, **({"because": why} if why else {}))
     return Limiter(ways, by)
@@ -229,7 +233,7 @@ def _cgroup_way(ways: dict[str, Way], home: Home) -> str:
     return ""
 
 
-def _systemd_way(ways: dict[str, Way]) -> str:
+def _systemd_way(ways: dict[str, Way], run_as: User | None) -> str:
     user = os.geteuid() != 0
     there = f"{os.environ.get('XDG_RUNTIME_DIR', '')}/systemd/private" if user else "/run/systemd/system"
     if not Path(there).exists() or not shutil.which("systemd-run"):
@@ -242,13 +246,13 @@ def _systemd_way(ways: dict[str, Way]) -> str:
         return str(error)
     if done.returncode:
         return done.stderr.strip() or f"systemd-run ended with exit code {done.returncode}"
-    ways[SYSTEMD] = SystemdWay(user=user)
+    ways[SYSTEMD] = SystemdWay(user=user, run_as=run_as)
     return ""
 
 
-def scope_command(unit: str, limits: ResourceLimits, manager: Sequence[str] = ()) -> tuple[str, ...]:
+def scope_command(unit: str, limits: ResourceLimits, options: Sequence[str] = ()) -> tuple[str, ...]:
     """What stands before a command so that it runs in a scope with these limits; the process stays the same."""
-    made = ["systemd-run", *manager, "--scope", "--quiet", f"--unit={unit}"]
+    made = ["systemd-run", *options, "--scope", "--quiet", f"--unit={unit}"]
     if limits.memory_bytes:
         made += ["-p", f"MemoryMax={limits.memory_bytes}", "-p", "MemorySwapMax=0"]
     if limits.cpus:

@@ -51,6 +51,8 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(lock(home))
         writable("agent.home", home.workloads)
+        surroundings = settings.surroundings
+        home = await asyncio.to_thread(surroundings.begin, home)
         writable("agent.home", home.socket("agent").parent, private=True)
         assignments, reporter = Assignments(home.assignments), Reporter()
         assignments.load()
@@ -61,8 +63,8 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
                 commands or command_table(settings.trust),
                 grace_seconds=settings.grace_seconds,
                 log_keeping=settings.log_keeping,
-                surroundings=settings.surroundings,
-                limiter=await asyncio.to_thread(make_limiter, settings.limits, home),
+                surroundings=surroundings,
+                limiter=await asyncio.to_thread(make_limiter, settings.limits, home, surroundings.user),
             ),
             assignments,
             reporter,

@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from keelman.agent.surroundings import Surroundings
+from keelman.agent.surroundings import Surroundings, surroundings_for
 from keelman.model.errors import InvalidArgument
 from keelman.model.names import checked_name
 from keelman.rpc.server import MESH, is_loopback
@@ -66,6 +66,9 @@ class Settings(ProcessSettings):
         30.0, "Parts of logs are deleted so many days after they were cut off; 0 means never.", unit="days", minimum=0
     )
 
+    workload_user: str = setting(
+        "", "User that workloads run as, by name or number, where the agent is root; empty means as the agent does."
+    )
     pass_environment: tuple[str, ...] = setting(
         (),
         "Environment variables that workloads get besides the usual ones, e.g. AWS_*; all others are kept from them.",
@@ -84,7 +87,7 @@ class Settings(ProcessSettings):
         """What workloads find around them. Raises InvalidArgument."""
         if not re.fullmatch("[0-7]{3,4}", self.umask):
             raise InvalidArgument.of("agent.umask", self.umask, "three octal digits, e.g. 077 or 022")
-        return Surroundings(self.pass_environment, int(self.umask, 8))
+        return surroundings_for(self.workload_user, self.pass_environment, int(self.umask, 8), self.folder)
 
     @property
     def node_name(self) -> str:

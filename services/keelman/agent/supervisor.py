@@ -134,7 +134,7 @@ class Supervisor:
         """Finds the processes of an earlier agent. Called once, before `run`, so that the first report is the truth."""
         names = set(self._assignments.workloads)
         for file in sorted(self.home.workloads.glob("*/record.json")):
-            record = children.read_record(file.parent)
+            record = children.read_record(file.parent, owner=self.launcher.keeper)
             if record is not None:
                 names.add(record.name)
         for name in sorted(names):

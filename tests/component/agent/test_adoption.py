@@ -10,23 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from keelman.api.node.v1.workload_pb2 import (
-    ResourceLimits,
-    SparkWorkload,
-    WorkerWorkload,
-    Workload,
-    WorkloadSpec,
-    WorkloadStatus,
-)
-from keelman.runtime.processes.ports import free_ports
+from keelman.api.node.v1.workload_pb2 import ResourceLimits, WorkloadStatus
 from keelman.runtime.processes.process_trees import start_of
 from keelman.testing.eventually import eventually
-from support.agent_kit import RUNNING, SLEEP, STUBBORN, Node, alive, running_node, workload
+from support.agent_kit import SLEEP, STUBBORN, Node, alive, running_node, workload
+from support.agent_world import real_workloads
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 
 ROUNDS = 10
-CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
 
 
 @pytest.fixture
@@ -35,34 +27,8 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
         yield made
 
 
-def of_kind(name: str, spec: WorkloadSpec) -> Workload:
-    return Workload(name=name, uid="u", node="n1", generation=1, goal=RUNNING, spec=spec)
-
-
-def real_workloads(bootstrap: str) -> list[Workload]:
-    """A Spark service and a worker that uses it."""
-    spark_port, port = free_ports(2)
-    spark = SparkWorkload(host="127.0.0.1", port=spark_port, master="local[4,1]")
-    properties = {
-        "bootstrap.servers": bootstrap, "group.id": "adopted", "key.converter": CONVERTER,
-        "value.converter": CONVERTER, "config.storage.topic": "adopted-configs",
-        "offset.storage.topic": "adopted-offsets", "status.storage.topic": "adopted-status",
-        "offset.storage.partitions": "1", "status.storage.partitions": "1",
-        "config.storage.replication.factor": "1", "offset.storage.replication.factor": "1",
-        "status.storage.replication.factor": "1", "listeners": f"http://127.0.0.1:{port}",
-    }  # fmt: skip
-    worker = WorkerWorkload(
-        worker_cluster="adopted", host="127.0.0.1", port=port, properties=properties,
-        spark_address=f"127.0.0.1:{spark_port}",
-    )  # fmt: skip
-    return [
-        of_kind("spark/n1", WorkloadSpec(spark=spark)),
-        of_kind("worker/adopted/0", WorkloadSpec(worker=worker)),
-    ]
-
-
 async def test_ten_agents_killed_in_a_row_and_every_workload_keeps_its_process(bootstrap: str, node: Node) -> None:
-    real = real_workloads(bootstrap)
+    real = real_workloads(bootstrap, "adopted")
     limits = ResourceLimits(cpus=1, memory_bytes=2**30)
     scripts = [workload("worker/demo/0", SLEEP, limits=limits), workload("worker/demo/1", STUBBORN)]
     names = [w.name for w in (*real, *scripts)]

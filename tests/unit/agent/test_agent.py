@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
+import pwd
 import signal
 import tomllib
 from pathlib import Path
@@ -18,7 +20,7 @@ from keelman.agent.local import words_of
 from keelman.agent.reporter import Reporter
 from keelman.agent.service import lock
 from keelman.agent.settings import Settings, legal_name
-from keelman.agent.surroundings import Surroundings
+from keelman.agent.surroundings import Surroundings, surroundings_for
 from keelman.api.node.v1.agent_service_pb2 import ListLocalWorkloadsRequest
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.workload_pb2 import (
@@ -32,8 +34,9 @@ from keelman.api.node.v1.workload_pb2 import (
     WorkloadStatus,
 )
 from keelman.model.errors import Conflict, FailedPrecondition, InvalidArgument
-from keelman.runtime.home import Home
+from keelman.runtime.home import Home, SharedHome
 from keelman.runtime.processes.children import Exit
+from keelman.runtime.processes.users import User
 from keelman.runtime.settings import load
 
 
@@ -244,11 +247,39 @@ def test_a_workload_finds_its_own_folder_for_temporary_files_and_no_settings_tha
     assert found["PATH"]
     assert {name for name in found if name.startswith(("KEELMAN_WORKER_", "SECRET"))} == {"KEELMAN_WORKER_LOG_LEVEL"}
     assert Surroundings(("SECRET_*",)).environment("worker", tmp_path)["SECRET_OF_SOMEBODY"] == "s"
-    Surroundings().prepare(tmp_path / "w")
+    Surroundings().prepare(tmp_path / "w", tmp_path / "run" / "w.sock")
+    assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "w" / "tmp").stat().st_mode & 0o777 == 0o700
     (tmp_path / "w" / "tmp" / "old").touch()
-    Surroundings().prepare(tmp_path / "w")
+    Surroundings().prepare(tmp_path / "w", tmp_path / "run" / "w.sock")
     assert list((tmp_path / "w" / "tmp").iterdir()) == []
+
+
+def test_workloads_of_another_user_find_that_users_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    user = User("somebody", 61234, 61234, (), "/nonexistent")
+    monkeypatch.setenv("HOME", "/root")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/root/.cache")
+    found = Surroundings(user=user, cache=tmp_path / "cache").environment("worker", tmp_path / "w")
+    assert "XDG_CACHE_HOME" not in found
+    assert {k: found[k] for k in ("USER", "LOGNAME", "HOME", "KEELMAN_CACHE")} == {
+        "USER": "somebody", "LOGNAME": "somebody", "HOME": str(tmp_path / "w"),
+        "KEELMAN_CACHE": str(tmp_path / "cache"),
+    }  # fmt: skip
+    # Sockets of workloads are in a folder of their own, those of services are where they were.
+    home, shared = Home(tmp_path), SharedHome(tmp_path)
+    assert shared.socket("agent") == home.socket("agent")
+    assert shared.socket("worker/a/0").parent != home.socket("worker/a/0").parent
+    assert shared.workload("worker/a/0") == home.workload("worker/a/0")
+
+
+def test_a_user_for_workloads_is_refused_where_the_agent_cannot_become_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    assert surroundings_for(me, (), 0o077, Home(tmp_path)).user is None
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    with pytest.raises(InvalidArgument, match=r"agent.workload_user: 'nobody' is not legal: empty, unless .* root"):
+        surroundings_for("nobody", (), 0o077, Home(tmp_path))
 
 
 @pytest.mark.parametrize("umask", ["", "77", "0o77", "088", "u=rw"])

@@ -13,6 +13,7 @@ import contextlib
 import gzip
 import os
 import re
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -262,7 +263,13 @@ class Reader:
 
 
 def _open(path: Path, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW)
+    """Opens a plain file. Its folder may be another user's, who must not have others read or written in its place."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        raise OSError(f"{path} is not a file of its own")
+    return descriptor
 
 
 class _Unpacked(gzip.GzipFile):

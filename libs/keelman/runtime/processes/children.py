@@ -22,9 +22,10 @@ from pathlib import Path
 
 import psutil
 
-from keelman.runtime.home import own_opener, write_file
+from keelman.runtime.home import write_file
 from keelman.runtime.processes import exit_record
 from keelman.runtime.processes.process_trees import MARK, family, is_marked, kill_all, marked_leader, start_of
+from keelman.runtime.processes.users import User, open_for
 
 TITLE_KEEPS_ENVIRONMENT = {"SPT_NOENV": "1"}  # setproctitle would write over what /proc shows, and so over the mark
 WAITING = ("/bin/sh", "-c", 'IFS= read -r go && [ "$go" = go ] && exec "$@" < /dev/null', "sh")
@@ -141,19 +142,20 @@ def start(
     log: Path,
     environment: Mapping[str, str],
     umask: int | None = None,
+    user: User | None = None,
     enter: Callable[[int], None] | None = None,
 ) -> Child:
-    """Starts `record.command` in `folder` with its output appended to `log`. Raises OSError when it cannot be started.
+    """Starts `record.command` in `folder`, as `user` where one is named, with its output appended to `log`.
 
     The record is written before and after the start: when the starter is killed in between, the next one finds the
     process by its mark. `enter` is called with the process's id before its command begins; when it raises an OSError,
-    or this process is killed meanwhile, the command never does.
+    or this process is killed meanwhile, the command never does. Raises OSError when it cannot be started.
     """
     exit_file = folder / "exit.json"
     exit_file.unlink(missing_ok=True)
     write_record(folder, record)
     named = {**environment, **TITLE_KEEPS_ENVIRONMENT, MARK: str(folder), exit_record.VARIABLE: str(exit_file)}
-    with open(log, "ab", opener=own_opener) as output:
+    with open(open_for(user, log), "ab") as output:
         record = replace(record, log_offset=output.tell(), start_time=time.time())
         process = subprocess.Popen(
             record.command if enter is None else (*WAITING, _program(record.command[0]), *record.command[1:]),
@@ -164,6 +166,7 @@ def start(
             stderr=output,
             start_new_session=True,
             umask=-1 if umask is None else umask,
+            **(user.popen if user is not None else {}),
         )
     pid = process.pid
     if enter is not None:
@@ -190,13 +193,13 @@ def _program(name: str) -> str:
     return found
 
 
-def adopt(folder: Path) -> tuple[Record, Child | None] | None:
+def adopt(folder: Path, *, owner: int | None = None) -> tuple[Record, Child | None] | None:
     """The last record of a folder and its process if that still runs; None when the folder has no record.
 
     Called once for each folder when the starter starts. A record without a pid (its writer was killed while starting
     the process) is completed from the process that carries the folder's mark, if there is one.
     """
-    record = read_record(folder)
+    record = read_record(folder, owner=owner)
     if record is None:
         return None
     if record.ended:
@@ -231,10 +234,16 @@ def write_record(folder: Path, record: Record) -> None:
     write_file(folder / "record.json", json.dumps(asdict(record)).encode())
 
 
-def read_record(folder: Path) -> Record | None:
-    """The folder's record; None when there is none that can be read."""
+def read_record(folder: Path, *, owner: int | None = None) -> Record | None:
+    """The folder's record; None when there is none that can be read, or it is not of the user named as its owner.
+
+    Where others may write into the folder a record of theirs could name any process of the host.
+    """
     try:
-        fields = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        with open(os.open(folder / "record.json", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), "rb") as file:
+            if owner is not None and os.fstat(file.fileno()).st_uid != owner:
+                return None
+            fields = json.loads(file.read())
         return Record(**{**fields, "command": tuple(fields["command"])})
     except (OSError, ValueError, TypeError, KeyError):
         return None

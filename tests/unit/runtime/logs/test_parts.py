@@ -184,6 +184,14 @@ def test_links_in_place_of_files_are_not_followed(log: Log, tmp_path: Path) -> N
     with pytest.raises(OSError, match="symbolic link"):
         Reader(log)
     log.file.unlink()
+    log.file.hardlink_to(secret)
+    with pytest.raises(OSError, match="not a file of its own"):
+        Reader(log)
+    log.file.unlink()
+    os.mkfifo(log.file)
+    with pytest.raises(OSError, match="not a file of its own"):
+        Reader(log)
+    log.file.unlink()
     append(log.file, b"own\n")
     (tmp_path / "log.-5_0.gz").symlink_to(secret)
     assert text_of(log) == b"own\n"

@@ -1,0 +1,71 @@
+"""The user that processes run as, where their starter is root, and files that are handed to it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keelman.model.errors import InvalidArgument
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user of this system."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+
+    @property
+    def popen(self) -> dict[str, Any]:
+        """What subprocess.Popen is to be given, so that a process runs as this user and nothing else."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": list(self.groups)}
+
+
+def find_user(setting: str, name: str) -> User:
+    """A user by name or number. Raises InvalidArgument, naming the setting, for one that the system does not know."""
+    try:
+        found = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
+    except (KeyError, OverflowError):
+        raise InvalidArgument.of(setting, name, "a user of this system, by name or number") from None
+    groups = tuple(os.getgrouplist(found.pw_name, found.pw_gid))
+    return User(found.pw_name, found.pw_uid, found.pw_gid, groups, found.pw_dir)
+
+
+def hand_over(folder: Path, user: User) -> None:
+    """Gives a folder with all that is in it to the user, unless it is theirs already: then others may be at work in it.
+
+    No link is followed. Raises OSError.
+    """
+    if folder.stat().st_uid == user.uid:
+        return
+    for _, folders, files, descriptor in os.fwalk(folder, topdown=False):
+        for name in (*folders, *files):
+            os.chown(name, user.uid, user.gid, dir_fd=descriptor, follow_symlinks=False)
+    os.chown(folder, user.uid, user.gid, follow_symlinks=False)
+
+
+def open_for(user: User | None, path: Path) -> int:
+    """Opens a file for appending that the user is to own and others are not to see; makes it where it is missing.
+
+    In a folder of the user's a link may stand in its place: that is refused. Raises OSError.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, 0o600)
+    if user is None:
+        return descriptor
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+            raise OSError(f"{path} is not a file of its own")
+        os.fchown(descriptor, user.uid, user.gid)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
