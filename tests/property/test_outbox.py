@@ -43,7 +43,7 @@ class Brokers:
         self.records: list[tuple[str, str, bytes | None]] = []
 
     @contextlib.asynccontextmanager
-    async def connect(self, _bootstrap: str, _topics):
+    async def connect(self, _bootstrap: str, _topics, _properties):
         yield self
 
     async def publish(self, facts) -> None:

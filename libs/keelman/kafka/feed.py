@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +18,10 @@ from aiokafka.admin import NewTopic
 from aiokafka.errors import KafkaError
 
 from keelman.kafka.broker_client import BrokerAdminClient, BrokerConsumer, BrokerProducer
+from keelman.kafka.clients import client_arguments, low_level_client
 from keelman.kafka.probe import broker_answers
 from keelman.kafka.topics import made
-from keelman.model.errors import Unavailable
+from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
@@ -41,6 +42,7 @@ TOPIC_PROPERTIES = {
     "segment.ms": "3600000",
     "segment.bytes": "67108864",
 }
+NO_PROPERTIES: Mapping[str, str] = {}
 KEYS_KEPT = 100_000
 REQUEST_MS = 10_000
 LAST_SECONDS = 2.0
@@ -61,14 +63,18 @@ class Fact:
     value: bytes | None
 
 
-async def ensure_topics(bootstrap_servers: str, topics: Iterable[str]) -> None:
+async def ensure_topics(
+    bootstrap_servers: str, topics: Iterable[str], client_properties: Mapping[str, str] = NO_PROPERTIES
+) -> None:
     """Creates those that are missing, with one partition each: their order is the order of the facts.
 
     Raises Unavailable when the brokers cannot be reached or refuse.
     """
     with _translated(bootstrap_servers):
         admin = BrokerAdminClient(
-            bootstrap_servers=_servers(bootstrap_servers), client_id="keelman-feed", request_timeout_ms=REQUEST_MS
+            **_connection(bootstrap_servers, client_properties),
+            client_id="keelman-feed",
+            request_timeout_ms=REQUEST_MS,
         )
         try:
             await admin.start()
@@ -87,18 +93,21 @@ async def ensure_topics(bootstrap_servers: str, topics: Iterable[str]) -> None:
 class EventPublisher:
     """Publishes in order and waits for the brokers' answer; used by the relay of the outbox alone."""
 
-    def __init__(self, bootstrap_servers: str, topics: Sequence[str]) -> None:
+    def __init__(
+        self, bootstrap_servers: str, topics: Sequence[str], client_properties: Mapping[str, str] = NO_PROPERTIES
+    ) -> None:
+        """`client_properties` are those of Java's clients: how these brokers are reached."""
         self._bootstrap = bootstrap_servers
+        self._properties = client_properties
         self._topics = topics
         self._producer: Any = None
 
     async def __aenter__(self) -> EventPublisher:
         """Creates missing topics; raises Unavailable when the brokers cannot be reached."""
-        if not await broker_answers(self._bootstrap):
-            raise Unavailable(f"no broker answers at {self._bootstrap}")
-        await ensure_topics(self._bootstrap, self._topics)
+        await _answers(self._bootstrap, self._properties)
+        await ensure_topics(self._bootstrap, self._topics, self._properties)
         with _translated(self._bootstrap):
-            self._producer = await _producer(self._bootstrap)
+            self._producer = await _producer(self._bootstrap, self._properties)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -121,8 +130,7 @@ class EventPublisher:
                         async with asyncio.timeout(ASK_SECONDS):
                             await asyncio.shield(wait)
                     except TimeoutError:
-                        if not await broker_answers(self._bootstrap):
-                            raise Unavailable(f"no broker answers at {self._bootstrap}") from None
+                        await _answers(self._bootstrap, self._properties)
                 wait.result()
 
 
@@ -133,8 +141,12 @@ class ReportPublisher:
     is logged once until it is over. Used by workers and Spark services, and by state to drop what is out of date.
     """
 
-    def __init__(self, bootstrap_servers: str, source: str) -> None:
+    def __init__(
+        self, bootstrap_servers: str, source: str, client_properties: Mapping[str, str] = NO_PROPERTIES
+    ) -> None:
+        """`client_properties` are those of Java's clients: how these brokers are reached."""
         self._bootstrap = bootstrap_servers
+        self._properties = client_properties
         self._source = source
         self._newest: dict[tuple[str, str], bytes | None] = {}
         self._some = asyncio.Event()
@@ -170,7 +182,7 @@ class ReportPublisher:
         backoff, logged = Backoff(first=0.2, most=1.0), False
         while True:
             try:
-                async with EventPublisher(self._bootstrap, REPORT_TOPICS) as publisher:
+                async with EventPublisher(self._bootstrap, REPORT_TOPICS, self._properties) as publisher:
                     if logged:
                         log.info("reports_flow_again", source=self._source)
                     logged = False
@@ -200,7 +212,9 @@ class ReportPublisher:
                     self._none.set()
 
 
-async def consume(bootstrap_servers: str, topics: Sequence[str]) -> AsyncIterator[Fact]:
+async def consume(
+    bootstrap_servers: str, topics: Sequence[str], client_properties: Mapping[str, str] = NO_PROPERTIES
+) -> AsyncIterator[Fact]:
     """Every fact of the topics from their beginning, then each new one as it comes; never ends by itself.
 
     After any problem it begins again from the beginning, so a reader must take an old fact for what it is.
@@ -208,10 +222,9 @@ async def consume(bootstrap_servers: str, topics: Sequence[str]) -> AsyncIterato
     backoff, logged = Backoff(first=0.2, most=1.0), False
     while True:
         try:
-            if not await broker_answers(bootstrap_servers):
-                raise Unavailable(f"no broker answers at {bootstrap_servers}")
-            await ensure_topics(bootstrap_servers, topics)
-            async for fact in _from_the_beginning(bootstrap_servers, topics):
+            await _answers(bootstrap_servers, client_properties)
+            await ensure_topics(bootstrap_servers, topics, client_properties)
+            async for fact in _from_the_beginning(bootstrap_servers, topics, client_properties):
                 logged = False
                 backoff.reset()
                 yield fact
@@ -222,9 +235,11 @@ async def consume(bootstrap_servers: str, topics: Sequence[str]) -> AsyncIterato
             await asyncio.sleep(backoff.next())
 
 
-async def _from_the_beginning(bootstrap_servers: str, topics: Sequence[str]) -> AsyncIterator[Fact]:
+async def _from_the_beginning(
+    bootstrap_servers: str, topics: Sequence[str], client_properties: Mapping[str, str]
+) -> AsyncIterator[Fact]:
     consumer = BrokerConsumer(
-        bootstrap_servers=_servers(bootstrap_servers),
+        **_connection(bootstrap_servers, client_properties),
         client_id="keelman-feed",
         group_id=None,
         enable_auto_commit=False,
@@ -248,9 +263,9 @@ async def _from_the_beginning(bootstrap_servers: str, topics: Sequence[str]) -> 
             await consumer.stop()
 
 
-async def _producer(bootstrap_servers: str) -> Any:
+async def _producer(bootstrap_servers: str, client_properties: Mapping[str, str]) -> Any:
     producer = BrokerProducer(
-        bootstrap_servers=_servers(bootstrap_servers),
+        **_connection(bootstrap_servers, client_properties),
         client_id="keelman-feed",
         acks="all",
         enable_idempotence=True,
@@ -264,8 +279,26 @@ async def _producer(bootstrap_servers: str) -> Any:
     return producer
 
 
-def _servers(text: str) -> list[str]:
-    return [s.strip() for s in text.split(",")]
+def _connection(bootstrap_servers: str, client_properties: Mapping[str, str]) -> dict[str, Any]:
+    """How the library's clients reach the brokers. Raises Unavailable for properties that cannot be."""
+    try:
+        return client_arguments({**client_properties, "bootstrap.servers": bootstrap_servers})
+    except InvalidArgument as error:
+        raise Unavailable(error.message) from None
+
+
+async def _answers(bootstrap_servers: str, client_properties: Mapping[str, str]) -> None:
+    """Raises Unavailable when no broker answers, or none lets us in: whoever waits for it tries again."""
+    properties = {**client_properties, "bootstrap.servers": bootstrap_servers}
+    if properties.get("security.protocol", "PLAINTEXT").strip().upper() == "PLAINTEXT":
+        if not await broker_answers(bootstrap_servers):
+            raise Unavailable(f"no broker answers at {bootstrap_servers}")
+        return
+    try:
+        async with low_level_client(properties, client_id="keelman-feed", timeout_ms=REQUEST_MS):
+            return
+    except (InvalidArgument, Unauthenticated) as error:
+        raise Unavailable(error.message) from None
 
 
 @contextlib.contextmanager

@@ -40,7 +40,21 @@ async def ask_broker(host: str, port: int, *, seconds: float = 2.0) -> BrokerAns
 
 
 async def broker_answers(bootstrap: str, *, seconds: float = 2.0) -> bool:
-    """True when the first of the bootstrap servers (host:port, comma-separated) knows at least one broker."""
-    host, _, port = bootstrap.partition(",")[0].rpartition(":")
-    answer = await ask_broker(host.strip("[]"), int(port), seconds=seconds)
-    return answer is not None and bool(answer.brokers)
+    """True when any of the bootstrap servers (host:port, comma-separated) knows at least one broker; all are asked at
+    once, as one whose host is gone is silent."""
+
+    async def answers(server: str) -> bool:
+        host, _, port = server.strip().rpartition(":")
+        answer = await ask_broker(host.strip("[]"), int(port), seconds=seconds)
+        return answer is not None and bool(answer.brokers)
+
+    asking = [asyncio.create_task(answers(server)) for server in bootstrap.split(",")]
+    try:
+        for one in asyncio.as_completed(asking):
+            if await one:
+                return True
+    finally:
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+    return False

@@ -30,6 +30,7 @@ class Prepared:
     ports: tuple[tuple[str, int], ...]
 
 
+REPORTS = "reports.properties"
 MEMBER = "member.json"  # where a worker notes its place in its group, and whose it has left none when it left in order
 Command: TypeAlias = Callable[[Workload, Home], Prepared]
 
@@ -73,7 +74,17 @@ def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> Prepare
         "reports_bootstrap_servers": spec.reports_bootstrap_servers,
         "health_socket": socket,
     }
-    return Prepared(_run("spark", folder), {"settings.toml": toml(settings)}, ((spec.host, spec.port),))
+    files = _reports_file(spec.reports_client_properties, folder, settings)
+    files["settings.toml"] = toml(settings)
+    return Prepared(_run("spark", folder), files, ((spec.host, spec.port),))
+
+
+def _reports_file(properties: Mapping[str, str], folder: Path, settings: dict[str, Any]) -> dict[str, str]:
+    """The file that says how the brokers of reports are reached, named in the settings; nothing where anybody may."""
+    if not properties:
+        return {}
+    settings["reports_properties_file"] = folder / REPORTS
+    return {REPORTS: javaproperties.dumps(sorted(properties.items()), timestamp=None)}
 
 
 def own_settings(service: str, home: Home) -> dict[str, str]:
@@ -100,6 +111,7 @@ def worker(workload: Workload, home: Home) -> Prepared:
         "health_socket": socket,
     }
     files = {
+        **_reports_file(spec.reports_client_properties, folder, settings),
         "settings.toml": toml(settings),
         "worker.properties": javaproperties.dumps(sorted(spec.properties.items()), timestamp=None),
     }

@@ -16,6 +16,7 @@ from keelman.api.copy.v1 import copy_run_service_pb2_grpc, slot_service_pb2_grpc
 from keelman.engine.slot.ending import end_of
 from keelman.engine.slot.host import DEFAULT_LOOP, SlotOrder
 from keelman.kafka.feed import ReportPublisher
+from keelman.kafka.properties.file import read_client_properties
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.rpc.server import MESH, Service, is_loopback, port_taken, serve
 from keelman.runtime.home import writable
@@ -66,6 +67,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
     """
     begun = time.monotonic()
     master = Master.of(settings.master)
+    reports = read_client_properties("spark.reports_properties_file", settings.reports_properties_file)
     home = SlotHome.of(settings, master)
     pack = None if settings.pack is None else Pack.read(settings.pack)
     begin = starter(settings, master, pack, path, stop)
@@ -86,7 +88,9 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
             return
         watchers = Watchers()
         source = f"spark/{settings.node}"
-        publisher = await stack.enter_async_context(ReportPublisher(settings.reports_bootstrap_servers, source))
+        publisher = await stack.enter_async_context(
+            ReportPublisher(settings.reports_bootstrap_servers, source, reports)
+        )
         reporter = Reporter(publisher, source)
         jobs = SparkJobs(spark, tasks, slot_order(settings, home, loop), most=2 * settings.max_slots)
         stack.callback(jobs.close)

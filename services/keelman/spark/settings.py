@@ -32,6 +32,9 @@ class Settings(MasterSettings):
     reports_bootstrap_servers: str = setting(
         "", "Brokers that copy runs are reported to (topic keelman.reports.copy_run.v1); empty reports nothing."
     )
+    reports_properties_file: Path | None = setting(
+        None, "Client properties, named as in Java, with which these brokers are reached: a .properties file."
+    )
     lease_seconds: float = setting(
         3.0, "A worker that does not renew its lease for this long has its copy runs cut.", unit="s", minimum=0.5
     )

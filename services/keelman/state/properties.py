@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from keelman.kafka.properties.table import ALL, TABLE
 from keelman.model.cluster import WorkerCluster, WorkerClusterSpec
 from keelman.model.errors import InvalidArgument, Violation
 from keelman.state.listeners import ADMIN_LISTENERS, OF_PORTS, listeners
@@ -16,6 +17,15 @@ REPLICATION = (
 )  # fmt: skip
 OFFSET_TOPIC = "offset.storage.topic"
 
+CLIENTS = ("producer", "consumer", "admin")
+SECURITY = ("security.", "ssl.", "sasl.")
+CONNECTION = frozenset(row.name for row in TABLE if row.clients == ALL)
+NOT_SHARED = frozenset(
+    ("bootstrap.servers", "client.id", "group.id", "group.instance.id", "transactional.id", "key.serializer",
+     "value.serializer", "key.deserializer", "value.deserializer", "enable.auto.commit", "auto.offset.reset")
+)  # fmt: skip
+"""Where to, who of several clients one is, and what is the connector's to say."""
+NO_PROPERTIES: Mapping[str, str] = {}
 WORKER_FIXED = {"bootstrap.servers": "it follows from spec.broker_cluster", **OF_PORTS}
 
 
@@ -30,11 +40,33 @@ def topics_of(name: str, properties: Mapping[str, str]) -> dict[str, str]:
     return {key: properties.get(key) or f"{name}.connect-{what}" for key, what in defaults}
 
 
-def worker_properties(cluster: WorkerCluster, *, bootstrap_servers: str, brokers: int, listener: str) -> dict[str, str]:
-    """Connect's worker properties of one worker, complete, in the order of their names: ours, the user's over ours."""
-    return completed(
-        cluster.name, cluster.spec.properties, bootstrap_servers=bootstrap_servers, brokers=brokers, listener=listener
-    )
+def worker_properties(
+    cluster: WorkerCluster,
+    *,
+    bootstrap_servers: str,
+    brokers: int,
+    listener: str,
+    client_properties: Mapping[str, str] = NO_PROPERTIES,
+) -> dict[str, str]:
+    """Connect's worker properties of one worker, complete, in the order of their names: ours, those of the broker
+    cluster's clients over ours, the user's over all."""
+    given = {**for_workers(client_properties), **cluster.spec.properties}
+    return completed(cluster.name, given, bootstrap_servers=bootstrap_servers, brokers=brokers, listener=listener)
+
+
+def for_workers(client_properties: Mapping[str, str]) -> dict[str, str]:
+    """Client properties of a broker cluster as worker properties. Who one is to the brokers, and how one trusts them,
+    holds for the worker and, as it passes that on, for its connectors' clients; to other brokers it is never sent. All
+    else is each client's own, under its prefix."""
+    found: dict[str, str] = {}
+    for key, value in client_properties.items():
+        if key.startswith(SECURITY):
+            found[key] = value
+        elif key not in NOT_SHARED:
+            found |= {f"{client}.{key}": value for client in CLIENTS}
+            if key in CONNECTION:
+                found[key] = value
+    return found
 
 
 def completed(

@@ -15,7 +15,7 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -29,7 +29,7 @@ from keelman.model.errors import Conflict, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
-from keelman.state.events_cluster import events_bootstrap, events_moved
+from keelman.state.events_cluster import EventsBrokers, events_brokers, events_moved
 from keelman.state.hub import Hub
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.snapshot import BROKER_CLUSTER
@@ -63,7 +63,7 @@ class Relay:
     sole: bool
     lease_seconds: float = 6.0
     clock: Callable[[], float] = time.monotonic
-    connect: Callable[[str, Sequence[str]], AbstractAsyncContextManager[Publisher]] = EventPublisher
+    connect: Callable[[str, Sequence[str], Mapping[str, str]], AbstractAsyncContextManager[Publisher]] = EventPublisher
     holder: str = field(default_factory=_identity)
 
     async def run(self) -> None:
@@ -98,13 +98,14 @@ class Relay:
     async def _publish(self, epoch: int) -> None:
         backoff, logged = Backoff(first=0.2, most=1.0), False
         while True:
-            bootstrap = await self._bootstrap()
+            brokers = await self._brokers()
+            connection = self.connect(brokers.bootstrap_servers, TOPICS, brokers.client_properties)
             try:
-                async with self.connect(bootstrap, TOPICS) as publisher:
-                    log.info("relay_connected", bootstrap_servers=bootstrap)
+                async with connection as publisher:
+                    log.info("relay_connected", bootstrap_servers=brokers.bootstrap_servers)
                     logged = False
                     backoff.reset()
-                    moved = events_moved(self.store, self.hub, self.events_broker_cluster, bootstrap)
+                    moved = events_moved(self.store, self.hub, self.events_broker_cluster, brokers)
                     await first_of(self._drain(epoch, publisher), moved)
             except Unavailable as error:
                 if not logged:
@@ -143,12 +144,12 @@ class Relay:
             if isinstance(published, int) and published > KEPT:
                 await connection.execute(sa.delete(OutboxRow).where(col(OutboxRow.revision) <= published - KEPT))
 
-    async def _bootstrap(self) -> str:
+    async def _brokers(self) -> EventsBrokers:
         """Waits until the events' broker cluster has an address."""
         with self.hub.subscribe((BROKER_CLUSTER, self.events_broker_cluster)) as changed:
             while True:
                 changed.clear()
-                if found := events_bootstrap(self.store, self.events_broker_cluster):
+                if found := events_brokers(self.store, self.events_broker_cluster):
                     return found
                 await changed.wait()
 

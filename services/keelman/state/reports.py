@@ -27,7 +27,7 @@ from keelman.rpc.times import from_duration, from_timestamp
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 from keelman.state.connector_reports import ConnectorReports
-from keelman.state.events_cluster import events_bootstrap, events_moved
+from keelman.state.events_cluster import EventsBrokers, events_brokers, events_moved
 from keelman.state.hub import Hub
 from keelman.state.snapshot import BROKER_CLUSTER, Snapshot
 
@@ -203,17 +203,18 @@ class Reader:
         with self.hub.subscribe((BROKER_CLUSTER, self.events_broker_cluster)) as changed:
             while True:
                 changed.clear()
-                bootstrap = events_bootstrap(self.store, self.events_broker_cluster)
-                if bootstrap:
-                    moved = events_moved(self.store, self.hub, self.events_broker_cluster, bootstrap)
-                    await first_of(self._read(bootstrap), moved)
+                brokers = events_brokers(self.store, self.events_broker_cluster)
+                if brokers is not None:
+                    moved = events_moved(self.store, self.hub, self.events_broker_cluster, brokers)
+                    await first_of(self._read(brokers), moved)
                 else:
                     await changed.wait()
 
-    async def _read(self, bootstrap: str) -> None:
-        async with ReportPublisher(bootstrap, "state") as tombstones:
+    async def _read(self, brokers: EventsBrokers) -> None:
+        servers, properties = brokers.bootstrap_servers, brokers.client_properties
+        async with ReportPublisher(servers, "state", properties) as tombstones:
             swept = time.monotonic()
-            async for fact in consume(bootstrap, REPORT_TOPICS):
+            async for fact in consume(servers, REPORT_TOPICS, properties):
                 for uid in self.reports.fold(fact):
                     tombstones.publish(COPY_RUN_REPORTS, uid, None)
                 if time.monotonic() - swept >= SWEEP_SECONDS:

@@ -10,6 +10,7 @@ from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.connect.config.secret_keys import shown
 from keelman.kafka.clients import wait_for_brokers
 from keelman.kafka.feed import ReportPublisher
+from keelman.kafka.properties.file import read_client_properties
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.worker.asking.third_party import ThirdParty
@@ -63,6 +64,7 @@ async def _work(settings: Settings, stop: asyncio.Event, begun: asyncio.Event) -
 
 async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.Event, begun: asyncio.Event) -> None:
     connectors = read_connectors(settings.connector_files)
+    reports = read_client_properties("worker.reports_properties_file", settings.reports_properties_file)
     async with AsyncExitStack() as stack:
         ready = await stack.enter_async_context(open_health(settings.health_socket))
         api = RestApi(peer_tls(properties), standalone=properties.standalone, post_config=settings.post_config)
@@ -102,7 +104,9 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         owned = OwnedWork(store, membership, link, on_topics=tracking.used, worker_cluster=cluster, worker=worker)
         stack.enter_context(owned.heap.watched())
         herder = Herder(store, membership, leader, owned, url=url, wake=wake)
-        publisher = await stack.enter_async_context(ReportPublisher(settings.reports_bootstrap_servers, worker))
+        publisher = await stack.enter_async_context(
+            ReportPublisher(settings.reports_bootstrap_servers, worker, reports)
+        )
         async with Siblings() as siblings:
             siblings.start(store.run(), name="topics")
             siblings.start(membership.heartbeats(herder), name="heartbeats")

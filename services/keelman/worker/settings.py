@@ -29,6 +29,9 @@ class Settings(ProcessSettings):
         "", "host:port of the Spark service that runs this worker's tasks; empty has one started beside the worker."
     )
     reports_bootstrap_servers: str = setting("", "Brokers that this worker's reports go to; empty means no reports.")
+    reports_properties_file: Path | None = setting(
+        None, "Client properties, named as in Java, with which these brokers are reached: a .properties file."
+    )
     home: Path | None = setting(
         None,
         "Folder for what the worker and its Spark write; empty means KEELMAN_HOME, else .keelman in the user's home.",

@@ -97,6 +97,8 @@ async def open_spark(
         ]
         if settings.reports_bootstrap_servers:
             flags.append(f"--reports-bootstrap-servers={settings.reports_bootstrap_servers}")
+        if settings.reports_properties_file is not None:
+            flags.append(f"--reports-properties-file={settings.reports_properties_file}")
         beside = SparkBeside.of(Home.of(settings.home), front.worker, flags)
     if not settings.log_json:
         print_start(settings, properties, front.url, beside.log_file if beside is not None else None)

@@ -33,6 +33,7 @@ from keelman.api.node.v1.workload_pb2 import (
     WorkloadState,
     WorkloadStatus,
 )
+from keelman.kafka.properties.file import read_client_properties
 from keelman.model.errors import Conflict, FailedPrecondition, InvalidArgument
 from keelman.runtime.home import Home, SharedHome
 from keelman.runtime.processes.children import Exit
@@ -287,6 +288,25 @@ def test_a_umask_is_octal_digits(umask: str) -> None:
     assert Settings(umask="027").surroundings.umask == 0o027
     with pytest.raises(InvalidArgument, match=r"agent\.umask"):
         _ = Settings(umask=umask).surroundings
+
+
+@pytest.mark.parametrize("kind", ["spark", "worker"])
+def test_how_brokers_of_reports_are_reached_stands_in_a_file(kind: str, tmp_path: Path) -> None:
+    spec = WorkloadSpec()
+    spec.CopyFrom(WORKLOADS[kind])
+    getattr(spec, kind).reports_client_properties.update({"sasl.jaas.config": 'x required password="a b";'})
+    home = Home(tmp_path)
+    made = COMMANDS[kind](Workload(name=f"{kind}/x/0", node="n1", spec=spec), home)
+    assert "password" not in made.files["settings.toml"] + " ".join(made.command)
+    (tmp_path / "settings.toml").write_text(made.files["settings.toml"])
+    module = importlib.import_module(f"keelman.{kind}.settings")
+    settings = load(module.Settings, kind, file=tmp_path / "settings.toml").settings
+    assert settings.reports_properties_file == home.workload(f"{kind}/x/0") / "reports.properties"
+    (tmp_path / "reports.properties").write_text(made.files["reports.properties"])
+    found = read_client_properties("x", tmp_path / "reports.properties")
+    assert found == {"sasl.jaas.config": 'x required password="a b";'}
+    plain = COMMANDS[kind](Workload(name=f"{kind}/x/0", node="n1", spec=WORKLOADS[kind]), home)
+    assert "reports.properties" not in plain.files
 
 
 def test_toml_puts_tables_last() -> None:

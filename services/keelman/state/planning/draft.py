@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from keelman.model.cluster import ClusterGoal, ExternalBrokers
@@ -159,6 +160,13 @@ class Draft:
     def workers_of(self, cluster: str) -> list[Workload]:
         """The workers of a cluster, in the order of their numbers."""
         return self.made.workloads_in(WorkloadKind.WORKER, cluster)
+
+    def client_properties_of(self, name: str) -> Mapping[str, str]:
+        """How the brokers of a cluster are reached; empty for managed ones, which anybody may reach."""
+        cluster = self.snapshot.broker_clusters.get(name)
+        if cluster is None or not isinstance(cluster.spec, ExternalBrokers):
+            return {}
+        return cluster.spec.client_properties
 
     def bootstrap_of(self, name: str) -> tuple[str, int]:
         """Bootstrap servers and number of brokers of a broker cluster; empty and 0 while they are not all placed."""

@@ -23,7 +23,8 @@ def spark_on(draft: Draft, node: str) -> Workload:
     reports, _ = draft.bootstrap_of(draft.limits.events_broker_cluster)
     if old is not None and isinstance(old.spec, SparkSpec):
         reports = still_good(old.spec.reports_bootstrap_servers, reports)
-    spec = SparkSpec(draft.node(node).host, _port(draft, node, old), draft.limits.spark_master, reports)
+    properties = dict(draft.client_properties_of(draft.limits.events_broker_cluster))
+    spec = SparkSpec(draft.node(node).host, _port(draft, node, old), draft.limits.spark_master, reports, properties)
     draft.want(name, node, Goal.RUNNING, spec, why=_why(old, spec))
     draft.sparks[node] = draft.workloads[name]
     return draft.sparks[node]

@@ -46,7 +46,11 @@ class SpecMaker:
         self._draft = draft
         self._cluster = cluster
         self._reports, _ = draft.bootstrap_of(draft.limits.events_broker_cluster)
-        self._properties = worker_properties(cluster, bootstrap_servers=bootstrap, brokers=brokers, listener="")
+        self._reports_client = dict(draft.client_properties_of(draft.limits.events_broker_cluster))
+        client = draft.client_properties_of(cluster.spec.broker_cluster)
+        self._properties = worker_properties(
+            cluster, bootstrap_servers=bootstrap, brokers=brokers, listener="", client_properties=client
+        )
 
     def wanted(self, old: Workload | None, name: str, node: str) -> Wanted:
         """What the worker of that name is to run with on a node; `old` is what it is now. Raises NoPort."""
@@ -63,6 +67,7 @@ class SpecMaker:
         )
         spec = WorkerSpec(
             self._cluster.name, host, port, dict(sorted(properties.items())), spark.address, reports,
+            self._reports_client,
             metrics_port=given.metrics_port, admin_port=given.admin_port, reserved_ports=given.reserved_ports,
             https=given.https, restart=self._cluster.restart,
         )  # fmt: skip

@@ -1,0 +1,122 @@
+"""An external cluster behind SASL_SSL: it is asked, its events and reports flow, and a real worker gets there."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from keelman.agent.commands import command_table
+from keelman.api.connect.v1 import broker_cluster_pb2 as brokers
+from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers_pb
+from keelman.api.event.v1 import event_pb2
+from keelman.kafka.feed import WORKER_REPORTS, consume, event_topic
+from keelman.runtime.home import Home, write_file
+from keelman.testing.certificates import PASSWORD
+from keelman.testing.eventually import eventually
+from keelman.testing.secure_broker import SECRET, USER, SecureBroker, secure_broker
+from support.state_kit import Agent, Clients, free_range, state_in_loop
+
+pytestmark = pytest.mark.component
+STATE = brokers.ClusterState
+CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+
+
+@pytest.fixture(scope="module")
+async def broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SecureBroker]:
+    async with secure_broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+def client_properties(broker: SecureBroker, folder: Path, secret: str = SECRET) -> dict[str, str]:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    return {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{module} required username="{USER}" password="{secret}";',
+        "ssl.truststore.type": "PKCS12",
+        "ssl.truststore.location": str(broker.authority.write_trust(folder / f"trust-{len(secret)}.p12")),
+        "ssl.truststore.password": PASSWORD,
+        "client.dns.lookup": "use_all_dns_ips",
+        "max.poll.records": "123",
+    }
+
+
+async def create(clients: Clients, name: str, broker: SecureBroker, properties: dict[str, str]) -> None:
+    external = brokers.ExternalBrokers(bootstrap_servers=broker.at("SASLTLS"), client_properties=properties)
+    spec = brokers.BrokerClusterSpec(external=external)
+    await clients.brokers.CreateBrokerCluster(brokers_pb.CreateBrokerClusterRequest(name=name, spec=spec))
+
+
+async def in_state(clients: Clients, name: str, wanted: int) -> brokers.BrokerCluster:
+    async def look() -> brokers.BrokerCluster | None:
+        found = await clients.broker_cluster(name)
+        return found if found.status.state == wanted else None
+
+    return await eventually(look, seconds=60, what=f"{name} is {STATE.Name(wanted)}")
+
+
+async def first(bootstrap: str, topic: str, key: str) -> bytes:
+    """The first fact of this key, read where nobody need log in."""
+    async with asyncio.timeout(90):
+        async for fact in consume(bootstrap, [topic]):
+            if fact.key == key and fact.value is not None:
+                return fact.value
+    raise AssertionError
+
+
+async def test_client_properties_reach_the_probe_events_workers_and_reports(
+    broker: SecureBroker, tmp_path: Path
+) -> None:
+    properties = client_properties(broker, tmp_path)
+    ports = free_range(2)
+    async with state_in_loop(tmp_path / "state", worker_ports=ports) as (clients, _), Agent(clients, "n1") as agent:
+        await create(clients, "default", broker, properties)
+        running = await in_state(clients, "default", STATE.CLUSTER_STATE_RUNNING)
+        assert running.status.kafka_cluster_id == CLUSTER_ID
+        event = event_pb2.Event.FromString(
+            await first(broker.at("PLAINTEXT"), event_topic("broker_cluster"), "default")
+        )
+        assert SECRET.encode() not in event.SerializeToString()
+
+        await clients.create_workers("demo", count=1)
+        await clients.start_workers("demo")
+        await eventually(lambda: "worker/demo/0" in agent.workloads)
+        workload = agent.workloads["worker/demo/0"]
+        given = dict(workload.spec.worker.properties)
+        security = {k: v for k, v in properties.items() if k.startswith(("security.", "sasl.", "ssl."))}
+        assert given.items() >= security.items()
+        assert not [k for k in given if k.startswith(("producer.s", "consumer.s", "admin.s"))], "never to other brokers"
+        assert given["consumer.max.poll.records"] == "123"
+        assert "max.poll.records" not in given
+        assert given["client.dns.lookup"] == given["producer.client.dns.lookup"] == "use_all_dns_ips"
+        assert dict(workload.spec.worker.reports_client_properties) == properties
+        assert dict(agent.workloads["spark/n1"].spec.spark.reports_client_properties) == properties
+
+        prepared = command_table()["worker"](workload, Home(tmp_path))
+        folder = Home(tmp_path).workload("worker/demo/0")
+        folder.mkdir(parents=True)
+        for name, text in prepared.files.items():
+            write_file(folder / name, text.encode())
+            assert (folder / name).stat().st_mode & 0o077 == 0
+        assert SECRET not in " ".join(prepared.command)
+        with (folder / "log").open("wb") as log:
+            worker = await asyncio.create_subprocess_exec(
+                *prepared.command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, env=dict(os.environ)
+            )
+        try:
+            key = f"127.0.0.1:{workload.spec.worker.port}"
+            assert await first(broker.at("PLAINTEXT"), WORKER_REPORTS, key), (folder / "log").read_text()
+        finally:
+            worker.terminate()
+            async with asyncio.timeout(60):
+                await worker.wait()
+
+
+async def test_brokers_that_refuse_keelman_say_so(broker: SecureBroker, tmp_path: Path) -> None:
+    async with state_in_loop(tmp_path / "state") as (clients, _):
+        await create(clients, "closed", broker, client_properties(broker, tmp_path, "wrong"))
+        refused = await in_state(clients, "closed", STATE.CLUSTER_STATE_DEGRADED)
+        assert "authentication failed" in refused.status.message
+        assert "wrong" not in refused.status.message
