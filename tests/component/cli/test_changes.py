@@ -104,8 +104,10 @@ async def test_a_cluster_grows_and_shrinks_and_a_forced_stop_ends_it(prompt: Com
     assert plans["items"]
     [table] = await ran(prompt, "get plans --workload worker/grows/0")
     assert {line.split()[2] for line in table.out.splitlines()[1:]} == {"worker/grows/0"}
-    [one] = await ran(prompt, f"get plan {plans['items'][0]['revision']} -o name")
-    assert one.out == f"plan/{plans['items'][0]['revision']}\n"
+    number = plans["items"][0]["revision"]
+    assert await shown(prompt, f"get plan {number}") == plans["items"][0]
+    [one] = await ran(prompt, f"get plan/{number}")
+    assert {line.split()[0] for line in one.out.splitlines()[1:]} == {number}
     stopped, deleted = await ran(prompt, "stop wc grows --force --wait --timeout 60", "delete wc grows --yes --wait")
     assert stopped.out == "worker-cluster/grows stopped\n"
     assert deleted.out == "worker-cluster/grows deleted\n"

@@ -59,6 +59,7 @@ def get(
     if workload:
         check_option("--workload", found, [kinds.PLANS])
     wanted, chosen = checked_state(found, state), selector_of(found, selector or ())
+    lines = found is kinds.PLANS and form in ("table", "wide")
     target, over = Target(gateway, home), ended or wanted in columns.OVER_STATES
 
     def keeps(one: Any) -> bool:
@@ -75,7 +76,7 @@ def get(
             everything = [await client.get(found, name, cluster=cluster)]
         else:
             everything = await client.list(found, cluster=cluster, ended=over, labels=chosen.equal, workload=workload)
-        if found is kinds.PLANS and form in ("table", "wide"):
+        if lines:
             everything = plan_lines(everything, workload)
         return [one for one in everything if keeps(one)]
 
@@ -85,7 +86,7 @@ def get(
                 await following.follow(client, found, keeps, form, name=name, cluster=cluster)
             await following.look_again(client, found, find, form)
         shown = await find(client)
-        if name is not None and shown and found is not kinds.PLANS:
+        if name is not None and shown and not lines:
             print_one(found, shown[0], form)
             return
         print_list(found, shown, form, state=wanted)
