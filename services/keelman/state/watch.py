@@ -30,7 +30,8 @@ from keelman.state.tables import OutboxRow
 
 PART = 1000
 PART_BYTES = 1 << 20  # a client that sets nothing takes messages of up to 4 MiB
-KEPT = 2000
+KEPT, KEPT_BYTES = 2000, 16 << 20
+BATCH = 200  # of a watch that is slower
 SLICE = 50  # so many are encoded before others have a turn
 QUIET = 500  # revisions that concern a watch in nothing, after which it hears how far it has come
 QUIET_SECONDS = 10.0
@@ -46,10 +47,10 @@ class Change:
     event: bytes
 
 
-async def changes_after(session: AsyncSession, revision: int) -> list[Change]:
-    """The next changes in their order, at most as many as a part has; those that are trimmed are missing."""
-    statement = select(OutboxRow).where(col(OutboxRow.revision) > revision).order_by(col(OutboxRow.revision))
-    rows = (await session.exec(statement.limit(PART))).all()
+async def changes_between(session: AsyncSession, after: int, newest: int, most: int) -> list[Change]:
+    """The next changes in their order, up to the newest, at most so many; those that are trimmed are missing."""
+    statement = select(OutboxRow).where(col(OutboxRow.revision) > after, col(OutboxRow.revision) <= newest)
+    rows = (await session.exec(statement.order_by(col(OutboxRow.revision)).limit(most))).all()
     return [Change(row.revision, row.noun, row.name, row.payload) for row in rows]
 
 
@@ -58,7 +59,8 @@ class Tail:
     """The newest changes, read once for all who ask."""
 
     store: Store
-    _kept: deque[Change] = field(default_factory=lambda: deque(maxlen=KEPT))
+    _kept: deque[Change] = field(default_factory=deque)
+    _size: int = 0  # of the kept ones, in bytes
     _newest: int = -1
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -70,24 +72,29 @@ class Tail:
         async with self._turn:
             if self._newest < self.store.revision:
                 await self._read()
-        if revision >= self._newest:
-            return (), revision == self._newest
+        newest = self._newest
+        if revision >= newest:
+            return (), revision == newest
         if self._kept and self._kept[0].revision <= revision + 1:
             skipped = revision + 1 - self._kept[0].revision
             return list(islice(self._kept, skipped, skipped + PART)), True
         async with self.store.database.read() as session:
-            found = await changes_after(session, revision)
+            found = await changes_between(session, revision, newest, BATCH)
         return found, bool(found) and found[0].revision == revision + 1
 
     async def _read(self) -> None:
         newest, found = self.store.revision, []
         if self._newest >= 0 and newest - self._newest <= PART:
             async with self.store.database.read() as session:
-                found = [c for c in await changes_after(session, self._newest) if c.revision <= newest]
-        if len(found) != newest - self._newest:
-            self._kept.clear()  # whoever is so far behind reads the outbox
-        else:
+                found = await changes_between(session, self._newest, newest, PART)
+        if len(found) == newest - self._newest:
             self._kept.extend(found)
+            self._size += sum(len(change.event) for change in found)
+        else:
+            self._kept.clear()  # whoever is so far behind reads the outbox
+            self._size = 0
+        while len(self._kept) > KEPT or self._size > KEPT_BYTES:
+            self._size -= len(self._kept.popleft().event)
         self._newest = newest
 
 
