@@ -1,0 +1,40 @@
+"""Any mixture of good and bad worker properties: who judges them elsewhere refuses what the worker refuses, no more."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keelman.model.errors import InvalidArgument, Violation
+from keelman.testing.worker_properties import OF_A_GROUP
+from keelman.worker.config.typed import checked
+from keelman.workers.properties.refusals import refusals
+from support.refused_properties import ILLEGAL, REFUSED, TAKEN
+
+HOSTS = ("keelman.jaas.file", "rest.extension.classes", "config.providers", "keelman.oauthbearer.allowed.urls")
+"""What the worker's host decides, or what ends its look at the rest."""
+CHANGES = [
+    one for one in (*REFUSED.values(), *TAKEN.values()) if not set(HOSTS) & one.keys() and "https" not in str(one)
+]
+CHANGES += [{key: value} for key, value, _ in ILLEGAL]
+CHANGES += [{key: ""} for key in OF_A_GROUP]
+
+
+def worker_says(properties: dict[str, str]) -> tuple[Violation, ...]:
+    try:
+        checked(properties)
+    except InvalidArgument as error:
+        return error.violations
+    return ()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(CHANGES), max_size=6))
+def test_both_say_the_same_of_any_mixture(changes: list[dict[str, str]]) -> None:
+    properties = dict(OF_A_GROUP)
+    for change in changes:
+        properties |= change
+    if "sasl.oauthbearer.token.endpoint.url" in properties:  # Java's options may allow it
+        properties["keelman.oauthbearer.allowed.urls"] = "https://others.example"
+    mine = {(one.field, one.description) for one in refusals(properties)}
+    assert mine == {(one.field, one.description) for one in worker_says(properties)}
