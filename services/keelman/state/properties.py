@@ -87,14 +87,19 @@ def completed(
     return dict(sorted(complete.items()))
 
 
-def check_worker_properties(name: str, spec: WorkerClusterSpec) -> None:
-    """Raises InvalidArgument with each property that a worker would refuse at its start, or that is not the user's."""
+def check_worker_properties(
+    name: str, spec: WorkerClusterSpec, client_properties: Mapping[str, str] = NO_PROPERTIES
+) -> None:
+    """Raises InvalidArgument with each property that a worker would refuse at its start, or that is not the user's.
+
+    `client_properties` are those of its broker cluster, over which the user's go."""
     given = dict(spec.properties)
     found: list[Violation] = []
     for key, why in WORKER_FIXED.items():
         value = given.pop(key, None)
         if value or (value == "" and key != ADMIN_LISTENERS):  # an empty one says that there is no such listener
             found += InvalidArgument.of(f"spec.properties.{key}", value, f"leave it out: {why}").violations
+    given = {**for_workers(client_properties), **given}
     complete = completed(name, given, bootstrap_servers="a-node:9092", brokers=1, listener="") | listeners(
         "a-node", 8083, admin_port=spec.admin_port, metrics_port=spec.metrics_port, https=spec.https
     )

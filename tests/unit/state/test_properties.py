@@ -74,6 +74,13 @@ def test_what_the_workers_host_may_make_right_is_taken() -> None:
     check_worker_properties("demo", WorkerClusterSpec("default", count=1, properties=given))
 
 
+def test_properties_are_judged_with_those_by_which_its_brokers_are_reached() -> None:
+    half = {"producer.security.protocol": "SASL_SSL", "producer.sasl.mechanism": "PLAIN"}
+    (found,) = refused(half).violations
+    assert "sasl.jaas.config is missing" in found.description
+    check_worker_properties("demo", WorkerClusterSpec("default", count=1, properties=half), LOGIN)
+
+
 def test_no_secret_is_in_what_is_refused() -> None:
     login = {**LOGIN, "sasl.jaas.config": f'{PLAIN} required password="s3cret-word";'}
     error = refused({**login, "session.timeout.ms": "soon"})

@@ -14,7 +14,14 @@ from sqlmodel import Field, SQLModel
 from keelman.api.connect.v1 import broker_cluster_pb2, worker_cluster_pb2
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
 from keelman.api.connect.v1 import worker_cluster_service_pb2_grpc as grpc
-from keelman.model.cluster import ClusterGoal, Rollout, WorkerCluster, WorkerClusterSpec, WorkerClusterStatus
+from keelman.model.cluster import (
+    ClusterGoal,
+    ExternalBrokers,
+    Rollout,
+    WorkerCluster,
+    WorkerClusterSpec,
+    WorkerClusterStatus,
+)
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.shapes import check_count, check_different_ports, check_labels, check_limits, check_port
 from keelman.model.workload import WorkloadKind
@@ -173,14 +180,16 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
     if spec.broker_cluster not in snapshot.broker_clusters:
         known = ", ".join(sorted(snapshot.broker_clusters)) or "there is none yet: create one first"
         raise InvalidArgument.of("spec.broker_cluster", spec.broker_cluster, f"the name of a broker cluster ({known})")
-    check_not_deleted(snapshot.broker_clusters[spec.broker_cluster])
+    brokers = snapshot.broker_clusters[spec.broker_cluster]
+    check_not_deleted(brokers)
     check_nodes("spec.nodes.names", spec.nodes, snapshot)
     check_labels("spec.labels", spec.annotations.labels)
     check_labels("spec.node_selector", spec.node_selector)
     check_limits("spec.limits", spec.limits.cpus, spec.limits.memory_bytes)
     check_count("spec.count", spec.count)
     _check_ports(spec)
-    check_worker_properties(name, spec)
+    client = brokers.spec.client_properties if isinstance(brokers.spec, ExternalBrokers) else {}
+    check_worker_properties(name, spec, client)
     check_own_names(name, spec, snapshot)
     check_ports_free(name, spec, snapshot)
     check_origin(WORKER_CLUSTER, name, spec.annotations.origin, snapshot)
