@@ -126,11 +126,6 @@ def private_folder(folder: Path) -> None:
         folder.chmod(0o700)
 
 
-def own_opener(path: str, flags: int) -> int:
-    """For `open(opener=...)`: a file that is new may be read by its owner only."""
-    return os.open(path, flags, 0o600)
-
-
 def write_file(path: Path, content: bytes, *, mode: int = 0o600, owner: tuple[int, int] | None = None) -> None:
     """Writes a whole file so that a reader, also one after a crash, sees the old content or the new. Makes its folder.
 

@@ -240,15 +240,14 @@ async def test_secrets_are_where_a_process_needs_them_and_nowhere_else(tmp_path:
     assert canaries_in("\n".join(said).encode()) == set()
     assert canaries_in(b"\n".join(event.SerializeToString() for event in seen)) == set()
     worker = of(WORKER) - {"canary-consumer"} | {"canary-changed"}
-    assert found["workloads/worker-demo-0/worker.properties"] >= worker, (
-        "what is searched for is found where it must be"
-    )
     needed = {
         "agent/assignments.json": worker | of(FAR) | of(BROKER),
         "workloads/worker-demo-0/worker.properties": worker | of(FAR),
-        "workloads/worker-demo-0/settings.toml": of(FAR),
-        f"workloads/{spark}/settings.toml": of(FAR),
+        "workloads/worker-demo-0/reports.properties": of(FAR),
+        f"workloads/{spark}/reports.properties": of(FAR),
         "workloads/broker-default-0/settings.toml": of(BROKER),
         "workloads/broker-default-0/data/server.properties": of(BROKER),
     }
     assert {file: names for file, held in found.items() if (names := held - needed.get(file, set()))} == {}
+    assert found[f"workloads/{spark}/reports.properties"] == of(FAR), "what is there is found"
+    assert found["workloads/worker-demo-0/worker.properties"] >= worker

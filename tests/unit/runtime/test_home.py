@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keelman.model.errors import InvalidArgument
-from keelman.runtime.home import SOCKET_PATH_BYTES, Home, cache_folder, own_opener, private_folder, writable
+from keelman.runtime.home import SOCKET_PATH_BYTES, Home, cache_folder, private_folder, writable
 
 
 def test_the_environment_names_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -72,6 +72,3 @@ def test_a_private_folder_is_closed_to_others_also_when_it_is_there(tmp_path: Pa
     folder.chmod(0o755)
     private_folder(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
-    with open(folder / "log", "ab", opener=own_opener) as log:
-        log.write(b"x")
-    assert (folder / "log").stat().st_mode & 0o777 == 0o600
