@@ -21,6 +21,7 @@ class CgroupTree:
     def __init__(self, mount: str = "/sys/fs/cgroup", *, controllers: Iterable[str] = ("cpu", "memory", "io")) -> None:
         self.mount = mount
         self.delegated: set[str] = set()
+        self.read_only = False
         self.container = False
         """The mount shows the root of a container and not the kernel's."""
         self.processes: dict[str, list[int]] = {mount: []}
@@ -106,6 +107,10 @@ class CgroupTree:
     def is_delegated(self, path: str) -> bool:
         """Whether the test says so."""
         return path in self.delegated
+
+    def is_writable(self, path: str) -> bool:
+        """Any group that is there, unless the test says otherwise."""
+        return path in self.processes and not self.read_only
 
     def _file(self, path: str) -> tuple[str, str]:
         group, name = posixpath.split(path)

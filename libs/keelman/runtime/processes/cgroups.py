@@ -38,7 +38,10 @@ class Tree(Protocol):
         """Whether there is such a file or group."""
 
     def is_delegated(self, path: str) -> bool:
-        """Whether the service manager, or the owner of a container, left this group to whoever runs in it."""
+        """Whether the service manager says that it left this group to whoever runs in it."""
+
+    def is_writable(self, path: str) -> bool:
+        """Whether this process may make groups there and move processes."""
 
 
 class KernelTree:
@@ -70,13 +73,17 @@ class KernelTree:
         return os.path.exists(path)
 
     def is_delegated(self, path: str) -> bool:
-        """As systemd marks it; for who is not root, what may be written."""
+        """Whether systemd has marked it so."""
         for name in ("user.delegate", "trusted.delegate"):
             with contextlib.suppress(OSError):
                 if os.getxattr(path, name) == b"1":
                     return True
+        return False
+
+    def is_writable(self, path: str) -> bool:
+        """Whether this process may make groups there and move processes."""
         files = (path, f"{path}/cgroup.procs", f"{path}/cgroup.subtree_control")
-        return os.geteuid() != 0 and all(os.access(file, os.W_OK) for file in files)
+        return all(os.access(file, os.W_OK) for file in files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +111,9 @@ def find_parent(tree: Tree, mounts: str, groups: str, *, root: bool, managed: bo
         inside = candidate == mount or candidate.startswith(f"{mount}/")
         # Only the kernel's own root has no type: else the root that is seen is that of a container.
         whole = candidate == mount and not tree.exists(f"{mount}/cgroup.type")
-        contained = candidate == mount and not whole and root and not managed
-        if inside and not whole and (contained or tree.is_delegated(candidate)):
+        # Where nobody manages the tree, what may be written is left to us; for root that holds in a container only.
+        left = not managed and (candidate == mount or not root) and tree.is_writable(candidate)
+        if inside and not whole and (left or tree.is_delegated(candidate)):
             return _with_controllers(tree, Parent(candidate, own=True))
     if root and not managed and not tree.exists(f"{mount}/cgroup.type"):
         return _with_controllers(tree, Parent(mount, own=False))

@@ -285,6 +285,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("RESTARTS", lambda r: str(r.status.restarts), number=True),
         Column("AGE", lambda r: age(r.status.start_time)),
         Column("GENERATION", lambda r: str(r.generation), wide=True, number=True),
+        Column("LIMITED BY", lambda r: r.status.limited_by, wide=True),
         Column("REASON", lambda r: r.status.reason, wide=True),
         Column("MESSAGE", lambda r: _first_line(r.status.message), wide=True),
     ),

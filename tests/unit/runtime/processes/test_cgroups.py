@@ -56,7 +56,18 @@ def test_in_a_container_and_where_nobody_manages_the_tree() -> None:
     assert found(tree, UNIT.removeprefix(MOUNT), managed=False) == Parent(MOUNT, own=False)
     tree.container = True
     assert found(tree, "/", managed=False) == Parent(MOUNT, own=True)
+    tree.read_only = True
+    assert found(tree, "/", managed=False) == "its own group is not delegated to it"
     assert found(tree, "/../outside", managed=False).startswith("its own group is outside")  # type: ignore[union-attr]
+
+
+def test_the_session_of_a_user_is_left_alone_where_a_manager_has_it() -> None:
+    session = f"{MOUNT}/user.slice/terminal.scope"
+    tree = service_tree(session, 20)
+    tree.enabled[f"{MOUNT}/user.slice"] = {"memory", "cpu"}
+    own = session.removeprefix(MOUNT)
+    assert found(tree, own, root=False, managed=True) == "it may not make groups"
+    assert found(tree, own, root=False, managed=False) == Parent(session, own=True)
 
 
 def test_without_the_tree_or_its_controllers() -> None:
