@@ -35,6 +35,7 @@ step = st.one_of(
     st.tuples(st.sampled_from(["cordon", "drain", "uncordon", "label", "unlabel"]), node),
     st.tuples(st.sampled_from(["start", "stop", "delete", "create", "restart", "kill"]), cluster),
     st.tuples(st.just("update"), cluster, change),
+    st.tuples(st.just("roll"), cluster, st.sampled_from(["1", "2", "3"])),
     st.tuples(st.just("port"), st.booleans()),
     st.tuples(st.sampled_from(["start-brokers", "stop-brokers"])),
     st.tuples(st.just("obey")),
@@ -137,10 +138,10 @@ class Checked(World):
             elif not follows:
                 others.append(old)
         assert len(ended) <= 1, "one by one"
-        if ended and ended[0].node == before[ended[0].name].node:
-            spec = ended[0].spec
-            ready = [o for o in others if isinstance(o.spec, WorkerSpec) and _as_wanted(o.spec, spec)]
-            assert all(o.is_in(ProcessState.RUNNING) for o in ready), "each runs before the next"
+        if ended:
+            moves, spec = ended[0].node != before[ended[0].name].node, ended[0].spec
+            must = [o for o in others if moves or (isinstance(o.spec, WorkerSpec) and _as_wanted(o.spec, spec))]
+            assert all(o.is_in(ProcessState.RUNNING) for o in must), "each runs before the next"
 
     def check_ports(self) -> None:
         ranges = {
@@ -168,7 +169,7 @@ def _as_wanted(other: WorkerSpec, new: WorkerSpec) -> bool:
     )  # fmt: skip
 
 
-def world() -> Checked:
+def world(*, runs: bool = False) -> Checked:
     made = Checked()
     for name, host in NODES.items():
         made.do_node(name, "online", host)
@@ -176,6 +177,11 @@ def world() -> Checked:
     create(made, "a")
     create(made, "b")
     made.settle()
+    for name in CLUSTERS if runs else ():
+        made.do_start("workers", name)
+        made.settle()
+        made.do_obey()
+        made.settle()
     return made
 
 
@@ -205,6 +211,8 @@ def do(made: Checked, words: tuple) -> None:
         case ("update", name, fields) if alive(made, name):
             if "reserved" not in fields or name == "a":  # two clusters with the same port are refused before this
                 made.do_update(name, **fields)
+        case ("roll", name, value) if alive(made, name):
+            made.do_update(name, x=value)
         case ("port", fixed) if alive(made, "a"):
             made.do_update("a", metrics_port=FIXED if fixed else "0")
         case ("delete", name) if name in made.workers:
@@ -229,18 +237,18 @@ def alive(made: Checked, name: str) -> bool:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(step, max_size=25))
-def test_every_plan_is_safe(steps: list[tuple]) -> None:
-    made = world()
+@given(st.booleans(), st.lists(step, max_size=25))
+def test_every_plan_is_safe(runs: bool, steps: list[tuple]) -> None:
+    made = world(runs=runs)
     for words in steps:
         do(made, words)
         made.settle()
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(step, max_size=20))
-def test_when_all_nodes_are_back_the_last_word_comes_true(steps: list[tuple]) -> None:
-    made = world()
+@given(st.booleans(), st.lists(step, max_size=20))
+def test_when_all_nodes_are_back_the_last_word_comes_true(runs: bool, steps: list[tuple]) -> None:
+    made = world(runs=runs)
     for words in steps:
         # Taken ports may leave none to run on, and so may named ones where hosts are few.
         few = words[0] == "port" or (words[0] == "update" and "reserved" in words[2])

@@ -77,9 +77,9 @@ class _ClusterPlan:
         if not self.cluster.spec.nodes:
             while self._move(halted=halted):
                 wanted = self._all_wanted()
-            self._tell_stayers()
         self._place()
         self._change(wanted, halted=halted)
+        self._tell_stayers()
         self._tell_taken()
 
     def _staying(self) -> list[Workload]:
@@ -160,6 +160,8 @@ class _ClusterPlan:
 
     def _tell_stayers(self) -> None:
         """Says why workers are still where they are not to be."""
+        if self.cluster.spec.nodes:
+            return
         told: dict[tuple[str, str], list[str]] = {}
         for worker in self._staying():
             if why := why_leave(self.draft, self.cluster, worker.node):
