@@ -20,6 +20,7 @@ from sqlmodel import SQLModel, col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from keelman.model.cluster import BrokerCluster, WorkerCluster
+from keelman.model.errors import InvalidArgument
 from keelman.model.node import Node
 from keelman.model.workload import Workload, WorkloadKind
 from keelman.state.database import Database, Turn, open_database
@@ -167,6 +168,8 @@ async def open_store(url: str, *, key_file: Path | None = None) -> AsyncIterator
 
     Raises as `open_database` and `opened_sealer`.
     """
+    if key_file is None and "://" in url:
+        raise InvalidArgument.of("state.key_file", "", "a file: there is none beside a database that is no file")
     async with open_database(url) as database:
         database.sealer = await opened_sealer(database.engine, key_file or Path(url).with_name("secrets.key"))
         store = Store(database)
