@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
+import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -64,14 +65,17 @@ async def measured(name: str, url: str, size: Size, folder: Path, say: Callable[
         store.listen(planner.changed)
         await _fill(store, size)
         say(f"{name}: {size.nodes:,} nodes and {size.clusters:,} worker clusters are stored")
-        first = await _took(planner.reconcile)
+        first, first_cpu = await _took(planner.reconcile)
         say(f"{name}: the first plan took {first / 1000:.2f} s and placed {len(store.snapshot.workloads):,} workloads")
         await _obey(store)
         await planner.reconcile()
-        plans = [await _plan_after_a_change(store, planner, number, size) for number in range(PLANS)]
+        both = [await _plan_after_a_change(store, planner, number, size) for number in range(PLANS)]
+        plans, plans_cpu = [took for took, _ in both], [cpu for _, cpu in both]
     figures = [
         alone(f"{name}-first-plan", "s", [first / 1000], first / 1000, FIRST_PLAN_GOAL),
+        alone(f"{name}-first-plan-cpu", "s", [first_cpu / 1000], first_cpu / 1000, ""),
         alone(f"{name}-plan", "ms", plans, percentile(plans, 0.99), PLAN_GOAL),
+        alone(f"{name}-plan-cpu", "ms", plans_cpu, statistics.median(plans_cpu), ""),
     ]
     service = _Service(folder, url, keys)
     await service.start()
@@ -117,25 +121,26 @@ def _runs(tx: Any, name: str) -> None:
     workload.save(tx, dataclasses.replace(found, status=status, has_run=True))
 
 
-async def _plan_after_a_change(store: Store, planner: Executor, number: int, size: Size) -> float:
-    """Milliseconds of the plan, with its write, after a cluster was given one worker more; then its agents obey."""
+async def _plan_after_a_change(store: Store, planner: Executor, number: int, size: Size) -> tuple[float, float]:
+    """Milliseconds of the plan for one worker more, with its write, and of the processor for it."""
     name = _cluster(number % size.clusters)
     async with store.write() as tx:
         worker_cluster.update(tx, name, "", lambda spec: dataclasses.replace(spec, count=spec.count + 1))
-    took = await _took(planner.reconcile)
+    took, cpu = await _took(planner.reconcile)
     async with store.write() as tx:
         placed = [w for w in tx.snapshot.workloads.values() if w.status is None and w.goal is Goal.RUNNING]
         assert placed, "the change was planned"
         for one in placed:
             _runs(tx, one.name)
     await planner.reconcile()
-    return took
+    return took, cpu
 
 
-async def _took(work: Callable[[], Awaitable[Any]]) -> float:
-    begun = time.perf_counter()
+async def _took(work: Callable[[], Awaitable[Any]]) -> tuple[float, float]:
+    """Milliseconds, and those of this process's processor time."""
+    begun, cpu = time.perf_counter(), time.process_time()
     await work()
-    return (time.perf_counter() - begun) * 1000
+    return (time.perf_counter() - begun) * 1000, (time.process_time() - cpu) * 1000
 
 
 class _Service:
@@ -181,12 +186,15 @@ async def _served(name: str, service: _Service, size: Size) -> list[Figure]:
     async with channel(f"127.0.0.1:{service.port}") as made:
         stub = clusters_grpc.WorkerClusterServiceStub(made)
         watch = asyncio.ensure_future(_watched(made, begins, delays))
+        cpu = service.cpu_seconds
         for number in range(WRITES):
             update = clusters_pb.UpdateWorkerClusterRequest(name=_cluster(chance.randrange(size.clusters)))
             update.spec.description = f"change {number}"
             update.update_mask.paths.append("description")
             begins[update.spec.description] = time.perf_counter()
-            writes.append(await _took(lambda update=update: stub.UpdateWorkerCluster(update)))  # type: ignore[misc]
+            await stub.UpdateWorkerCluster(update)
+            writes.append((time.perf_counter() - begins[update.spec.description]) * 1000)
+        cpu = (service.cpu_seconds - cpu) * 1000 / WRITES
         await eventually(lambda: len(delays) == WRITES, what="the watch has seen all writes")
         watch.cancel()
         await asyncio.gather(watch, return_exceptions=True)
@@ -199,6 +207,8 @@ async def _served(name: str, service: _Service, size: Size) -> list[Figure]:
             token = answer.next_page_token
     return [
         alone(f"{name}-write", "ms", writes, percentile(writes, 0.99), WRITE_GOAL),
+        alone(f"{name}-write-p50", "ms", writes, statistics.median(writes), ""),
+        alone(f"{name}-write-cpu", "ms", [cpu], cpu, ""),
         alone(f"{name}-watch", "ms", delays, percentile(delays, 0.99), WATCH_GOAL),
         alone(f"{name}-list", "ms", pages, percentile(pages, 0.99), LIST_GOAL),
     ]

@@ -123,6 +123,7 @@ class StateProcess:
     def __init__(self, home: Path, *flags: str) -> None:
         self.home, self.flags, self.port = home, flags, free_ports(1)[0]
         self.child: Any = None
+        self.environment: dict[str, str] = {}
 
     @property
     def output(self) -> str:
@@ -134,7 +135,7 @@ class StateProcess:
             self.child = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "keelman.state", "run", "--home", str(self.home), "--port", str(self.port),
                 *self.flags, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output,
-                env={k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_STATE_")},
+                env={k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_STATE_")} | self.environment,
             )  # fmt: skip
 
     async def start(self) -> None:

@@ -19,6 +19,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
+from keelman.state.failpoints import hit
 from keelman.state.migrate import migrate
 from keelman.state.sealing import SEALER, Sealer
 from keelman.state.tables import CounterRow
@@ -77,6 +78,8 @@ class Database:
                 turn = Turn(session, counter.value)
                 yield turn
                 counter.value = turn.revision
+                await session.flush()
+                hit("revision-counted")
 
 
 @contextlib.asynccontextmanager

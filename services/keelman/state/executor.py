@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from keelman.model.node import Node
 from keelman.runtime.logs.logging import get_logger
+from keelman.state.failpoints import hit
 from keelman.state.nouns import plan as plans
 from keelman.state.nouns import workload as workloads
 from keelman.state.planning.draft import Limits
@@ -55,6 +56,7 @@ class Executor:
         if plan.is_empty:
             self._done(count, is_check=is_check)
             return
+        hit("plan-made")
         async with self.store.write() as tx:
             if self.store.revision != seen:
                 count = len(self._changes)
@@ -63,6 +65,8 @@ class Executor:
             first = tx.turn.revision + 1
             _apply(tx, plan)
             await plans.save(tx, first, plan.changes)
+            hit("plan-kept")
+        hit("plan-stored")
         self._done(count, is_check=is_check)
         for workload in plan.put:
             log.info(
@@ -98,8 +102,10 @@ class Executor:
 def _apply(tx: Transaction, plan: Plan) -> None:
     for workload in plan.put:
         workloads.save(tx, workload)
+        hit("plan-placed")
     for name in plan.drop:
         tx.drop(WORKLOAD, name)
+        hit("plan-forgot")
     for name in plan.gone_worker_clusters:
         tx.drop(WORKER_CLUSTER, name)
     for name in plan.gone_broker_clusters:
@@ -108,3 +114,4 @@ def _apply(tx: Transaction, plan: Plan) -> None:
         tx.put(dataclasses.replace(tx.snapshot.broker_clusters[name], note=note))
     for name, note in plan.worker_notes.items():
         tx.put(dataclasses.replace(tx.snapshot.worker_clusters[name], note=note))
+        hit("plan-noted")

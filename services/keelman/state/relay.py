@@ -30,6 +30,7 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 from keelman.state.events_cluster import EventsBrokers, events_brokers, events_moved
+from keelman.state.failpoints import hit
 from keelman.state.hub import Hub
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.snapshot import BROKER_CLUSTER
@@ -86,6 +87,7 @@ class Relay:
                     seen, since = row.beat, self.clock()
                 if self.sole or not row.holder or self.clock() - since >= self.lease_seconds:
                     row.holder, row.epoch, row.beat = self.holder, row.epoch + 1, row.beat + 1
+                    hit("relay-taken")
                     return row.epoch
             await asyncio.sleep(self.lease_seconds / 6)
 

@@ -11,6 +11,7 @@ from sqlmodel import col
 
 from keelman.model.errors import InvalidArgument
 from keelman.model.names import checked_request_id
+from keelman.state.failpoints import hit
 from keelman.state.nouns.rows import micros
 from keelman.state.tables import RequestRow
 
@@ -43,9 +44,12 @@ async def once(tx: Transaction, request_id: str, method: str, empty: M, make: Ca
         empty.MergeFromString(row.answer)
         return empty
     answer = await make()
+    hit("change-made")
     connection = await tx.session.connection()
     await connection.execute(sa.delete(RequestRow).where(col(RequestRow.time) < micros(tx.now - KEPT)))
     tx.session.add(
         RequestRow(request_id=request_id, method=method, time=micros(tx.now), answer=answer.SerializeToString())
     )
+    await tx.session.flush()
+    hit("answer-kept")
     return answer

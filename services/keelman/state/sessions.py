@@ -22,6 +22,7 @@ from keelman.rpc.times import to_duration
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 from keelman.state.crash_loops import CrashLoops
+from keelman.state.failpoints import hit
 from keelman.state.hub import Hub
 from keelman.state.nouns import node as nodes
 from keelman.state.nouns import workload as workloads
@@ -83,6 +84,7 @@ class Sessions:
             for name in tx.snapshot.names(NODE):
                 if tx.snapshot.node(name).state is not NodeState.EXPECTED:
                     nodes.judge(tx, name, NodeState.UNKNOWN, "the state service restarted a moment ago")
+            hit("nodes-doubted")
 
     async def serve(self, requests: AsyncIterator[pb.OpenSessionRequest], write: Write) -> None:
         """One session, from its registration to its end; raises what ended it, if an error did."""
@@ -158,15 +160,18 @@ class Sessions:
             raise InvalidArgument.of("registration.node_address", given.node_address, "an address or a host's name")
         async with self._store.write() as tx:
             number = await next_session(tx)
+            hit("session-numbered")
             node = Node(
                 name=given.node, uid="", create_time=tx.now, update_time=tx.now, state=NodeState.ONLINE,
                 agent_address=given.agent_address, cpus=given.cpus, memory_bytes=given.memory_bytes,
                 version=given.version, address=given.node_address, session=number, incarnation=given.incarnation,
             )  # fmt: skip
             nodes.register(tx, node)
+            hit("session-registered")
             older = self._sessions.get(given.node)
             session = _Session(given.node, number, self._clock(), datetime.now(UTC), write)
             self._sessions[given.node] = session
+        hit("session-begun")
         if older is not None:
             older.end(
                 Conflict(f"node {given.node}: session {older.number} gave way to {number}", reason="SESSION_REPLACED")
@@ -201,6 +206,8 @@ class Sessions:
                 reused = [n for n, w in wanted.items() if n in sent and sent[n].uid != w.uid]
                 removed = sorted((sent.keys() - wanted.keys()) | set(reused))
                 news = [w for n, w in sorted(wanted.items()) if n in reused or _differs(sent.get(n), w)]
+                if version == 0 or removed or news:
+                    hit("assignments-due")
                 if version == 0:
                     await self._send_assignments(session, 0, revision, news, (), complete=True)
                     version = revision
@@ -211,6 +218,8 @@ class Sessions:
                     await self._send_assignments(session, version, revision, news, removed)
                     version = revision
                 sent = wanted
+                if news:
+                    hit("assignments-sent")
                 await changed.wait()
 
     async def _send_assignments(
@@ -240,6 +249,7 @@ class Sessions:
         }
         if not _changes(self._carried(session.node), statuses, complete=report.complete):
             return
+        hit("report-come")
         async with self._store.write() as tx:
             # A newer session may have come meanwhile, perhaps at another process: its reports are the newer ones.
             node = tx.snapshot.nodes.get(session.node)
@@ -249,6 +259,8 @@ class Sessions:
             present = {w.name: w for w in tx.snapshot.workloads_on(session.node)}
             for workload in _changes(present, statuses, complete=report.complete):
                 workloads.save(tx, workload)
+                hit("report-folded")
+        hit("report-stored")
 
     def _carried(self, node: str) -> dict[str, Workload]:
         return {w.name: w for w in self._store.snapshot.workloads_on(node)}

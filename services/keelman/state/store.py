@@ -24,6 +24,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.node import Node
 from keelman.model.workload import Workload, WorkloadKind
 from keelman.state.database import Database, Turn, open_database
+from keelman.state.failpoints import hit
 from keelman.state.nouns.registry import CREATED, DELETED, NOUNS, UPDATED, event_bytes
 from keelman.state.nouns.rows import micros
 from keelman.state.planning.status import with_status
@@ -107,16 +108,21 @@ class Store:
         async with self._lock:
             async with self.database.write() as turn:
                 await self._catch_up(turn.session, turn.revision)
+                hit("write-begun")
                 tx = Transaction(turn, self.snapshot, self.snapshot.draft(), self.database.clock())
                 yield tx
                 settle(tx)
+                hit("statuses-derived")
                 changes = self._changes(tx.snapshot)
                 await write_rows(tx.session, changes, tx.events)
             # One whose commit was cut off is not here: the revision tells the next one whether it was stored.
             if tx.events:
+                hit("committed")
                 self.snapshot.advance(tx.snapshot)
                 self.revision = turn.revision
+                hit("snapshot-advanced")
                 self._tell(changes)
+                hit("listeners-told")
 
     def listen(self, listener: Callable[[Sequence[Change]], None]) -> None:
         """Calls the listener after each commit, also of other processes, with what it changed; it must not wait."""
@@ -244,15 +250,19 @@ async def write_rows(session: AsyncSession, changes: Sequence[Change], events: l
         ]
         if new:
             await connection.execute(sa.insert(table), new)
+            hit("rows-added")
         if changed:
             await connection.execute(sa.update(table).where(table.c.name == sa.bindparam("key")), changed)
+            hit("rows-changed")
     for noun in reversed(nouns):
         table = _table(noun.table)
         gone = [{"key": c.name} for c in changes if c.noun == noun.name and c.new is None]
         if gone:
             await connection.execute(sa.delete(table).where(table.c.name == sa.bindparam("key")), gone)
+            hit("rows-deleted")
     if events:
         await connection.execute(sa.insert(_table(OutboxRow)), events)
+        hit("events-added")
 
 
 async def _read_again(session: AsyncSession, draft: Snapshot, noun: str, name: str) -> None:

@@ -65,5 +65,5 @@ class RequestRow(SQLModel, table=True):
     __tablename__ = "request"
     request_id: str = Field(primary_key=True)
     method: str
-    time: int = Field(sa_column=_big())
+    time: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
     answer: bytes = Field(sa_column=Column(LargeBinary, nullable=False))

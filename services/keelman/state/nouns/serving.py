@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from google.protobuf.message import Message
 
 from keelman.rpc.pages import key_of, page_limit, token_for
+from keelman.state.failpoints import hit
 from keelman.state.requests import once
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ async def written(store: Store, request: Write, answer: type[M], work: Callable[
         return made
 
     async with store.write() as tx:
-        return await once(tx, request.request_id, answer.__name__.removesuffix("Response"), answer(), make)
+        method = answer.__name__.removesuffix("Response")
+        answered = await once(tx, request.request_id, method, answer(), make)
+    hit("answer-due")
+    return answered
 
 
 def page_of(

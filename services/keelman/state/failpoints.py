@@ -1,0 +1,32 @@
+"""Named points between the steps of writes, plans and sessions, at which a test lets this process die.
+
+KEELMAN_FAILPOINT names one, and KEELMAN_FAILPOINT_FILE a file: from when the file is there, the process ends at that
+point as by kill -9, after as many passages as the file says. Without them a point costs one comparison.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from pathlib import Path
+
+NAMES = (
+    "nodes-doubted", "relay-taken",
+    "write-begun", "change-made", "answer-kept", "statuses-derived", "rows-added", "rows-changed", "rows-deleted",
+    "events-added", "revision-counted", "committed", "snapshot-advanced", "listeners-told", "answer-due",
+    "plan-made", "plan-placed", "plan-forgot", "plan-noted", "plan-kept", "plan-stored",
+    "session-numbered", "session-registered", "session-begun", "assignments-due", "assignments-sent",
+    "report-come", "report-folded", "report-stored",
+)  # fmt: skip
+_ACTIVE = os.environ.get("KEELMAN_FAILPOINT", "")
+_FILE = os.environ.get("KEELMAN_FAILPOINT_FILE", "")
+_passages = itertools.count()
+
+
+def hit(name: str) -> None:
+    """Ends the process when this is the point that was named and its file is there; does nothing else."""
+    if name != _ACTIVE:
+        return
+    if _FILE and Path(_FILE).exists() and next(_passages) >= int(Path(_FILE).read_text() or 0):
+        os.kill(os.getpid(), signal.SIGKILL)
