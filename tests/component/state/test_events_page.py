@@ -12,6 +12,7 @@ import pytest
 
 from keelman.model.errors import NotFound
 from keelman.rpc.channels import channel
+from keelman.testing.broker import running_broker
 from keelman.testing.eventually import eventually
 from support.places import ROOT
 from support.state_kit import Clients, StateProcess
@@ -52,8 +53,16 @@ async def is_gone(clients: Clients, name: str) -> bool:
     return False
 
 
-async def test_the_readers_follow_what_there_is(bootstrap: str, tmp_path: Path) -> None:
-    state = StateProcess(tmp_path)
+@pytest.fixture
+async def own_broker(tmp_path: Path) -> AsyncIterator[str]:
+    """One that has no events yet: those of another system count from 1 too."""
+    async with running_broker(tmp_path / "broker") as servers:
+        yield servers
+
+
+async def test_the_readers_follow_what_there_is(own_broker: str, tmp_path: Path) -> None:
+    bootstrap = own_broker
+    state = StateProcess(tmp_path / "home")
     address = f"127.0.0.1:{state.port}"
     await state.start()
     try:
