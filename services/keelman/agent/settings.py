@@ -73,7 +73,11 @@ class Settings(ProcessSettings):
         (),
         "Environment variables that workloads get besides the usual ones, e.g. AWS_*; all others are kept from them.",
     )
-    umask: str = setting("077", "Permissions that files of workloads do not have, in octal digits.")
+    umask: str = setting(
+        "022",
+        "Permissions that files of workloads do not have, in octal digits; a workload's own folder is closed to others "
+        "whatever this is.",
+    )
 
     limits: str = setting(
         "auto",

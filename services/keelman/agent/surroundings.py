@@ -30,7 +30,7 @@ class Surroundings:
     """
 
     passed: tuple[str, ...] = ()
-    umask: int = 0o077
+    umask: int = 0o022
     user: User | None = None
     cache: Path | None = None
 

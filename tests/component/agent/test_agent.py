@@ -340,14 +340,14 @@ async def test_a_child_gets_named_variables_and_a_folder_and_a_umask_of_its_own(
     script = "import json, os, tempfile, time; tempfile.mkstemp(); open('made', 'w'); "
     script += "print(json.dumps({**os.environ, 'folder': tempfile.gettempdir()}), flush=True); time.sleep(600)"
     node.state.assign(workload(script=script))
-    node.agent(pass_environment="PASSED_*")
+    node.agent(pass_environment="PASSED_*", umask="027")
     folder = node.home.workload("worker/demo/0")
     text = await eventually(lambda: (t := (folder / "log").read_text()).endswith("}\n") and t)
     found = json.loads(text)
     assert found["folder"] == found["TMPDIR"] == str(folder / "tmp")
     assert (found["PATH"], found["PASSED_ON"]) == (os.environ["PATH"], "x")
     assert {"SECRET_OF_SOMEBODY", "HTTPS_PROXY", "KEELMAN_BROKER_PORT"}.isdisjoint(found)
-    assert (folder / "made").stat().st_mode & 0o777 == 0o600
+    assert (folder / "made").stat().st_mode & 0o777 == 0o640
     assert len(list((folder / "tmp").iterdir())) == 1
 
 
