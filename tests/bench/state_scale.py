@@ -185,7 +185,9 @@ async def _served(name: str, service: _Service, size: Size) -> list[Figure]:
     begins: dict[str, float] = {}
     async with channel(f"127.0.0.1:{service.port}") as made:
         stub = clusters_grpc.WorkerClusterServiceStub(made)
-        watch = asyncio.ensure_future(_watched(made, begins, delays))
+        ready = asyncio.Event()
+        watch = asyncio.ensure_future(_watched(made, begins, delays, ready))
+        await ready.wait()
         cpu = service.cpu_seconds
         for number in range(WRITES):
             update = clusters_pb.UpdateWorkerClusterRequest(name=_cluster(chance.randrange(size.clusters)))
@@ -214,11 +216,14 @@ async def _served(name: str, service: _Service, size: Size) -> list[Figure]:
     ]
 
 
-async def _watched(made: Any, begins: Mapping[str, float], delays: list[float]) -> None:
-    """Milliseconds from the request of a write until a watch of everything has its event."""
+async def _watched(made: Any, begins: Mapping[str, float], delays: list[float], ready: asyncio.Event) -> None:
+    """Milliseconds from the request of a write until a watch of everything has its event. `ready` when it has the
+    snapshot, of which the service is busy for a while."""
     watch = watch_grpc.WatchServiceStub(made).Watch(watch_pb.WatchRequest())
     async for part in watch:
         now = time.perf_counter()
+        if part.snapshot_end:
+            ready.set()
         for event in part.events:
             description = event.worker_cluster.spec.description
             if not part.snapshot and description in begins:
