@@ -245,6 +245,8 @@ def cabled(folder: Path, names: Sequence[str]) -> Iterator[System]:
     finally:
         for host in hosts.values():
             host.end()
+            with contextlib.suppress(subprocess.CalledProcessError):  # closing connections keep a namespace for a while
+                _ip("link", "del", host.cable)
             _ip("netns", "del", host.namespace)
         _ip("link", "del", bridge)
 
