@@ -21,7 +21,7 @@ from bench.rows import THREE, Bench
 NAMES = (
     *("mirror-eos", "file-source", "file-sink", "trickle", "active-300", "wake", "start"),
     *("worker-start", "create", "idle-10k", "list-10k", "failover", "takeover"),
-    *("state-100", "state-300", "state-1000"),
+    *("cluster-start", "state-100", "state-300", "state-1000"),
     *("json-smt", "avro", "slow-targets", f"mirror-eos{THREE}", f"file-source{THREE}"),
 )
 RESULTS = Path("build/bench.json")

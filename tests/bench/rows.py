@@ -11,7 +11,19 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from bench import avro, failover, many, quickness, slow_targets, state_scale, ten_thousand, throughput, trickle, workers
+from bench import (
+    avro,
+    cluster_start,
+    failover,
+    many,
+    quickness,
+    slow_targets,
+    state_scale,
+    ten_thousand,
+    throughput,
+    trickle,
+    workers,
+)
 from bench.data import Topics
 from bench.figures import Figure, alone, beside, compared, number, percentile
 from bench.rounds import OURS, interleaved, lateness, picked, slowness
@@ -233,6 +245,12 @@ class Bench:
         # Not the first of each: it makes the topics.
         self.figures += compared("worker-start", "s", mine[1:], {throughput.SHIPPED: theirs[1:]}, "<= 0.6")
         self.figures.append(beside("worker-pss", "MB", mb, their_mb, "<= 120"))
+
+    async def cluster_start(self) -> None:
+        """A worker cluster over three agents."""
+        self.figures += await cluster_start.measured(
+            self.folder / "cluster-start", self.bootstrap, self.options.rounds, self.say
+        )
 
     async def create(self) -> None:
         """New connectors, four clients at once, without exactly-once and with it."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,51 +15,18 @@ from keelman.api.connect.v1 import worker_cluster_pb2, worker_cluster_service_pb
 from keelman.api.node.v1 import node_service_pb2, plan_service_pb2, plan_service_pb2_grpc
 from keelman.api.node.v1.workload_pb2 import Workload, WorkloadState
 from keelman.rpc.channels import channel
-from keelman.runtime.home import Home
-from keelman.runtime.processes.ports import free_ports
-from keelman.runtime.processes.process_trees import is_marked, kill_all
 from keelman.testing.eventually import eventually
-from support.state_kit import Clients, StateProcess, free_range
+from support.nodes_kit import NODES, SECONDS, Nodes
+from support.state_kit import Clients
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(900)]  # on a busy machine each start takes a minute
-NODES = ("n1", "n2", "n3")
 RUNS = WorkloadState.WORKLOAD_STATE_RUNNING
-SECONDS = 240.0
 HALTED = worker_cluster_pb2.ROLLOUT_STATE_HALTED
 
 
-class System:
-    """State and three agents."""
-
-    def __init__(self, folder: Path) -> None:
-        flags = ["--worker-ports", free_range(8), "--spark-ports", free_range(4), "--session-timeout-seconds", "120"]
-        self.state = StateProcess(folder / "state", *flags)
-        self.homes = {node: Home(folder / node) for node in NODES}
-        self.agents: list[subprocess.Popen[bytes]] = []
-
-    def start_agent(self, node: str) -> None:
-        home, (port,) = self.homes[node], free_ports(1)
-        home.root.mkdir()
-        command = [sys.executable, "-m", "keelman.agent", "run", "--node", node, "--home", str(home.root)]
-        command += ["--port", str(port), "--state-address", f"127.0.0.1:{self.state.port}"]
-        with (home.root / "agent.log").open("ab") as log:
-            self.agents.append(subprocess.Popen(command, stdout=log, stderr=log))
-
-    def end(self) -> None:
-        for agent in self.agents:
-            agent.kill()
-            agent.wait(30)
-        folders = [folder for home in self.homes.values() for folder in home.workloads.glob("*")]
-        kill_all([p for p in psutil.pids() if any(is_marked(p, f) for f in folders)])
-
-    def logs(self) -> str:
-        files = [f for home in self.homes.values() for f in (home.root / "agent.log", *home.workloads.glob("*/log"))]
-        return "\n".join(f"--- {f}\n{f.read_text(errors='replace')[-2500:]}" for f in files if f.exists())
-
-
 @pytest.fixture
-async def system(tmp_path: Path) -> AsyncIterator[System]:
-    made = System(tmp_path)
+async def system(tmp_path: Path) -> AsyncIterator[Nodes]:
+    made = Nodes(tmp_path)
     await made.state.start()
     try:
         yield made
@@ -116,18 +81,13 @@ class Life:
         return [f"{c.workload}: {c.reason}" for plan in answer.plans for c in plan.changes]
 
 
-async def test_a_worker_cluster_rolls_halts_shrinks_drains_and_grows(system: System, bootstrap: str) -> None:
+async def test_a_worker_cluster_rolls_halts_shrinks_drains_and_grows(system: Nodes, bootstrap: str) -> None:
     for node in NODES:
         system.start_agent(node)
     async with channel(f"127.0.0.1:{system.state.port}") as made:
         clients = Clients(made)
         life = Life(clients, system.state.port)
-
-        async def online() -> bool:
-            assert all(agent.poll() is None for agent in system.agents), system.logs()
-            return len((await clients.nodes.ListNodes(node_service_pb2.ListNodesRequest())).nodes) == len(NODES)
-
-        await eventually(online, seconds=SECONDS)
+        await system.are_online(clients)
         await clients.create_external("kafka", bootstrap)
         await clients.create_workers("demo", brokers="kafka", count=3)
         await clients.start_workers("demo")
@@ -139,7 +99,7 @@ async def test_a_worker_cluster_rolls_halts_shrinks_drains_and_grows(system: Sys
         await ends_by_force(life)
 
 
-async def rolls(system: System, life: Life, before: dict[str, int]) -> None:
+async def rolls(system: Nodes, life: Life, before: dict[str, int]) -> None:
     """Changed properties reach the workers one by one, though the state service is killed in the middle."""
     await life.update("properties", properties={"offset.flush.interval.ms": "5000"})
 

@@ -1,0 +1,57 @@
+"""State and three agents on one machine, each with a home of its own: real processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+from keelman.api.node.v1 import node_service_pb2
+from keelman.runtime.home import Home
+from keelman.runtime.processes.ports import free_ports
+from keelman.runtime.processes.process_trees import is_marked, kill_all
+from keelman.testing.eventually import eventually
+from support.state_kit import Clients, StateProcess, free_range
+
+NODES = ("n1", "n2", "n3")
+SECONDS = 240.0
+
+
+class Nodes:
+    """State and its agents, which are started one by one."""
+
+    def __init__(self, folder: Path) -> None:
+        flags = ["--worker-ports", free_range(8), "--spark-ports", free_range(4), "--session-timeout-seconds", "120"]
+        self.state = StateProcess(folder / "state", *flags)
+        self.homes = {node: Home(folder / node) for node in NODES}
+        self.agents: list[subprocess.Popen[bytes]] = []
+
+    def start_agent(self, node: str) -> None:
+        home, (port,) = self.homes[node], free_ports(1)
+        home.root.mkdir()
+        command = [sys.executable, "-m", "keelman.agent", "run", "--node", node, "--home", str(home.root)]
+        command += ["--port", str(port), "--state-address", f"127.0.0.1:{self.state.port}"]
+        with (home.root / "agent.log").open("ab") as log:
+            self.agents.append(subprocess.Popen(command, stdout=log, stderr=log))
+
+    async def are_online(self, clients: Clients) -> None:
+        """Waits until state knows all of them."""
+
+        async def online() -> bool:
+            assert all(agent.poll() is None for agent in self.agents), self.logs()
+            return len((await clients.nodes.ListNodes(node_service_pb2.ListNodesRequest())).nodes) == len(NODES)
+
+        await eventually(online, seconds=SECONDS, what="all agents have registered")
+
+    def end(self) -> None:
+        for agent in self.agents:
+            agent.kill()
+            agent.wait(30)
+        folders = [folder for home in self.homes.values() for folder in home.workloads.glob("*")]
+        kill_all([p for p in psutil.pids() if any(is_marked(p, f) for f in folders)])
+
+    def logs(self) -> str:
+        files = [f for home in self.homes.values() for f in (home.root / "agent.log", *home.workloads.glob("*/log"))]
+        return "\n".join(f"--- {f}\n{f.read_text(errors='replace')[-2500:]}" for f in files if f.exists())
