@@ -45,6 +45,9 @@ class Reconciler:
                 self.last_error = repr(error)
                 pause = self._backoff.next()
                 log.exception("reconciler_failed", reconciler=self.name)
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # what was called has taken the cancellation for its own
+                raise asyncio.CancelledError
             try:
                 async with asyncio.timeout(pause):
                     await self._wake.wait()

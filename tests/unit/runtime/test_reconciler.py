@@ -69,3 +69,20 @@ async def test_an_error_is_kept_and_tried_again() -> None:
             assert reconciler.last_error == text
             work.error = None
             await eventually(lambda: reconciler.last_error == "" and work.ended > 0)
+
+
+async def test_it_ends_though_what_it_calls_takes_the_cancellation_for_its_own() -> None:
+    begun = asyncio.Event()
+
+    async def deaf() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise Unavailable("nobody answers") from None
+
+    task = asyncio.create_task(Reconciler("deaf", deaf, 60.0).run())
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait([task], timeout=5)
+    assert task.cancelled()
