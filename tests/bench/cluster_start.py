@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -38,10 +39,9 @@ async def measured(folder: Path, bootstrap: str, rounds: int, say: Callable[[str
         nodes.end()
         await nodes.state.end()
     first, *others = took
-    middle = sorted(others)[len(others) // 2]
     return [
         alone("cluster-start-first", "s", [first], first, ""),
-        alone("cluster-start", "s", others, middle, "<= 3"),
+        alone("cluster-start", "s", others, statistics.median(others), "<= 3"),
     ]
 
 
