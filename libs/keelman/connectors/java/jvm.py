@@ -1,0 +1,114 @@
+"""The Java virtual machine of this process: started once, with bounds, and never again.
+
+It is started after the fork and after `faulthandler.enable()`: the machine's own null checks end a process in which
+faulthandler comes later. What ends the process must be `os._exit`: Python's own end waits for plugins' threads.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from keelman.model.errors import FailedPrecondition, Unavailable
+from keelman.runtime.home import cache_folder
+from keelman.runtime.java import installation, maven
+from keelman.runtime.java.ivy import Progress
+
+CONNECT_RUNTIME = Path(__file__).with_name("connect_runtime.lock")
+DEFAULT_HEAP_BYTES = 256 << 20
+METASPACE_BYTES = 192 << 20
+CODE_CACHE_BYTES = 96 << 20
+DIRECT_BYTES = 64 << 20
+STACK_KIB = 512
+
+
+@dataclass(frozen=True, slots=True)
+class JvmOptions:
+    """What a virtual machine may have. `quick` compiles less: for processes that answer a few questions and end."""
+
+    heap_bytes: int = DEFAULT_HEAP_BYTES
+    quick: bool = False
+    more: Sequence[str] = ()
+    error_folder: Path | None = None
+
+    def arguments(self) -> list[str]:
+        """For the machine's command line; `more` comes last, so that it wins."""
+        folder = self.error_folder or Path.cwd()
+        return [
+            f"-Xmx{max(16 << 20, self.heap_bytes) >> 20}m",
+            f"-XX:MaxMetaspaceSize={METASPACE_BYTES >> 20}m",
+            f"-XX:ReservedCodeCacheSize={CODE_CACHE_BYTES >> 20}m",
+            f"-XX:MaxDirectMemorySize={DIRECT_BYTES >> 20}m",
+            f"-Xss{STACK_KIB}k",
+            "-XX:+UseSerialGC",
+            "-XX:-UsePerfData",
+            "-XX:+ExitOnOutOfMemoryError",
+            f"-XX:ErrorFile={folder}/hs_err_%p.log",
+            "-Xrs",
+            "-Djava.awt.headless=true",
+            *(["-XX:TieredStopAtLevel=1"] if self.quick else []),
+            *self.more,
+        ]
+
+
+_started: JvmOptions | None = None
+
+
+def jpype() -> ModuleType:
+    """The library that brings Java into this process. Raises FailedPrecondition where it is not installed."""
+    try:
+        return importlib.import_module("jpype")
+    except ImportError:
+        text = "Java plugins need JPype, which is not installed: pip install 'keelman[java]'"
+        raise FailedPrecondition(text, reason="JPYPE_MISSING") from None
+
+
+def runtime_jars(cache: Path | None = None) -> tuple[Path, ...]:
+    """Kafka Connect's own classes, as they are in the cache. Raises Unavailable before they were fetched."""
+    found = maven.cached(maven.Lock.read(CONNECT_RUNTIME), cache or cache_folder())
+    if found is None:
+        raise Unavailable("the jars of Kafka Connect's runtime are not in the cache", reason="JARS_UNAVAILABLE")
+    return found
+
+
+async def fetch_runtime_jars(progress: Progress = lambda line: None) -> tuple[Path, ...]:
+    """The same, fetched where they are not there yet. Raises as `maven.jars` does."""
+    return await maven.jars(maven.Lock.read(CONNECT_RUNTIME), progress=progress)
+
+
+def start(options: JvmOptions, *, class_path: Sequence[Path] = ()) -> None:
+    """Starts the machine with Connect's runtime and `class_path`; nothing where it runs already.
+
+    Raises FailedPrecondition without Java (JAVA_MISSING) or JPype, Unavailable when it does not start.
+    """
+    global _started  # noqa: PLW0603  a process has one machine in its life
+    library = jpype()
+    if library.isJVMStarted():
+        return
+    if _started is not None:
+        raise Unavailable("this process had a Java virtual machine that has ended", reason="JVM_LOST")
+    java = installation.find()
+    jars = [*runtime_jars(), *class_path]
+    os.environ.setdefault("JAVA_HOME", str(java.home))
+    try:
+        library.startJVM(
+            str(java.home / "lib" / "server" / "libjvm.so"),
+            *options.arguments(),
+            classpath=[str(jar) for jar in jars],
+            convertStrings=False,
+        )
+    except (OSError, RuntimeError) as error:
+        raise Unavailable(f"Java {java.version} did not start: {error}", reason="JVM_FAILED") from error
+    _started = options
+
+
+@functools.cache
+def java_class(name: str) -> type:
+    """A class of the runtime by its full name; the machine runs."""
+    found: type = jpype().JClass(name)
+    return found

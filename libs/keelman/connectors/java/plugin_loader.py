@@ -1,0 +1,52 @@
+"""Loads the classes of one folder of jars apart from all others, as Connect's class loader for plugins does.
+
+Source: `org.apache.kafka.connect.runtime.isolation.PluginClassLoader` of Kafka Connect 4.3, which is used as it is: the
+folder's own classes come first, Connect's API from its parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from keelman.connectors.java.jvm import java_class, jpype
+
+LOADER = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
+
+
+class PluginLoader:
+    """One folder's class loader. The machine runs already."""
+
+    def __init__(self, folder: Path, jars: Sequence[Path]) -> None:
+        """`jars` are all files that the plugin's classes are looked for in, libraries last."""
+        library = jpype()
+        urls = [_url(jar) for jar in jars]
+        array = library.JArray(java_class("java.net.URL"))(urls)
+        system = java_class("java.lang.ClassLoader").getSystemClassLoader()  # type: ignore[attr-defined]
+        self.folder = folder
+        self.loader: Any = java_class(LOADER)(_url(folder), array, system)
+
+    def load(self, class_name: str) -> Any:
+        """A class of it by name. Raises Java's ClassNotFoundException, LinkageError."""
+        with self.entered():
+            return jpype().JClass(class_name, loader=self.loader)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Around each call into the plugin, on the calling thread: its class loader is the thread's meanwhile.
+
+        Without it Debezium finds no class that its configuration names.
+        """
+        thread: Any = java_class("java.lang.Thread").currentThread()  # type: ignore[attr-defined]
+        before = thread.getContextClassLoader()
+        thread.setContextClassLoader(self.loader)
+        try:
+            yield
+        finally:
+            thread.setContextClassLoader(before)
+
+
+def _url(path: Path) -> Any:
+    return java_class("java.io.File")(str(path)).toURI().toURL()
