@@ -1,0 +1,23 @@
+"""The properties that name folders with plugins and with what these need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+PLUGIN_PATH = "plugin.path"
+LIBRARIES = "keelman.plugin.libraries"
+"""Folders whose jars all Java plugins of the worker find behind their own; an agent sets it."""
+
+
+def folders_of(text: str) -> list[str]:
+    """Folders that are separated by commas, each once, in their order."""
+    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+
+
+def with_folders(properties: Mapping[str, str], plugins: list[str], libraries: list[str]) -> dict[str, str]:
+    """Worker properties that name these folders too, behind those that they name already."""
+    found = dict(properties)
+    for key, folders in ((PLUGIN_PATH, plugins), (LIBRARIES, libraries)):
+        if folders:
+            found[key] = ",".join(dict.fromkeys([*folders_of(found.get(key, "")), *folders]))
+    return found
