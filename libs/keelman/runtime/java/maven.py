@@ -204,8 +204,8 @@ async def relock(file: Path, roots: Sequence[str], *, progress: Progress = lambd
             for jar in folder.glob("*/*/*.jar")
         ]
         for one in archives:
-            file = folder / one.group / one.artifact / f"{one.version}.{one.extension}"
-            found.append(replace(one, size=file.stat().st_size, sha256=sum_of(file)))
+            archive = folder / one.group / one.artifact / f"{one.version}.{one.extension}"
+            found.append(replace(one, size=archive.stat().st_size, sha256=sum_of(archive)))
     lock = Lock(f"{wanted[0].artifact.partition('_')[0]}-{wanted[0].version}", tuple(roots), tuple(sorted(found)))
     lock.write(file)
     return lock

@@ -1,0 +1,71 @@
+"""A plugin: a file that workers load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import ClassVar
+
+
+class PluginKind(StrEnum):
+    """What kind of file a plugin is."""
+
+    ZIP = "ZIP"
+    JAR = "JAR"
+    WHEEL = "WHEEL"
+    TAR_GZ = "TAR_GZ"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PluginClass:
+    """A class of a plugin that a configuration can name.
+
+    `type` is Connect's word: source, sink, converter, header_converter, transformation, predicate. `version` is empty
+    when it tells none before it is loaded. `path` is the jar or wheel within the file that has it.
+    """
+
+    class_name: str
+    type: str
+    version: str = ""
+    language: str = "java"
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One stored file, and what is in it. It never changes; description and labels do."""
+
+    NOUN: ClassVar[str] = "plugin"
+
+    name: str
+    """Its key among all: name/version."""
+    uid: str
+    create_time: datetime
+    update_time: datetime
+    file_name: str
+    kind: PluginKind
+    size_bytes: int
+    sha256: str
+    md5: str
+    classes: tuple[PluginClass, ...] = ()
+    problems: tuple[str, ...] = ()
+    description: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    etag: str = ""
+
+    @property
+    def plugin(self) -> str:
+        """Its name without the version."""
+        return self.name.partition("/")[0]
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+        return self.name.partition("/")[2]
+
+
+def plugin_key(name: str, version: str) -> str:
+    """The key of a plugin's version: name/version."""
+    return f"{name}/{version}"

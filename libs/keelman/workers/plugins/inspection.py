@@ -1,0 +1,176 @@
+"""Tells what is in a plugin's file, or in a folder of jars, without starting anything of it.
+
+Bounded: entries, bytes, ratio and depth. Jars and wheels stand in the file itself; archives that stand in archives that
+stand in it are not looked into, and archives that are no jars or wheels are a problem that is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from keelman.model.plugin import PluginClass, PluginKind
+from keelman.runtime.java.installation import MINIMUM
+from keelman.workers.plugins.archive import (
+    BOUNDS,
+    Archive,
+    ArchiveRefused,
+    Bounds,
+    Entry,
+    copied,
+    open_tar_gz,
+    open_zip,
+    refusal,
+    seekable,
+)
+from keelman.workers.plugins.java_classes import JavaClasses
+from keelman.workers.plugins.versions import NameAndVersion, legal_name, legal_version, of_file_name
+from keelman.workers.plugins.wheel_metadata import wheel_classes, wheel_version
+
+MAX_PROBLEMS = 100
+PARTS = (".jar", ".whl")
+_BOMBS = ("ratio", "total-size", "overlap", "entries", "directory")
+_INNER_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".7z", ".rar", ".war", ".ear")
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What a file or folder has. `kind` is None of a folder. `problems` are for people; what they name is not used.
+
+    `name` and `version` are those that the file's name and metadata give; either may be empty.
+    """
+
+    kind: PluginKind | None
+    classes: tuple[PluginClass, ...]
+    problems: tuple[str, ...] = ()
+    name: str = ""
+    version: str = ""
+
+
+def inspect(
+    path: Path, file_name: str = "", *, java: int = MINIMUM, bounds: Bounds = BOUNDS, scratch: Path | None = None
+) -> Inspection:
+    """What is in a plugin's file. Reads all of it: work for a thread or a process.
+
+    `file_name` is what it is called, when that is not its path's name; `java` the release that workers run at least;
+    `scratch` a folder for nameless files. Raises ArchiveRefused naming entry and rule.
+    """
+    file_name = file_name or path.name
+    kind, named = kind_of(path, file_name), of_file_name(file_name)
+    reader = _Reader(JavaClasses(java), bounds, scratch)
+    with opened(path, kind, bounds=bounds, scratch=scratch) as archive:
+        match kind:
+            case PluginKind.JAR:
+                reader.java.add(archive, file_name)
+            case PluginKind.WHEEL:
+                reader.python = wheel_classes(archive, file_name, reader.problems)
+                name, version = wheel_version(archive)
+                named = NameAndVersion(legal_name(name) or named.name, legal_version(version) or named.version)
+            case PluginKind.ZIP | PluginKind.TAR_GZ:
+                reader.read_parts(archive)
+    classes = sorted(reader.java.found() + reader.python)
+    return Inspection(kind, tuple(classes), _few(reader.problems + reader.java.problems), named.name, named.version)
+
+
+def inspect_folder(folder: Path, *, java: int = MINIMUM, bounds: Bounds = BOUNDS) -> Inspection:
+    """What is in the jars of a folder and of the folders in it, which extend each other's classes.
+
+    A jar that cannot be used is a problem, and not an error. Raises OSError when the folder cannot be read.
+    """
+    java_classes, problems = JavaClasses(java), list[str]()
+    for path in sorted(folder.rglob("*.jar")):
+        inner = str(path.relative_to(folder))
+        try:
+            with opened(path, PluginKind.JAR, bounds=bounds) as archive:
+                java_classes.add(archive, inner)
+        except (ArchiveRefused, OSError) as error:
+            problems.append(f"{inner}: {error}")
+    found = java_classes.found()
+    return Inspection(None, tuple(found), _few(problems + java_classes.problems))
+
+
+def kind_of(path: Path, file_name: str) -> PluginKind:
+    """What a file is, by its first bytes and its name. Raises ArchiveRefused for what is none."""
+    with path.open("rb") as file:
+        magic = file.read(4)
+    lower = file_name.lower()
+    if magic[:2] == b"\x1f\x8b":
+        return PluginKind.TAR_GZ
+    if magic in (b"PK\x03\x04", b"PK\x05\x06"):
+        endings = {".jar": PluginKind.JAR, ".whl": PluginKind.WHEEL}
+        return endings.get(lower[-4:], PluginKind.ZIP)
+    raise refusal("kind", f"{file_name!r} is no zip, jar, wheel or tar.gz by its first bytes")
+
+
+@contextmanager
+def opened(path: Path, kind: PluginKind, *, bounds: Bounds = BOUNDS, scratch: Path | None = None) -> Iterator[Archive]:
+    """A plugin's file as an archive whose entries are all legal. Raises ArchiveRefused."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if kind is PluginKind.TAR_GZ:
+            with open_tar_gz(file, size, bounds, scratch) as archive:
+                yield archive
+        else:
+            with open_zip(file, size, bounds, is_jar=kind is PluginKind.JAR) as archive:
+                yield archive
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Looks into the jars and wheels of an archive."""
+
+    java: JavaClasses
+    bounds: Bounds
+    scratch: Path | None
+    python: list[PluginClass] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    _unpacked: int = 0
+
+    def read_parts(self, archive: Archive) -> None:
+        """Reads all that is in an archive, also what is neither jar nor wheel, since it may be broken."""
+        parts = 0
+        for entry in archive.entries:
+            if entry.path.endswith(PARTS):
+                parts += 1
+                with seekable(archive, entry, self.scratch) as file:
+                    self._read_part(file, entry)
+            else:
+                copied(archive, entry, _NOWHERE)
+                if entry.path.lower().endswith(_INNER_ARCHIVES):
+                    self.problems.append(f"{entry.path}: an archive in the archive, which is not looked into")
+        if not parts:
+            self.problems.append("has neither jars nor wheels")
+
+    def _read_part(self, file: IO[bytes], entry: Entry) -> None:
+        """A part that is not legal is a problem; one that is a bomb refuses the file."""
+        is_jar = entry.path.endswith(".jar")
+        try:
+            with open_zip(file, entry.size, self.bounds, is_jar=is_jar) as inner:
+                self._unpacked += sum(one.size for one in inner.entries)
+                if self._unpacked > self.bounds.total_bytes:
+                    raise refusal("total-size", f"all in it unpacks to more than {self.bounds.total_bytes} bytes")
+                if is_jar:
+                    self.java.add(inner, entry.path)
+                else:
+                    self.python += wheel_classes(inner, entry.path, self.problems)
+        except ArchiveRefused as error:
+            if error.metadata["rule"] in _BOMBS:
+                raise refusal(error.metadata["rule"], f"is refused: {error}", entry.path) from error
+            self.problems.append(f"{entry.path}: {error}")
+
+
+def _few(problems: list[str]) -> tuple[str, ...]:
+    if len(problems) <= MAX_PROBLEMS:
+        return tuple(problems)
+    return (*problems[:MAX_PROBLEMS], f"and {len(problems) - MAX_PROBLEMS} more problems")
+
+
+class _Nowhere:
+    def write(self, data: bytes) -> int:
+        return len(data)
+
+
+_NOWHERE: IO[bytes] = _Nowhere()  # type: ignore[assignment]

@@ -1,0 +1,186 @@
+"""Finds the connector plugins among the classes of jars: by service files, and by what their class files say.
+
+The rules of which classes count are Connect's own (org.apache.kafka.connect.runtime.isolation.PluginUtils, 4.3): its
+API comes from the worker, whatever a plugin carries.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from keelman.model.plugin import PluginClass
+from keelman.workers.plugins.archive import BROKEN, Archive, Entry
+from keelman.workers.plugins.class_file import ClassFile, InvalidClassFile, read_class
+from keelman.workers.plugins.versions import jar_version
+
+SERVICES = {
+    "org.apache.kafka.connect.sink.SinkConnector": "sink",
+    "org.apache.kafka.connect.source.SourceConnector": "source",
+    "org.apache.kafka.connect.transforms.Transformation": "transformation",
+    "org.apache.kafka.connect.transforms.predicates.Predicate": "predicate",
+    "org.apache.kafka.connect.storage.Converter": "converter",
+    "org.apache.kafka.connect.storage.HeaderConverter": "header_converter",
+}
+"""What a plugin class extends or implements, and the type that it is then."""
+_CONNECTS_OWN = {
+    "org/apache/kafka/connect/json/JsonConverter": ("converter", "header_converter"),
+    "org/apache/kafka/connect/storage/StringConverter": ("converter", "header_converter"),
+    "org/apache/kafka/connect/storage/SimpleHeaderConverter": ("header_converter",),
+    "org/apache/kafka/connect/converters/ByteArrayConverter": ("converter", "header_converter"),
+    "org/apache/kafka/connect/converters/NumberConverter": ("converter", "header_converter"),
+    "org/apache/kafka/connect/file/FileStreamSourceConnector": ("source",),
+    "org/apache/kafka/connect/file/FileStreamSinkConnector": ("sink",),
+    "org/apache/kafka/connect/mirror/MirrorSourceConnector": ("source",),
+}
+"""Classes of Connect's jars that plugins extend, without carrying them."""
+_ROOTS = {name.replace(".", "/"): (kind,) for name, kind in SERVICES.items()} | _CONNECTS_OWN
+_FROM_THE_WORKER = re.compile(
+    r"(?:java|javax\.crypto|javax\.management|javax\.net|javax\.sql|org\.slf4j|org\.w3c\.dom|org\.xml\.sax|"
+    r"org\.apache\.kafka(?!\.connect\.(?:transforms\.(?!Transformation$|predicates\.Predicate$)|json\.|file\.|mirror\.|"
+    r"converters\.|storage\.(?:StringConverter|SimpleHeaderConverter)$)))(?:\.|$)"
+)
+_SERVICE = "META-INF/services/"
+_OBJECT = "java/lang/Object"
+MAX_CLASS_BYTES = 8 << 20
+MAX_SERVICE_BYTES = 1 << 20
+MAX_CLASSES = 400_000
+MAX_TOLD = 20
+_NAME = re.compile(r"[\w$]+(\.[\w$]+)*")
+
+
+class _Class(NamedTuple):
+    """What is kept of a class: what it extends and implements, and where it is."""
+
+    parents: tuple[str, ...]
+    can_be_made: bool
+    java: int
+    jar: int
+
+
+@dataclass(slots=True)
+class JavaClasses:
+    """The classes of several jars, that may extend each other's. `java` is the release that workers run at least."""
+
+    java: int
+    problems: list[str] = field(default_factory=list)
+    _classes: dict[str, _Class] = field(default_factory=dict)
+    _services: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Classes that service files name, with the type: the jar that names it."""
+    _jars: list[tuple[str, str]] = field(default_factory=list)
+    """Path and version of each jar."""
+
+    def add(self, archive: Archive, path: str) -> None:
+        """Reads a jar. Class files that are none, or that need a newer Java, are a problem that is told."""
+        jar = len(self._jars)
+        self._jars.append((path, jar_version(archive, path)))
+        broken: list[str] = []
+        newer: list[tuple[int, str]] = []
+        for entry in archive.entries:
+            name = entry.path
+            if name.endswith(".class"):
+                if not name.startswith("META-INF/") and not name.endswith("-info.class"):
+                    self._add_class(archive, entry, jar, broken, newer)
+            elif name.startswith(_SERVICE) and name[len(_SERVICE) :] in SERVICES:
+                self._add_service(archive, entry, jar)
+        where = path or "the jar"
+        if broken:
+            self.problems.append(f"{where}: {_count(broken, 'class file')} cannot be read, e.g. {broken[0]}")
+        if newer:
+            java, name = max(newer)
+            told = _count(newer, "class")
+            need = "need" if len(newer) > 1 else "needs"
+            self.problems.append(f"{where}: {told} {need} Java {java} ({name}); workers run Java {self.java}")
+
+    def found(self) -> list[PluginClass]:
+        """The plugin classes, in order. Classes that service files name in vain are added to the problems."""
+        made: set[PluginClass] = set()
+        types: dict[str, frozenset[str]] = {}
+        for name, one in self._classes.items():
+            if not (one.can_be_made and one.java <= self.java) or _FROM_THE_WORKER.match(
+                dotted := name.replace("/", ".")
+            ):
+                continue
+            path, version = self._jars[one.jar]
+            made |= {PluginClass(dotted, kind, version, "java", path) for kind in self._types(name, types)}
+        self._judge_services(types)
+        return sorted(made)
+
+    def _add_class(
+        self, archive: Archive, entry: Entry, jar: int, broken: list[str], newer: list[tuple[int, str]]
+    ) -> None:
+        try:
+            if entry.size > MAX_CLASS_BYTES:
+                raise InvalidClassFile(f"{entry.size} bytes")
+            with archive.open(entry) as file:
+                read = read_class(file.read())
+        except (*BROKEN, InvalidClassFile) as error:
+            broken.append(f"{entry.path} ({error})")
+            return
+        if read.java > self.java:
+            newer.append((read.java, read.name.replace("/", ".")))
+        self._keep(read, jar)
+
+    def _keep(self, read: ClassFile, jar: int) -> None:
+        parents = tuple(p for p in read.parents if p != _OBJECT)
+        if parents and len(self._classes) < MAX_CLASSES:
+            self._classes.setdefault(read.name, _Class(parents, read.can_be_made, read.java, jar))
+
+    def _add_service(self, archive: Archive, entry: Entry, jar: int) -> None:
+        kind = SERVICES[entry.path[len(_SERVICE) :]]
+        try:
+            if entry.size > MAX_SERVICE_BYTES:
+                raise ValueError(f"{entry.size} bytes")
+            with archive.open(entry) as file:
+                text = file.read().decode()
+        except BROKEN as error:
+            self.problems.append(f"{self._jars[jar][0]}: {entry.path} cannot be read: {error}")
+            return
+        for line in text.splitlines():
+            if name := line.partition("#")[0].strip():
+                self._services.setdefault((name, kind), jar)
+
+    def _types(self, name: str, known: dict[str, frozenset[str]]) -> frozenset[str]:
+        """What a class is, by all that it extends and implements, as far as that is in the jars or Connect's own."""
+        if name in known:
+            return known[name]
+        order, stack, seen = [], [name], {name}
+        while stack:
+            order.append(one := stack.pop())
+            for parent in self._parents(one):
+                if parent not in seen:
+                    seen.add(parent)
+                    stack.append(parent)
+        known[name] = frozenset(kind for one in order for kind in _ROOTS.get(one, ()))
+        return known[name]
+
+    def _parents(self, name: str) -> Iterable[str]:
+        one = self._classes.get(name)
+        return () if one is None or name in _ROOTS else one.parents
+
+    def _judge_services(self, types: dict[str, frozenset[str]]) -> None:
+        for (name, kind), jar in self._services.items():
+            path = self._jars[jar][0] or "the jar"
+            one = self._classes.get(name.replace(".", "/"))
+            if not _NAME.fullmatch(name):
+                why = "which is no name of a class"
+            elif _FROM_THE_WORKER.match(name):
+                continue
+            elif one is None:
+                why = "which is in none of the jars"
+            elif one.java > self.java:
+                why = f"which needs Java {one.java}; workers run Java {self.java}"
+            elif kind not in self._types(name.replace(".", "/"), types):
+                why = f"which is no {kind.replace('_', ' ')}"
+            elif not one.can_be_made:
+                why = "which cannot be made: it is abstract, not public or has no public constructor without arguments"
+            else:
+                continue
+            self.problems.append(f"{path}: its service file names {name[:200]}, {why}")
+
+
+def _count(found: list[object] | list[str] | list[tuple[int, str]], what: str) -> str:
+    plural = what + ("es" if what.endswith("s") else "s")
+    return f"1 {what}" if len(found) == 1 else f"{len(found)} {plural}"

@@ -1,0 +1,90 @@
+"""Names and versions of plugins, from what their files are called and what their metadata say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from keelman.workers.plugins.archive import BROKEN, Archive, Entry
+
+MAX_METADATA_BYTES = 1 << 20
+_ENDINGS = (".tar.gz", ".tgz", ".zip", ".jar", ".whl")
+_CLASSIFIERS = ("-plugin", "-all", "-jar-with-dependencies", "-shaded", "-uber", "-fat", "-package", "-dist", "-bin")
+_NAMED = re.compile(r"(?P<name>.+?)[-_]v?(?P<version>\d[A-Za-z0-9_+]*(?:[.-][A-Za-z0-9_+]+)*)")
+_POM = re.compile(r"META-INF/maven/[^/]+/(?P<artifact>[^/]+)/pom\.properties")
+
+
+class NameAndVersion(NamedTuple):
+    """Of a file; either is empty when the file says none."""
+
+    name: str
+    version: str
+
+
+def of_file_name(file_name: str) -> NameAndVersion:
+    """E.g. debezium-connector-postgres and 3.7.0.Final of debezium-connector-postgres-3.7.0.Final-plugin.tar.gz."""
+    stem = next((file_name[: -len(e)] for e in _ENDINGS if file_name.lower().endswith(e)), file_name)
+    if file_name.lower().endswith(".whl"):
+        name, _, rest = stem.partition("-")
+        return NameAndVersion(legal_name(name.replace("_", "-")), legal_version(rest.partition("-")[0]))
+    for ending in _CLASSIFIERS:
+        stem = stem.removesuffix(ending)
+    found = _NAMED.fullmatch(stem)
+    if found is None:
+        return NameAndVersion(legal_name(stem), "")
+    return NameAndVersion(legal_name(found["name"]), legal_version(found["version"]))
+
+
+def legal_name(text: str) -> str:
+    """A text as the name of a plugin may be; empty when nothing is left of it."""
+    return re.sub(r"[^a-z0-9._-]+", "-", text.lower())[:63].strip("._-")
+
+
+def legal_version(text: str) -> str:
+    """A text as the version of a plugin may be; empty when nothing is left of it."""
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", text)[:63].strip("._+-")
+
+
+def jar_version(archive: Archive, path: str) -> str:
+    """The version that a jar's manifest says (Implementation-Version), else its Maven metadata, else its name."""
+    stem, poms = path.rpartition("/")[2].removesuffix(".jar"), []
+    for entry in archive.entries:
+        if entry.path == "META-INF/MANIFEST.MF":
+            if version := _manifest(text_of(archive, entry)):
+                return version
+        elif found := _POM.fullmatch(entry.path):
+            poms.append((found["artifact"], entry))
+    for artifact, entry in poms:
+        if len(poms) == 1 or stem.startswith(artifact):
+            for key, value in _properties(text_of(archive, entry)):
+                if key == "version":
+                    return legal_version(value)
+    return of_file_name(f"{stem}.jar").version
+
+
+def text_of(archive: Archive, entry: Entry) -> str:
+    """A small file's text; empty when it is large or cannot be read."""
+    if entry.size > MAX_METADATA_BYTES:
+        return ""
+    try:
+        with archive.open(entry) as file:
+            return file.read().decode(errors="replace")
+    except BROKEN:
+        return ""
+
+
+def _manifest(text: str) -> str:
+    main = re.split(r"\r?\n\r?\n", text, maxsplit=1)[0].replace("\r\n ", "").replace("\n ", "")
+    for line in main.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip().lower() == "implementation-version":
+            return legal_version(value.strip())
+    return ""
+
+
+def _properties(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        if not line.startswith(("#", "!")):
+            key, _, value = line.partition("=")
+            yield key.strip(), value.strip()
