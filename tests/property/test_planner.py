@@ -82,6 +82,8 @@ class Checked(World):
             assert new.generation == 1
             if isinstance(new.spec, WorkerSpec):
                 self.check_new_place(new)
+            if new.kind is WorkloadKind.BROKER:
+                assert not self.nodes[new.node].spec.cordoned, "nothing new comes to such a node"
             return
         if (old.generation, old.node, old.goal) == (new.generation, new.node, new.goal):
             assert old.limits == new.limits, "what an agent does not hear of is only noted"

@@ -29,6 +29,7 @@ step = st.one_of(
     st.tuples(st.just("obey")),
     st.tuples(st.just("report"), st.integers(0, 30), st.sampled_from(["RUNNING", "STOPPED", "FAILED", "REMOVED"])),
     st.tuples(st.just("taken"), st.integers(0, 30)),
+    st.tuples(st.sampled_from(["cordon", "uncordon"]), st.sampled_from(sorted(NODES))),
 )
 
 
@@ -103,6 +104,8 @@ def do(made: Watched, words: tuple) -> None:
         case ("delete-brokers", name) if name in made.brokers:
             if all(c.spec.broker_cluster != name for c in made.workers.values()):
                 made.do_delete("brokers", name)
+        case ("cordon" | "uncordon" as verb, name):
+            getattr(made, f"do_{verb}")(name)
         case ("obey",):
             made.do_obey()
         case ("report", number, state) if made.workloads:

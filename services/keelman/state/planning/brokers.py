@@ -1,8 +1,9 @@
 """Plans the brokers of managed clusters. Pure.
 
 A broker is its node's: it keeps its number, and once it has data its ports. Controllers are chosen with the first plan;
-who comes later is a broker only. What is running is changed one at a time, the next when all run again and every
-partition is in sync; what is not running is changed at once, since nobody misses it.
+who comes later is a broker only. A cordoned node gets no new one; the others wait for it only while there are not
+controllers enough. What is running is changed one at a time, the next when all run again and every partition is in
+sync; what is not running is changed at once, since nobody misses it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,15 @@ from keelman.model.workload import (
     joined_address,
 )
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
-from keelman.state.planning.kept_brokers import brokers_of, numbers_of, running_mark
-
-QUORUM = 3
+from keelman.state.planning.kept_brokers import (
+    QUORUM,
+    brokers_of,
+    controllers_of,
+    held_nodes,
+    nodes_with_brokers,
+    numbers_of,
+    running_mark,
+)
 
 
 def plan_brokers(draft: Draft, cluster: BrokerCluster) -> bool:
@@ -45,6 +52,7 @@ def plan_brokers(draft: Draft, cluster: BrokerCluster) -> bool:
     draft.broker_notes[cluster.name] = "; ".join(going)
     if cluster.goal is ClusterGoal.STOPPED:
         return False
+    going += [f"its broker {why}" for why in held_nodes(draft.snapshot, cluster).values()]
     try:
         specs = _broker_specs(draft, cluster, cluster.spec, present)
     except NoPort as problem:
@@ -59,15 +67,14 @@ def _controllers(wanted: ManagedBrokers, present: Sequence[Workload], numbers: M
     there = {w.spec.broker_id for w in present if isinstance(w.spec, BrokerSpec) and w.spec.controller}
     if there:
         return there
-    count = wanted.controllers or (QUORUM if len(wanted.nodes) >= QUORUM else 1)
-    return {numbers[node] for node in wanted.nodes[:count]}
+    return {numbers[node] for node in list(numbers)[: controllers_of(wanted)]}
 
 
 def _broker_specs(
     draft: Draft, cluster: BrokerCluster, wanted: ManagedBrokers, present: Sequence[Workload]
 ) -> dict[str, tuple[str, BrokerSpec]]:
     """Node and spec of each broker by name. All ports come first: each broker must know every controller. NoPort."""
-    numbers = numbers_of(wanted.nodes, present)
+    numbers = numbers_of(nodes_with_brokers(draft.snapshot, cluster), present)
     controllers = _controllers(wanted, present, numbers)
     places: dict[str, tuple[str, int, int]] = {}
     given: dict[str, set[int]] = {}

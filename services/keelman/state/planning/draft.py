@@ -21,7 +21,7 @@ from keelman.model.workload import (
     WorkloadSpec,
     broker_name,
 )
-from keelman.state.planning.kept_brokers import numbers_of
+from keelman.state.planning.kept_brokers import nodes_with_brokers, numbers_of
 from keelman.state.planning.places import Places
 from keelman.state.snapshot import WORKLOAD, Snapshot
 
@@ -169,16 +169,17 @@ class Draft:
         return cluster.spec.client_properties
 
     def bootstrap_of(self, name: str) -> tuple[str, int]:
-        """Bootstrap servers and number of brokers of a broker cluster; empty and 0 while they are not all placed."""
+        """Bootstrap servers and number of brokers of a broker cluster; empty and 0 while they are not all placed that
+        are to be now."""
         cluster = self.snapshot.broker_clusters.get(name)
         if cluster is None or cluster.goal is ClusterGoal.DELETED:
             return "", 0
         if isinstance(cluster.spec, ExternalBrokers):
             return cluster.spec.bootstrap_servers, len(cluster.spec.bootstrap_servers.split(","))
         present = self.snapshot.workloads_in(WorkloadKind.BROKER, name)
-        numbers = numbers_of(cluster.spec.nodes, present)
+        numbers = numbers_of(nodes_with_brokers(self.snapshot, cluster), present)
         brokers = [self.workloads.get(broker_name(name, number)) for number in numbers.values()]
-        if any(b is None for b in brokers):
+        if not brokers or any(b is None for b in brokers):
             return "", 0
         return ",".join(b.address for b in brokers if b is not None), len(brokers)
 

@@ -1,4 +1,4 @@
-"""Which broker of a managed cluster is which node's, and which of their processes run. Pure."""
+"""Which broker is which node's, which nodes get none yet, and which of the brokers' processes run. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from keelman.model.cluster import BrokerCluster, ManagedBrokers
 from keelman.model.workload import Goal, ProcessState, Workload, WorkloadKind
 from keelman.state.snapshot import Snapshot
 
+QUORUM = 3
+
 
 def brokers_of(snapshot: Snapshot, cluster: BrokerCluster) -> list[Workload]:
     """The brokers that a managed cluster has and is to keep, in the order of its nodes."""
@@ -16,6 +18,35 @@ def brokers_of(snapshot: Snapshot, cluster: BrokerCluster) -> list[Workload]:
         return []
     there = {w.node: w for w in snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)}
     return [there[node] for node in cluster.spec.nodes if node in there]
+
+
+def held_nodes(snapshot: Snapshot, cluster: BrokerCluster) -> dict[str, str]:
+    """The nodes of a managed cluster that are to get a broker and take nothing new, with the reason for people."""
+    if not isinstance(cluster.spec, ManagedBrokers):
+        return {}
+    had = {w.node for w in snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)}
+    new = [snapshot.nodes[name] for name in cluster.spec.nodes if name not in had and name in snapshot.nodes]
+    return {
+        node.name: f"waits for node {node.name}, which is {'drained' if node.spec.draining else 'cordoned'}"
+        for node in new
+        if node.spec.draining or node.spec.cordoned
+    }
+
+
+def nodes_with_brokers(snapshot: Snapshot, cluster: BrokerCluster) -> list[str]:
+    """The nodes that have a broker of a managed cluster or are to have one now; none while the controllers of a new
+    cluster have not nodes enough."""
+    if not isinstance(cluster.spec, ManagedBrokers):
+        return []
+    held = held_nodes(snapshot, cluster)
+    nodes = [name for name in cluster.spec.nodes if name not in held]
+    begun = bool(snapshot.workloads_in(WorkloadKind.BROKER, cluster.name))
+    return nodes if begun or len(nodes) >= controllers_of(cluster.spec) else []
+
+
+def controllers_of(wanted: ManagedBrokers) -> int:
+    """How many controllers a new cluster gets."""
+    return wanted.controllers or (QUORUM if len(wanted.nodes) >= QUORUM else 1)
 
 
 def running_mark(cluster: BrokerCluster, brokers: Sequence[Workload]) -> str:

@@ -54,7 +54,8 @@ def scope_of(
                 case WorkerCluster():
                     found.worker_clusters.add(one.name)
                     found.broker_clusters.add(one.spec.broker_cluster)  # it may wait for its last user to go
-        if brokers := _whose_brokers(old, new):
+        for brokers in _whose_brokers(old, new, snapshot):
+            found.broker_clusters.add(brokers)
             found.worker_clusters |= {c.name for c in snapshot.users_of(brokers)}
             found.everything |= brokers == events_broker_cluster
     if found.everything:
@@ -82,13 +83,16 @@ def _of_workload(found: Scope, workload: Workload) -> None:
             found.nodes.add(workload.node)
 
 
-def _whose_brokers(old: Resource | None, new: Resource | None) -> str:
-    """The broker cluster whose users see another one after a change; empty for none."""
+def _whose_brokers(old: Resource | None, new: Resource | None, snapshot: Snapshot) -> Iterable[str]:
+    """The broker clusters whose users see another one after a change."""
     one = new if old is None else old
     if isinstance(one, BrokerCluster):
         seen = [(c.spec, c.goal) if isinstance(c, BrokerCluster) else None for c in (old, new)]
-        return one.name if seen[0] != seen[1] else ""
+        return [one.name] if seen[0] != seen[1] else []
     if isinstance(one, Workload) and one.kind is WorkloadKind.BROKER:
         addresses = [w.address if isinstance(w, Workload) else None for w in (old, new)]
-        return one.cluster if addresses[0] != addresses[1] else ""
-    return ""
+        return [one.cluster] if addresses[0] != addresses[1] else []
+    if isinstance(one, Node):
+        closed = [(n.spec.cordoned, n.spec.draining) if isinstance(n, Node) else None for n in (old, new)]
+        return snapshot.pinned_to(BROKER_CLUSTER, one.name) if closed[0] != closed[1] else []
+    return []

@@ -16,7 +16,7 @@ from keelman.model.cluster import (
     WorkerClusterStatus,
 )
 from keelman.model.workload import Goal, ProcessState, WorkerSpec, Workload, WorkloadKind, spark_name
-from keelman.state.planning.kept_brokers import brokers_of
+from keelman.state.planning.kept_brokers import brokers_of, nodes_with_brokers
 from keelman.state.planning.rollout import rollout_of
 from keelman.state.planning.stuck import is_stuck
 from keelman.state.snapshot import C, Snapshot
@@ -37,7 +37,7 @@ def broker_cluster_status(cluster: BrokerCluster, snapshot: Snapshot) -> BrokerC
     if cluster.goal is not ClusterGoal.RUNNING:
         brokers = snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)
     state, message = _state(cluster.goal, cluster.note, brokers, len(cluster.spec.nodes), snapshot)
-    placed = len(brokers) == len(cluster.spec.nodes)
+    placed = bool(brokers) and len(brokers) >= len(nodes_with_brokers(snapshot, cluster))
     stuck = cluster.goal is ClusterGoal.RUNNING and is_stuck(brokers, (cluster.spec.port,))
     return BrokerClusterStatus(state, message, ",".join(b.address for b in brokers) if placed else "", stuck)
 
