@@ -15,7 +15,7 @@ from keelman.connect.converters.logical import LOGICAL
 from keelman.connect.data_set import DataSink
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.plugin import LEAST_REFRESH_SECONDS, KeptOffset, Reader, Writer
-from keelman.connect.records import Column, PackedRecords, Repeated, SourceBatch, TopicPartition
+from keelman.connect.records import Column, PackedRecords, RawOffset, Repeated, SourceBatch, TopicPartition
 from keelman.connect.schema import INTEGER_RANGES, TYPES, Schema, Struct
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import FileWatch, TopicWatch
@@ -254,6 +254,9 @@ _BATCH = {
     "delivered": Expected("None or a dict of functions by index", _none_or(_is(Mapping))),
     "position": Expected("None or a function of an index", _none_or(callable)),
     "passed": Expected("None or a number", _none_or(_whole_number)),
+    "raw_offsets": Expected("a list of RawOffset", lambda found: _several(found) and _all(_is(RawOffset), found)),
+    "more": _TRUTH,
+    "failed": Expected("a dict of FailedRecord by index", _is(Mapping)),
 }
 
 # Of a connector's class, beside its attributes.

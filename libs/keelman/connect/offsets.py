@@ -12,11 +12,12 @@ from typing import Any, TypeAlias
 
 from keelman.connect.errors import DataError
 from keelman.connect.java.text import hash_order, json_text
-from keelman.connect.records import Offset, Partition
+from keelman.connect.records import Offset, Partition, RawOffset
 
 AlteredOffsets: TypeAlias = Sequence[tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]]
 """Partitions with the offsets that a user wants them to have; an offset of None deletes."""
 _IDENTITY = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+_NO_PARTITION = "raw "
 _PRIMITIVES = (str, int, float, bool, type(None))
 
 
@@ -72,17 +73,20 @@ class CommittedOffsets:
         self.connector = connector
         self._keys: dict[str, bytes] = {}
         self._offsets: dict[str, dict[str, Any] | None] = {}
+        self._values: dict[str, bytes | None] = {}
         for key, value in records:
             parsed = parse_key(key)
             if parsed is not None and parsed[0] == connector:
                 name = identity(parsed[1])
                 self._keys[name] = key
                 self._offsets[name] = parse_value(value)
+                self._values[name] = value
 
     def __iter__(self) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
         """Every partition with its offset."""
         for name, offset in self._offsets.items():
-            yield json.loads(name), offset
+            if not name.startswith(_NO_PARTITION):
+                yield json.loads(name), offset
 
     def offset(self, partition: Partition) -> dict[str, Any] | None:
         """The committed offset of a partition, None when there is none."""
@@ -97,7 +101,33 @@ class CommittedOffsets:
 
     def note(self, partition: Partition, offset: Offset | None) -> None:
         """Remembers an offset once it is committed."""
-        self._offsets[identity(partition)] = None if offset is None else dict(offset)
+        name = identity(partition)
+        self._offsets[name] = None if offset is None else dict(offset)
+        self._values.pop(name, None)
+
+    def raw_value(self, key: bytes) -> bytes | None:
+        """The committed value for a key of the offset topic, as it stands there; None when there is none."""
+        name = self.raw_identity(key)
+        if name in self._values:
+            return self._values[name]
+        return value_bytes(self._offsets.get(name))
+
+    def raw_record(self, raw: RawOffset) -> tuple[bytes, bytes | None]:
+        """Key and value that commit an offset; the topic's own key where it has the partition."""
+        return self._keys.setdefault(self.raw_identity(raw.key), raw.key), raw.value
+
+    def note_raw(self, raw: RawOffset) -> None:
+        """Remembers an offset once it is committed."""
+        name = self.raw_identity(raw.key)
+        self._offsets[name] = parse_value(raw.value)
+        self._values[name] = raw.value
+
+    def raw_identity(self, key: bytes) -> str:
+        """As `identity`, for a key of the offset topic; for one that names no partition of this connector, another."""
+        parsed = parse_key(key)
+        if parsed is None or parsed[0] != self.connector:
+            return f"{_NO_PARTITION}{key!r}"
+        return identity(parsed[1])
 
 
 def _flat(mapping: Mapping[str, Any]) -> str:

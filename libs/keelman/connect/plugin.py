@@ -21,6 +21,7 @@ from keelman.connect.kept_offsets import Assignment as Assignment  # noqa: PLC04
 from keelman.connect.kept_offsets import KeptOffset as KeptOffset  # noqa: PLC0414  re-exported
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.records import Offset, Partition, SinkBatch, SourceBatch, TopicPartition
+from keelman.connect.source_task import SourceTask
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import Watch
 
@@ -193,6 +194,8 @@ class Connector(ABC):
     """"node" when it needs its node's files or devices."""
     reads_data_sets: ClassVar[bool] = False
     """True for a source that has a `data_set`."""
+    converts: ClassVar[bool] = False
+    """True for a source whose batches are payloads behind all transforms: the engine applies none, nor converters."""
     planning_keys: ClassVar[frozenset[str]] = frozenset()
     """Keys that `task_configs` and `tend` alone look at: a change of one restarts no task that stays as it was."""
     asked_apart: ClassVar[bool] = False
@@ -270,6 +273,13 @@ class Connector(ABC):
     def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:
         """A source's reader for a task configuration; `offset` looks committed offsets up. Raises ConnectError."""
         raise ConnectError(f"{cls.names[0]} is no source")
+
+    @classmethod
+    def open_task_reader(
+        cls, config: Mapping[str, str], task: SourceTask, offset: Callable[[Partition], Offset | None]
+    ) -> Reader:
+        """What the engine calls: for a reader that must know more of its task than `open_reader` gets."""
+        return cls.open_reader(config, offset)
 
     @classmethod
     def split(

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any, Literal, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 from keelman.connect.java.text import utf8_text
 from keelman.connect.schema import Schema
+
+if TYPE_CHECKING:
+    from keelman.connect.failed_record import FailedRecord
 
 Partition = Mapping[str, Any]
 """A source partition: string keys, primitive values, e.g. {"filename": "/data/in"}."""
@@ -99,6 +102,13 @@ class PackedRecords:
     records: int
 
 
+class RawOffset(NamedTuple):
+    """A source partition and its offset as finished key and value of the offset topic; a value of None deletes."""
+
+    key: bytes
+    value: bytes | None
+
+
 @dataclass(slots=True)
 class SourceBatch:
     """Records for one topic, and the source offsets that are true once they are committed.
@@ -114,6 +124,11 @@ class SourceBatch:
     batch stands for its last record.
     `position` gives, for an index, the source partition and offset of that record alone; asked for bad records only.
     `passed` is how much its reader's `left` has become less by it; None for as many records, or for the bytes written.
+    `raw_offsets` are offsets, too, from a reader whose own code writes them: they are committed as these very bytes.
+    `more` says that the next batch, which is ready to be read, must be committed with this one: records of several
+    topics, say, that one offset stands for.
+    `failed` are records, by index, that a reader which converts itself could not convert: their keys, values and
+    headers are what a dead letter holds of them.
     """
 
     topic: str
@@ -130,6 +145,9 @@ class SourceBatch:
     delivered: Mapping[int, Callable[[int, int], None]] | None = None
     position: Callable[[int], tuple[Partition, Offset | None]] | None = None
     passed: int | None = None
+    raw_offsets: Sequence[RawOffset] = ()
+    more: bool = False
+    failed: Mapping[int, FailedRecord] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

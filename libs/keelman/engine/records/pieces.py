@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from keelman.connect.columns import taken
 from keelman.connect.records import Column, Offset, Origin, Partition, SinkBatch, SourceBatch
 
 Position = Callable[[int], tuple[Partition, Offset | None]]
@@ -35,6 +36,23 @@ def source_pieces(batch: SourceBatch) -> Iterator[SourceBatch]:
             delivered=delivered and {at - begin: one for at, one in delivered.items() if begin <= at < end},
             position=None if batch.position is None else partial(_later, batch.position, begin),
         )
+
+
+def chosen(batch: SourceBatch, at: Sequence[int]) -> SourceBatch:
+    """Those records of a batch with these indices, which are in order; its offsets are those of the whole."""
+    places = {index: place for place, index in enumerate(at)}
+    position = batch.position
+    return replace(
+        batch,
+        values=_picked(batch.values, at),
+        keys=None if batch.keys is None else _picked(batch.keys, at),
+        partitions=None if batch.partitions is None else taken(batch.partitions, at),
+        timestamps_ms=None if batch.timestamps_ms is None else taken(batch.timestamps_ms, at),
+        headers=None if batch.headers is None else taken(batch.headers, at),
+        delivered=batch.delivered and {places[n]: one for n, one in batch.delivered.items() if n in places},
+        position=None if position is None else lambda place: position(at[place]),
+        failed={},
+    )
 
 
 def origin_piece(origin: Origin, begin: int, end: int) -> Origin:
@@ -78,6 +96,11 @@ def _joined(columns: Sequence[Column]) -> Column:
 def _cut(column: Column, begin: int, end: int) -> Column:
     schemas = None if column.schemas is None else column.schemas[begin:end]
     return Column(column.values[begin:end], column.schema, schemas, column.utf8)
+
+
+def _picked(column: Column, at: Sequence[int]) -> Column:
+    schemas = None if column.schemas is None else taken(column.schemas, at)
+    return Column(taken(column.values, at), column.schema, schemas, column.utf8)
 
 
 def _some(column: Any, begin: int, end: int) -> Any:

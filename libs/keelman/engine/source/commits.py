@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from keelman.connect import contract
-from keelman.connect.offsets import CommittedOffsets, identity
+from keelman.connect.offsets import CommittedOffsets, identity, parse_value
 from keelman.connect.plugin import Reader
-from keelman.connect.records import Offset, Partition, SourceBatch
+from keelman.connect.records import Offset, Partition, RawOffset, SourceBatch
 from keelman.engine.progress import Progress
 from keelman.engine.source.boundary import Act, Boundary
 from keelman.engine.source.producer import RunProducer
 from keelman.engine.source.read_position import ReadPosition
 from keelman.engine.source.transactions import TransactionalProducer
 from keelman.engine.source.worker_offsets import WorkerOffsets
+
+Pending: TypeAlias = tuple[Partition, Offset | None] | RawOffset
 
 
 class SourceCommits:
@@ -41,10 +43,12 @@ class SourceCommits:
         self._position = position
         self._progress = progress
         self._worker_offsets = worker_offsets
-        self.pending: dict[str, tuple[Partition, Offset | None]] = {}
+        self.pending: dict[str, Pending] = {}
         """The offsets to commit, by their partition's identity; under an empty one that records without any wait."""
         self.open = False
         """Whether a transaction is open: a batch is being sent, or was sent, since the last commit."""
+        self.torn = False
+        """Whether the batch that must be committed with the last one is still to come."""
         self._gave_up = False
         self._records = self._bytes = 0
 
@@ -77,7 +81,10 @@ class SourceCommits:
         pending = self.pending
         for partition, offset in batch.offsets:
             pending[identity(partition)] = (partition, offset)
-        if not batch.offsets:
+        for raw in batch.raw_offsets:
+            pending[self._committed.raw_identity(raw.key)] = raw
+        self.torn = batch.more
+        if not batch.offsets and not batch.raw_offsets:
             pending.setdefault("", ({}, None))
 
     def give_up(self) -> None:
@@ -86,17 +93,22 @@ class SourceCommits:
 
     def end(self, batch: SourceBatch | None) -> None:
         """Ends what is pending after this read where the boundary wants it; None as batch when it found nothing."""
+        if self.torn:
+            return
         act = self._boundary.after(batch)
         self._end("commit" if act is None and self._producer.full else act)
 
     def end_at_rest(self) -> None:
         """The same before a rest, which nothing was read for."""
-        self._end(self._boundary.after(None))
+        if not self.torn:
+            self._end(self._boundary.after(None))
 
     def end_last(self) -> None:
-        """Ends what a drained run has pending. What its boundary leaves open is aborted, to be read again."""
+        """Ends what a drained run has pending. What its boundary leaves open, or what is only a part of what must be
+        committed together, is aborted, to be read again; without transactions it stays, and its offsets are not
+        committed."""
         act = self._boundary.at_end if self.open else "commit"
-        if act == "abort":
+        if self.torn or act == "abort":
             self._abort()
         else:
             self._commit()
@@ -115,13 +127,13 @@ class SourceCommits:
             self._commit()
 
     def _abort(self) -> None:
-        assert isinstance(self._producer, TransactionalProducer)
-        self._producer.abandon()
+        if isinstance(self._producer, TransactionalProducer):
+            self._producer.abandon()
         self.open, self._records, self._bytes = False, 0, 0
 
     def _commit(self) -> None:
-        pending = [(p, o) for name, (p, o) in self.pending.items() if name]
-        offsets = [self._committed.record(p, o) for p, o in pending]
+        pending = {name: one for name, one in self.pending.items() if name}
+        offsets = [self._record(one) for one in pending.values()]
         self._producer.committed = False
         if self._worker_offsets is not None:
             self._worker_offsets.before_commit(offsets)
@@ -135,10 +147,18 @@ class SourceCommits:
                 if not self._gave_up:  # it would take the batch that was given up for committed, too
                     contract.COMMITTED.of(self._reader.committed)
 
-    def _settle(self, pending: list[tuple[Partition, Offset | None]]) -> None:
-        for partition, offset in pending:
-            self._committed.note(partition, offset)
-        offsets = {identity(p): _text(o) for p, o in pending}
+    def _record(self, one: Pending) -> tuple[bytes, bytes | None]:
+        return self._committed.raw_record(one) if isinstance(one, RawOffset) else self._committed.record(*one)
+
+    def _settle(self, pending: Mapping[str, Pending]) -> None:
+        offsets = {}
+        for name, one in pending.items():
+            if isinstance(one, RawOffset):
+                self._committed.note_raw(one)
+                offsets[name] = _text(parse_value(one.value))
+            else:
+                self._committed.note(*one)
+                offsets[name] = _text(one[1])
         self._progress.commit(self._records, self._bytes, offsets, passed=self._position.committed())
         self._boundary.committed()
         self.pending, self.open, self._records, self._bytes = {}, False, 0, 0

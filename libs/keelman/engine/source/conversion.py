@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.dead_letter import Format, Whence
+from keelman.connect.failed_record import FailedRecord
 from keelman.connect.java.text import java_text
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, SourceBatch
@@ -19,10 +20,13 @@ from keelman.engine.control import CutShort
 from keelman.engine.records.bad_records import BadRecords, Original
 from keelman.engine.records.conversion import Conversion
 from keelman.engine.records.fused import Payloads, Sent, moved
-from keelman.engine.records.pieces import source_pieces
+from keelman.engine.records.pieces import chosen, source_pieces
 from keelman.engine.records.rows import Rows
 from keelman.engine.records.size import Sizes, any_size, may_be_over
 
+_STEPS = ("transforms", "predicates", "key.converter", "value.converter", "header.converter")
+_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 PRODUCER_CLASS = "org.apache.kafka.connect.runtime.WorkerSourceTask"
 
 
@@ -46,6 +50,8 @@ class SourceConversion(Conversion):
     def payloads(self, batch: SourceBatch) -> Iterator[Sent]:
         """The batch for each topic, with its values and keys as payloads. Raises ConnectError or RunFailure."""
         self._bad.took(len(batch.values.values))
+        if batch.failed:
+            batch = self._without_failed(batch)
         made = self._together(batch)
         if made is None:
             made = []
@@ -54,6 +60,17 @@ class SourceConversion(Conversion):
                 found = self._together(piece)
                 made += self._one_by_one(piece) if found is None else found
         yield from made
+
+    def _without_failed(self, batch: SourceBatch) -> SourceBatch:
+        """The batch without the records that its reader could not convert, which are passed over."""
+        for n, failed in sorted(batch.failed.items()):
+            failure = RecordFailure(failed.stage, failed.error, whence_of(batch, n))
+            self._bad.pass_over(failure, lambda n=n, one=failed: self._failed(batch, n, one))  # type: ignore[misc]
+        return chosen(batch, [n for n in range(len(batch.values.values)) if n not in batch.failed])
+
+    def _failed(self, batch: SourceBatch, n: int, failed: FailedRecord) -> Original:
+        found = self.original(batch, n)
+        return replace(found, key_format=failed.key_format, value_format=failed.value_format)
 
     def _together(self, batch: SourceBatch) -> list[Sent] | None:
         """All records at once; None where some of them is a bad one, which shows when they are converted one by one."""
@@ -139,6 +156,12 @@ class SourceConversion(Conversion):
             return self._envelope.from_connect(one)[0], "json"
         except Exception:  # it may be the very reason why it is a dead letter
             return _any_text(one.values[0]).encode("utf-8", "replace"), "text"
+
+
+def without_steps(config: Mapping[str, str]) -> dict[str, str]:
+    """A connector's configuration without its transforms, and with converters that leave payloads as they are."""
+    kept = {key: value for key, value in config.items() if not key.startswith(_STEPS)}
+    return {**kept, "key.converter": _BYTES, "value.converter": _BYTES, "header.converter": _HEADERS}
 
 
 def whence_of(batch: SourceBatch, n: int) -> Whence:

@@ -10,6 +10,7 @@ from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, Star
 from keelman.connect import contract
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector, Reader
+from keelman.connect.source_task import SourceTask
 from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control
 from keelman.engine.idle import Idle, park_after_seconds
@@ -47,7 +48,7 @@ class SourceCopy:
         self._exactly_once = ticket.delivery == DELIVERY_GUARANTEE_EXACTLY_ONCE
         self._boundary = boundary_for(self._config, self._worker, time.monotonic, transactional=self._exactly_once)
         self._idle = Idle(park_after_seconds(self._worker, self._config))
-        self._pipeline = SourcePipeline(ticket, self._worker, self._config, control)
+        self._pipeline = SourcePipeline(ticket, self._worker, self._config, control, converted=connector.converts)
 
     def run(self) -> None:
         """Copies until drained. Raises CutShort when cut, anything else when it failed."""
@@ -104,7 +105,18 @@ class SourceCopy:
         return plan
 
     def _open_reader(self, producer: RunProducer, committed: CommittedOffsets, stack: ExitStack) -> Reader:
-        reader = contract.OPEN_READER.of(self._connector.open_reader, self._config, committed.offset)
+        ticket = self._ticket
+        task = SourceTask(
+            connector=ticket.connector,
+            task=ticket.task,
+            config=dict(ticket.task_config),
+            worker=self._worker,
+            exactly_once=self._exactly_once,
+            committed=committed,
+            target=self._pipeline,
+            beat=self._control.beat,
+        )
+        reader = contract.OPEN_READER.of(self._connector.open_task_reader, self._config, task, committed.offset)
         stack.callback(reader.close)
         reader.codec, reader.packs = producer.codec, self._pipeline.plain
         return reader

@@ -55,18 +55,18 @@ class SourceLoop:
         """Copies until drained, or until all that there will ever be is read; then commits the rest. Raises CutShort
         when cut, anything else when it failed."""
         commits = self._commits
-        while not (self._control.draining or commits.finished):
+        while commits.torn or not (self._control.draining or commits.finished):
             self._control.beat()
             self._keep_pace()
             self._limit_reads()
             started = time.monotonic()
-            batch = contract.READ.of(self._reader.read)
-            if batch is not None:
-                try:
+            try:
+                batch = contract.READ.of(self._reader.read)
+                if batch is not None:
                     self._send(batch)
-                except GaveUp:
-                    commits.give_up()
-                    break
+            except GaveUp:
+                commits.give_up()
+                break
             if commits.pending:
                 commits.end(batch)
             if batch is None:

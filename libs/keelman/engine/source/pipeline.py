@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
 from keelman.connect import contract
@@ -15,9 +16,11 @@ from keelman.engine.control import Control, GaveUp
 from keelman.engine.dead_letters.writer import DeadLetterWriter
 from keelman.engine.records.bad_records import BadRecords, Counts
 from keelman.engine.records.size import Sizes
-from keelman.engine.source.conversion import SourceConversion
+from keelman.engine.source.conversion import SourceConversion, without_steps
 from keelman.engine.source.producer import RunProducer
 from keelman.engine.topics import ensure_topic, record_sizes
+
+T = TypeVar("T")
 
 
 class SourcePipeline:
@@ -27,16 +30,25 @@ class SourcePipeline:
     _reader: Reader
 
     def __init__(
-        self, ticket: StartTicket, worker: Mapping[str, str], config: Mapping[str, str], control: Control
+        self,
+        ticket: StartTicket,
+        worker: Mapping[str, str],
+        config: Mapping[str, str],
+        control: Control,
+        *,
+        converted: bool = False,
     ) -> None:
-        """Raises ConfigValueError when a converter, a transform or a key about errors is not legal."""
+        """`converted`: the connector's readers transform and convert themselves.
+
+        Raises ConfigValueError when a converter, a transform or a key about errors is not legal."""
         self._worker = worker
         self._config = config
         exactly_once = ticket.delivery == DELIVERY_GUARANTEE_EXACTLY_ONCE
         self._forbidden = ticket.offset_topic if exactly_once else ""
         self._policy = Policy.of(config, sink=False)
         self._bad = BadRecords(ticket.connector, ticket.task, self._policy, control)
-        self._conversion = SourceConversion(config, worker, self._bad, self._sizes_of)
+        steps = without_steps(config) if converted else config
+        self._conversion = SourceConversion(steps, worker, self._bad, self._sizes_of)
         self._topics: set[str] = set()
         self._sizes: dict[str, Sizes] = {}
         self._dead: DeadLetterWriter | None = None
@@ -47,6 +59,19 @@ class SourcePipeline:
     def plain(self) -> bool:
         """Whether records may go as they are packed: without transforms."""
         return self._conversion.plain
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has; one that is not there is made first. Raises as `send`."""
+        self._meet_topic(topic)
+        return self._producer.known_partitions(topic)
+
+    def batch_bytes(self, topic: str) -> int:
+        """How much one packed batch for the topic may take. Raises as `send`."""
+        return min(self._producer.batch_bytes(topic), self._sizes_of(topic).least)
+
+    def retry(self, work: Callable[[], T]) -> T:
+        """What the work gives, tried again as the policy says. Raises GaveUp, and what the work raises."""
+        return self._bad.retry(work)
 
     @property
     def counts(self) -> Counts:

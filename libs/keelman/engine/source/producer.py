@@ -53,7 +53,7 @@ class RunProducer(ABC):
         self._options = options
         self._control = control
         self._producer: BatchProducer | None = None
-        self._packing = Packing(self._known_partitions, options.codec or 0, self._batch_bytes, options.request_bytes)
+        self._packing = Packing(self.known_partitions, options.codec or 0, self.batch_bytes, options.request_bytes)
         self._kept: list[Packed] = []
         self._counts: dict[str, tuple[int, float]] = {}
         self._news: deque[Callable[[], None]] = deque()
@@ -240,7 +240,7 @@ class RunProducer(ABC):
         if not offsets or not topic:
             return []
         keys, values = [key for key, _ in offsets], [value for _, value in offsets]
-        among = self._known_partitions(topic)
+        among = self.known_partitions(topic)
         partitions = [partition_for(key, among) for key in keys]
         batch = SourceBatch(topic, Column(values), Column(keys), partitions=partitions, raw=True)
         return [*self._packing.add(batch, values, list(keys), self._note), *self._packing.flush()]
@@ -259,10 +259,12 @@ class RunProducer(ABC):
         for one in batches:
             self._send(producer, one)
 
-    def _batch_bytes(self, topic: str) -> int:
+    def batch_bytes(self, topic: str) -> int:
+        """How much one batch for the topic may take, before compression."""
         return min(self._options.batch_bytes, self._made.most_bytes.get(topic, self._options.batch_bytes))
 
-    def _known_partitions(self, topic: str) -> int:
+    def known_partitions(self, topic: str) -> int:
+        """How many partitions a topic that is there has, as known for a minute at most."""
         count, since = self._counts.get(topic, (0, 0.0))
         if not count or time.monotonic() - since > METADATA_SECONDS:
             count = self.partitions(topic)

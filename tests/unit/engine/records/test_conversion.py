@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from keelman.connect.errors import RetriableConnectError
+from keelman.connect.errors import DataError, RetriableConnectError
+from keelman.connect.failed_record import FailedRecord
 from keelman.connect.plugin import Writer
 from keelman.connect.records import Column, SinkBatch, SourceBatch
 from keelman.connect.registry.interface import SCHEMA_NOT_FOUND, RegistryError, SchemaKind, SchemaText
 from keelman.connect.schema import STRING
-from keelman.connect.tolerance import Policy
+from keelman.connect.tolerance import Policy, RecordRefused, converter_stage
 from keelman.engine.control import Control, CutShort, GaveUp
 from keelman.engine.records import conversion
 from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.sink.batch import Columns
 from keelman.engine.sink.pipeline import SinkPipeline
-from keelman.engine.source.conversion import SourceConversion
+from keelman.engine.source.conversion import SourceConversion, without_steps
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
@@ -143,3 +144,31 @@ def test_a_run_shows_that_it_is_alive_with_each_question_to_a_registry(monkeypat
     control.cut("X")
     with pytest.raises(CutShort):
         columns.batch([message(9)], Kept())
+
+
+def test_records_that_a_reader_could_not_convert_are_passed_over_with_its_own_stage_and_class() -> None:
+    failed = FailedRecord(converter_stage("value", "acme.Odd"), DataError("odd"), key_format="bytes")
+    delivered = {1: "first", 2: "second"}
+    config = without_steps({**PLAIN, "value.converter": "acme.Odd", "transforms": "x", "transforms.x.type": "acme.Y"})
+    batch = SourceBatch(
+        "t",
+        Column([b"1", b"{}", b"3"]),
+        Column([b"a", b"b", b"c"]),
+        raw=True,
+        failed={1: failed},
+        delivered=delivered,  # type: ignore[arg-type]
+        position=lambda index: ({"f": 1}, {"p": index}),
+    )
+    bad = BadRecords("c", 0, Policy.of(config, sink=False))
+    ((made, values, keys),) = SourceConversion(config, {}, bad).payloads(batch)
+    assert (values, keys, made.delivered) == ([b"1", b"3"], [b"a", b"c"], {1: "second"})
+    (letter,) = bad.take_letters()
+    assert (letter.original.key, letter.original.value) == (b"b", b"{}")
+    assert (letter.original.key_format, letter.original.value_format) == ("bytes", "json")
+    assert (letter.why.stage, letter.why.class_name, letter.whence.source_offset) == (
+        "VALUE_CONVERTER",
+        "acme.Odd",
+        {"p": 1},
+    )
+    with pytest.raises(RecordRefused, match=r"odd .*value converter Odd"):
+        list(SourceConversion(without_steps({"name": "c"}), {}).payloads(batch))

@@ -11,7 +11,7 @@ import pytest
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Reader
-from keelman.connect.records import Column, Offset, Partition, SourceBatch
+from keelman.connect.records import Column, Offset, Partition, RawOffset, SourceBatch
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.idle import Idle
 from keelman.engine.progress import Progress
@@ -156,6 +156,27 @@ def test_offsets_of_a_transaction_that_its_connector_aborts_are_committed() -> N
     assert world.producer.ends == ["aborted", [b'{"p":2}'], [b'{"p":3}']]
     assert world.progress.message(0, LAG_UNIT_RECORDS).records == 1
     assert world.commits.finished
+
+
+def test_what_must_be_committed_together_is_and_a_drain_waits_for_the_rest_of_it() -> None:
+    first, second = batch(1), batch(2)
+    first.more, first.offsets, first.short, second.short = True, (), True, True
+    world = World([first, second], "poll")
+    world.loop.run()
+    assert world.producer.ends == [[b'{"p":2}']]
+    first.more = True
+    world = World([first, second], "poll", gives_up_at=1)
+    world.loop.run()
+    assert world.producer.ends == ["aborted"]
+
+
+def test_offsets_that_are_bytes_already_are_committed_as_they_are() -> None:
+    raw = RawOffset(b'["c",{"f":"f"}]', b'{"p" : 1.0E2}')
+    world = World([SourceBatch("t", Column([1]), raw_offsets=[raw]), SourceBatch("t", Column([2]))], "poll")
+    world.loop.run()
+    assert world.producer.ends == [[b'{"p" : 1.0E2}']]
+    assert world.commits._committed.raw_value(raw.key) == raw.value
+    assert world.commits._committed.offset(FILE) == {"p": 100.0}
 
 
 @pytest.mark.parametrize(("kind", "ends"), [("poll", [[b'{"p":5}']]), ("interval", [[b'{"p":0}'], [b'{"p":5}']])])

@@ -1,0 +1,18 @@
+"""A record that a reader which makes payloads itself could not make one of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keelman.connect.dead_letter import Format
+from keelman.connect.tolerance import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRecord:
+    """At which stage it failed and why, and what its key and value are in the batch that it comes in."""
+
+    stage: Stage
+    error: Exception
+    key_format: Format = "json"
+    value_format: Format = "json"
