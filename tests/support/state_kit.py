@@ -12,6 +12,7 @@ from keelman.api.connect.v1 import (
     broker_cluster_pb2,
     broker_cluster_service_pb2,
     broker_cluster_service_pb2_grpc,
+    plugin_service_pb2_grpc,
     worker_cluster_pb2,
     worker_cluster_service_pb2,
     worker_cluster_service_pb2_grpc,
@@ -59,6 +60,7 @@ class Clients:
         self.brokers = broker_cluster_service_pb2_grpc.BrokerClusterServiceStub(made)
         self.clusters = worker_cluster_service_pb2_grpc.WorkerClusterServiceStub(made)
         self.workers = worker_service_pb2_grpc.WorkerServiceStub(made)
+        self.plugins = plugin_service_pb2_grpc.PluginServiceStub(made)
         self.runs = copy_run_service_pb2_grpc.CopyRunServiceStub(made)
 
     async def workloads(self) -> dict[str, workload_pb2.Workload]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
+
+from keelman.model.errors import InvalidArgument
 
 
 class PluginKind(StrEnum):
@@ -54,6 +57,8 @@ class Plugin:
     description: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     etag: str = ""
+    storage: str = "database"
+    """Where its file is."""
 
     @property
     def plugin(self) -> str:
@@ -64,6 +69,17 @@ class Plugin:
     def version(self) -> str:
         """Its version."""
         return self.name.partition("/")[2]
+
+
+_LEGAL_VERSION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._+-]{0,61}[A-Za-z0-9])?")
+
+
+def checked_version(field: str, version: str) -> str:
+    """Returns the version; raises InvalidArgument when it is not legal for a plugin."""
+    if not _LEGAL_VERSION.fullmatch(version):
+        legal = "1 to 63 letters, digits, '.', '_', '+' or '-', beginning and ending with a letter or digit"
+        raise InvalidArgument.of(field, version, legal)
+    return version
 
 
 def plugin_key(name: str, version: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -26,9 +28,9 @@ def forwarded(
     """A service whose calls are answered by the other end of `channel` (made with translate=False).
 
     Requests and answers are not decoded on the way: fields and error details that this version does not know survive.
-    `check(service, method, request)` may refuse a request; it raises our errors. Metadata and deadlines are passed on;
-    `deadline_seconds` bounds unary calls that came without one. A peer that does not answer is named: `peer` is e.g.
-    "the state service at 127.0.0.1:7410".
+    `check(service, method, request)` may refuse a request, of a stream the first; it raises our errors. Metadata and
+    deadlines are passed on; `deadline_seconds` bounds unary calls that came without one. A peer that does not answer is
+    named: `peer` is e.g. "the state service at 127.0.0.1:7410".
     """
     way = _Way(channel, peer, check, deadline_seconds)
     handlers = {m.name: way.handler(m) for m in service.methods}
@@ -45,8 +47,8 @@ class _Way:
 
     def handler(self, method: MethodDescriptor) -> Any:
         """The handler of one method."""
-        if method.client_streaming:
-            raise TypeError(f"{method.full_name}: streams from the client are not forwarded")
+        if method.client_streaming and method.server_streaming:
+            raise TypeError(f"{method.full_name}: streams in both directions are not forwarded")
         service = method.containing_service.full_name
         path = f"/{service}/{method.name}"
         cls = GetMessageClass(method.input_type)
@@ -83,6 +85,25 @@ class _Way:
             finally:
                 call.cancel()  # the client may have gone while a message was on its way to it, and not while waiting
 
+        async def upload(requests: AsyncIterator[bytes], context: Context) -> bytes:
+            open_stream: Any = self.channel.stream_unary(path)
+            call = open_stream(metadata=_passed_on(context), timeout=context.time_remaining())
+            passing, answering = asyncio.ensure_future(_pass_on(requests, call, checked)), asyncio.ensure_future(call)
+            try:
+                await asyncio.wait([passing, answering], return_when=asyncio.FIRST_COMPLETED)
+                if not answering.done():
+                    await passing
+                answer: bytes = await answering
+            except grpc.aio.AioRpcError as error:
+                await self._refuse(context, error)
+                raise
+            finally:
+                passing.cancel()
+                call.cancel()
+            return answer
+
+        if method.client_streaming:
+            return grpc.stream_unary_rpc_method_handler(upload)
         if method.server_streaming:
             return grpc.unary_stream_rpc_method_handler(stream)
         return grpc.unary_unary_rpc_method_handler(unary)
@@ -91,6 +112,21 @@ class _Way:
         if nobody_answered(error):
             raise unreachable(error, self.peer) from None
         await context.abort(error.code(), error.details() or "", tuple(error.trailing_metadata() or ()))
+
+
+async def _pass_on(requests: AsyncIterator[bytes], call: Any, checked: Callable[[bytes], None]) -> None:
+    """Writes a client's requests to another call, as fast as that takes them, until the other end has answered."""
+    is_first = True
+    async for request in requests:
+        if is_first:
+            checked(request)
+            is_first = False
+        try:
+            await call.write(request)
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            return  # its answer says why
+    with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+        await call.done_writing()
 
 
 def _passed_on(context: Context) -> tuple[tuple[str, str | bytes], ...]:

@@ -51,13 +51,12 @@ def class_bytes(
 
 
 def jar_bytes(classes: Sequence[bytes] = (), files: Mapping[str, str | bytes] | None = None) -> bytes:
-    """A jar with these classes, at the places of their names, and these files by path."""
+    """A jar with these classes, at the places of their names, and these files by path: the same bytes each time."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for one in classes:
-            archive.writestr(f"{_name(one)}.class", one)
-        for path, content in (files or {}).items():
-            archive.writestr(path, content)
+        named: dict[str, str | bytes] = {f"{_name(one)}.class": one for one in classes}
+        for path, content in {**named, **(files or {})}.items():
+            archive.writestr(zipfile.ZipInfo(path), content, zipfile.ZIP_DEFLATED)
     return target.getvalue()
 
 

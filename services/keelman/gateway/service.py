@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-from keelman.api.connect.v1 import broker_cluster_service_pb2, worker_cluster_service_pb2, worker_service_pb2
+from keelman.api.connect.v1 import (
+    broker_cluster_service_pb2,
+    plugin_service_pb2,
+    worker_cluster_service_pb2,
+    worker_service_pb2,
+)
 from keelman.api.connect.v1.connector_service_pb2 import DESCRIPTOR as CONNECTORS
 from keelman.api.connect.v1.connector_service_pb2_grpc import add_ConnectorServiceServicer_to_server
 from keelman.api.copy.v1 import copy_run_service_pb2
@@ -38,6 +43,7 @@ FORWARDED = (
     broker_cluster_service_pb2.DESCRIPTOR.services_by_name["BrokerClusterService"],
     worker_cluster_service_pb2.DESCRIPTOR.services_by_name["WorkerClusterService"],
     worker_service_pb2.DESCRIPTOR.services_by_name["WorkerService"],
+    plugin_service_pb2.DESCRIPTOR.services_by_name["PluginService"],
     copy_run_service_pb2.DESCRIPTOR.services_by_name["CopyRunService"],
     watch_service_pb2.DESCRIPTOR.services_by_name["WatchService"],
 )

@@ -12,6 +12,7 @@ from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.model.errors import InvalidArgument
 from keelman.model.names import checked_name, checked_request_id
+from keelman.model.plugin import checked_version
 from keelman.model.shapes import check_count, check_labels, check_limits, check_port
 from keelman.rpc.masks import masked
 from keelman.rpc.pages import page_limit
@@ -25,6 +26,7 @@ NAMED = frozenset(
     }
 )
 FILTERS = ("node", "worker_cluster")
+PLUGINS = "keelman.api.connect.v1.PluginService"
 WATCHES = "keelman.api.event.v1.WatchService"  # its `name` is a filter too, of any noun
 
 
@@ -34,7 +36,9 @@ def check(service: str, method: str, request: Message) -> None:
     given: Callable[[str], Any] = lambda field: getattr(request, field)  # noqa: E731
     if "page_size" in fields:
         page_limit(given("page_size"))
-    if "name" in fields and service != WATCHES:
+    if service == PLUGINS:
+        _check_plugin(method, request)
+    elif "name" in fields and service != WATCHES:
         if service in NAMED:
             checked_name("name", given("name"))
         elif not given("name"):
@@ -51,6 +55,15 @@ def check(service: str, method: str, request: Message) -> None:
         _check_spec(spec if mask is None else masked(type(spec)(), spec, mask))
     if method == "CreateWorkerCluster":
         checked_name("spec.broker_cluster", given("spec").broker_cluster)
+
+
+def _check_plugin(method: str, request: Any) -> None:
+    """Judges the names in a request about plugins; of an upload those in its header."""
+    given, field = (request.header, "header.") if method == "UploadPlugin" else (request, "")
+    if given.name or method not in ("UploadPlugin", "ListPlugins"):
+        checked_name(f"{field}name", given.name)
+    if method != "ListPlugins" and (given.version or method in ("UpdatePlugin", "DeletePlugin")):
+        checked_version(f"{field}version", given.version)
 
 
 def _check_spec(spec: Any) -> None:

@@ -18,6 +18,7 @@ NAMES = (
     "plan-made", "plan-placed", "plan-forgot", "plan-noted", "plan-kept", "plan-stored",
     "session-numbered", "session-registered", "session-begun", "assignments-due", "assignments-sent",
     "report-come", "report-folded", "report-stored",
+    "plugin-received", "plugin-chunked", "plugin-stored", "plugin-forgotten",
 )  # fmt: skip
 _ACTIVE = os.environ.get("KEELMAN_FAILPOINT", "")
 _FILE = os.environ.get("KEELMAN_FAILPOINT_FILE", "")

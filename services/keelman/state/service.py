@@ -22,6 +22,8 @@ from keelman.state.in_sync import InSyncProbe
 from keelman.state.nouns import registry
 from keelman.state.nouns.noun import Parts, service
 from keelman.state.planning.draft import Limits
+from keelman.state.plugins.files import Quotas
+from keelman.state.plugins.opening import opened_files
 from keelman.state.relay import Relay
 from keelman.state.reports import Reader, Reports
 from keelman.state.sessions import Sessions
@@ -36,22 +38,12 @@ PLAN_SECONDS = 2.0
 PROBE_SECONDS = 10.0
 IN_SYNC_SECONDS = 1.0
 FOLLOW_SECONDS = 1.0
+SWEEP_SECONDS = 600.0
 
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """Runs until `stop`; then ends the sessions and watches, and lets calls end."""
-    limits = Limits(
-        worker_ports=port_range("state.worker_ports", settings.worker_ports),
-        broker_ports=port_range("state.broker_ports", settings.broker_ports),
-        spark_ports=port_range("state.spark_ports", settings.spark_ports),
-        spark_master=settings.spark_master,
-        events_broker_cluster=settings.events_broker_cluster,
-    )
-    if settings.session_timeout_seconds <= settings.heartbeat_seconds:
-        raise InvalidArgument.of(
-            "state.session_timeout_seconds", settings.session_timeout_seconds,
-            f"more than heartbeat_seconds ({settings.heartbeat_seconds:g})",
-        )  # fmt: skip
+    limits = _limits(settings)
     url = settings.database or str(settings.folder.database)
     commits, reports = Hub(), Reports(Hub())
     async with contextlib.AsyncExitStack() as stack:
@@ -65,9 +57,12 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             heartbeat_seconds=settings.heartbeat_seconds,
             timeout_seconds=settings.session_timeout_seconds,
         )
+        quotas, sole = Quotas(settings.plugin_max_bytes, settings.plugins_max_bytes), not url.startswith(POSTGRESQL)
+        plugins = await opened_files(store, settings.plugin_storage, quotas, sole=sole)
+        stack.push_async_callback(plugins.close)
         copy_runs, watch = CopyRunApi(store, reports, commits), WatchApi(store, commits, Tail(store))
         server = serve(
-            *registry.all_services(Parts(store, sessions, reports)),
+            *registry.all_services(Parts(store, sessions, reports, plugins)),
             *_streams(sessions, copy_runs, watch),
             host=settings.host,
             port=settings.port,
@@ -85,8 +80,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         probe = Reconciler("external-probe", ExternalProbe(store).reconcile, PROBE_SECONDS)
         in_sync = Reconciler("in-sync", InSyncProbe(store).reconcile, IN_SYNC_SECONDS)
         judge = Reconciler("judge", sessions.judge, settings.heartbeat_seconds / 2)
-        relay = Relay(store, commits, settings.events_broker_cluster, sole=not url.startswith(POSTGRESQL))
+        relay = Relay(store, commits, settings.events_broker_cluster, sole=sole)
         follower = Reconciler("follower", store.catch_up, FOLLOW_SECONDS)
+        sweeper = Reconciler("plugin-sweeper", plugins.sweep, SWEEP_SECONDS)
         reader = Reader(store, commits, reports, settings.events_broker_cluster)
         for name, part in (
             ("planner", planner.run()),
@@ -96,6 +92,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             ("relay", relay.run()),
             ("follower", follower.run()),
             ("reports", reader.run()),
+            ("plugin-sweeper", sweeper.run()),
             ("planner-waker", _wake(commits, planner)),
             ("probe-waker", _wake(commits, probe, BROKER_CLUSTER)),
             ("in-sync-waker", _wake(commits, in_sync, BROKER_CLUSTER)),
@@ -108,6 +105,21 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         copy_runs.stopping.set()
         watch.stopping.set()
         sessions.close()
+
+
+def _limits(settings: Settings) -> Limits:
+    if settings.session_timeout_seconds <= settings.heartbeat_seconds:
+        raise InvalidArgument.of(
+            "state.session_timeout_seconds", settings.session_timeout_seconds,
+            f"more than heartbeat_seconds ({settings.heartbeat_seconds:g})",
+        )  # fmt: skip
+    return Limits(
+        worker_ports=port_range("state.worker_ports", settings.worker_ports),
+        broker_ports=port_range("state.broker_ports", settings.broker_ports),
+        spark_ports=port_range("state.spark_ports", settings.spark_ports),
+        spark_master=settings.spark_master,
+        events_broker_cluster=settings.events_broker_cluster,
+    )
 
 
 async def _wake(commits: Hub, reconciler: Reconciler, *subjects: str) -> None:

@@ -39,6 +39,13 @@ class Settings(ProcessSettings):
     broker_ports: str = setting("9092-9191", "Ports given to brokers and their controllers on each node: first-last.")
     spark_ports: str = setting("7430-7459", "Ports given to Spark services: first-last.")
     spark_master: str = setting("local[256,1]", "Spark master of the Spark services.")
+    plugin_storage: str = setting(
+        "database",
+        "Where the files of plugins are kept: database; or the path of a folder, which every state service of a "
+        "PostgreSQL must share.",
+    )
+    plugin_max_bytes: int = setting(1 << 30, "Largest file of a plugin.", unit="bytes", minimum=1)
+    plugins_max_bytes: int = setting(20 << 30, "All files of plugins together.", unit="bytes", minimum=1)
     tls_certificate: Path | None = setting(None, "PEM file of the server's certificate chain; empty for no TLS.")
     tls_key: Path | None = setting(None, "PEM file of the certificate's private key.")
     trust: str = setting("loopback", "mesh when a sidecar does TLS for this port.", choices=("loopback", "mesh"))

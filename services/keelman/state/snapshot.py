@@ -8,13 +8,15 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from keelman.model.cluster import Annotations, BrokerCluster, ManagedBrokers, Origin, WorkerCluster
 from keelman.model.errors import NotFound
 from keelman.model.node import Node, NodeState
+from keelman.model.plugin import Plugin
 from keelman.model.workload import Goal, Workload, WorkloadKind
 from keelman.state.layers import Layer
 from keelman.state.properties import group_of, topics_of
 
 MAX_NAMED = 20  # in an error
 NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = Node.NOUN, BrokerCluster.NOUN, WorkerCluster.NOUN, Workload.NOUN
-Resource: TypeAlias = Node | BrokerCluster | WorkerCluster | Workload
+PLUGIN = Plugin.NOUN
+Resource: TypeAlias = Node | BrokerCluster | WorkerCluster | Workload | Plugin
 Names: TypeAlias = frozenset[str]
 NO_NAMES: Names = frozenset()
 T = TypeVar("T")
@@ -33,7 +35,7 @@ class Load(NamedTuple):
 
 
 class Snapshot:
-    """Nodes, clusters and workloads by name. Whoever has one reads it; only its maker puts into it."""
+    """Nodes, clusters, workloads and plugins by name. Whoever has one reads it; only its maker puts into it."""
 
     __slots__ = ("_below", "_index", "_loads", "_names", "_tables")
 
@@ -43,13 +45,14 @@ class Snapshot:
         broker_clusters: Mapping[str, BrokerCluster] | None = None,
         worker_clusters: Mapping[str, WorkerCluster] | None = None,
         workloads: Mapping[str, Workload] | None = None,
+        plugins: Mapping[str, Plugin] | None = None,
     ) -> None:
         self._tables: dict[str, MutableMapping[str, Any]] = {}
         self._index: MutableMapping[tuple[Any, ...], Names] = {}
         self._loads: dict[str, Load | None] = {}
         self._names: dict[str, list[str]] = {}
         self._below: Snapshot | None = None
-        given: tuple[Mapping[str, Resource] | None, ...] = (nodes, broker_clusters, worker_clusters, workloads)
+        given: tuple[Mapping[str, Resource] | None, ...] = (nodes, broker_clusters, worker_clusters, workloads, plugins)
         self.fill([resource for named in given for resource in (named or {}).values()])
 
     def fill(self, resources: Sequence[Resource]) -> None:
@@ -152,7 +155,7 @@ class Snapshot:
     def _keys(self, resource: Resource) -> set[tuple[Any, ...]]:
         """Where a resource stands in the index."""
         match resource:
-            case Node():
+            case Node() | Plugin():
                 return set()
             case BrokerCluster():
                 found: set[tuple[Any, ...]] = {("waits", BROKER_CLUSTER)} if resource.note else set()
@@ -200,6 +203,11 @@ class Snapshot:
     def workloads(self) -> Mapping[str, Workload]:
         """Workloads by name."""
         return self._table(WORKLOAD)
+
+    @property
+    def plugins(self) -> Mapping[str, Plugin]:
+        """Plugins by name/version."""
+        return self._table(PLUGIN)
 
     def resources(self, noun: str) -> Mapping[str, Any]:
         """All resources of a noun by name."""
@@ -249,6 +257,10 @@ class Snapshot:
         """Worker clusters on a broker cluster that have this group, or one of these topics."""
         keys = [("group", broker_cluster, group), *(("topic", broker_cluster, topic) for topic in topics)]
         return NO_NAMES.union(*(self._index.get(key, NO_NAMES) for key in keys))
+
+    def users_of_plugin(self, key: str) -> list[str]:
+        """Worker clusters that name a plugin (name/version), by name."""
+        return sorted(self._index.get(("plugin", key), NO_NAMES))
 
     def waiting(self, noun: str) -> Names:
         """Clusters that something stands in the way of."""

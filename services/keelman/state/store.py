@@ -22,6 +22,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from keelman.model.cluster import BrokerCluster, WorkerCluster
 from keelman.model.errors import InvalidArgument
 from keelman.model.node import Node
+from keelman.model.plugin import Plugin
 from keelman.model.workload import Workload, WorkloadKind
 from keelman.state.database import Database, Turn, open_database
 from keelman.state.failpoints import hit
@@ -32,7 +33,7 @@ from keelman.state.sealed_rows import opened, opened_sealer, sealed
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
 from keelman.state.tables import CounterRow, OutboxRow
 
-R = TypeVar("R", Node, BrokerCluster, WorkerCluster, Workload)
+R = TypeVar("R", Node, BrokerCluster, WorkerCluster, Workload, Plugin)
 CLUSTERS = {WorkloadKind.BROKER: BROKER_CLUSTER, WorkloadKind.WORKER: WORKER_CLUSTER}
 
 

@@ -67,3 +67,21 @@ class RequestRow(SQLModel, table=True):
     method: str
     time: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
     answer: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+
+
+class PluginChunkRow(SQLModel, table=True):
+    """A part of a plugin's file, where files are kept in the database."""
+
+    __tablename__ = "plugin_chunk"
+    uid: str = Field(primary_key=True)
+    number: int = Field(primary_key=True)
+    time: int = Field(sa_column=_big())
+    data: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+
+
+class InstallationRow(SQLModel, table=True):
+    """The name under which this database's files are kept outside of it: one row."""
+
+    __tablename__ = "installation"
+    id: int = Field(primary_key=True)
+    uid: str

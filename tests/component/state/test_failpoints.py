@@ -8,20 +8,25 @@ import signal
 import pytest
 from sqlmodel import select
 
+from keelman.api.connect.v1 import plugin_service_pb2 as plugins_pb
 from keelman.api.connect.v1 import worker_cluster_pb2
 from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
+from keelman.api.connect.v1.plugin_pb2 import Plugin
 from keelman.api.event.v1 import event_pb2
 from keelman.api.node.v1 import node_service_pb2
 from keelman.model.errors import KeelmanError, NotFound
 from keelman.rpc.channels import channel
+from keelman.rpc.errors import translated
 from keelman.runtime.home import Home
 from keelman.state.failpoints import NAMES
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.planning.status import with_status
+from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.store import open_store
 from keelman.state.tables import OutboxRow
 from keelman.testing.eventually import eventually
 from support.state_kit import Agent, Clients, StateProcess, workers_pb
+from support.upload_kit import download, jar, upload
 
 pytestmark = pytest.mark.component
 AT_START = ("nodes-doubted", "relay-taken")
@@ -43,6 +48,7 @@ async def create(clients: Clients, name: str, **spec) -> None:
 async def prepare(clients: Clients) -> None:
     """What is there when the process is killed."""
     await clients.create_external("ext", "127.0.0.1:1")
+    await upload(clients.plugins, jar(100), name="early", request_id="upload-early")
     await create(clients, "demo", count=2)
     await create(clients, "idle", count=1)
     await eventually(lambda: runs(clients, "demo"))
@@ -51,6 +57,10 @@ async def prepare(clients: Clients) -> None:
 
 async def work(clients: Clients) -> None:
     """What is asked while it is killed, and after it again with the same ids."""
+    with translated():
+        await upload(clients.plugins, jar(3 << 20), name="late", request_id="upload-late")
+    delete_plugin = plugins_pb.DeletePluginRequest(name="early", version="1.2", request_id="delete-early")
+    await clients.plugins.DeletePlugin(delete_plugin)
     update = workers_pb.UpdateWorkerClusterRequest(name="demo", request_id="update-demo")
     update.spec.properties[PROPERTY] = "10000"
     update.update_mask.paths.append("properties")
@@ -80,12 +90,22 @@ async def all_have_it(clients: Clients) -> bool:
     return len(workers) == 2 and all(w.spec.worker.properties.get(PROPERTY) == "10000" for w in workers)
 
 
-async def checked(home: Home) -> None:
-    """Nothing in the database is half done."""
+async def plugin(clients: Clients) -> Plugin:
+    answer = await clients.plugins.ListPlugins(plugins_pb.ListPluginsRequest())
+    assert [(one.name, one.version) for one in answer.plugins] == [("late", "1.2")]
+    return answer.plugins[0]
+
+
+async def checked(home: Home, *, swept: bool = False) -> None:
+    """Nothing in the database is half done; after a start that ended well also no file of a plugin is left."""
     async with open_store(str(home.database), key_file=home.secrets_key) as store:
         async with store.database.read() as session:
             rows = (await session.exec(select(OutboxRow).order_by(OutboxRow.revision))).all()
         snapshot = store.snapshot
+        files = await DatabaseStorage(store.database).stored()
+        if swept:
+            assert {*files} == {one.uid for one in snapshot.plugins.values()}, "no file is left that no plugin names"
+        assert {one.uid for one in snapshot.plugins.values()} <= {*files}, "a plugin has its file"
         assert [row.revision for row in rows] == list(range(1, store.revision + 1)), "a number has one event"
         newest = {(row.noun, row.name): event_pb2.Event.FromString(row.payload) for row in rows}
         there = {(noun, name) for noun in NOUNS for name in snapshot.resources(noun)}
@@ -136,9 +156,10 @@ async def test_a_kill_leaves_nothing_half_done(tmp_path, name: str, passages: in
             await eventually(lambda: is_gone(clients, "idle"), what="the deleted cluster is gone")
             assert (await clients.worker_cluster("demo")).generation == 3, "created, started, updated: once each"
             assert (await clients.worker_cluster("late")).generation == 2
+            assert await download(clients.plugins, "late") == (await plugin(clients), jar(3 << 20))
             assert "n9" in (await clients.worker_cluster("waits")).status.message
         await state.end()
-        await checked(Home.of(tmp_path))
+        await checked(Home.of(tmp_path), swept=True)
     finally:
         await state.end(signal.SIGKILL)
 

@@ -14,6 +14,13 @@ from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
+from keelman.api.connect.v1 import plugin_service_pb2 as plugins
+from keelman.api.connect.v1.plugin_pb2 import Plugin
+from keelman.api.connect.v1.plugin_service_pb2_grpc import (
+    PluginServiceServicer,
+    PluginServiceStub,
+    add_PluginServiceServicer_to_server,
+)
 from keelman.api.copy.v1 import copy_run_service_pb2 as runs
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import (
     CopyRunServiceServicer,
@@ -34,12 +41,13 @@ from keelman.rpc.forward import forwarded
 from keelman.rpc.server import Service, serve
 from keelman.testing.eventually import eventually
 
+PLUGINS = plugins.DESCRIPTOR.services_by_name["PluginService"]
 NODES = nodes.DESCRIPTOR.services_by_name["NodeService"]
 RUNS = runs.DESCRIPTOR.services_by_name["CopyRunService"]
 PEER = "the far service at far.sock"
 
 
-class Far(NodeServiceServicer, CopyRunServiceServicer):
+class Far(NodeServiceServicer, CopyRunServiceServicer, PluginServiceServicer):
     """The other end: remembers what reached it, answers as told."""
 
     def __init__(self) -> None:
@@ -48,6 +56,21 @@ class Far(NodeServiceServicer, CopyRunServiceServicer):
         self.seconds_left: float | None = None
         self.go_on = asyncio.Event()
         self.watchers = 0
+        self.uploads: list[str] = []
+
+    async def UploadPlugin(self, requests: Any, context: Any) -> Any:
+        self.metadata = dict(context.invocation_metadata())
+        size, how = 0, "cut off"
+        try:
+            async for request in requests:
+                size += len(request.chunk)
+                if request.header.name == "full":
+                    await asyncio.wait_for(self.go_on.wait(), 30)
+                    raise Conflict("no room")
+            how = "whole"
+        finally:
+            self.uploads.append(how)
+        return plugins.UploadPluginResponse(plugin=Plugin(name="p", size_bytes=size))
 
     def _note(self, request: Any, context: Any) -> None:
         self.requests.append(request)
@@ -86,7 +109,7 @@ class Far(NodeServiceServicer, CopyRunServiceServicer):
 
 
 def check(service: str, method: str, request: Any) -> None:
-    if getattr(request, "name", "") == "refused":
+    if "refused" in (getattr(request, "name", ""), getattr(getattr(request, "header", None), "name", "")):
         raise InvalidArgument.of("name", "refused", f"another one for {service}.{method}")
 
 
@@ -97,10 +120,12 @@ async def relay(tmp: Path, *, deadline_seconds: float = 30) -> AsyncIterator[tup
     ends = (
         Service("nodes", add_NodeServiceServicer_to_server, far),
         Service("runs", add_CopyRunServiceServicer_to_server, far),
+        Service("plugins", add_PluginServiceServicer_to_server, far),
     )
     far_socket, near_socket = tmp / "far.sock", tmp / "near.sock"
     async with serve(*ends, socket=far_socket), channel(f"unix:{far_socket}", translate=False) as way:
-        services = [forwarded(s, way, peer=PEER, check=check, deadline_seconds=deadline_seconds) for s in (NODES, RUNS)]
+        served = (NODES, RUNS, PLUGINS)
+        services = [forwarded(s, way, peer=PEER, check=check, deadline_seconds=deadline_seconds) for s in served]
         async with serve(*services, socket=near_socket), channel(f"unix:{near_socket}", translate=False) as near:
             yield far, near, way
 
@@ -194,7 +219,40 @@ async def test_a_far_end_that_is_away_is_named_at_once(tmp_path: Path) -> None:
                 assert f"{PEER} cannot be reached" in (caught.value.details() or "")
 
 
-async def test_a_client_stream_is_not_forwarded(tmp_path: Path) -> None:
+def pieces(name: str, count: int = 3) -> list[Any]:
+    header = plugins.UploadPluginRequest(header=plugins.UploadHeader(name=name))
+    return [header, *[plugins.UploadPluginRequest(chunk=b"x" * 1000)] * count]
+
+
+async def test_a_clients_stream_passes_with_its_answer(tmp_path: Path) -> None:
+    async with relay(tmp_path, deadline_seconds=1e-6) as (far, near, _):  # which is for calls that send no stream
+        call = PluginServiceStub(near).UploadPlugin(metadata=(("x-request-id", "r7"),))
+        for piece in pieces("good"):
+            await call.write(piece)
+        await call.done_writing()
+        assert (await call).plugin == Plugin(name="p", size_bytes=3000)
+        assert far.metadata["x-request-id"] == "r7"
+        assert far.uploads == ["whole"]
+
+
+async def test_a_clients_stream_that_is_refused_or_cut_off_ends_on_both_sides(tmp_path: Path) -> None:
+    async with relay(tmp_path) as (far, near, _):
+        stub = PluginServiceStub(near)
+        with pytest.raises(grpc.aio.AioRpcError, match="another one for keelman"):
+            await stub.UploadPlugin(iter(pieces("refused")), timeout=30)
+        call = stub.UploadPlugin(timeout=30)
+        await call.write(pieces("full")[0])
+        far.go_on.set()
+        with pytest.raises(grpc.aio.AioRpcError, match="no room"):  # while the client has more to send
+            await call
+        call = stub.UploadPlugin(timeout=30)
+        for piece in pieces("cut"):
+            await call.write(piece)
+        call.cancel()
+        await eventually(lambda: far.uploads[-2:] == ["cut off", "cut off"])
+
+
+async def test_a_stream_in_both_directions_is_not_forwarded(tmp_path: Path) -> None:
     sessions = session_service_pb2.DESCRIPTOR.services_by_name["SessionService"]
     async with channel(f"unix:{tmp_path}/nobody.sock", translate=False) as way:
         with pytest.raises(TypeError, match=r"SessionService\.OpenSession"):

@@ -30,7 +30,7 @@ BROKEN = (OSError, ValueError, RuntimeError, NotImplementedError, EOFError, zipf
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _DIRECTORY_ENTRY = b"PK\x01\x02"
 _LOCAL_HEADER_BYTES = 30
-_MAX_NAME, _MAX_PART = 1024, 255
+_MAX_NAME, _MAX_PART, _MAX_TOLD = 1024, 255, 200
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -57,8 +57,9 @@ class ArchiveRefused(InvalidArgument):
 
 def refusal(rule: str, why: str, entry: str = "") -> ArchiveRefused:
     """The error; `rule` is its stable word, `why` a sentence's end after the entry's name."""
+    entry = entry[:_MAX_TOLD]
     text = f"{entry!r} {why}" if entry else why
-    return ArchiveRefused(f"plugin file refused ({rule}): {text}", metadata={"rule": rule, "entry": entry[:_MAX_NAME]})
+    return ArchiveRefused(f"plugin file refused ({rule}): {text}", metadata={"rule": rule, "entry": entry})
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ def checked_path(name: str) -> str:
     if ".." in parts:
         raise refusal("parent-path", "leads out of the archive ('..')", name)
     if len(name) > _MAX_NAME or any(len(part.encode(errors="surrogateescape")) > _MAX_PART for part in parts):
-        raise refusal("name", f"has a name of more than {_MAX_NAME} characters or {_MAX_PART} bytes a part", name[:80])
+        raise refusal("name", f"has a name of more than {_MAX_NAME} characters or {_MAX_PART} bytes a part", name)
     if not name.isprintable():
         raise refusal("name", "has a name that is not printable text", name)
     return "/".join(parts)

@@ -51,17 +51,22 @@ class Inspection:
 
 
 def inspect(
-    path: Path, file_name: str = "", *, java: int = MINIMUM, bounds: Bounds = BOUNDS, scratch: Path | None = None
+    source: Path | IO[bytes],
+    file_name: str = "",
+    *,
+    java: int = MINIMUM,
+    bounds: Bounds = BOUNDS,
+    scratch: Path | None = None,
 ) -> Inspection:
-    """What is in a plugin's file. Reads all of it: work for a thread or a process.
+    """What is in a plugin's file, a path or an open file. Reads all of it: work for a thread or a process.
 
     `file_name` is what it is called, when that is not its path's name; `java` the release that workers run at least;
     `scratch` a folder for nameless files. Raises ArchiveRefused naming entry and rule.
     """
-    file_name = file_name or path.name
-    kind, named = kind_of(path, file_name), of_file_name(file_name)
+    file_name = file_name or (source.name if isinstance(source, Path) else "")
+    kind, named = kind_of(source, file_name), of_file_name(file_name)
     reader = _Reader(JavaClasses(java), bounds, scratch)
-    with opened(path, kind, bounds=bounds, scratch=scratch) as archive:
+    with opened(source, kind, bounds=bounds, scratch=scratch) as archive:
         match kind:
             case PluginKind.JAR:
                 reader.java.add(archive, file_name)
@@ -92,9 +97,9 @@ def inspect_folder(folder: Path, *, java: int = MINIMUM, bounds: Bounds = BOUNDS
     return Inspection(None, tuple(found), _few(problems + java_classes.problems))
 
 
-def kind_of(path: Path, file_name: str) -> PluginKind:
+def kind_of(source: Path | IO[bytes], file_name: str) -> PluginKind:
     """What a file is, by its first bytes and its name. Raises ArchiveRefused for what is none."""
-    with path.open("rb") as file:
+    with _file(source) as file:
         magic = file.read(4)
     lower = file_name.lower()
     if magic[:2] == b"\x1f\x8b":
@@ -106,16 +111,29 @@ def kind_of(path: Path, file_name: str) -> PluginKind:
 
 
 @contextmanager
-def opened(path: Path, kind: PluginKind, *, bounds: Bounds = BOUNDS, scratch: Path | None = None) -> Iterator[Archive]:
+def opened(
+    source: Path | IO[bytes], kind: PluginKind, *, bounds: Bounds = BOUNDS, scratch: Path | None = None
+) -> Iterator[Archive]:
     """A plugin's file as an archive whose entries are all legal. Raises ArchiveRefused."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
+    with _file(source) as file:
+        size = file.seek(0, 2)
+        file.seek(0)
         if kind is PluginKind.TAR_GZ:
             with open_tar_gz(file, size, bounds, scratch) as archive:
                 yield archive
         else:
             with open_zip(file, size, bounds, is_jar=kind is PluginKind.JAR) as archive:
                 yield archive
+
+
+@contextmanager
+def _file(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            yield file
+    else:
+        source.seek(0)
+        yield source
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from keelman.rpc.server import Service
 
 if TYPE_CHECKING:
     from keelman.state.connector_reports import ConnectorReports
+    from keelman.state.plugins.files import PluginFiles
     from keelman.state.store import Store
 
 R = TypeVar("R")
@@ -52,6 +53,7 @@ class Parts:
     store: Store
     sessions: Liveness
     reports: Memberships
+    plugins: PluginFiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,347 @@
+"""Plugins: files that workers load, each of a name and a version."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Any
+
+from sqlmodel import Field, SQLModel
+
+from keelman.api.connect.v1 import plugin_pb2
+from keelman.api.connect.v1 import plugin_service_pb2 as pb
+from keelman.api.connect.v1 import plugin_service_pb2_grpc as grpc
+from keelman.connect.config.versions import ordered
+from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
+from keelman.model.names import checked_name
+from keelman.model.plugin import Plugin, PluginClass, PluginKind, checked_version, plugin_key
+from keelman.model.shapes import check_labels
+from keelman.rpc.masks import masked
+from keelman.rpc.pages import key_of, page_limit, token_for
+from keelman.rpc.server import Context, Service
+from keelman.rpc.times import to_timestamp
+from keelman.state.failpoints import hit
+from keelman.state.nouns.checks import check_etag
+from keelman.state.nouns.noun import Noun, Parts, service
+from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain, read, text_column
+from keelman.state.nouns.serving import has_labels, written
+from keelman.state.plugins.files import Quotas, Received, checked_piece
+from keelman.state.plugins.inspecting import inspected
+from keelman.state.snapshot import PLUGIN, Snapshot
+from keelman.workers.plugins.inspection import Inspection
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+MAX_DESCRIPTION = 4096
+MAX_FILE_NAME = 255
+MAX_NAMED = 20  # in an error
+DIGEST_VERSION = 12
+
+
+class PluginRow(SQLModel, table=True):
+    """A plugin; `content` is JSON of its classes and problems."""
+
+    __tablename__ = "plugin"
+    name: str = Field(primary_key=True)
+    uid: str
+    create_time: int = Field(sa_column=big_column())
+    update_time: int = Field(sa_column=big_column())
+    revision: int = Field(sa_column=big_column())
+    file_name: str = Field(sa_column=text_column())
+    kind: str
+    size_bytes: int = Field(sa_column=big_column())
+    sha256: str
+    md5: str
+    storage: str
+    content: dict[str, Any] = Field(sa_column=json_column())
+    description: str = Field(sa_column=text_column())
+    labels: dict[str, str] = Field(sa_column=json_column())
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    classes: tuple[PluginClass, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def to_row(plugin: Plugin) -> dict[str, Any]:
+    """The values of its row."""
+    return {
+        "name": plugin.name, "uid": plugin.uid, "create_time": micros(plugin.create_time),
+        "update_time": micros(plugin.update_time), "revision": int(plugin.etag or 0), "file_name": plugin.file_name,
+        "kind": str(plugin.kind), "size_bytes": plugin.size_bytes, "sha256": plugin.sha256, "md5": plugin.md5,
+        "storage": plugin.storage, "content": plain(_Content(plugin.classes, plugin.problems)),
+        "description": plugin.description, "labels": dict(plugin.labels),
+    }  # fmt: skip
+
+
+def from_row(row: PluginRow) -> Plugin:
+    """The plugin of a row."""
+    content = read(_Content, row.content)
+    return Plugin(
+        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
+        etag=str(row.revision), file_name=row.file_name, kind=PluginKind(row.kind), size_bytes=row.size_bytes,
+        sha256=row.sha256, md5=row.md5, storage=row.storage, classes=content.classes, problems=content.problems,
+        description=row.description, labels=row.labels,
+    )  # fmt: skip
+
+
+def plugin_message(plugin: Plugin, worker_clusters: Iterable[str] = ()) -> plugin_pb2.Plugin:
+    """A plugin as users and events see it; answers name the worker clusters that use it."""
+    return plugin_pb2.Plugin(
+        name=plugin.plugin,
+        version=plugin.version,
+        uid=plugin.uid,
+        create_time=to_timestamp(plugin.create_time),
+        update_time=to_timestamp(plugin.update_time),
+        etag=plugin.etag,
+        description=plugin.description,
+        labels=dict(plugin.labels),
+        file_name=plugin.file_name,
+        kind=plugin_pb2.PluginKind.Value(f"PLUGIN_KIND_{plugin.kind}"),
+        size_bytes=plugin.size_bytes,
+        sha256=plugin.sha256,
+        md5=plugin.md5,
+        classes=[plugin_pb2.PluginClass(**dataclasses.asdict(one)) for one in plugin.classes],
+        problems=plugin.problems,
+        worker_clusters=worker_clusters,
+    )
+
+
+NOUN = Noun(Plugin, PluginRow, to_row, from_row, plugin_message)
+
+
+def newest_first(plugins: Iterable[Plugin]) -> list[Plugin]:
+    """Plugins in the order of their names, of each the newest version first."""
+    return sorted(plugins, key=cmp_to_key(_compared))
+
+
+def _compared(one: Plugin, other: Plugin) -> int:
+    if one.plugin != other.plugin:
+        return -1 if one.plugin < other.plugin else 1
+    mine, its = (ordered(one.version), one.version), (ordered(other.version), other.version)
+    return (mine < its) - (mine > its)
+
+
+def found(snapshot: Snapshot, name: str, version: str) -> Plugin:
+    """The plugin of a name and version, of the newest where that is empty. Raises NotFound."""
+    mine = newest_first(one for one in snapshot.plugins.values() if one.plugin == name)
+    for one in mine:
+        if version in ("", one.version):
+            return one
+    known = [one.version for one in mine] or sorted({one.plugin for one in snapshot.plugins.values()})
+    what = f"plugin {name} has no version {version!r}" if mine else f"no plugin is named {name!r}"
+    more = f" and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
+    there = f"those there are: {', '.join(known[:MAX_NAMED])}{more}" if known else "there is none yet"
+    raise NotFound(f"{what}: {there}", metadata={"plugin": name, "version": version})
+
+
+def same(snapshot: Snapshot, made: Plugin) -> Plugin | None:
+    """The plugin of the same name, version and file, if there is one. Raises AlreadyExists for that of another file."""
+    present = snapshot.plugins.get(made.name)
+    if present is None or present.sha256 == made.sha256:
+        return present
+    raise AlreadyExists(
+        f"plugin {made.plugin} has a version {made.version} already, which is another file (sha256 "
+        f"{present.sha256}): give this one another version",
+        metadata={"plugin": made.plugin, "version": made.version, "sha256": present.sha256},
+    )
+
+
+def create(tx: Transaction, made: Plugin, quotas: Quotas) -> Plugin:
+    """The plugin, stored; that of the same file which has its name and version already is what was asked for.
+
+    Raises AlreadyExists for one of another file, Exhausted beyond the quota.
+    """
+    present = same(tx.snapshot, made)
+    if present is not None:
+        return present
+    quotas.check_total(sum(one.size_bytes for one in tx.snapshot.plugins.values()), made.size_bytes)
+    return tx.put(dataclasses.replace(made, create_time=tx.now))
+
+
+def update(tx: Transaction, request: pb.UpdatePluginRequest) -> Plugin:
+    """The plugin with the description and the labels of a request, as far as its mask names them."""
+    plugin = found(tx.snapshot, request.name, checked_version("version", request.version))
+    check_etag(plugin.name, request.etag, plugin.etag)
+    for path in request.update_mask.paths:
+        if path not in ("description", "labels"):
+            raise InvalidArgument.of("update_mask", path, "description, labels")
+    present = pb.UpdatePluginRequest(description=plugin.description, labels=dict(plugin.labels))
+    wanted = masked(present, request, request.update_mask)
+    check_texts(wanted.description, wanted.labels)
+    changed = dataclasses.replace(plugin, description=wanted.description, labels=dict(wanted.labels))
+    return plugin if changed == plugin else tx.put(changed)
+
+
+def delete(tx: Transaction, request: pb.DeletePluginRequest) -> Plugin:
+    """The plugin that is gone. Raises FailedPrecondition while worker clusters use it."""
+    plugin = found(tx.snapshot, request.name, checked_version("version", request.version))
+    check_etag(plugin.name, request.etag, plugin.etag)
+    if users := ", ".join(tx.snapshot.users_of_plugin(plugin.name)):
+        raise FailedPrecondition(
+            f"plugin {plugin.name} is used by worker clusters {users}: have them name another version, or none, first",
+            reason="IN_USE",
+            metadata={"worker_clusters": users},
+        )
+    tx.drop(PLUGIN, plugin.name)
+    return plugin
+
+
+def check_texts(description: str, labels: Mapping[str, str]) -> None:
+    """Raises InvalidArgument for a description or labels that are not legal."""
+    if len(description) > MAX_DESCRIPTION:
+        raise InvalidArgument.of("description", f"{description[:20]}...", f"at most {MAX_DESCRIPTION} characters")
+    check_labels("labels", labels)
+
+
+def checked_header(header: pb.UploadHeader) -> pb.UploadHeader:
+    """The header of an upload; raises InvalidArgument naming the field, the value and what is legal."""
+    if header.name:
+        checked_name("header.name", header.name)
+    if header.version:
+        checked_version("header.version", header.version)
+    if not header.file_name or len(header.file_name) > MAX_FILE_NAME or {*header.file_name} & {*"/\\\0\n\r"}:
+        legal = f"the name of a file without folders, at most {MAX_FILE_NAME} characters"
+        raise InvalidArgument.of("header.file_name", header.file_name, legal)
+    if header.size_bytes < 0:
+        raise InvalidArgument.of("header.size_bytes", header.size_bytes, "0 (not known) or more")
+    if header.sha256 and (len(header.sha256) != 64 or not {*header.sha256} <= {*"0123456789abcdefABCDEF"}):
+        raise InvalidArgument.of("header.sha256", header.sha256, "empty, or 64 digits of hex")
+    check_texts(header.description, header.labels)
+    return header
+
+
+def made_of(header: pb.UploadHeader, received: Received, told: Inspection, storage: str) -> Plugin:
+    """The plugin that an uploaded file becomes. Raises InvalidArgument for a file whose name gives none."""
+    name = header.name or told.name
+    if not name:
+        raise InvalidArgument.of("header.name", "", f"a name: there is none in {header.file_name!r}")
+    version = header.version or told.version or received.sha256[:DIGEST_VERSION]
+    key = plugin_key(checked_name("header.name", name), checked_version("header.version", version))
+    assert told.kind is not None, "a file has a kind"
+    return Plugin(
+        key, str(uuid.uuid4()), moment(0), moment(0), header.file_name, told.kind, received.size_bytes,
+        received.sha256, received.md5, told.classes, told.problems, header.description, dict(header.labels),
+        storage=storage,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PluginApi(grpc.PluginServiceServicer):
+    """Plugins."""
+
+    parts: Parts
+
+    async def GetPlugin(self, request: pb.GetPluginRequest, context: Context) -> pb.GetPluginResponse:
+        """One plugin."""
+        return pb.GetPluginResponse(plugin=self._shown(found(self._snapshot, request.name, request.version)))
+
+    async def ListPlugins(self, request: pb.ListPluginsRequest, context: Context) -> pb.ListPluginsResponse:
+        """A page of plugins."""
+        limit, after = page_limit(request.page_size), key_of(request.page_token)
+        wanted = newest_first(
+            one
+            for one in self._snapshot.plugins.values()
+            if request.name in ("", one.plugin) and has_labels(one.labels, request.labels.items())
+        )
+        rest = [one for one in wanted if not after or _is_after(one, after)]
+        token = token_for(rest[limit - 1].name) if len(rest) > limit else ""
+        return pb.ListPluginsResponse(plugins=[self._shown(one) for one in rest[:limit]], next_page_token=token)
+
+    async def UploadPlugin(
+        self, requests: AsyncIterator[pb.UploadPluginRequest], context: Context
+    ) -> pb.UploadPluginResponse:
+        """Receives a file, looks into it and stores it."""
+        first = await anext(aiter(requests), None)
+        if first is None or first.WhichOneof("piece") != "header":
+            raise InvalidArgument.of("piece", "" if first is None else "chunk", "a header first, then chunks")
+        header, files = checked_header(first.header), self.parts.plugins
+        self._check_room(header)
+        pieces = _chunks(requests)
+        async with files.received(pieces, size_bytes=header.size_bytes, sha256=header.sha256) as received:
+            told = await inspected(received.file, header.file_name)
+            made = made_of(header, received, told, files.storage.kind)
+            same(self._snapshot, made)
+            async with files.stored(made.uid, received.file):
+                return await self._created(header, made)
+
+    async def DownloadPlugin(
+        self, request: pb.DownloadPluginRequest, context: Context
+    ) -> AsyncIterator[pb.DownloadPluginResponse]:
+        """Sends a file."""
+        plugin = found(self._snapshot, request.name, request.version)
+        if not 0 <= request.offset <= plugin.size_bytes:
+            raise InvalidArgument.of("offset", request.offset, f"0 to {plugin.size_bytes}, the size of the file")
+        yield pb.DownloadPluginResponse(plugin=self._shown(plugin))
+        async for piece in self.parts.plugins.read(plugin, request.offset):
+            yield pb.DownloadPluginResponse(chunk=piece)
+
+    async def UpdatePlugin(self, request: pb.UpdatePluginRequest, context: Context) -> pb.UpdatePluginResponse:
+        """Changes description and labels of a plugin."""
+        return await written(
+            self.parts.store,
+            request,
+            pb.UpdatePluginResponse,
+            lambda tx: {"plugin": _answered(tx, update(tx, request))},
+        )
+
+    async def DeletePlugin(self, request: pb.DeletePluginRequest, context: Context) -> pb.DeletePluginResponse:
+        """Forgets a plugin, and its file."""
+        gone: list[Plugin] = []
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            gone.append(delete(tx, request))
+            return {"plugin": plugin_message(gone[0])}
+
+        answer = await written(self.parts.store, request, pb.DeletePluginResponse, work)
+        hit("plugin-forgotten")
+        for plugin in gone:
+            self.parts.plugins.forget(plugin)
+        return answer
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self.parts.store.snapshot
+
+    def _shown(self, plugin: Plugin) -> plugin_pb2.Plugin:
+        return plugin_message(plugin, self._snapshot.users_of_plugin(plugin.name))
+
+    def _check_room(self, header: pb.UploadHeader) -> None:
+        """Refuses a file that there is no room for before it comes, unless it may be one that is there."""
+        self.parts.plugins.quotas.check_file(header.size_bytes)
+        plugins = self._snapshot.plugins.values()
+        if not any(one.size_bytes == header.size_bytes for one in plugins):
+            self.parts.plugins.quotas.check_total(sum(one.size_bytes for one in plugins), header.size_bytes)
+
+    async def _created(self, header: pb.UploadHeader, made: Plugin) -> pb.UploadPluginResponse:
+        quotas = self.parts.plugins.quotas
+        return await written(
+            self.parts.store, header, pb.UploadPluginResponse,
+            lambda tx: {"plugin": _answered(tx, create(tx, made, quotas))},
+        )  # fmt: skip
+
+
+async def _chunks(requests: AsyncIterator[pb.UploadPluginRequest]) -> AsyncIterator[bytes]:
+    async for request in requests:
+        if request.WhichOneof("piece") != "chunk":
+            raise InvalidArgument.of("piece", request.WhichOneof("piece") or "", "a chunk: the header comes once")
+        yield checked_piece(request.chunk)
+
+
+def _answered(tx: Transaction, plugin: Plugin) -> plugin_pb2.Plugin:
+    return plugin_message(plugin, tx.snapshot.users_of_plugin(plugin.name))
+
+
+def _is_after(plugin: Plugin, key: str) -> bool:
+    """Whether a plugin comes after that of a key in the order of lists, which may be gone."""
+    return _compared(plugin, dataclasses.replace(plugin, name=key)) > 0
+
+
+def services(parts: Parts) -> list[Service]:
+    """The gRPC services of plugins."""
+    return [service("connect", "PluginService", grpc.add_PluginServiceServicer_to_server, PluginApi(parts))]

@@ -1,0 +1,1 @@
+"""The files of plugins: received, looked into, stored, sent, and swept up where nothing names them."""

@@ -1,0 +1,49 @@
+"""Has a received file looked into by a process of its own: one that was made to hurt hurts that."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from typing import IO
+
+from keelman.model.plugin import PluginClass, PluginKind
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.processes.die_with_parent import tethered
+from keelman.workers.plugins.archive import ArchiveRefused, refusal
+from keelman.workers.plugins.inspection import Inspection
+
+log = get_logger()
+SECONDS = 600.0
+
+
+async def inspected(file: IO[bytes], file_name: str) -> Inspection:
+    """What is in a file. Raises ArchiveRefused, also where it could not be looked into within the bounds."""
+    child = await asyncio.create_subprocess_exec(
+        *tethered([sys.executable, "-m", "keelman.workers.plugins", file_name]),
+        stdin=file,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(SECONDS):
+            output, errors = await child.communicate()
+    except TimeoutError:
+        raise refusal("time", f"it could not be looked into within {SECONDS:.0f} s") from None
+    finally:
+        if child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
+            await child.wait()
+    if child.returncode != 0:
+        log.warning("plugin_inspection_failed", code=child.returncode, error=errors.decode(errors="replace")[-2000:])
+        raise refusal("bounds", "it could not be looked into with the memory and time that there are for that")
+    answer = json.loads(output)
+    if "refused" in answer:
+        raise ArchiveRefused(answer["refused"]["message"], metadata=answer["refused"]["metadata"])
+    found = answer["found"]
+    return Inspection(
+        PluginKind(found["kind"]), tuple(PluginClass(**one) for one in found["classes"]), tuple(found["problems"]),
+        found["name"], found["version"],
+    )  # fmt: skip
