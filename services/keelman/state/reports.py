@@ -7,7 +7,7 @@ is dropped with a tombstone.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from google.protobuf.message import DecodeError
 
 from keelman.api.connect.v1 import worker_pb2
+from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.connect.v1.connector_problem_pb2 import ConnectorProblem, ConnectorProblemState
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterStatus
 from keelman.api.copy.v1 import copy_run_pb2 as pb
@@ -87,6 +88,8 @@ class Reports:
     connectors: ConnectorReports = field(default_factory=ConnectorReports)
     _workers: dict[str, tuple[float, worker_pb2.WorkerMembership]] = field(default_factory=dict)
     _usage: dict[str, Usage] = field(default_factory=dict)
+    _lags: dict[str, dict[str, report_pb2.ConnectorLag]] = field(default_factory=dict)
+    """By worker and connector."""
 
     def fold(self, fact: Fact) -> list[str]:
         """Takes one record in; returns the uids of copy runs that are dropped for it."""
@@ -120,6 +123,8 @@ class Reports:
                 self.connectors.fold(report.connector, fact.key)
             case "connectors":
                 self.connectors.close(report.connectors, fact.key)
+            case "lags":
+                self._lags[report.lags.worker_id] = {one.connector: one for one in report.lags.connectors}
         return []
 
     def _forget(self, fact: Fact) -> None:
@@ -130,6 +135,7 @@ class Reports:
         else:
             self._workers.pop(fact.key, None)
             self._usage.pop(fact.key, None)
+            self._lags.pop(fact.key.removesuffix("/lag"), None)
 
     def copy_runs(self, snapshot: Snapshot) -> list[pb.CopyRun]:
         """Every kept copy run as it stands, by worker cluster, connector, task and creation. One that nobody can be
@@ -165,6 +171,19 @@ class Reports:
         """What the worker last reported to use; None when its process did not yet."""
         found = self._usage.get(worker.address)
         return None if found is None or self.membership(worker) is None else found.message()
+
+    def with_lag(self, connector: Connector, workers: Iterable[Workload]) -> Connector:
+        """A connector with what its cluster's workers have reported to have left to copy for it."""
+        known = [self._lags[w.address] for w in workers if w.address in self._lags and self.membership(w) is not None]
+        lags = [lags[connector.name] for lags in known if connector.name in lags]
+        if not lags:
+            return connector
+        found = Connector()
+        found.CopyFrom(connector)
+        for unit in ("records", "bytes"):
+            if parts := [getattr(lag, unit) for lag in lags if lag.HasField(unit)]:
+                setattr(found, f"lag_{unit}", sum(parts))
+        return found
 
     def _why_lost(self, run: pb.CopyRun, workers: dict[str, Workload], snapshot: Snapshot) -> str:
         worker = workers.get(run.worker_id)

@@ -17,7 +17,15 @@ from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerClusterServiceStub
 from keelman.api.connect.v1.worker_pb2 import WorkerMembership
 from keelman.api.connect.v1.worker_service_pb2_grpc import WorkerServiceStub
-from keelman.api.event.v1.report_pb2 import ConnectorReport, ConnectorsReport, Report, WorkerReport, WorkerUsage
+from keelman.api.event.v1.report_pb2 import (
+    ConnectorLag,
+    ConnectorReport,
+    ConnectorsReport,
+    LagReport,
+    Report,
+    WorkerReport,
+    WorkerUsage,
+)
 from keelman.api.node.v1.workload_pb2 import WORKLOAD_STATE_RUNNING
 from keelman.kafka.feed import CONNECTOR_REPORTS, WORKER_REPORTS, ReportPublisher
 from keelman.rpc.channels import Channel, channel
@@ -47,6 +55,11 @@ class Leader:
         about = WorkerReport(worker_cluster="demo", worker_id=self.worker_id, usage=usage)
         about.membership.CopyFrom(WorkerMembership(joined=True, leader=True))
         self._publish(WORKER_REPORTS, self.worker_id, worker=about)
+
+    def lags(self, **records: int) -> None:
+        lags = [ConnectorLag(connector=name.replace("_", "-"), records=count) for name, count in records.items()]
+        about = LagReport(worker_cluster="demo", worker_id=self.worker_id, connectors=lags)
+        self._publish(WORKER_REPORTS, f"{self.worker_id}/lag", lags=about)
 
     def tell(self, name: str, state: int = CONNECTOR_STATE_RUNNING) -> None:
         connector = Connector(worker_cluster="demo", name=name, state=state, config={"topic": "t"})
@@ -112,6 +125,14 @@ async def test_a_list_asks_no_worker_whose_connectors_are_reported(bootstrap: st
                 return await names() == everything
 
             await eventually(reported, what="the list has what is reported")
+            leader.lags(c_0=17, c_1=0)
+
+            async def lags() -> bool:
+                answer = await stub.ListConnectors(wire.ListConnectorsRequest(page_size=3))
+                known = [c.lag_records if c.HasField("lag_records") else None for c in answer.connectors]
+                return known == [17, 0, None] and not any(c.HasField("lag_bytes") for c in answer.connectors)
+
+            await eventually(lags, what="the list says what each connector has left to copy")
             worker.asked.clear()
             assert await names(state=CONNECTOR_STATE_FAILED) == ["c-3"]
             assert await names(page_size=2, worker_cluster="demo") == ["c-0", "c-1"]

@@ -115,6 +115,12 @@ def _left(worker: Any) -> str:
     return " + ".join(found + ([size(usage.lag_bytes)] if usage.lag_bytes else []))
 
 
+def _connector_left(connector: Any) -> str:
+    """What a connector has left to copy, in each unit that it is counted in; empty where nothing counts it."""
+    found = [f"{connector.lag_records} records"] if connector.HasField("lag_records") else []
+    return " + ".join(found + ([size(connector.lag_bytes)] if connector.HasField("lag_bytes") else []))
+
+
 def _time_left(run: Any) -> str:
     if not run.progress.HasField("remaining_time"):
         return ""
@@ -217,6 +223,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("TYPE", lambda r: word(ConnectorType, r.type)),
         Column("STATE", connector_state),
         Column("TASKS", _tasks),
+        Column("LEFT", _connector_left, number=True),
         Column("WORKER", lambda r: r.worker_id),
         Column("CLASS", lambda r: r.config.get("connector.class", ""), wide=True),
         Column("TRACE", _why, wide=True),

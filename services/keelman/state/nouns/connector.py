@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from keelman.api.connect.v1 import connector_report_service_pb2 as pb
 from keelman.api.connect.v1 import connector_report_service_pb2_grpc as grpc
 from keelman.model.cluster import ClusterState
+from keelman.model.workload import WorkloadKind
 from keelman.rpc.server import Context, Service
 from keelman.state.nouns.noun import Parts, service
 from keelman.state.snapshot import WORKER_CLUSTER
@@ -24,14 +25,16 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
         self, request: pb.ListConnectorReportsRequest, context: Context
     ) -> pb.ListConnectorReportsResponse:
         """A page of what was reported. Raises NotFound for an unknown worker cluster."""
-        snapshot, reports = self.parts.store.snapshot, self.parts.reports.connectors
+        snapshot, known = self.parts.store.snapshot, self.parts.reports
         if request.worker_cluster:
             snapshot.worker_cluster(request.worker_cluster)
         running = [n for n in snapshot.names(WORKER_CLUSTER) if snapshot.worker_clusters[n].status.state not in ENDED]
-        reported = [n for n in running if request.worker_cluster in ("", n) and reports.reported(n)]
+        reported = [n for n in running if request.worker_cluster in ("", n) and known.connectors.reported(n)]
         asked = [request.worker_cluster] if request.worker_cluster else running
-        part, token = reports.page(reported, request.state, request.page_size, request.page_token)
+        part, token = known.connectors.page(reported, request.state, request.page_size, request.page_token)
         unreported = [n for n in asked if n not in {*reported}]
+        workers = {c.worker_cluster: snapshot.workloads_in(WorkloadKind.WORKER, c.worker_cluster) for c in part}
+        part = [known.with_lag(one, workers[one.worker_cluster]) for one in part]
         return pb.ListConnectorReportsResponse(connectors=part, next_page_token=token, unreported=unreported)
 
 

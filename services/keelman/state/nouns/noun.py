@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from sqlmodel import SQLModel
 
 from keelman.api.connect.v1 import worker_pb2
+from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.model.node import Node
 from keelman.model.workload import Workload
 from keelman.rpc.server import Service
@@ -40,6 +41,9 @@ class Memberships(Protocol):
 
     def usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
         """What it uses; None while that is not known."""
+
+    def with_lag(self, connector: Connector, workers: Iterable[Workload]) -> Connector:
+        """A connector with what its cluster's workers have left to copy for it."""
 
     @property
     def connectors(self) -> ConnectorReports:

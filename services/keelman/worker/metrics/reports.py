@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from keelman.api.connect.v1.worker_pb2 import WorkerMembership
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, LAG_UNIT_RECORDS
-from keelman.api.event.v1.report_pb2 import Report, WorkerReport, WorkerUsage
+from keelman.api.event.v1.report_pb2 import ConnectorLag, LagReport, Report, WorkerReport, WorkerUsage
 from keelman.kafka.feed import WORKER_REPORTS, ReportPublisher
 from keelman.model.work import Work
 from keelman.rpc.times import from_duration, to_duration
@@ -23,6 +23,7 @@ from keelman.worker.tasks.meters import Meters
 LOOK_SECONDS = 1.0
 REPORT_SECONDS = 5.0
 PROBLEMS_SECONDS = 2.0
+MAX_LAGS = 5_000  # in one report
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -40,6 +41,7 @@ async def report(
     """Runs until cancelled."""
     last: object = None
     reported, looked = 0.0, 0.0
+    lags: list[ConnectorLag] | None = None
     problems, counted, seen = Problems(), Counted(), (-1, frozenset[Work]())
     while True:
         works, statuses = herder.owned.works, herder.store.statuses
@@ -54,7 +56,12 @@ async def report(
             membership = membership_of(herder, counted, problems)
             herder.owned.meters.keep(works.union(statuses.lost))
             usage = usage_of(link, herder.owned.meters)
-            publisher.publish(WORKER_REPORTS, worker, _report(membership, usage, worker_cluster, worker))
+            about = WorkerReport(worker_cluster=worker_cluster, worker_id=worker, membership=membership, usage=usage)
+            publisher.publish(WORKER_REPORTS, worker, _report(worker, worker, worker=about))
+            if (left := lags_of(herder.owned.meters)) != lags:
+                lags, key = left, f"{worker}/lag"
+                by_connector = LagReport(worker_cluster=worker_cluster, worker_id=worker, connectors=left)
+                publisher.publish(WORKER_REPORTS, key, _report(worker, key, lags=by_connector))
             last, reported = now, time.monotonic()
         await asyncio.sleep(LOOK_SECONDS)
 
@@ -86,10 +93,18 @@ def usage_of(link: SparkLink, meters: Meters) -> WorkerUsage:
     )
 
 
-def _report(membership: WorkerMembership, usage: WorkerUsage, worker_cluster: str, worker: str) -> bytes:
+def lags_of(meters: Meters) -> list[ConnectorLag]:
+    """What each connector has left to copy here, where that is measured; those with most first."""
+    found = [
+        ConnectorLag(connector=name, records=left.get(LAG_UNIT_RECORDS), bytes=left.get(LAG_UNIT_BYTES))
+        for name, left in meters.lags().items()
+    ]
+    return sorted(found, key=lambda one: (-max(one.records, one.bytes), one.connector))[:MAX_LAGS]
+
+
+def _report(reporter: str, name: str, **subject: WorkerReport | LagReport) -> bytes:
     now = Timestamp()
     now.GetCurrentTime()
-    timed = WorkerMembership(report_time=now)
-    timed.MergeFrom(membership)
-    about = WorkerReport(worker_cluster=worker_cluster, worker_id=worker, membership=timed, usage=usage)
-    return Report(time=now, reporter=worker, name=worker, worker=about).SerializeToString()
+    if isinstance(about := subject.get("worker"), WorkerReport):
+        about.membership.report_time.CopyFrom(now)
+    return Report(time=now, reporter=reporter, name=name, **subject).SerializeToString()  # type: ignore[arg-type]

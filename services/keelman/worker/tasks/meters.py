@@ -82,6 +82,10 @@ class Meter:
         """Whether a copy run has reported its lag, also one that has ended since."""
         return any(unit != copy.LAG_UNIT_UNSPECIFIED for unit, _ in self._lags())
 
+    def units(self) -> set[copy.LagUnit.ValueType]:
+        """What its lag is counted in; empty while it is not known."""
+        return {unit for unit, lag in self._lags() if unit != copy.LAG_UNIT_UNSPECIFIED and lag >= 0}
+
     def lag(self, unit: copy.LagUnit.ValueType) -> int:
         """What is left to copy in this unit, as far as that is known; without a copy run what the last one left:
         nothing when the task is parked, more when it has failed or is paused."""
@@ -145,6 +149,15 @@ class Meters:
     def lag(self, unit: copy.LagUnit.ValueType) -> int:
         """What all tasks have left to copy in this unit, as far as that is known."""
         return sum(meter.lag(unit) for meter in self._tasks.values())
+
+    def lags(self) -> dict[str, dict[copy.LagUnit.ValueType, int]]:
+        """What each connector has left to copy here, in each unit that its tasks measure it in."""
+        found: dict[str, dict[copy.LagUnit.ValueType, int]] = {}
+        for work, meter in self._tasks.items():
+            for unit in meter.units():
+                units = found.setdefault(work.connector, {})
+                units[unit] = units.get(unit, 0) + meter.lag(unit)
+        return found
 
     def keep(self, works: Iterable[Work]) -> None:
         """Forgets all others: they are another worker's, or nobody's."""
