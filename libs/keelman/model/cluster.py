@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -226,3 +228,11 @@ class WorkerCluster:
     """Generation at which what its workers' processes run with last changed."""
     restart: int = 0
     """Generation at which all of its workers were last asked to start again; 0: never."""
+
+
+def new_cluster_id() -> str:
+    """A random id as Kafka writes them; never one that a command line would take for an option."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text

@@ -16,7 +16,7 @@ from pathlib import Path
 from keelman.broker.jvm import Files, broker_command, format_storage, started
 from keelman.broker.properties import local_host, server_properties, written
 from keelman.broker.settings import Settings
-from keelman.broker.storage import new_cluster_id
+from keelman.model.cluster import new_cluster_id
 from keelman.model.errors import KeelmanError
 from keelman.runtime.home import cache_folder
 from keelman.runtime.java import maven

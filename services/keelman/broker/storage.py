@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from keelman.model.cluster import new_cluster_id
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 
 META = "meta.properties"
@@ -86,14 +86,6 @@ async def formatted(data: Path, *, cluster_id: str, node_id: int, format: Format
             metadata={"found": str(owner.node_id), "wanted": str(node_id)},
         )
     return owner
-
-
-def new_cluster_id() -> str:
-    """A random id as Kafka writes them; never one that a command line would take for an option."""
-    while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if not text.startswith("-"):
-            return text
 
 
 def check_cluster_id(text: str) -> None:

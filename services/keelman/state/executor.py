@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from keelman.model.cluster import BrokerCluster, WorkerCluster
 from keelman.model.node import Node
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.failpoints import hit
@@ -37,13 +38,30 @@ class Executor:
     alive: Callable[[Node], Node] = lambda node: node
     clock: Callable[[], float] = time.monotonic
     _changes: list[tuple[Resource | None, Resource | None]] = field(default_factory=list)
+    _unplanned: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By noun and name of clusters of which a newer generation is in the changes: the one before."""
     _checked: float | None = None
     _figures: dict[str, Node] = field(default_factory=dict)
     _figures_taken: float | None = None
 
     def changed(self, changes: Sequence[Change]) -> None:
         """Has the next plan look at what these changes concern."""
-        self._changes += [(change.old, change.new) for change in changes]
+        pairs = [(change.old, change.new) for change in changes]
+        self._changes += pairs
+        self._note_unplanned(pairs)
+
+    def observed(self, cluster: BrokerCluster | WorkerCluster) -> int:
+        """The newest generation of a cluster that has been planned; 0 before the first plan."""
+        if self._checked is None:
+            return 0
+        return self._unplanned.get((cluster.NOUN, cluster.name), cluster.generation)
+
+    def _note_unplanned(self, pairs: Iterable[tuple[Resource | None, Resource | None]]) -> None:
+        for old, new in pairs:
+            if isinstance(new, (BrokerCluster, WorkerCluster)):
+                before = old.generation if isinstance(old, (BrokerCluster, WorkerCluster)) else 0
+                if before != new.generation:
+                    self._unplanned.setdefault((new.NOUN, new.name), before)
 
     async def reconcile(self) -> None:
         """Plans once and writes the plan in one transaction; writes nothing when the plan is empty."""
@@ -83,6 +101,8 @@ class Executor:
 
     def _done(self, count: int, *, is_check: bool) -> None:
         del self._changes[:count]
+        self._unplanned.clear()
+        self._note_unplanned(self._changes)
         if is_check:
             self._checked = self.clock()
 

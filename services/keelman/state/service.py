@@ -61,8 +61,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         plugins = await opened_files(store, settings.plugin_storage, quotas, sole=sole)
         stack.push_async_callback(plugins.close)
         copy_runs, watch = CopyRunApi(store, reports, commits), WatchApi(store, commits, Tail(store))
+        executor = Executor(store, limits, sessions.alive)
         server = serve(
-            *registry.all_services(Parts(store, sessions, reports, plugins)),
+            *registry.all_services(Parts(store, sessions, reports, plugins, executor)),
             *_streams(sessions, copy_runs, watch),
             host=settings.host,
             port=settings.port,
@@ -74,7 +75,6 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         await sessions.begin()
         siblings = await stack.enter_async_context(Siblings())
         health = await stack.enter_async_context(server)
-        executor = Executor(store, limits, sessions.alive)
         planner = Reconciler("planner", executor.reconcile, PLAN_SECONDS)
         store.listen(executor.changed)
         probe = Reconciler("external-probe", ExternalProbe(store).reconcile, PROBE_SECONDS)

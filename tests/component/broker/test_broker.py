@@ -13,7 +13,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from keelman.broker.storage import Owner, new_cluster_id, owner_of
+from keelman.broker.storage import Owner, owner_of
+from keelman.model.cluster import new_cluster_id
 from keelman.runtime.supervise import Siblings
 from keelman.testing.broker import BrokerProcess
 from keelman.testing.eventually import eventually

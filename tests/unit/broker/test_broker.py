@@ -8,7 +8,8 @@ import pytest
 from keelman.broker.jvm import Files, broker_command, class_path, reason_in
 from keelman.broker.properties import server_properties, written
 from keelman.broker.settings import Settings
-from keelman.broker.storage import Owner, check_cluster_id, formatted, new_cluster_id, owner_of
+from keelman.broker.storage import Owner, check_cluster_id, formatted, owner_of
+from keelman.model.cluster import new_cluster_id
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.runtime.java.installation import Java
 from keelman.runtime.settings import load

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,27 +22,24 @@ from keelman.model.errors import DeadlineExceeded
 from keelman.runtime.supervise import deadline
 
 WORKER = "worker/"
-SETTLE_SECONDS = 1.0
-"""So long everything has to be as it should: the planner takes up an update a moment after its answer."""
 
 
-async def wait_for_update(gateway: Gateway, kind: Kind, name: str, *, seconds: float) -> Any:
-    """Waits until a cluster is as its spec says, showing how far it is on stderr; returns it.
+async def wait_for_update(gateway: Gateway, kind: Kind, name: str, *, generation: int, seconds: float) -> Any:
+    """Waits until a cluster is as its spec says, of this generation at least, showing how far it is on stderr; returns
+    it.
 
     Raises NotReached as soon as a worker did not come up with the change, DeadlineExceeded.
     """
     latest: Any = None
-    done_since, patience = 0.0, Patience(AFTER_CHANGE_SECONDS)
+    patience = Patience(AFTER_CHANGE_SECONDS)
 
     async def has_effect() -> bool:
-        nonlocal latest, done_since
+        nonlocal latest
         latest = await gateway.get(kind, name)
         line.show(f"{kind.singular}/{name} {standing(kind, latest)}")
         check_halted(kind, latest)
         patience.check(kind, name, latest)
-        now = time.monotonic()
-        done_since = (done_since or now) if is_as_wanted(kind, latest) else 0.0
-        return bool(done_since) and now - done_since >= SETTLE_SECONDS
+        return latest.status.observed_generation >= generation and is_as_wanted(kind, latest)
 
     def late() -> DeadlineExceeded:
         text = "" if latest is None else f", but {standing(kind, latest)}"
@@ -86,7 +82,7 @@ def is_as_wanted(kind: Kind, cluster: Any) -> bool:
     if kind is kinds.WORKER_CLUSTERS:
         whole = cluster.status.ready_workers == cluster.status.wanted_workers
         return state == "RUNNING" and whole and not cluster.status.HasField("rollout")
-    return state == "RUNNING"
+    return state == "RUNNING" and not cluster.status.message  # it says what a change of brokers waits for
 
 
 @dataclass(frozen=True, slots=True)

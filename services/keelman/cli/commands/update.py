@@ -133,7 +133,7 @@ def _change(
     async def body(client: Gateway) -> None:
         made, changed = await client.update(kind, name, edit)
         if wait is not None:
-            made = await wait_for_update(client, kind, name, seconds=wait)
+            made = await wait_for_update(client, kind, name, generation=made.generation, seconds=wait)
         if form != "text":
             print_one(kind, made, form)
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
@@ -127,13 +127,14 @@ def restart(
             if failed and not meant and connector.state != CONNECTOR_STATE_FAILED:
                 print(f"{found.singular}/{full}: neither it nor a task has FAILED: nothing to restart")
                 return
+        made: Any = None
         was = None if seconds is None else await before(client, "restart", found, full, tasks=meant)
         if task is not None:
             await _restart_task(target, *full.partition("/")[::2], task)
         else:
-            await client.act("restart", found, full, of=more)
+            made = await client.act("restart", found, full, of=more)
         if seconds is not None and found is kinds.WORKER_CLUSTERS:
-            await wait_for_update(client, found, full, seconds=seconds)
+            await wait_for_update(client, found, full, generation=made.generation, seconds=seconds)
         elif seconds is not None:
             await wait_for(client, "restart", found, full, seconds=seconds, was=was)
         print(f"{found.singular}/{full}{about} {_outcome('restart', seconds)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import uuid
 from collections.abc import Callable, Mapping
@@ -25,6 +24,7 @@ from keelman.model.cluster import (
     ClusterState,
     ExternalBrokers,
     ManagedBrokers,
+    new_cluster_id,
 )
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Violation
 from keelman.model.shapes import LARGEST_PORT, check_labels, check_port
@@ -227,7 +227,7 @@ def create(tx: Transaction, name: str, spec: BrokerClusterSpec) -> BrokerCluster
     """A new broker cluster that is asked to run."""
     check_free("broker cluster", name, tx.snapshot.broker_clusters)
     check(spec, tx.snapshot, name)
-    cluster_id = _kafka_cluster_id() if isinstance(spec, ManagedBrokers) else ""
+    cluster_id = new_cluster_id() if isinstance(spec, ManagedBrokers) else ""
     made = BrokerCluster(
         name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", goal=ClusterGoal.RUNNING, spec=spec,
         kafka_cluster_id=cluster_id,
@@ -302,14 +302,6 @@ def _found(tx: Transaction, name: str, etag: str) -> BrokerCluster:
     return cluster
 
 
-def _kafka_cluster_id() -> str:
-    """22 characters of base64url, as Kafka makes them: none begins with '-', which its tools take for an option."""
-    while True:
-        made = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if not made.startswith("-"):
-            return made
-
-
 @dataclass(frozen=True, slots=True)
 class BrokerClusterApi(grpc.BrokerClusterServiceServicer):
     """Broker clusters."""
@@ -321,7 +313,7 @@ class BrokerClusterApi(grpc.BrokerClusterServiceServicer):
     ) -> pb.GetBrokerClusterResponse:
         """One broker cluster."""
         cluster = self.parts.store.snapshot.broker_cluster(request.name)
-        return pb.GetBrokerClusterResponse(broker_cluster=broker_cluster_message(cluster))
+        return pb.GetBrokerClusterResponse(broker_cluster=self._observed(cluster))
 
     async def ListBrokerClusters(
         self, request: pb.ListBrokerClustersRequest, context: Context
@@ -332,9 +324,7 @@ class BrokerClusterApi(grpc.BrokerClusterServiceServicer):
             snapshot.names(BROKER_CLUSTER), snapshot.broker_clusters, request,
             lambda c: has_labels(c.spec.annotations.labels, wanted),
         )  # fmt: skip
-        return pb.ListBrokerClustersResponse(
-            broker_clusters=[broker_cluster_message(c) for c in part], next_page_token=token
-        )
+        return pb.ListBrokerClustersResponse(broker_clusters=[self._observed(c) for c in part], next_page_token=token)
 
     async def CreateBrokerCluster(
         self, request: pb.CreateBrokerClusterRequest, context: Context
@@ -386,6 +376,11 @@ class BrokerClusterApi(grpc.BrokerClusterServiceServicer):
         return await self._written(
             request, pb.StopBrokerClusterResponse, lambda tx: stop(tx, request.name, request.etag)
         )
+
+    def _observed(self, cluster: BrokerCluster) -> broker_cluster_pb2.BrokerCluster:
+        message = broker_cluster_message(cluster)
+        message.status.observed_generation = self.parts.planned.observed(cluster)
+        return message
 
     async def _written(self, request: Write, answer: type[M], work: Callable[[Transaction], BrokerCluster]) -> M:
         return await written(

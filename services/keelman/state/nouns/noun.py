@@ -11,6 +11,7 @@ from sqlmodel import SQLModel
 
 from keelman.api.connect.v1 import worker_pb2
 from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.model.cluster import BrokerCluster, WorkerCluster
 from keelman.model.node import Node
 from keelman.model.workload import Workload
 from keelman.rpc.server import Service
@@ -50,6 +51,13 @@ class Memberships(Protocol):
         """The connectors of workers' groups."""
 
 
+class Planned(Protocol):
+    """What the planner has looked at."""
+
+    def observed(self, cluster: BrokerCluster | WorkerCluster) -> int:
+        """The newest generation of a cluster that has been planned."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What the nouns' services use."""
@@ -58,6 +66,7 @@ class Parts:
     sessions: Liveness
     reports: Memberships
     plugins: PluginFiles
+    planned: Planned
 
 
 @dataclass(frozen=True, slots=True)

@@ -363,6 +363,7 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
     def _judged(self, cluster: WorkerCluster) -> worker_cluster_pb2.WorkerCluster:
         message = worker_cluster_message(cluster)
         workers = self.parts.store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
+        message.status.observed_generation = self.parts.planned.observed(cluster)
         judge(message.status, [m for m in map(self.parts.reports.membership, workers) if m is not None])
         return message
 

@@ -10,7 +10,7 @@ from keelman.api.connect.v1.broker_cluster_pb2 import BrokerCluster, BrokerClust
 from keelman.api.connect.v1.worker_cluster_pb2 import Rollout, WorkerCluster, WorkerClusterStatus
 from keelman.api.node.v1.node_pb2 import Node, NodeSpec, NodeStatus
 from keelman.api.node.v1.workload_pb2 import WORKLOAD_GOAL_REMOVED, Workload
-from keelman.cli.client.changes import check_halted, is_as_wanted, leaving, standing, wait_for_drain
+from keelman.cli.client.changes import check_halted, is_as_wanted, leaving, standing, wait_for_drain, wait_for_update
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.exits import FAILED, NotReached, exit_code_of
 from keelman.cli.kinds import BROKER_CLUSTERS, NODES, WORKER_CLUSTERS, Kind
@@ -51,6 +51,27 @@ def test_brokers_are_as_wanted_when_they_run() -> None:
     for state, done in (("RUNNING", True), ("STARTING", False), ("STOPPED", True)):
         status = BrokerClusterStatus(state=f"CLUSTER_STATE_{state}")
         assert is_as_wanted(BROKER_CLUSTERS, BrokerCluster(status=status)) is done
+    waits = BrokerClusterStatus(state="CLUSTER_STATE_RUNNING", message="a change of broker/b/1 waits: it does not run")
+    assert not is_as_wanted(BROKER_CLUSTERS, BrokerCluster(status=waits))
+
+
+class Updated:
+    """A gateway behind which a planner takes up a change when it is asked for the third time."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def get(self, _kind: object, _name: str) -> WorkerCluster:
+        self.asked += 1
+        found = cluster("RUNNING")
+        found.status.observed_generation = 7 if self.asked >= 3 else 6
+        return found
+
+
+async def test_an_update_is_waited_for_until_it_has_been_planned() -> None:
+    gateway: Any = Updated()
+    found = await wait_for_update(gateway, WORKER_CLUSTERS, "demo", generation=7, seconds=10)
+    assert (gateway.asked, found.status.observed_generation) == (3, 7)
 
 
 def test_a_change_is_told_with_its_worker_and_a_halt_ends_the_wait() -> None:

@@ -1,0 +1,37 @@
+"""Which generation of a cluster has been planned, as answers say it."""
+
+from pathlib import Path
+
+from keelman.model.cluster import BrokerCluster, ExternalBrokers, WorkerCluster, WorkerClusterSpec
+from keelman.state.executor import Executor
+from keelman.state.nouns import broker_cluster, worker_cluster
+from keelman.state.planning.draft import Limits
+from keelman.state.store import open_store
+
+LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
+
+
+async def test_a_generation_is_observed_once_it_is_planned(tmp_path: Path) -> None:
+    async with open_store(str(tmp_path / "state.db")) as store:
+        executor = Executor(store, LIMITS)
+        store.listen(executor.changed)
+
+        def observed() -> tuple[int, int, int]:
+            brokers: BrokerCluster = store.snapshot.broker_cluster("default")
+            workers: WorkerCluster = store.snapshot.worker_cluster("demo")
+            return executor.observed(brokers), executor.observed(workers), workers.generation
+
+        async with store.write() as tx:
+            broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+            worker_cluster.create(tx, "demo", WorkerClusterSpec("default", count=1))
+        assert observed() == (0, 0, 1)
+        await executor.reconcile()
+        assert observed() == (1, 1, 1)
+        async with store.write() as tx:
+            worker_cluster.start(tx, "demo", "")
+        assert observed() == (1, 1, 2)
+        async with store.write() as tx:
+            worker_cluster.stop(tx, "demo", "")
+        assert observed() == (1, 1, 3)
+        await executor.reconcile()
+        assert observed() == (1, 3, 3)
