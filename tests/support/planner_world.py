@@ -15,6 +15,7 @@ from keelman.model.cluster import (
     WorkerClusterStatus,
 )
 from keelman.model.node import Node, NodeFigures, NodeState
+from keelman.model.plugin_set import PluginRef
 from keelman.model.workload import (
     BrokerSpec,
     Goal,
@@ -123,7 +124,7 @@ class World(ScriptWorld):
         self.workers[name] = WorkerCluster(name, name, TIME, TIME, 1, "", ClusterGoal.STOPPED, spec)
 
     def do_update(self, name: str, **fields: str) -> None:
-        cluster = self.workers[name]
+        cluster = dataclasses.replace(self.workers[name], status=self.worker_status(name))
         self.workers[name] = updated(cluster, self._spec(cluster.spec, fields))
 
     def do_restart(self, name: str) -> None:
@@ -151,6 +152,9 @@ class World(ScriptWorld):
                     spec = dataclasses.replace(spec, limits=limits)
                 case "select":
                     spec = dataclasses.replace(spec, node_selector=dict(w.split(":") for w in value.split(",") if w))
+                case "plugins" | "libraries":
+                    refs = tuple(PluginRef(*word.split(":"), sha256=word) for word in value.split(",") if word)
+                    spec = dataclasses.replace(spec, **{key: refs})
                 case "description":
                     spec = dataclasses.replace(
                         spec, annotations=dataclasses.replace(spec.annotations, description=value)
@@ -222,6 +226,19 @@ class World(ScriptWorld):
         specs = [(w, w.spec) for w in workers if isinstance(w.spec, WorkerSpec)]
         return [f"{w.name} on {w.node}: " + ", ".join(f"{k}={s.properties.get(k)}" for k in own) for w, s in specs]
 
+    def do_plugins(self, name: str) -> list[str]:
+        """What the workers load."""
+        workers = self.snapshot.workloads_in(WorkloadKind.WORKER, name)
+        specs = [(w, w.spec) for w in workers if isinstance(w.spec, WorkerSpec)]
+        return [f"{w.name}: {', '.join(map(str, s.plugins + s.libraries)) or 'none'}" for w, s in specs]
+
+    def do_users(self, plugin: str) -> list[str]:
+        """The clusters for whose sake a plugin must stay."""
+        snapshot = self.snapshot
+        for cluster in self.workers.values():
+            snapshot.put(dataclasses.replace(cluster, status=worker_cluster_status(cluster, snapshot)))
+        return [", ".join(snapshot.users_of_plugin(plugin)) or "none"]
+
     def do_rollout(self, name: str) -> list[str]:
         found = self.worker_status(name).rollout
         return ["none" if found is None else self._rollout(found)]
@@ -286,6 +303,11 @@ class World(ScriptWorld):
         for name in plan.gone_broker_clusters:
             del self.brokers[name]
             said.append(f"- brokers {name}")
+        for name, back in plan.went_back.items():
+            cluster = self.workers[name]
+            history = dataclasses.replace(cluster.plugin_history, went_back=back)
+            self.workers[name] = dataclasses.replace(cluster, plugin_history=history)
+            said.append(f"! workers {name} go back: {back.message}")
         for name, note in plan.broker_notes.items():
             self.brokers[name] = dataclasses.replace(self.brokers[name], note=note)
             said.append(f"! brokers {name}: {note}")

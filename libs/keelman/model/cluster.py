@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
 
+from keelman.model.plugin_set import NO_HISTORY, PluginHistory, PluginRef, PluginSet, WentBack
 from keelman.model.workload import NO_LIMITS, ResourceLimits
 
 
@@ -30,6 +31,14 @@ class ClusterState(StrEnum):
     STOPPING = "STOPPING"
     STOPPED = "STOPPED"
     DELETING = "DELETING"
+
+
+class WorkerEngine(StrEnum):
+    """What the workers of a cluster are."""
+
+    KEELMAN = "KEELMAN"
+    KAFKA_CONNECT = "KAFKA_CONNECT"
+    """Workers of Apache Kafka Connect."""
 
 
 class RolloutState(StrEnum):
@@ -159,6 +168,16 @@ class WorkerClusterSpec:
     limits: ResourceLimits = NO_LIMITS
     """Of each worker with all of its processes."""
     annotations: Annotations = NO_ANNOTATIONS
+    plugins: tuple[PluginRef, ...] = ()
+    """What its workers load."""
+    libraries: tuple[PluginRef, ...] = ()
+    """What all of its Java plugins find beside their own jars."""
+    engine: WorkerEngine = WorkerEngine.KEELMAN
+
+    @property
+    def plugin_set(self) -> PluginSet:
+        """Its plugins and libraries."""
+        return PluginSet(self.plugins, self.libraries)
 
     @property
     def wanted_workers(self) -> int:
@@ -177,7 +196,7 @@ class WorkerClusterSpec:
 
 def _of_process(spec: WorkerClusterSpec) -> tuple[Any, ...]:
     ports = (spec.port, spec.metrics_port, spec.admin_port)
-    return dict(spec.properties), ports, spec.https, spec.limits
+    return dict(spec.properties), ports, spec.https, spec.limits, spec.plugin_set, spec.engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +247,19 @@ class WorkerCluster:
     """Generation at which what its workers' processes run with last changed."""
     restart: int = 0
     """Generation at which all of its workers were last asked to start again; 0: never."""
+    plugin_history: PluginHistory = NO_HISTORY
+
+    @property
+    def went_back(self) -> WentBack | None:
+        """Why its workers load the former set of plugins and not that of its spec; None when they load that."""
+        found = self.plugin_history.went_back
+        return found if found is not None and found.process_generation == self.process_generation else None
+
+    @property
+    def plugin_set(self) -> PluginSet:
+        """What its workers are to load now."""
+        former = self.plugin_history.former
+        return self.spec.plugin_set if self.went_back is None or former is None else former
 
 
 def new_cluster_id() -> str:

@@ -38,11 +38,18 @@ class ProcessState(StrEnum):
     REMOVED = "REMOVED"
 
 
+PLUGIN_FETCHING = "PLUGIN_FETCHING"
+"""Reason of a worker that waits for files of its plugins."""
+PLUGIN_UNAVAILABLE = "PLUGIN_UNAVAILABLE"
+"""Reason of a worker that cannot have them: they cannot be had whole, or there is no room for them."""
+PLUGIN_BROKEN = "PLUGIN_BROKEN"
+"""Reason of a worker whose plugins cannot be unpacked or loaded."""
+PLUGIN_PROBLEMS = frozenset({PLUGIN_UNAVAILABLE, PLUGIN_BROKEN})
 REFUSED = "REFUSED"
 """Reason of a process that ended by itself as it refused what it was given."""
 LASTING = frozenset(
     {REFUSED, "BROKER_REFUSED", "DATA_WITHOUT_OWNER", "FOREIGN_CLUSTER", "FOREIGN_NODE", "JAVA_MISSING", "JAVA_WORKERS",
-     "KEPT_OUT", "PERMISSION_DENIED", "UNAUTHENTICATED", "UNKNOWN_KIND", "WRONG_TOPIC"}
+     "KEPT_OUT", "PERMISSION_DENIED", PLUGIN_BROKEN, "UNAUTHENTICATED", "UNKNOWN_KIND", "WRONG_TOPIC"}
 )  # fmt: skip
 """Reasons of failures that last until somebody changes something: no further start of the process helps."""
 
@@ -88,6 +95,20 @@ class SparkSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class PluginFile:
+    """A plugin as an agent fetches it. By the ending of `file_name` it is known how to unpack it."""
+
+    name: str
+    version: str
+    sha256: str
+    size_bytes: int = 0
+    file_name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerSpec:
     """One worker of a worker cluster; `properties` are Connect's worker properties, complete."""
 
@@ -105,6 +126,10 @@ class WorkerSpec:
     https: bool = False
     restart: int = 0
     """Generation of its cluster at which all of its workers were last asked to start again; 0: never."""
+    plugins: tuple[PluginFile, ...] = ()
+    libraries: tuple[PluginFile, ...] = ()
+    kafka_connect: bool = False
+    """It is a worker of Apache Kafka Connect."""
 
 
 WorkloadSpec: TypeAlias = BrokerSpec | SparkSpec | WorkerSpec

@@ -64,6 +64,15 @@ class Home:
         """Parent of the workloads' folders."""
         return self.root / "workloads"
 
+    @property
+    def plugins(self) -> Path:
+        """Parent of the unpacked plugins of the node's workers."""
+        return self.root / "plugins"
+
+    def plugin(self, digest: str) -> Path:
+        """Folder of one unpacked plugin, by the sha256 of its file."""
+        return self.plugins / digest
+
     def log(self, service: str) -> Path:
         """Log file of a service started by `keelman up`."""
         return self.root / "logs" / f"{service}.log"

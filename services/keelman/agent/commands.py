@@ -16,6 +16,7 @@ import javaproperties
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.home import Home
+from keelman.workers.properties.plugin_folders import with_folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Prepared:
 
 
 REPORTS = "reports.properties"
+PLUGINS = "plugins.json"  # digests of the plugins that it was last prepared with
 MEMBER = "member.json"  # where a worker notes its place in its group, and whose it has left none when it left in order
 Command: TypeAlias = Callable[[Workload, Home], Prepared]
 
@@ -102,6 +104,9 @@ def own_settings(service: str, home: Home) -> dict[str, str]:
 def worker(workload: Workload, home: Home) -> Prepared:
     """A Connect worker, configured by a worker.properties as Connect's own."""
     spec, folder, socket = workload.spec.worker, home.workload(workload.name), home.socket(workload.name)
+    plugins = {str(home.plugin(file.sha256)): f"{file.name} {file.version}" for file in spec.plugins}
+    libraries = [str(home.plugin(file.sha256)) for file in spec.libraries]
+    properties = with_folders(spec.properties, list(plugins), libraries)
     settings = {
         "properties_file": folder / "worker.properties",
         "member_file": folder / MEMBER,
@@ -109,14 +114,24 @@ def worker(workload: Workload, home: Home) -> Prepared:
         "spark_address": spec.spark_address,
         "reports_bootstrap_servers": spec.reports_bootstrap_servers,
         "health_socket": socket,
+        **({"plugins": plugins} if plugins else {}),
     }
     files = {
         **_reports_file(spec.reports_client_properties, folder, settings),
         "settings.toml": toml(settings),
-        "worker.properties": javaproperties.dumps(sorted(spec.properties.items()), timestamp=None),
+        "worker.properties": javaproperties.dumps(sorted(properties.items()), timestamp=None),
+        PLUGINS: json.dumps([file.sha256 for file in (*spec.plugins, *spec.libraries)]),
     }
     opened = tuple((spec.host, port) for port in (spec.port, spec.admin_port, spec.metrics_port) if port)
     return Prepared(_run("worker", folder), files, opened)
+
+
+def prepared_plugins(folder: Path) -> set[str]:
+    """Digests of the plugins that the workload of a folder was last prepared with."""
+    try:
+        return set(json.loads((folder / PLUGINS).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return set()
 
 
 def farewell(folder: Path) -> tuple[str, ...]:

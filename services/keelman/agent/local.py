@@ -9,10 +9,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from keelman.agent.commands import Prepared
+from keelman.agent.plugins import files_of
 from keelman.agent.step import NO_PLAN, Cause, Goal, Plan, Seen, Wanted, failures_after, restart_delay
 from keelman.api.node.v1.workload_pb2 import Workload, WorkloadGoal, WorkloadState, WorkloadStatus
 from keelman.model.errors import InvalidArgument
-from keelman.model.workload import NO_LIMITS, REFUSED, ResourceLimits
+from keelman.model.workload import (
+    NO_LIMITS,
+    PLUGIN_BROKEN,
+    PLUGIN_FETCHING,
+    PLUGIN_PROBLEMS,
+    REFUSED,
+    ResourceLimits,
+)
 from keelman.rpc.times import to_timestamp
 from keelman.runtime.processes.children import Child, Exit, Record
 
@@ -44,6 +52,10 @@ class Local:
     end_seen: bool = False  # the last process ended under this agent's eyes
     swept: bool = True
     removed: bool = False
+    fetched: Plan | None = None  # whose plugins are here
+    fetching: Plan | None = None  # whose plugins are being fetched
+    fetch_message: str = ""  # how far that is
+    fetch_failed: Plan | None = None  # whose plugins could not be had
     prepared: Prepared | None = None
     prepared_plan: Plan | None = None
     kill_at: float | None = None
@@ -95,6 +107,8 @@ class Local:
         return Seen(
             alive=self.child is not None,
             plan=(self.record.uid, self.record.generation) if self.record else NO_PLAN,
+            lacks_plugins=self.lacks_plugins,
+            fetching=self.is_fetching,
             prepared=self.prepared_plan,
             swept=self.swept,
             folder=not self.removed,
@@ -104,6 +118,35 @@ class Local:
             start_at=self.start_at,
             give_up_at=self._give_up_at,
         )
+
+    @property
+    def lacks_plugins(self) -> bool:
+        """Whether plugins are to be fetched before its next process."""
+        return self.fetched != self.plan and bool(files_of(self.workload))
+
+    @property
+    def is_fetching(self) -> bool:
+        """Whether those of its present plan are being fetched."""
+        return self.fetching is not None and self.fetching == self.plan and self.goal is Goal.RUNNING
+
+    def note_fetching(self, message: str) -> bool:
+        """Notes how far it is, for people; True when that is news. What failed before is tried again."""
+        news = message != self.fetch_message
+        self.fetch_message = message
+        return news
+
+    def note_fetched(self, plan: Plan) -> None:
+        """The plugins of a plan are here."""
+        self.fetched, self.fetching, self.fetch_message, self.fetch_failed = plan, None, "", None
+        if self.reason in PLUGIN_PROBLEMS and self.child is not None:
+            self.failed, self.reason, self.message = False, "", ""
+
+    def could_not_fetch(self, reason: str, message: str, now: float) -> None:
+        """The plugins of its plan cannot be had, or unpacked; it is tried again later."""
+        self.fetching, self.fetch_message, self.fetch_failed = None, "", self.plan
+        self.could_not_start(reason, message, now)
+        if self.child is not None:
+            self.message += "; its former process runs on"
 
     @property
     def _give_up_at(self) -> float | None:
@@ -136,7 +179,7 @@ class Local:
         refused = not was_ready and was_refused(end)
         self.start_at = now + restart_delay(self.failures, refused=refused)
         self.failed, self.reason = True, end.reason or ("EXITED" if end.code is not None else "VANISHED")
-        if refused:
+        if refused and self.reason != PLUGIN_BROKEN:
             self.reason = REFUSED
         self.message = words_of(end, last_line, seen=seen)
         if self.killed is Cause.UNHEALTHY:
@@ -168,23 +211,36 @@ class Local:
     def state(self, *, draining: bool) -> WorkloadState.ValueType:
         """Where it stands, in the words of the wire."""
         if self.child is not None:
-            if self.kill_at is not None:
-                return WorkloadState.WORKLOAD_STATE_STOPPING
-            ready = self.healthy_since is not None
-            return WorkloadState.WORKLOAD_STATE_RUNNING if ready else WorkloadState.WORKLOAD_STATE_STARTING
+            return self._state_of_process()
         if self.goal is Goal.REMOVED:
             return WorkloadState.WORKLOAD_STATE_REMOVED if self.removed else WorkloadState.WORKLOAD_STATE_STOPPED
         if self.goal in (Goal.STOPPED, Goal.UNTOUCHED) or draining:
             return WorkloadState.WORKLOAD_STATE_STOPPED
-        if self.failed:
+        if self.failed and not self.is_fetching:
             return WorkloadState.WORKLOAD_STATE_FAILED
-        return WorkloadState.WORKLOAD_STATE_PREPARING if self.prepared else WorkloadState.WORKLOAD_STATE_PENDING
+        preparing = self.prepared is not None or self.is_fetching
+        return WorkloadState.WORKLOAD_STATE_PREPARING if preparing else WorkloadState.WORKLOAD_STATE_PENDING
+
+    def _state_of_process(self) -> WorkloadState.ValueType:
+        if self.kill_at is not None:
+            return WorkloadState.WORKLOAD_STATE_STOPPING
+        if self._is_held_up:
+            return WorkloadState.WORKLOAD_STATE_FAILED
+        ready = self.healthy_since is not None
+        return WorkloadState.WORKLOAD_STATE_RUNNING if ready else WorkloadState.WORKLOAD_STATE_STARTING
+
+    @property
+    def _is_held_up(self) -> bool:
+        """Whether its process is of an older plan, since the plugins of the present one cannot be had."""
+        outdated = self.record is not None and (self.record.uid, self.record.generation) != self.plan
+        return outdated and self.goal is Goal.RUNNING and self.fetch_failed == self.plan and self.failed
 
     def status(self, *, draining: bool) -> WorkloadStatus:
         """What is reported of it."""
+        of_process = self.child is not None and not (self._is_held_up and self.kill_at is None)
         made = WorkloadStatus(
             state=self.state(draining=draining),
-            generation=self.record.generation if self.child and self.record else self.generation,
+            generation=self.record.generation if of_process and self.record else self.generation,
             pid=self.child.pid if self.child else None,
             restarts=self.record.restarts if self.record else 0,
             exit_code=self.exit_code,
@@ -194,6 +250,8 @@ class Local:
             memory_bytes=self.memory_bytes,
             limited_by=self.record.limited_by if self.child and self.record else "",
         )
+        if self.is_fetching and not (self.child is not None and self.reason):
+            made.reason, made.message = PLUGIN_FETCHING, self.fetch_message
         if draining and not self.child and self.goal is not Goal.REMOVED and not self.message:
             made.reason, made.message = "DRAINED", "this node was drained: start its agent again to go on"
         if self.child and self.record:
@@ -212,7 +270,7 @@ class Local:
 def was_refused(end: Exit) -> bool:
     """Whether a process ended since it refused what it was given: as its record says, or, when it ended before it could
     leave one, its exit code."""
-    return end.reason == InvalidArgument.reason or (not end.reason and end.code == WRONG_USAGE)
+    return end.reason in (InvalidArgument.reason, PLUGIN_BROKEN) or (not end.reason and end.code == WRONG_USAGE)
 
 
 def words_of(end: Exit, last_line: str, *, seen: bool) -> str:

@@ -19,6 +19,7 @@ from keelman.agent.commands import Command, command_table
 from keelman.agent.figures import Figures
 from keelman.agent.launcher import Launcher
 from keelman.agent.limits import make_limiter
+from keelman.agent.plugins import Plugins, downloads
 from keelman.agent.reporter import Reporter
 from keelman.agent.session import Sessions
 from keelman.agent.settings import Settings
@@ -56,6 +57,9 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         writable("agent.home", home.socket("agent").parent, private=True)
         assignments, reporter = Assignments(home.assignments), Reporter()
         assignments.load()
+        fetch = downloads(settings.state_address, certificates)
+        plugins = Plugins(home.plugins, fetch, kept_seconds=settings.plugin_seconds)
+        await asyncio.to_thread(plugins.begin)
         supervisor = Supervisor(
             home,
             Launcher(
@@ -68,6 +72,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
             ),
             assignments,
             reporter,
+            plugins,
             unwell_seconds=settings.unwell_seconds,
         )
         sessions = Sessions(

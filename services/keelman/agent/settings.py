@@ -66,6 +66,13 @@ class Settings(ProcessSettings):
         30.0, "Parts of logs are deleted so many days after they were cut off; 0 means never.", unit="days", minimum=0
     )
 
+    plugin_seconds: float = setting(
+        3600.0,
+        "Unpacked plugins that no workload of the node has used for so long are deleted.",
+        unit="s",
+        minimum=0,
+    )
+
     workload_user: str = setting(
         "", "User that workloads run as, by name or number, where the agent is root; empty means as the agent does."
     )

@@ -30,6 +30,7 @@ class Action(enum.Enum):
 
     NOTHING = "nothing"  # all is as wanted; something must change first
     WAIT = "wait"  # nothing before a certain time
+    FETCH = "fetch"  # begin to fetch the plugins that it needs
     PREPARE = "prepare"  # write the files, probe the ports
     START = "start"
     STOP = "stop"  # ask the process to end
@@ -66,6 +67,8 @@ class Seen:
 
     alive: bool = False
     plan: Plan = NO_PLAN
+    lacks_plugins: bool = False  # those that it needs are not here yet
+    fetching: bool = False  # they are being fetched, and the end of that is told
     prepared: Plan | None = None  # what files and ports are ready for
     swept: bool = True  # nothing is left of the process before
     folder: bool = True  # its folder may be there
@@ -102,6 +105,8 @@ def next_step(wanted: Wanted, seen: Seen, now: float) -> Step:
 def _of_absent(wanted: Wanted, seen: Seen, now: float) -> Step:
     if now < seen.start_at:
         return Step(Action.WAIT, seen.start_at)
+    if seen.lacks_plugins:
+        return NOTHING if seen.fetching else Step(Action.FETCH)
     return Step(Action.START if seen.prepared == wanted.plan else Action.PREPARE)
 
 
@@ -112,9 +117,22 @@ def _of_living(wanted: Wanted, seen: Seen, now: float) -> Step:
         return NOTHING
     if seen.kill_at is not None:
         return _kill_at(seen.kill_at, now, seen.killed or Cause.GRACE)
+    if wanted.goal is Goal.RUNNING and seen.plan != wanted.plan and seen.lacks_plugins:
+        return _of_outdated(seen, now)
     if wanted.goal is not Goal.RUNNING or seen.plan != wanted.plan:
         return Step(Action.STOP)
     return NOTHING if seen.give_up_at is None else _kill_at(seen.give_up_at, now, Cause.UNHEALTHY)
+
+
+def _of_outdated(seen: Seen, now: float) -> Step:
+    """It runs on until the plugins of its next process are here."""
+    if seen.give_up_at is not None and now >= seen.give_up_at:
+        return Step(Action.KILL, cause=Cause.UNHEALTHY)
+    until = None if seen.fetching else seen.start_at
+    if until is not None and now >= until:
+        return Step(Action.FETCH)
+    times = [time for time in (until, seen.give_up_at) if time is not None]
+    return Step(Action.WAIT, min(times)) if times else NOTHING
 
 
 def _at_once(wanted: Wanted, seen: Seen) -> Cause | None:

@@ -9,12 +9,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from keelman.agent.assignments import Assignments
+from keelman.agent.commands import prepared_plugins
+from keelman.agent.fetching import Fetcher
 from keelman.agent.health import HealthWatch
 from keelman.agent.launcher import Launcher
 from keelman.agent.limits import WATCHDOG, over_limit
 from keelman.agent.local import GOALS, Local
 from keelman.agent.logs import log_file
 from keelman.agent.memory import over, tree_bytes
+from keelman.agent.plugins import Plugins, files_of
 from keelman.agent.reporter import Reporter
 from keelman.agent.step import Action, Cause, Goal, drained_kinds, next_step
 from keelman.api.node.v1 import session_service_pb2
@@ -39,6 +42,7 @@ class WorkloadLoop:
         self._supervisor = supervisor
         self._wake = asyncio.Event()
         self._health = HealthWatch(local, supervisor.home, self._health_changed)
+        self._fetcher = Fetcher(local, supervisor.plugins, self._changed)
         self._task: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
@@ -57,7 +61,7 @@ class WorkloadLoop:
     async def run(self) -> None:
         """Ends when the workload is forgotten or the agent leaves."""
         try:
-            await supervise(self._steps, self._health.run)
+            await supervise(self._steps, self._health.run, self._fetcher.run)
         finally:
             if self.local.child is not None:
                 self.local.child.release()
@@ -96,6 +100,9 @@ class WorkloadLoop:
         step = next_step(local.wanted(), local.seen(), time.monotonic())
         if step.action in (Action.NOTHING, Action.WAIT):
             return step.until
+        if step.action is Action.FETCH:
+            self._fetcher.begin()
+            return 0.0
         try:
             await self._supervisor.launcher.do(step, local)
         except (OSError, TimeoutError) as error:
@@ -116,10 +123,12 @@ class Supervisor:
         launcher: Launcher,
         assignments: Assignments,
         reporter: Reporter,
+        plugins: Plugins,
         *,
         unwell_seconds: float = 0.0,
     ) -> None:
         self.home = home
+        self.plugins = plugins
         self._unwell_seconds = unwell_seconds
         self.launcher = launcher
         self._assignments = assignments
@@ -153,6 +162,7 @@ class Supervisor:
                 if loop.local.child is None:
                     self.leave_for(loop.local)  # it may have died while no agent was there
             siblings.start(self._watch_memory(), name="watch of memory")
+            siblings.start(self.plugins.keep(self._used_plugins), name="keeper of plugins")
             while True:
                 await self._sample()
                 await asyncio.sleep(SAMPLE_SECONDS)
@@ -217,6 +227,13 @@ class Supervisor:
         change.set()
         if self._is_over(local):
             self._forget(local.name)
+
+    def _used_plugins(self) -> set[str]:
+        """Digests of the plugins of all workloads here, as they are to be and as they were last prepared."""
+        found = {file.sha256 for w in self._assignments.workloads.values() for file in files_of(w)}
+        for loop in self._loops.values():
+            found |= prepared_plugins(loop.local.folder)
+        return found
 
     def leave_for(self, local: Local) -> None:
         """Takes a worker that died out of its group, beside whatever is done about its end."""

@@ -13,6 +13,7 @@ from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.api.node.v1.workload_pb2 import ResourceLimits
+from keelman.cli import plugin_refs
 from keelman.cli.configuration import pairs
 from keelman.cli.kinds import BROKER_CLUSTERS, CONNECTORS, NODES, WORKER_CLUSTERS, Kind, check_option
 from keelman.model.errors import InvalidArgument
@@ -94,6 +95,19 @@ class Given:
             "--shared-offset-topic/--no-shared-offset-topic", help="Worker clusters may have one offset topic."
         ),
     ] = None
+    plugins: Annotated[
+        list[str] | None,
+        typer.Option("--plugin", metavar="NAME[:VERSION]", help="Plugin that workers load; may be repeated."),
+    ] = None
+    libraries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--library", metavar="NAME[:VERSION]", help="Plugin whose jars all Java plugins find; may be repeated."
+        ),
+    ] = None
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="E", help="Of a worker cluster: keelman or kafka-connect.")
+    ] = ""
     bootstrap_servers: Annotated[
         str, typer.Option("--bootstrap-servers", metavar="H:P,...", help="Brokers that exist already.")
     ] = ""
@@ -115,6 +129,12 @@ class GivenChange(Given):
     remove_nodes: Annotated[
         list[str] | None, typer.Option("--remove-node", metavar="NODE", help="One node less; may be repeated.")
     ] = None
+    remove_plugins: Annotated[
+        list[str] | None, typer.Option("--remove-plugin", metavar="NAME", help="One plugin less; may be repeated.")
+    ] = None
+    remove_libraries: Annotated[
+        list[str] | None, typer.Option("--remove-library", metavar="NAME", help="One library less; may be repeated.")
+    ] = None
 
 
 _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
@@ -132,11 +152,16 @@ _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "cpus": (NODES, WORKER_CLUSTERS),
     "memory": (NODES, WORKER_CLUSTERS),
     "shared_offset_topic": _WORKERS,
+    "plugins": _WORKERS,
+    "libraries": _WORKERS,
+    "engine": _WORKERS,
     "bootstrap_servers": (BROKER_CLUSTERS,),
     "unlabel": (NODES, *_CLUSTERS),
     "unset": _CLUSTERS,
     "add_nodes": _CLUSTERS,
     "remove_nodes": _CLUSTERS,
+    "remove_plugins": _WORKERS,
+    "remove_libraries": _WORKERS,
 }
 _NAMES = {
     "labels": "--label",
@@ -144,6 +169,10 @@ _NAMES = {
     "reserved_ports": "--reserved-port",
     "add_nodes": "--add-node",
     "remove_nodes": "--remove-node",
+    "plugins": "--plugin",
+    "libraries": "--library",
+    "remove_plugins": "--remove-plugin",
+    "remove_libraries": "--remove-library",
 }
 
 
@@ -157,6 +186,10 @@ def check_given(kind: Kind, given: Given) -> bool:
     pairs("--set", given.values or ())
     _selector(given)
     _reserved(given)
+    plugin_refs.named("--plugin", given.plugins or ())
+    plugin_refs.named("--library", given.libraries or ())
+    if given.engine:
+        plugin_refs.engine_of(given.engine)
     if given.memory:
         size_of("--memory", given.memory)
     return bool(found)
@@ -247,7 +280,22 @@ def _workers(given: Given, change: GivenChange | None, spec: WorkerClusterSpec) 
         if getattr(given, name) is not None:
             setattr(spec, name, getattr(given, name))
             yield name
+    yield from _plugins(given, change, spec)
     yield from _limit(given, spec.limits, "limits")
+
+
+def _plugins(given: Given, change: GivenChange | None, spec: WorkerClusterSpec) -> Iterable[str]:
+    gone = (change.remove_plugins, change.remove_libraries) if change else (None, None)
+    for option, path, present, new, old in (
+        ("plugin", "plugins", spec.plugins, given.plugins, gone[0]),
+        ("library", "libraries", spec.libraries, given.libraries, gone[1]),
+    ):
+        if new or old:
+            plugin_refs.edit(option, present, new or (), old or ())
+            yield path
+    if given.engine:
+        spec.engine = plugin_refs.engine_of(given.engine)
+        yield "engine"
 
 
 def _limit(given: Given, limits: ResourceLimits, path: str) -> Iterable[str]:

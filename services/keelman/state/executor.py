@@ -135,3 +135,7 @@ def _apply(tx: Transaction, plan: Plan) -> None:
     for name, note in plan.worker_notes.items():
         tx.put(dataclasses.replace(tx.snapshot.worker_clusters[name], note=note))
         hit("plan-noted")
+    for name, back in plan.went_back.items():
+        cluster = tx.snapshot.worker_clusters[name]
+        history = dataclasses.replace(cluster.plugin_history, went_back=back)
+        tx.put(dataclasses.replace(cluster, plugin_history=history))

@@ -9,7 +9,7 @@ from keelman.model.cluster import Annotations, BrokerCluster, ManagedBrokers, Or
 from keelman.model.errors import NotFound
 from keelman.model.node import Node, NodeState
 from keelman.model.plugin import Plugin
-from keelman.model.workload import Goal, Workload, WorkloadKind
+from keelman.model.workload import Goal, WorkerSpec, Workload, WorkloadKind
 from keelman.state.layers import Layer
 from keelman.state.properties import group_of, topics_of
 
@@ -172,11 +172,15 @@ class Snapshot:
                 found |= {("waits", WORKER_CLUSTER)} if resource.note else set()
                 found |= {("naming", WORKER_CLUSTER, port) for port in resource.spec.ports}
                 found |= _origin(WORKER_CLUSTER, resource.spec.annotations)
+                found |= {("plugin", key) for key in _plugins_named_by(resource)}
                 return found | {("pinned", WORKER_CLUSTER, node) for node in resource.spec.nodes}
             case Workload():
                 found = {("on", resource.node)}
                 if resource.cluster:
                     found.add(("in", resource.kind, resource.cluster))
+                if isinstance(resource.spec, WorkerSpec):
+                    files = resource.spec.plugins + resource.spec.libraries
+                    found |= {("loads", f"{file.name}/{file.version}") for file in files}
                 host = self._host_of(resource.node)
                 return found | {("port", host, port) for port in (*resource.ports, *resource.tried_ports)}
 
@@ -259,8 +263,9 @@ class Snapshot:
         return NO_NAMES.union(*(self._index.get(key, NO_NAMES) for key in keys))
 
     def users_of_plugin(self, key: str) -> list[str]:
-        """Worker clusters that name a plugin (name/version), by name."""
-        return sorted(self._index.get(("plugin", key), NO_NAMES))
+        """Worker clusters that name a plugin (name/version), may go back to it or have a worker with it, by name."""
+        workers = self._index.get(("loads", key), NO_NAMES)
+        return sorted({*self._index.get(("plugin", key), NO_NAMES), *(self.workloads[w].cluster for w in workers)})
 
     def waiting(self, noun: str) -> Names:
         """Clusters that something stands in the way of."""
@@ -304,6 +309,14 @@ class Snapshot:
 
 def _origin(noun: str, annotations: Annotations) -> set[tuple[Any, ...]]:
     return set() if annotations.origin is None else {("origin", noun, annotations.origin)}
+
+
+def _plugins_named_by(cluster: WorkerCluster) -> set[str]:
+    """The plugins of its spec, and those of its former set while its workers have that or may go back to it."""
+    former, refs = cluster.plugin_history.former, cluster.spec.plugin_set.refs
+    if former is not None and (cluster.went_back is not None or cluster.status.rollout is not None):
+        refs += former.refs
+    return {ref.key for ref in refs}
 
 
 def _host(node: Node) -> str:

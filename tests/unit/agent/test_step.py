@@ -56,6 +56,21 @@ OVER = Step(Action.KILL, cause=Cause.MEMORY)
         (RUN, Seen(swept=False, prepared=PLAN), Step(Action.SWEEP)),
         (RUN, Seen(start_at=NOW + 4), Step(Action.WAIT, NOW + 4)),
         (RUN, Seen(start_at=NOW), Step(Action.PREPARE)),
+        # Plugins come first, and the former process runs on meanwhile.
+        (RUN, Seen(lacks_plugins=True), Step(Action.FETCH)),
+        (RUN, Seen(lacks_plugins=True, fetching=True), Step(Action.NOTHING)),
+        (RUN, Seen(lacks_plugins=True, start_at=NOW + 4), Step(Action.WAIT, NOW + 4)),
+        (RUN, Seen(alive=True, plan=OLD, lacks_plugins=True), Step(Action.FETCH)),
+        (RUN, Seen(alive=True, plan=OLD, lacks_plugins=True, fetching=True), Step(Action.NOTHING)),
+        (RUN, Seen(alive=True, plan=OLD, lacks_plugins=True, start_at=NOW + 4), Step(Action.WAIT, NOW + 4)),
+        (RUN, Seen(alive=True, plan=PLAN, lacks_plugins=True), Step(Action.NOTHING)),
+        (
+            RUN,
+            Seen(alive=True, plan=OLD, lacks_plugins=True, fetching=True, give_up_at=NOW),
+            Step(Action.KILL, cause=Cause.UNHEALTHY),
+        ),
+        (STOP, Seen(lacks_plugins=True), Step(Action.NOTHING)),
+        (STOP, Seen(alive=True, plan=OLD, lacks_plugins=True, fetching=True), Step(Action.STOP)),
         # One that does not answer is given up in time, unless it is to end anyway or nobody has said.
         (RUN, Seen(alive=True, plan=PLAN, give_up_at=NOW + 1), Step(Action.WAIT, NOW + 1)),
         (RUN, Seen(alive=True, plan=PLAN, give_up_at=NOW), Step(Action.KILL, cause=Cause.UNHEALTHY)),

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers, ManagedBrokers
-from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec, WorkerNodes
+from keelman.api.connect.v1.plugin_pb2 import PluginRef
+from keelman.api.connect.v1.worker_cluster_pb2 import WORKER_ENGINE_KAFKA_CONNECT, WorkerClusterSpec, WorkerNodes
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.api.node.v1.workload_pb2 import ResourceLimits
 from keelman.cli.fields import Given, GivenChange, apply, check_given, size_of
@@ -55,6 +56,9 @@ def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
         cpus=1.5,
         memory="512MiB",
         shared_offset_topic=True,
+        plugins=["acme:1.2", "new"],
+        libraries=["driver"],
+        engine="kafka-connect",
     )
     paths = apply(given, spec)
     assert spec == WorkerClusterSpec(
@@ -71,12 +75,30 @@ def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
         https=True,
         limits=ResourceLimits(cpus=1.5, memory_bytes=512 << 20),
         shared_offset_topic=True,
+        plugins=[PluginRef(name="acme", version="1.2"), PluginRef(name="new")],
+        libraries=[PluginRef(name="driver")],
+        engine=WORKER_ENGINE_KAFKA_CONNECT,
     )
     assert sorted(paths) == sorted(
         field.name
         for field in spec.DESCRIPTOR.fields
         if field.name not in ("broker_cluster", "nodes", "origin", "extra")
     )
+
+
+def test_a_plugin_takes_the_place_of_that_of_its_name() -> None:
+    present = [PluginRef(name="acme", version="1", sha256="a"), PluginRef(name="other", version="2", sha256="b")]
+    spec = WorkerClusterSpec(plugins=present, libraries=present)
+    given = GivenChange(plugins=["acme:2", "new"], remove_libraries=["other"])
+    assert apply(given, spec) == ["plugins", "libraries"]
+    assert [f"{ref.name}:{ref.version}" for ref in spec.plugins] == ["acme:2", "other:2", "new:"]
+    assert [ref.name for ref in spec.libraries] == ["acme"]
+    with pytest.raises(InvalidArgument, match=r"--remove-plugin: 'x' .*: acme, other, new"):
+        apply(GivenChange(remove_plugins=["x"]), spec)
+    with pytest.raises(InvalidArgument, match=r"--plugin: 'acme:' .*NAME:VERSION"):
+        check_given(WORKER_CLUSTERS, Given(plugins=["acme:"]))
+    with pytest.raises(InvalidArgument, match=r"--engine: 'java' .*keelman or kafka-connect"):
+        check_given(WORKER_CLUSTERS, Given(engine="java"))
 
 
 def test_what_is_there_can_be_taken_away() -> None:

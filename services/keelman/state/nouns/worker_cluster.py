@@ -23,6 +23,7 @@ from keelman.model.cluster import (
     WorkerClusterStatus,
 )
 from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.model.plugin_set import PluginHistory
 from keelman.model.shapes import check_count, check_different_ports, check_labels, check_limits, check_port
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.masks import masked
@@ -42,7 +43,8 @@ from keelman.state.nouns.hidden import kept_spec, shown_spec
 from keelman.state.nouns.kafka_names import check_own_names
 from keelman.state.nouns.limits import limits_message, limits_of
 from keelman.state.nouns.noun import Noun, Parts, service
-from keelman.state.nouns.rows import big_column, json_column, read, read_spec, text_column
+from keelman.state.nouns.plugin_sets import check_engine, plugin_fields, put_plugins, resolved
+from keelman.state.nouns.rows import big_column, json_column, plain, read, read_spec, text_column
 from keelman.state.nouns.serving import Write, has_labels, page_of, written
 from keelman.state.nouns.taken import check_origin, check_ports_free
 from keelman.state.planning.rollout import restarted, updated
@@ -74,6 +76,7 @@ class WorkerClusterRow(SQLModel, table=True):
     force: bool
     process_generation: int = Field(sa_column=big_column())
     restart: int = Field(sa_column=big_column())
+    plugin_history: dict[str, Any] = Field(sa_column=json_column())
 
 
 def to_row(cluster: WorkerCluster) -> dict[str, Any]:
@@ -81,6 +84,7 @@ def to_row(cluster: WorkerCluster) -> dict[str, Any]:
     return cluster_row(cluster) | {
         "broker_cluster": cluster.spec.broker_cluster, "force": cluster.force,
         "process_generation": cluster.process_generation, "restart": cluster.restart,
+        "plugin_history": plain(cluster.plugin_history),
     }  # fmt: skip
 
 
@@ -89,7 +93,7 @@ def from_row(row: WorkerClusterRow) -> WorkerCluster:
     spec, status = read_spec(WorkerClusterSpec, row.spec), read(WorkerClusterStatus, row.status)
     return WorkerCluster(
         **cluster_fields(row), spec=spec, status=status, force=row.force, process_generation=row.process_generation,
-        restart=row.restart,
+        restart=row.restart, plugin_history=read(PluginHistory, row.plugin_history),
     )  # fmt: skip
 
 
@@ -108,6 +112,7 @@ def spec_message(wanted: WorkerClusterSpec) -> worker_cluster_pb2.WorkerClusterS
         limits=limits_message(wanted.limits),
     )
     annotate(spec, wanted.annotations)
+    put_plugins(spec, wanted)
     if wanted.nodes:
         spec.nodes.names.extend(wanted.nodes)
     else:
@@ -129,6 +134,7 @@ def spec_of(message: worker_cluster_pb2.WorkerClusterSpec) -> WorkerClusterSpec:
         shared_offset_topic=message.shared_offset_topic,
         limits=limits_of(message.limits),
         annotations=annotations_of(message),
+        **plugin_fields(message),
     )
     match message.WhichOneof("placement"):
         case "nodes":
@@ -215,6 +221,7 @@ def _check_ports(spec: WorkerClusterSpec) -> None:
 def create(tx: Transaction, name: str, spec: WorkerClusterSpec) -> WorkerCluster:
     """A new worker cluster, stopped."""
     check_free("worker cluster", name, tx.snapshot.worker_clusters)
+    spec = resolved(spec, tx.snapshot)
     check(name, spec, tx.snapshot)
     made = WorkerCluster(name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", goal=ClusterGoal.STOPPED, spec=spec)
     return saved(tx, made)
@@ -226,10 +233,11 @@ def update(
     """The worker cluster with the spec that `change` makes of its present one."""
     cluster = _found(tx, name, etag)
     check_not_deleted(cluster)
-    spec = change(cluster.spec)
+    spec = resolved(change(cluster.spec), tx.snapshot)
     if spec == cluster.spec:
         return cluster
     check_change(cluster.spec, spec)
+    check_engine(cluster, spec)
     check(name, spec, tx.snapshot)
     return saved(tx, updated(cluster, spec))
 

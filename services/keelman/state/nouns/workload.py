@@ -18,6 +18,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.workload import (
     BrokerSpec,
     Goal,
+    PluginFile,
     ProcessState,
     ResourceLimits,
     SparkSpec,
@@ -173,9 +174,16 @@ def spec_message(wanted: WorkloadSpec) -> workload_pb2.WorkloadSpec:
                     reserved_ports=worker.reserved_ports,
                     admin_port=worker.admin_port,
                     https=worker.https,
+                    plugins=[_file_message(file) for file in worker.plugins],
+                    libraries=[_file_message(file) for file in worker.libraries],
+                    kafka_connect=worker.kafka_connect,
                 )
             )
     return spec
+
+
+def _file_message(file: PluginFile) -> workload_pb2.PluginFile:
+    return workload_pb2.PluginFile(**dataclasses.asdict(file))
 
 
 def workload_message(workload: Workload) -> workload_pb2.Workload:

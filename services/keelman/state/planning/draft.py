@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from keelman.model.cluster import ClusterGoal, ExternalBrokers
 from keelman.model.node import Node
+from keelman.model.plugin_set import WentBack
 from keelman.model.workload import (
     NO_LIMITS,
     NO_TRIAL,
@@ -59,6 +60,8 @@ class Draft:
         """Spark services that this plan wants to run, by node."""
         self.broker_notes: dict[str, str] = {}
         self.worker_notes: dict[str, str] = {}
+        self.went_back: dict[str, WentBack] = {}
+        """Worker clusters that go back to their former plugins in this plan."""
         self.reasons: dict[str, str] = {}
         """Why each workload changes, for people; what is not here follows from how it changes."""
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from keelman.model.plan import PlanChange
+from keelman.model.plugin_set import WentBack
 from keelman.model.workload import Workload
 from keelman.state.planning.brokers import plan_brokers
 from keelman.state.planning.changes import change_of
@@ -37,6 +38,8 @@ class Plan:
     gone_worker_clusters: tuple[str, ...] = ()
     broker_notes: Mapping[str, str] = field(default_factory=dict)
     worker_notes: Mapping[str, str] = field(default_factory=dict)
+    went_back: Mapping[str, WentBack] = field(default_factory=dict)
+    """Worker clusters whose workers get their former plugins again."""
 
     @property
     def is_empty(self) -> bool:
@@ -80,6 +83,7 @@ def make_plan(snapshot: Snapshot, limits: Limits, scope: Scope | None = None) ->
             for n, c in worker_clusters.items()
             if n not in gone_workers and c.note != draft.worker_notes.get(n, "")
         },
+        went_back=draft.went_back,
     )
 
 

@@ -2,7 +2,8 @@
 
 Each worker runs with the change before the next one gets it. A worker that fails with it, or whose process ends again
 and again, stops the rollout: the others keep what they have until the spec is changed again, and that begins with the
-worker that failed. Workers on offline nodes are passed over; they get the change when they are back.
+worker that failed. Plugins that the first worker cannot load are taken back: that worker gets the former ones again.
+Workers on offline nodes are passed over; they get the change when they are back.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from keelman.model.cluster import ClusterGoal, Rollout, RolloutState, WorkerCluster, WorkerClusterSpec
 from keelman.model.node import NodeState
-from keelman.model.workload import Goal, ProcessState, Workload
+from keelman.model.plugin_set import PluginHistory, PluginSet, WentBack
+from keelman.model.workload import PLUGIN_PROBLEMS, Goal, ProcessState, Workload
 from keelman.state.snapshot import Snapshot
 
 MAX_RESTARTS = 1
@@ -57,7 +59,28 @@ def updated(cluster: WorkerCluster, spec: WorkerClusterSpec) -> WorkerCluster:
     """The cluster with another spec: a new generation, and a rollout where it reaches processes."""
     generation = cluster.generation + 1
     of_process = cluster.process_generation if spec.runs_as(cluster.spec) else generation
-    return replace(cluster, spec=spec, generation=generation, process_generation=of_process, note="")
+    history = cluster.plugin_history
+    if spec.plugin_set != cluster.spec.plugin_set and cluster.status.ready_workers and cluster.status.rollout is None:
+        history = PluginHistory(former=cluster.plugin_set)  # which its workers did load
+    return replace(
+        cluster, spec=spec, generation=generation, process_generation=of_process, note="", plugin_history=history
+    )
+
+
+def to_go_back(cluster: WorkerCluster, workers: Sequence[Workload]) -> WentBack | None:
+    """Why a cluster is to go back to its former set of plugins: a worker that was given the present one cannot load
+    it, and none has; None when there is nothing to go back from, or to."""
+    history, generation = cluster.plugin_history, cluster.process_generation
+    if cluster.went_back is not None or history.former in (None, cluster.spec.plugin_set):
+        return None
+    given = [w for w in workers if w.goal is Goal.RUNNING and w.trial.cluster_generation == generation]
+    if any(w.is_in(ProcessState.RUNNING) for w in given):
+        return None
+    for worker in given:
+        status = worker.current
+        if status is not None and status.state is ProcessState.FAILED and status.reason in PLUGIN_PROBLEMS:
+            return WentBack(generation, _name(worker), status.message or status.reason)
+    return None
 
 
 def restarted(cluster: WorkerCluster) -> WorkerCluster:
@@ -79,6 +102,9 @@ def rollout_of(cluster: WorkerCluster, workers: Sequence[Workload], snapshot: Sn
     if cluster.goal is not ClusterGoal.RUNNING:
         return None
     running = [w for w in workers if w.goal is Goal.RUNNING]
+    if (back := cluster.went_back) is not None:
+        message = f"{back.message}; its workers are back at {_words(cluster.plugin_set)}"
+        return Rollout(RolloutState.HALTED, 0, len(running), back.worker, message)
     outdated = {w.name for w in running if w.has_run and w.trial.cluster_generation != cluster.process_generation}
     if not outdated and not any(w.trial.is_open for w in running):
         return None
@@ -91,6 +117,10 @@ def rollout_of(cluster: WorkerCluster, workers: Sequence[Workload], snapshot: Sn
     return Rollout(
         RolloutState.ROLLING, updated, len(running), "" if at.busy is None else _name(at.busy), "; ".join(waits)
     )
+
+
+def _words(plugins: PluginSet) -> str:
+    return ", ".join(map(str, plugins.refs)) or "no plugins"
 
 
 def _name(worker: Workload) -> str:

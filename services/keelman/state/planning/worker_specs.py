@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from keelman.model.cluster import WorkerCluster
-from keelman.model.workload import Goal, ProcessState, ResourceLimits, Trial, WorkerSpec, Workload
+from keelman.model.cluster import WorkerCluster, WorkerEngine
+from keelman.model.plugin_set import PluginRef
+from keelman.model.workload import Goal, PluginFile, ProcessState, ResourceLimits, Trial, WorkerSpec, Workload
 from keelman.state.listeners import ADMIN_LISTENERS, LISTENERS, METRICS_LISTENERS, listeners
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
 from keelman.state.planning.places import port_owners
@@ -52,6 +53,18 @@ class SpecMaker:
             cluster, bootstrap_servers=bootstrap, brokers=brokers, listener="", client_properties=client
         )
 
+        chosen = cluster.plugin_set
+        self._plugins, self._libraries = self._files(chosen.plugins), self._files(chosen.libraries)
+
+    def _files(self, refs: tuple[PluginRef, ...]) -> tuple[PluginFile, ...]:
+        """The files of plugins; one that is not there any more is left to its agent to miss."""
+        found = []
+        for ref in refs:
+            plugin = self._draft.snapshot.plugins.get(ref.key)
+            size, name = (0, "") if plugin is None else (plugin.size_bytes, plugin.file_name)
+            found.append(PluginFile(ref.name, ref.version, ref.sha256, size, name))
+        return tuple(found)
+
     def wanted(self, old: Workload | None, name: str, node: str) -> Wanted:
         """What the worker of that name is to run with on a node; `old` is what it is now. Raises NoPort."""
         given, host = self._cluster.spec, self._draft.node(node).host
@@ -70,6 +83,8 @@ class SpecMaker:
             self._reports_client,
             metrics_port=given.metrics_port, admin_port=given.admin_port, reserved_ports=given.reserved_ports,
             https=given.https, restart=self._cluster.restart,
+            plugins=self._plugins, libraries=self._libraries,
+            kafka_connect=given.engine is WorkerEngine.KAFKA_CONNECT,
         )  # fmt: skip
         if old is None or had is None:
             return Wanted(spec, given.limits, spec, given.limits)
@@ -126,6 +141,12 @@ def differences(old: WorkerSpec, new: WorkerSpec) -> Iterator[str]:
         yield "the addresses of its brokers changed"
     if (old.port, old.metrics_port, old.admin_port) != (new.port, new.metrics_port, new.admin_port):
         yield "its ports changed"
+    for what, before, after in (
+        ("plugins", old.plugins, new.plugins),
+        ("libraries", old.libraries, new.libraries),
+    ):
+        if before != after:
+            yield f"{what} changed: {_file_changes(before, after)}"
     if old.https != new.https:
         yield f"its REST API becomes {'https' if new.https else 'http'}"
     if old.host != new.host:
@@ -137,6 +158,13 @@ def differences(old: WorkerSpec, new: WorkerSpec) -> Iterator[str]:
     theirs = (new.reports_bootstrap_servers, dict(new.reports_client_properties))
     if (old.reports_bootstrap_servers, dict(old.reports_client_properties)) != theirs:
         yield "the brokers of its reports changed"
+
+
+def _file_changes(old: tuple[PluginFile, ...], new: tuple[PluginFile, ...]) -> str:
+    """Which files come and go, for people; their order where that is all that changes."""
+    come = [f"{file} comes" for file in new if file not in old]
+    gone = [f"{file} goes" for file in old if file not in new]
+    return ", ".join([*come, *gone]) or "their order"
 
 
 def trial_of(cluster: WorkerCluster, old: Workload | None = None, *, is_open: bool = False) -> Trial:

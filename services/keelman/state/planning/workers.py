@@ -11,7 +11,7 @@ from keelman.model.node import NodeState
 from keelman.model.workload import Goal, ProcessState, ResourceLimits, Trial, WorkerSpec, Workload
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
 from keelman.state.planning.members import free_names, leavers, selector_words, why_leave, why_not_yet
-from keelman.state.planning.rollout import next_of, standing
+from keelman.state.planning.rollout import next_of, standing, to_go_back
 from keelman.state.planning.worker_specs import SpecMaker, Wanted, differences, trial_of
 
 STARTED = "its cluster was started"
@@ -71,6 +71,10 @@ class _ClusterPlan:
         if not bootstrap:
             self.notes.append(f"waits for the brokers of {brokers} to be placed")
             return
+        if (back := to_go_back(self.cluster, self._staying())) is not None:
+            history = replace(self.cluster.plugin_history, went_back=back)
+            self.cluster = replace(self.cluster, plugin_history=history)
+            self.draft.went_back[self.cluster.name] = back
         self.specs = SpecMaker(self.draft, self.cluster, bootstrap, count)
         wanted = self._all_wanted()
         halted = self._halted(wanted)

@@ -1,0 +1,53 @@
+"""Fetches what a workload's plan needs, beside its steps: its former process runs on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from keelman.agent.local import Local
+from keelman.agent.plugins import Plugins, files_of
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import first_of
+
+log = get_logger()
+
+
+class Fetcher:
+    """Of one workload. Calls `changed` when its status or its next step may have changed."""
+
+    def __init__(self, local: Local, plugins: Plugins, changed: Callable[[], None]) -> None:
+        self._local = local
+        self._plugins = plugins
+        self._changed = changed
+        self._asked = asyncio.Event()
+
+    def begin(self) -> None:
+        """Begins with what the workload's present plan needs; what an earlier one needed is let be."""
+        self._local.fetching = self._local.plan
+        self._local.note_fetching("")
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        while True:
+            await self._asked.wait()
+            self._asked.clear()
+            await first_of(self._fetch(), self._asked.wait())
+
+    async def _fetch(self) -> None:
+        local, plan = self._local, self._local.plan
+        try:
+            await self._plugins.ensure(files_of(local.workload), self._told)
+        except KeelmanError as error:
+            log.warning("plugins_missing", workload=local.name, reason=error.reason, error=error.message)
+            local.could_not_fetch(error.reason, error.message, time.monotonic())
+        else:
+            local.note_fetched(plan)
+        self._changed()
+
+    def _told(self, message: str) -> None:
+        if self._local.note_fetching(message):
+            self._changed()

@@ -1,0 +1,207 @@
+"""Keeps the plugins that the node's workloads use: fetched, verified, unpacked once, and dropped when nobody does.
+
+`<home>/plugins/<sha256>` is a file's content; what is being fetched is `.<sha256>.part` beside it, which a cut and a
+killed agent leave for the next try.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import shutil
+import time
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+from keelman.agent.plugin_files import BEGUN, GOING, digest_of, unpack
+from keelman.api.connect.v1 import plugin_pb2, plugin_service_pb2
+from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
+from keelman.api.node.v1.workload_pb2 import PluginFile, Workload
+from keelman.model.errors import InvalidArgument, KeelmanError, NotFound, Unavailable
+from keelman.model.workload import PLUGIN_BROKEN, PLUGIN_UNAVAILABLE
+from keelman.rpc.channels import channel
+from keelman.rpc.errors import translated_stream
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logs.logging import get_logger
+
+log = get_logger()
+PART = ".part"
+FETCHES = 2
+"""So many files are fetched at a time."""
+MAX_TRIES = 6
+"""Without a byte in between, before a workload is told that it cannot have a file."""
+SWEEP_SECONDS = 60.0
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+
+Download = Callable[[PluginFile, int], AsyncGenerator[plugin_pb2.Plugin | bytes]]
+"""What the state service sends of a file from a byte on: its plugin, then bytes. Raises KeelmanError."""
+
+
+class Plugins:
+    """The unpacked plugins of a node. `folder` is theirs alone."""
+
+    def __init__(self, folder: Path, download: Download, *, kept_seconds: float) -> None:
+        self._folder = folder
+        self._download = download
+        self._kept_seconds = kept_seconds
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._room = asyncio.Semaphore(FETCHES)
+
+    def begin(self) -> None:
+        """Makes the folder, and clears away what a killed agent had begun. Raises OSError."""
+        self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        for path in self._folder.iterdir():
+            if path.name.startswith((BEGUN, GOING)):
+                shutil.rmtree(path, ignore_errors=True)
+
+    def has(self, files: Iterable[PluginFile]) -> bool:
+        """Whether all of these are here."""
+        return all(self._of(file).is_dir() for file in files)
+
+    async def ensure(self, files: Iterable[PluginFile], told: Callable[[str], None]) -> None:
+        """Returns when all of these are here; `told` hears what is waited for, for people.
+
+        May be cancelled: the next call goes on where this one was. Raises Unavailable (PLUGIN_UNAVAILABLE) for what
+        cannot be had, InvalidArgument (PLUGIN_BROKEN) for what cannot be unpacked.
+        """
+        for file in files:
+            turn = self._turns.setdefault(file.sha256, asyncio.Lock())
+            told(f"waits for the files of plugin {_words(file)}")
+            async with turn:  # of several that want it one fetches it
+                if not self._of(file).is_dir():
+                    async with self._room:
+                        await self._fetched(file, told)
+            with contextlib.suppress(OSError):
+                os.utime(self._of(file))
+
+    async def keep(self, used: Callable[[], Collection[str]]) -> None:
+        """Runs until cancelled: drops, now and then, what has not been among the `used` digests for long."""
+        while True:
+            await asyncio.sleep(min(SWEEP_SECONDS, max(0.1, self._kept_seconds / 4)))
+            try:
+                await self.sweep(used())
+            except OSError as error:
+                log.warning("plugins_not_dropped", error=str(error))
+
+    async def sweep(self, used: Collection[str]) -> None:
+        """Drops what is not used and was not for long. Raises OSError."""
+        now, gone = time.time(), []
+        for path in sorted(self._folder.iterdir()):
+            digest = path.name.removeprefix(".").removesuffix(PART)
+            if path.name.startswith((BEGUN, GOING)) or self._is_busy(digest):
+                continue
+            if digest in used:
+                os.utime(path)
+            elif now - path.stat().st_mtime >= self._kept_seconds:
+                going = path.with_name(f"{GOING}{path.name.lstrip('.')}")
+                path.rename(going)
+                gone.append(going)
+        for path in gone:
+            await asyncio.to_thread(_delete, path)
+            log.info("plugin_dropped", digest=path.name.removeprefix(GOING).removesuffix(PART))
+
+    def _is_busy(self, digest: str) -> bool:
+        return digest in self._turns and self._turns[digest].locked()
+
+    def _of(self, file: PluginFile) -> Path:
+        return self._folder / file.sha256
+
+    async def _fetched(self, file: PluginFile, told: Callable[[str], None]) -> None:
+        part = self._folder / f".{file.sha256}{PART}"
+        begun = time.monotonic()
+        try:
+            await self._receive(file, part, told)
+            told(f"unpacks plugin {_words(file)}")
+            await asyncio.to_thread(unpack, part, self._of(file), name=file.name, file_name=file.file_name)
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                part.unlink(missing_ok=True)
+                need = f" ({file.size_bytes} bytes, and as many and more unpacked)"
+                raise _unavailable(file, f"there is no room for it below {self._folder}{need}") from error
+            raise _unavailable(file, f"its files cannot be written: {error}") from error
+        except InvalidArgument as error:
+            part.unlink(missing_ok=True)
+            raise InvalidArgument(f"plugin {_words(file)}: {error.message}", reason=PLUGIN_BROKEN) from error
+        part.unlink(missing_ok=True)
+        log.info("plugin_fetched", plugin=_words(file), digest=file.sha256, seconds=round(time.monotonic() - begun, 2))
+
+    async def _receive(self, file: PluginFile, part: Path, told: Callable[[str], None]) -> None:
+        """Leaves the whole file, verified, in `part`."""
+        backoff, tries, wrong = Backoff(), 0, 0
+        while True:
+            have = part.stat().st_size if part.exists() else 0
+            try:
+                await self._append(file, part, have, told)
+                if await asyncio.to_thread(digest_of, part) == file.sha256:
+                    return
+                part.unlink()
+                wrong, why = wrong + 1, "what came has another digest than it is to have"
+                if wrong > 1:
+                    raise _unavailable(file, why)
+            except NotFound as error:
+                raise _unavailable(file, error.message) from error
+            except KeelmanError as error:
+                if error.reason == PLUGIN_UNAVAILABLE:
+                    raise
+                why = error.message
+            tries = 0 if part.exists() and part.stat().st_size > have else tries + 1
+            if tries >= MAX_TRIES:
+                raise _unavailable(file, why)
+            told(f"plugin {_words(file)} did not come yet: {why}")
+            await asyncio.sleep(backoff.next() if tries else 0.1)
+
+    async def _append(self, file: PluginFile, part: Path, have: int, told: Callable[[str], None]) -> None:
+        if have and have == file.size_bytes:
+            return
+        if have > file.size_bytes > 0:
+            part.unlink()
+            have = 0
+        with part.open("ab") as stream:
+            async with aclosing(self._download(file, have)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, plugin_pb2.Plugin):
+                        if piece.sha256 != file.sha256:
+                            raise _unavailable(file, f"that has the digest {piece.sha256} and not {file.sha256}")
+                        continue
+                    await asyncio.to_thread(stream.write, piece)
+                    have += len(piece)
+                    share = f", {100 * have // file.size_bytes} %" if file.size_bytes else ""
+                    told(f"fetches plugin {_words(file)}{share}")
+
+
+def files_of(workload: Workload | None) -> Sequence[PluginFile]:
+    """The files that a workload's process is to find."""
+    if workload is None or workload.spec.WhichOneof("kind") != "worker":
+        return ()
+    return (*workload.spec.worker.plugins, *workload.spec.worker.libraries)
+
+
+def downloads(address: str, certificates: bytes | None) -> Download:
+    """Asks the state service at host:port."""
+
+    async def download(file: PluginFile, offset: int) -> AsyncGenerator[plugin_pb2.Plugin | bytes]:
+        request = plugin_service_pb2.DownloadPluginRequest(name=file.name, version=file.version, offset=offset)
+        async with channel(address, root_certificates=certificates) as made:
+            call = PluginServiceStub(made).DownloadPlugin(request)
+            async for answer in translated_stream(call, peer=f"the state service at {address}"):
+                yield answer.plugin if answer.WhichOneof("piece") == "plugin" else answer.chunk
+
+    return download
+
+
+def _words(file: PluginFile) -> str:
+    return f"{file.name} {file.version}"
+
+
+def _unavailable(file: PluginFile, why: str) -> Unavailable:
+    return Unavailable(f"plugin {_words(file)}: {why}", reason=PLUGIN_UNAVAILABLE)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

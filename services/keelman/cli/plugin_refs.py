@@ -1,0 +1,48 @@
+"""What `create` and `update` say of the plugins of a worker cluster: NAME or NAME:VERSION."""
+
+from __future__ import annotations
+
+from collections.abc import MutableSequence, Sequence
+
+from keelman.api.connect.v1.plugin_pb2 import PluginRef
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerEngine
+from keelman.model.errors import InvalidArgument
+
+ENGINES = {"keelman": WorkerEngine.WORKER_ENGINE_KEELMAN, "kafka-connect": WorkerEngine.WORKER_ENGINE_KAFKA_CONNECT}
+
+
+def named(option: str, texts: Sequence[str]) -> list[PluginRef]:
+    """The plugins that are typed. Raises InvalidArgument."""
+    found = []
+    for text in texts:
+        name, colon, version = text.strip().partition(":")
+        if not name or (colon and not version):
+            raise InvalidArgument.of(option, text, "NAME (the newest version) or NAME:VERSION")
+        found.append(PluginRef(name=name, version=version))
+    return found
+
+
+def edit(option: str, present: MutableSequence[PluginRef], given: Sequence[str], removed: Sequence[str] = ()) -> None:
+    """Puts the plugins that are typed in place of those of the same names, or behind all. Raises InvalidArgument."""
+    new = named(f"--{option}", given)
+    names = [ref.name for ref in present]
+    for name in removed:
+        if name not in names:
+            known = ", ".join(names) or "it has none"
+            raise InvalidArgument.of(f"--remove-{option}", name, f"the name of one that it has: {known}")
+    made: list[PluginRef] = []
+    for ref in present:
+        if ref.name in removed:
+            continue
+        mine = [one for one in new if one.name == ref.name]
+        made += [one for one in (mine or [ref]) if one not in made]
+    made += [one for one in new if one not in made]
+    del present[:]
+    present.extend(made)
+
+
+def engine_of(text: str) -> WorkerEngine.ValueType:
+    """The engine that is typed. Raises InvalidArgument."""
+    if text not in ENGINES:
+        raise InvalidArgument.of("--engine", text, " or ".join(ENGINES))
+    return ENGINES[text]
