@@ -222,6 +222,8 @@ class WorkerClusterStatus:
     rollout: Rollout | None = None
     stuck: bool = False
     """True when it does not come up until somebody changes something."""
+    leaving_workers: int = 0
+    """Workers that are ending, since the cluster is to have fewer or other ones."""
 
 
 @dataclass(frozen=True, slots=True)

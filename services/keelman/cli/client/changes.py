@@ -80,7 +80,7 @@ def is_as_wanted(kind: Kind, cluster: Any) -> bool:
     if state == "STOPPED":
         return True
     if kind is kinds.WORKER_CLUSTERS:
-        whole = cluster.status.ready_workers == cluster.status.wanted_workers
+        whole = cluster.status.ready_workers == cluster.status.wanted_workers and not cluster.status.leaving_workers
         return state == "RUNNING" and whole and not cluster.status.HasField("rollout")
     return state == "RUNNING" and not cluster.status.message  # it says what a change of brokers waits for
 

@@ -167,6 +167,8 @@ def detail_of(kind: Kind, resource: Any) -> str:
     """What is to be said of a cluster beside its state."""
     if kind is kinds.WORKER_CLUSTERS:
         text = f" {resource.status.ready_workers}/{resource.status.wanted_workers} workers"
+        if resource.status.leaving_workers:
+            text += f", {resource.status.leaving_workers} more ending"
         return text + (f": {resource.status.message}" if resource.status.message else "")
     if kind is kinds.BROKER_CLUSTERS and resource.status.message:
         return f": {resource.status.message}"

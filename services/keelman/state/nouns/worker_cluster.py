@@ -162,6 +162,7 @@ def worker_cluster_message(cluster: WorkerCluster) -> worker_cluster_pb2.WorkerC
             wanted_workers=cluster.spec.wanted_workers,
             rest_urls=cluster.status.rest_urls,
             stuck=cluster.status.stuck,
+            leaving_workers=cluster.status.leaving_workers,
             rollout=None if cluster.status.rollout is None else _rollout_message(cluster.status.rollout),
         ),
     )

@@ -45,6 +45,7 @@ def broker_cluster_status(cluster: BrokerCluster, snapshot: Snapshot) -> BrokerC
 def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerClusterStatus:
     """Where a worker cluster stands. A worker whose Spark service failed answers REST, but copies nothing."""
     workers = snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
+    leaving = sum(w.goal is Goal.REMOVED for w in workers)
     if cluster.goal is ClusterGoal.RUNNING:  # those that leave are no part of it any more
         workers = [w for w in workers if w.goal is not Goal.REMOVED]
     sparks = {
@@ -63,7 +64,7 @@ def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerC
         state, message = ClusterState.DEGRADED, f"the rollout was halted at {rollout.worker}: {rollout.message}"
     stuck = cluster.goal is ClusterGoal.RUNNING and is_stuck((*workers, *sparks.values()), cluster.spec.ports)
     urls = tuple(_rest_url(w) for w in ready)
-    return WorkerClusterStatus(state, message, len(ready), urls, rollout, stuck)
+    return WorkerClusterStatus(state, message, len(ready), urls, rollout, stuck, leaving)
 
 
 def _rest_url(worker: Workload) -> str:

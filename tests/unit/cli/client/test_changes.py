@@ -25,8 +25,10 @@ HALTED = Rollout(
 )
 
 
-def cluster(state: str, ready: int = 3, rollout: Rollout | None = None) -> WorkerCluster:
-    status = WorkerClusterStatus(state=f"CLUSTER_STATE_{state}", ready_workers=ready, wanted_workers=3, rollout=rollout)
+def cluster(state: str, ready: int = 3, rollout: Rollout | None = None, leaving: int = 0) -> WorkerCluster:
+    status = WorkerClusterStatus(
+        state=f"CLUSTER_STATE_{state}", ready_workers=ready, wanted_workers=3, rollout=rollout, leaving_workers=leaving
+    )
     return WorkerCluster(name="demo", status=status)
 
 
@@ -36,6 +38,7 @@ def cluster(state: str, ready: int = 3, rollout: Rollout | None = None) -> Worke
         (cluster("RUNNING"), True),
         (cluster("RUNNING", 2), False),
         (cluster("RUNNING", 4), False),
+        (cluster("RUNNING", leaving=1), False),
         (cluster("RUNNING", rollout=ROLLING), False),
         (cluster("STARTING"), False),
         (cluster("DEGRADED"), False),
