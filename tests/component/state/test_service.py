@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from keelman.api.connect.v1 import broker_cluster_pb2 as brokers
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers_pb
@@ -110,6 +111,26 @@ async def test_a_repeated_create_gets_the_first_answer(clients: Clients) -> None
 
 async def has_etag_other_than(clients: Clients, etag: str) -> bool:
     return (await clients.broker_cluster("default")).etag != etag
+
+
+async def test_writes_answer_notes_on_the_properties_that_they_set(clients: Clients) -> None:
+    await clients.create_external("ext", "127.0.0.1:1")
+    given = {"keelman.cpu": "1", "zzz": "secret", "connect.protocol": "eager", "keelman.memory.bytes": "100000000"}
+    spec = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="ext", count=1, properties=given)
+    create = workers_pb.CreateWorkerClusterRequest(name="demo", spec=spec, request_id="r1")
+    for _ in range(2):  # the second time it is the first one's answer
+        assert (await clients.clusters.CreateWorkerCluster(create)).notes == [
+            "connect.protocol: ignored: all workers of a group speak keelman's own protocol",
+            "keelman.cpu: unknown, did you mean keelman.cpus?",
+            "zzz: unknown, nothing reads it",
+        ]
+    spec.properties.update({"zzz": "other", "plugin.discover": "only_scan", "topic.tracking.enable": "false"})
+    change = workers_pb.UpdateWorkerClusterRequest(name="demo", spec=spec, update_mask=FieldMask(paths=["properties"]))
+    assert (await clients.clusters.UpdateWorkerCluster(change)).notes == [
+        "plugin.discover: unknown, nothing reads it",
+        "zzz: unknown, nothing reads it",
+    ]
+    assert (await clients.clusters.UpdateWorkerCluster(change)).notes == []
 
 
 async def test_an_old_etag_is_refused(clients: Clients) -> None:

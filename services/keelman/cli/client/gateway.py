@@ -193,10 +193,7 @@ class Gateway:
         """Creates a broker cluster, which is to run, a worker cluster, stopped, or a node whose agent is to come.
 
         Prints notes on the properties of workers to stderr; so does `update` on those that it sets."""
-        made = _resource(kind, await self._call("Create", kind, name=name, spec=spec))
-        if kind is kinds.WORKER_CLUSTERS:
-            _print_notes(spec.properties)
-        return made
+        return _noted(kind, await self._call("Create", kind, name=name, spec=spec))
 
     async def update(self, kind: Kind, name: str, edit: Callable[[Any], Sequence[str]]) -> tuple[Resource, bool]:
         """Changes the spec of a cluster or node; returns it, and whether anything was to be changed.
@@ -217,10 +214,7 @@ class Gateway:
                 if last:
                     raise
                 continue
-            if kind is kinds.WORKER_CLUSTERS:
-                before = found.spec.properties
-                _print_notes({k: v for k, v in spec.properties.items() if k not in before or before[k] != v})
-            return _resource(kind, answer), True
+            return _noted(kind, answer), True
         raise AssertionError
 
     async def create_connector(self, cluster: str, name: str, config: Mapping[str, str]) -> Resource:
@@ -281,14 +275,11 @@ class Gateway:
             raise Unavailable(f"the gateway gave no answer in time: {error.message}") from None
 
 
-def _print_notes(properties: Mapping[str, str]) -> None:
-    """What workers make of properties that they do not use."""
-    if not properties:
-        return
-    from keelman.workers.properties.known_properties import notes  # noqa: PLC0415  (only who sets some need wait for it)
-
-    for note in notes(properties):
+def _noted(kind: Kind, answer: Any) -> Resource:
+    """What the answer carries; its notes, where there are any, are printed to stderr."""
+    for note in getattr(answer, "notes", ()):
         print(f"keelman: note: {note}", file=sys.stderr)
+    return _resource(kind, answer)
 
 
 def _resource(kind: Kind, answer: Any) -> Resource:

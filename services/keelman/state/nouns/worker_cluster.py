@@ -6,7 +6,7 @@ import dataclasses
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 from sqlmodel import Field, SQLModel
@@ -51,11 +51,13 @@ from keelman.state.planning.rollout import restarted, updated
 from keelman.state.properties import check_worker_properties, group_of
 from keelman.state.reports import judge
 from keelman.state.snapshot import WORKER_CLUSTER, Snapshot
+from keelman.workers.properties.known_properties import notes
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
 M = TypeVar("M", bound=Message)
+Noted: TypeAlias = pb.CreateWorkerClusterRequest | pb.UpdateWorkerClusterRequest
 
 
 class WorkerClusterRow(SQLModel, table=True):
@@ -317,7 +319,7 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
         self, request: pb.CreateWorkerClusterRequest, context: Context
     ) -> pb.CreateWorkerClusterResponse:
         """Creates a worker cluster, stopped."""
-        return await self._written(
+        return await self._noted(
             request,
             pb.CreateWorkerClusterResponse,
             lambda tx: create(tx, request.name, kept_spec(spec_of(request.spec), None)),
@@ -331,7 +333,7 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
         def change(spec: WorkerClusterSpec) -> WorkerClusterSpec:
             return kept_spec(spec_of(masked(spec_message(spec), request.spec, request.update_mask)), spec)
 
-        return await self._written(
+        return await self._noted(
             request, pb.UpdateWorkerClusterResponse, lambda tx: update(tx, request.name, request.etag, change)
         )
 
@@ -375,6 +377,16 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
         message.status.observed_generation = self.parts.planned.observed(cluster)
         judge(message.status, [m for m in map(self.parts.reports.membership, workers) if m is not None])
         return message
+
+    async def _noted(self, request: Noted, answer: type[M], work: Callable[[Transaction], WorkerCluster]) -> M:
+        def fields(tx: Transaction) -> dict[str, Any]:
+            before = tx.snapshot.worker_clusters.get(request.name)
+            had = {} if before is None else before.spec.properties
+            made = work(tx)
+            given = {key: value for key, value in made.spec.properties.items() if had.get(key) != value}
+            return {"worker_cluster": worker_cluster_message(made), "notes": notes(given)}
+
+        return await written(self.parts.store, request, answer, fields)
 
     async def _written(self, request: Write, answer: type[M], work: Callable[[Transaction], WorkerCluster]) -> M:
         return await written(
