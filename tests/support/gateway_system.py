@@ -343,8 +343,8 @@ class System:
 
 
 @contextlib.asynccontextmanager
-async def running_system(tmp: Path) -> AsyncIterator[System]:
-    """A state service, two nodes and a gateway."""
+async def running_system(tmp: Path, **settings: str) -> AsyncIterator[System]:
+    """A state service with these settings beside the usual ones, two nodes and a gateway."""
     state_port, grpc_port, http_port, one, two = free_ports(5)
     state = Process(
         "state",
@@ -352,6 +352,7 @@ async def running_system(tmp: Path) -> AsyncIterator[System]:
             "home": str(tmp),
             "port": str(state_port),
             "worker-ports": free_range(40),
+            **settings,
         },
         tmp / "state.log",
     )

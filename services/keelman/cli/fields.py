@@ -10,15 +10,16 @@ from typing import Annotated, TypeAlias
 import typer
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
+from keelman.api.connect.v1.plugin_service_pb2 import UpdatePluginRequest
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.api.node.v1.workload_pb2 import ResourceLimits
 from keelman.cli import plugin_refs
 from keelman.cli.configuration import pairs
-from keelman.cli.kinds import BROKER_CLUSTERS, CONNECTORS, NODES, WORKER_CLUSTERS, Kind, check_option
+from keelman.cli.kinds import BROKER_CLUSTERS, CONNECTORS, NODES, PLUGINS, WORKER_CLUSTERS, Kind, check_option
 from keelman.model.errors import InvalidArgument
 
-Spec: TypeAlias = NodeSpec | BrokerClusterSpec | WorkerClusterSpec
+Spec: TypeAlias = NodeSpec | BrokerClusterSpec | WorkerClusterSpec | UpdatePluginRequest
 SPECS: Mapping[Kind, type[Spec]] = {
     NODES: NodeSpec,
     BROKER_CLUSTERS: BrokerClusterSpec,
@@ -38,10 +39,11 @@ class Given:
     """What was typed of a spec; None and nothing for what was not."""
 
     description: Annotated[
-        str | None, typer.Option("--description", metavar="TEXT", help="Of a node or cluster, for people.")
+        str | None, typer.Option("--description", metavar="TEXT", help="Of a node, cluster or plugin, for people.")
     ] = None
     labels: Annotated[
-        list[str] | None, typer.Option("--label", metavar="K=V", help="Label of a node or cluster; may be repeated.")
+        list[str] | None,
+        typer.Option("--label", metavar="K=V", help="Label of a node, cluster or plugin; may be repeated."),
     ] = None
     values: Annotated[
         list[str] | None,
@@ -138,8 +140,8 @@ class GivenChange(Given):
 
 
 _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
-    "description": (NODES, *_CLUSTERS),
-    "labels": (NODES, *_CLUSTERS),
+    "description": (NODES, PLUGINS, *_CLUSTERS),
+    "labels": (NODES, PLUGINS, *_CLUSTERS),
     "values": (*_CLUSTERS, CONNECTORS),
     "nodes": _CLUSTERS,
     "count": _WORKERS,
@@ -156,7 +158,7 @@ _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "libraries": _WORKERS,
     "engine": _WORKERS,
     "bootstrap_servers": (BROKER_CLUSTERS,),
-    "unlabel": (NODES, *_CLUSTERS),
+    "unlabel": (NODES, PLUGINS, *_CLUSTERS),
     "unset": _CLUSTERS,
     "add_nodes": _CLUSTERS,
     "remove_nodes": _CLUSTERS,

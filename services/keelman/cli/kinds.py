@@ -41,7 +41,11 @@ CONNECTORS = Kind(
 NODES = Kind("nodes", "node", "no", (*SHOWN, *SPEC, "cordon", "uncordon", "drain"))
 COPY_RUNS = Kind("copy-runs", "copy-run", "cr", (*SHOWN, "watch"), in_cluster=True)
 WORKLOADS = Kind("workloads", "workload", "wl", SHOWN)
-PLUGINS = Kind("plugins", "plugin", "pl", ("get",), in_cluster=True)
+PLUGINS = Kind(
+    "plugins", "plugin", "pl", ("get", "describe", "create", "update", "label", "delete", "download"), in_cluster=True
+)
+PLUGIN_CLASSES = Kind("plugin-classes", "plugin", "pl")
+"""What the workers of a cluster can be told to run: `get plugins --cluster`."""
 TOPICS = Kind("topics", "topic", "tp", ("get",))
 PLANS = Kind("plans", "plan", "pn", ("get",))
 

@@ -13,10 +13,12 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as bc
 from keelman.api.connect.v1 import connector_service_pb2 as cn
+from keelman.api.connect.v1 import plugin_service_pb2 as pl
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as wc
 from keelman.api.connect.v1 import worker_service_pb2 as wk
 from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
 from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceStub
+from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
 from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerClusterServiceStub
 from keelman.api.connect.v1.worker_service_pb2_grpc import WorkerServiceStub
 from keelman.api.copy.v1 import copy_run_service_pb2 as cr
@@ -28,6 +30,7 @@ from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
 from keelman.api.node.v1.plan_service_pb2_grpc import PlanServiceStub
 from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
 from keelman.cli import kinds
+from keelman.cli.client.plugins import split_name
 from keelman.cli.kinds import Kind
 from keelman.model.errors import (
     Conflict,
@@ -64,6 +67,7 @@ class Gateway:
             kinds.NODES: (NodeServiceStub(link), no),
             kinds.WORKLOADS: (WorkloadServiceStub(link), wl),
             kinds.PLANS: (PlanServiceStub(link), pn),
+            kinds.PLUGINS: (PluginServiceStub(link), pl),
         }
 
     async def list(
@@ -77,7 +81,7 @@ class Gateway:
     ) -> Sequence[Resource]:
         """All resources of a kind, page by page; `cluster` narrows workers, connectors and copy runs, `labels` nodes
         and clusters, `workload` plans. Raises NotFound for a cluster that is unknown."""
-        fields: dict[str, Any] = {"worker_cluster": cluster} if kind.in_cluster else {}
+        fields: dict[str, Any] = {"worker_cluster": cluster} if kind.in_cluster and kind is not kinds.PLUGINS else {}
         if labels:
             fields["labels"] = labels
         if workload:
@@ -113,6 +117,9 @@ class Gateway:
             case kinds.CONNECTORS:
                 owner, plain = await self.connector_name(name, cluster)
                 fields = {"worker_cluster": owner, "name": plain}
+            case kinds.PLUGINS:
+                plugin, version = split_name(name)
+                fields = {"name": plugin, "version": version}
             case kinds.COPY_RUNS:
                 fields = {"uid": await self._uid(name)}
         found = _resource(kind, await self._call("Get", kind, **fields))
@@ -144,7 +151,20 @@ class Gateway:
             return "/".join(await self.connector_name(name, cluster))
         if kind is kinds.WORKERS:
             return "/".join(filter(None, kinds.cluster_and_name(kind, name, cluster)))
+        if kind is kinds.PLUGINS:
+            return ":".join(await self.plugin_name(name))
         return name
+
+    async def plugin_name(self, text: str) -> tuple[str, str]:
+        """Name and version of a plugin; without a version, of the only one that it has. Raises InvalidArgument."""
+        name, version = split_name(text)
+        if version:
+            return name, version
+        found = await self.get(kinds.PLUGINS, name)  # which says it where there is none
+        versions = [one.version for one in await self.list(kinds.PLUGINS) if one.name == name]
+        if len(versions) > 1:
+            raise InvalidArgument.of("plugin", text, f"NAME:VERSION, with one of {', '.join(versions)}")
+        return name, found.version
 
     async def connector_name(self, name: str, cluster: str) -> tuple[str, str]:
         """Worker cluster and plain name of a connector; without a cluster, the only one that has it."""
@@ -185,6 +205,8 @@ class Gateway:
             owner, plain = await self.connector_name(name, cluster)
             fields = {"worker_cluster": owner, "name": plain, **(of if verb == "restart" else {})}
             verb = "resume" if verb == "start" else verb
+        if kind is kinds.PLUGINS:
+            fields = dict(zip(("name", "version"), await self.plugin_name(name), strict=True))
         if force:
             fields["force"] = True
         return _resource(kind, await self._call(verb.capitalize(), kind, **fields))
@@ -196,20 +218,25 @@ class Gateway:
         return _noted(kind, await self._call("Create", kind, name=name, spec=spec))
 
     async def update(self, kind: Kind, name: str, edit: Callable[[Any], Sequence[str]]) -> tuple[Resource, bool]:
-        """Changes the spec of a cluster or node; returns it, and whether anything was to be changed.
+        """Changes the spec of a cluster or node, or what is said of a plugin; returns it, and whether that is a change.
 
         `edit` changes the spec that it gets, and names its fields. Where somebody else changes the resource in between,
         it is read and edited once more. Raises Conflict when that happens again.
         """
+        if kind is kinds.PLUGINS:
+            name = ":".join(await self.plugin_name(name))
         for last in (False, True):
             found = await self.get(kind, name)
-            spec = type(found.spec)()
-            spec.CopyFrom(found.spec)
+            spec, present = _spec_of(kind, found), _spec_of(kind, found)
             mask = FieldMask(paths=edit(spec))
-            if spec == found.spec:
+            if spec == present:
                 return found, False
+            fields = {"name": name, "spec": spec}
+            if kind is kinds.PLUGINS:
+                fields = {"name": found.name, "version": found.version, "description": spec.description}
+                fields["labels"] = dict(spec.labels)
             try:
-                answer = await self._call("Update", kind, name=name, etag=found.etag, spec=spec, update_mask=mask)
+                answer = await self._call("Update", kind, etag=found.etag, update_mask=mask, **fields)
             except Conflict:
                 if last:
                     raise
@@ -273,6 +300,15 @@ class Gateway:
             return await getattr(stub, name)(request, timeout=CALL_SECONDS, wait_for_ready=True)
         except DeadlineExceeded as error:
             raise Unavailable(f"the gateway gave no answer in time: {error.message}") from None
+
+
+def _spec_of(kind: Kind, found: Resource) -> Any:
+    """What of a resource can be changed, as a message of its own."""
+    if kind is kinds.PLUGINS:
+        return pl.UpdatePluginRequest(description=found.description, labels=dict(found.labels))
+    made = type(found.spec)()
+    made.CopyFrom(found.spec)
+    return made
 
 
 def _noted(kind: Kind, answer: Any) -> Resource:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,11 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
+from keelman.api.connect.v1.plugin_service_pb2 import UpdatePluginRequest
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.cli import kinds
 from keelman.cli.client.effects import wait_for
 from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.plugins import upload
 from keelman.cli.client.target import Target
 from keelman.cli.configuration import class_of, given_config
 from keelman.cli.fields import Given, apply, check_given, split_names
@@ -33,6 +36,7 @@ from keelman.cli.options import (
 )
 from keelman.cli.output import columns
 from keelman.cli.output.printing import checked_format, print_one
+from keelman.cli.waiting import progress_line
 from keelman.model.errors import InvalidArgument
 
 app = command_group()
@@ -42,6 +46,8 @@ _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "--broker-cluster": (kinds.WORKER_CLUSTERS,),
     "--cluster": (kinds.CONNECTORS,),
     "--config-file": (kinds.CONNECTORS,),
+    "--name": (kinds.PLUGINS,),
+    "--version": (kinds.PLUGINS,),
 }
 
 
@@ -49,7 +55,7 @@ _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
 @takes(Given, "given")
 def create(
     kind: Annotated[str, kind_word("create")],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name; of a plugin its file.")],
     *,
     given: Given,
     managed: Annotated[bool, typer.Option("--managed", help="Run the brokers on nodes of keelman.")] = False,
@@ -61,6 +67,12 @@ def create(
     ] = "",
     cluster: Cluster = "",
     config_file: ConfigFile = None,
+    plugin_name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="Of a plugin [from its file's name].")
+    ] = "",
+    plugin_version: Annotated[
+        str, typer.Option("--version", metavar="VERSION", help="Of a plugin [from its file].")
+    ] = "",
     start: Annotated[bool, typer.Option("--start", help="Also start the new worker cluster.")] = False,
     wait: Wait = False,
     timeout: WaitSeconds = None,
@@ -68,11 +80,16 @@ def create(
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Create a broker cluster, a worker cluster (stopped, unless --start), a connector, or a node before its agent."""
+    """Create a broker cluster, a worker cluster (stopped, unless --start), a connector, a plugin from its file, or a
+    node before its agent."""
     seconds, found, form = seconds_of(wait, timeout), kind_of(kind, "create"), checked_format(output)
     check_given(found, given)
-    more = (managed, controllers, broker_cluster, cluster, config_file)
+    more = (managed, controllers, broker_cluster, cluster, config_file, plugin_name, plugin_version)
     check_options(found, dict(zip(_MEANT_FOR, more, strict=True)), start=start)
+    if found is kinds.PLUGINS:
+        if seconds is not None:
+            raise InvalidArgument("--wait: not for plugins: one that is answered is there")
+        return upload_plugin(Target(gateway, home), Path(name), given, form, (plugin_name, plugin_version))
     owner, plain = cluster_and_name(found, name, cluster)
     if found is kinds.CONNECTORS and not owner:
         raise InvalidArgument.of("connector", name, "CLUSTER/NAME, or NAME with --cluster WC")
@@ -104,6 +121,24 @@ def create(
         print_one(found, made, form)
 
     return Target(gateway, home).run(body)
+
+
+def upload_plugin(target: Target, file: Path, given: Given, form: str, name_and_version: tuple[str, str]) -> int:
+    """Uploads a plugin's file and prints what is in it."""
+    told = UpdatePluginRequest()
+    apply(given, told)
+    name, version = name_and_version
+
+    async def body(client: Gateway) -> None:
+        with progress_line() as line:
+            made = await upload(
+                client.link, file, line, name=name, version=version, description=told.description, labels=told.labels
+            )
+        for problem in made.problems:
+            print(f"keelman: note: {problem}", file=sys.stderr)
+        print_one(kinds.PLUGINS, made, form)
+
+    return target.run(body)
 
 
 def check_options(kind: Kind, given: Mapping[str, object], *, start: bool) -> None:

@@ -178,10 +178,10 @@ async def _parts(gateway: Gateway, kind: Kind, resource: Any) -> dict[Kind, list
         workloads = [w for w in await gateway.list(kinds.WORKLOADS) if w.name.startswith(prefix)]
         users = [c for c in await gateway.list(kinds.WORKER_CLUSTERS) if c.spec.broker_cluster == resource.name]
         return {kinds.WORKLOADS: workloads, kinds.WORKER_CLUSTERS: users}
-    if kind is kinds.NODES:
-        return {kinds.WORKLOADS: [w for w in await gateway.list(kinds.WORKLOADS) if w.node == resource.name]}
-    if kind is kinds.WORKERS:
-        return {
-            kinds.WORKLOADS: [w for w in await gateway.list(kinds.WORKLOADS) if w.name == f"worker/{resource.name}"]
-        }
+    if kind is kinds.PLUGINS:
+        clusters = [c for c in await gateway.list(kinds.WORKER_CLUSTERS) if c.name in resource.worker_clusters]
+        return {kinds.WORKER_CLUSTERS: clusters}
+    if kind in (kinds.NODES, kinds.WORKERS):
+        of, everything = resource.name, await gateway.list(kinds.WORKLOADS)
+        return {kinds.WORKLOADS: [w for w in everything if of == w.node or f"worker/{of}" == w.name]}
     return {}

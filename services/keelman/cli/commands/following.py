@@ -30,6 +30,7 @@ NOUNS: Mapping[Kind, str] = {
     kinds.WORKER_CLUSTERS: "worker_cluster",
     kinds.WORKERS: "workload",
     kinds.WORKLOADS: "workload",
+    kinds.PLUGINS: "plugin",
 }
 # What agents and workers report of them, which is no event: lists say it.
 REPORTED: Mapping[Kind, Sequence[str]] = {
@@ -37,6 +38,7 @@ REPORTED: Mapping[Kind, Sequence[str]] = {
     kinds.WORKER_CLUSTERS: ("status.problems", "status.problem_connectors", "status.verdict"),
     kinds.WORKERS: ("membership", "usage"),
     kinds.WORKLOADS: ("status.memory_bytes", "status.observe_time"),
+    kinds.PLUGINS: ("worker_clusters",),
 }
 # What of it changes all the time: a table shows it, lines are not printed for it.
 RESTLESS: Mapping[Kind, Sequence[str]] = {
@@ -121,6 +123,13 @@ def shown_as(kind: Kind, event: Event) -> Any:
     )
 
 
+def _key(kind: Kind, full: str) -> str:
+    """The name under which events tell of one."""
+    if kind is kinds.PLUGINS:
+        return full.replace(":", "/")
+    return f"worker/{full}" if full and kind is kinds.WORKERS else full
+
+
 def _clear(message: Any, path: str) -> None:
     *outer, last = path.split(".")
     for name in outer:
@@ -144,13 +153,15 @@ async def follow(
         await client.list(kind, cluster=cluster)
 
     def keep(one: Any) -> bool:
-        return wanted(one) and full in ("", one.name) and (not cluster or one.worker_cluster == cluster)
+        return (
+            wanted(one) and full in ("", columns.key_of(kind, one)) and (not cluster or one.worker_cluster == cluster)
+        )
 
     followed = Followed(kind, keep)
     watched = watch(
         client.link,
         [NOUNS[kind]],
-        name=f"worker/{full}" if full and kind is kinds.WORKERS else full,
+        name=_key(kind, full),
         on_away=_say_away,
     )
     with _screen(kind, form) as show:

@@ -58,6 +58,8 @@ def get(
         check_option("--broker-cluster", found, [kinds.TOPICS])
     if workload:
         check_option("--workload", found, [kinds.PLANS])
+    if found is kinds.PLUGINS and cluster:
+        found = kinds.PLUGIN_CLASSES
     wanted, chosen = checked_state(found, state), selector_of(found, selector or ())
     lines = found is kinds.PLANS and form in ("table", "wide")
     target, over = Target(gateway, home), ended or wanted in columns.OVER_STATES
@@ -66,10 +68,8 @@ def get(
         return (not wanted or columns.state_of(found, one) == wanted) and chosen(one)
 
     async def find(client: Gateway) -> Sequence[Any]:
-        if found is kinds.PLUGINS:
-            everything: Sequence[Any] = [p for p in await plugins_of(target, cluster) if name in (None, *p.names)]
-            if not everything:
-                raise NotFound(f"there is no plugin {name!r}: see `keelman get plugins`")
+        if found is kinds.PLUGIN_CLASSES:
+            everything: Sequence[Any] = await plugins_of(target, cluster, name)
         elif found is kinds.TOPICS:
             everything = await list_topics(await client.client_properties(brokers), name)
         elif name is not None:
@@ -114,11 +114,15 @@ class Plugin:
         return self.name, simple, simple.removesuffix("Connector")
 
 
-async def plugins_of(target: Target, cluster: str) -> Sequence[Plugin]:
-    """Those of a worker cluster, connectors first, then by class; of the only cluster when none is named."""
+async def plugins_of(target: Target, cluster: str, name: str | None) -> Sequence[Plugin]:
+    """What a worker cluster can be told to run, of that name where one is given: connectors first, then by class.
+    Raises NotFound for a name that none has."""
     async with Where(target, cluster).open() as rest:
         found = await rest.ask("GET", "/connector-plugins?connectorsOnly=false")
-    listed = [Plugin(one["class"], one["type"], one.get("version") or "") for one in found]
+    everything = [Plugin(one["class"], one["type"], one.get("version") or "") for one in found]
+    listed = [one for one in everything if name in (None, *one.names)]
+    if name is not None and not listed:
+        raise NotFound(f"there is no plugin {name!r}: see `keelman get plugins --cluster {cluster}`")
     return sorted(listed, key=lambda one: (one.type not in ("source", "sink"), one.type, one.name))
 
 
@@ -148,7 +152,8 @@ class Selector:
     def __call__(self, resource: Any) -> bool:
         """Whether one has the labels that are asked for, each of them."""
         for key, value, other in self.asked:
-            present = resource.spec.labels.get(key) if key in resource.spec.labels else None
+            labels = columns.labels_of(resource)
+            present = dict(labels).get(key)
             if (present is None) if value is None else ((present == value) == other):
                 return False
         return True

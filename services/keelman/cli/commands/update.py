@@ -47,7 +47,8 @@ def update(
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Change what a cluster or a node is to be; what is not named stays. Workers get a change one after the other."""
+    """Change what a cluster or a node is to be, or what is said of a plugin; what is not named stays. Workers get a
+    change one after the other."""
     found = kind_of(kind, "update")
     if not check_given(found, given):
         raise InvalidArgument("nothing to change: give at least one option, see `keelman update --help`")
@@ -94,7 +95,7 @@ def label(
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Set labels of a cluster or a node, or remove them: `keelman label node n1 disk=ssd zone-`."""
+    """Set labels of a cluster, a node or a plugin, or remove them: `keelman label node n1 disk=ssd zone-`."""
     given = labels_given(labels)
 
     def edit(spec: Any) -> list[str]:
@@ -127,8 +128,8 @@ def _change(
     wait: float | None = None,
 ) -> int:
     checked_format(form, _FORMS)
-    if wait is not None and kind is kinds.NODES:
-        raise InvalidArgument("--wait: not for nodes: what is said of a node holds at once")
+    if wait is not None and kind in (kinds.NODES, kinds.PLUGINS):
+        raise InvalidArgument(f"--wait: not for {kind.plural}: what is said of a {kind.singular} holds at once")
 
     async def body(client: Gateway) -> None:
         made, changed = await client.update(kind, name, edit)

@@ -21,7 +21,7 @@ from keelman.api.copy.v1.copy_run_pb2 import CopyRunState, LagUnit
 from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.api.node.v1.plan_pb2 import PlanAction
 from keelman.api.node.v1.workload_pb2 import WorkloadState
-from keelman.cli.kinds import CONNECTORS, COPY_RUNS, PLANS, Kind
+from keelman.cli.kinds import CONNECTORS, COPY_RUNS, PLANS, PLUGINS, Kind
 from keelman.cli.output.words import labels_text, ports_text, size
 from keelman.model.traces import why_line
 from keelman.rpc.enums import word
@@ -44,7 +44,27 @@ def key_of(kind: Kind, resource: Any) -> str:
         return f"{resource.worker_cluster}/{resource.name}"
     if kind is PLANS:
         return str(resource.key if isinstance(resource, PlanLine) else resource.revision)
+    if kind is PLUGINS:
+        plugin = resource.plugin if isinstance(resource, PluginLine) else resource
+        return f"{plugin.name}:{plugin.version}"
     return str(resource.uid if kind is COPY_RUNS else resource.name)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginLine:
+    """One class of a plugin, None of one that has none: what a table of plugins has lines of."""
+
+    plugin: Any
+    found: Any = None
+
+    def told(self, field: str) -> str:
+        """What is known of the class."""
+        return "" if self.found is None else str(getattr(self.found, field))
+
+
+def plugin_lines(plugins: Sequence[Any]) -> list[PluginLine]:
+    """The classes of these plugins."""
+    return [PluginLine(plugin, found) for plugin in plugins for found in (*plugin.classes,) or (None,)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +169,12 @@ def _why(connector: Any) -> str:
 
 
 def _labels(resource: Any) -> str:
-    return labels_text(resource.spec.labels)
+    return labels_text(labels_of(resource))
+
+
+def labels_of(resource: Any) -> Any:
+    """The labels of a resource: of a plugin its own, of all others those of the spec."""
+    return resource.labels if "labels" in resource.DESCRIPTOR.fields_by_name else resource.spec.labels
 
 
 def _rollout(cluster: Any) -> str:
@@ -263,6 +288,22 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("MESSAGE", lambda r: _first_line(r.message), wide=True),
     ),
     "plugins": (
+        Column("PLUGIN", lambda r: r.plugin.name),
+        Column("VERSION", lambda r: r.plugin.version),
+        Column("TYPE", lambda r: r.told("type")),
+        Column("CLASS", lambda r: r.told("class_name")),
+        Column("LANGUAGE", lambda r: r.told("language")),
+        Column("SIZE", lambda r: size(r.plugin.size_bytes), number=True),
+        Column("CLUSTERS", lambda r: ",".join(r.plugin.worker_clusters)),
+        Column("PROBLEMS", lambda r: str(len(r.plugin.problems)), number=True),
+        Column("CLASS VERSION", lambda r: r.told("version"), wide=True),
+        Column("FILE", lambda r: r.told("path") or r.plugin.file_name, wide=True),
+        Column("AGE", lambda r: age(r.plugin.create_time), wide=True),
+        Column("LABELS", lambda r: _labels(r.plugin), wide=True),
+        Column("SHA256", lambda r: r.plugin.sha256, wide=True),
+        Column("PROBLEM", lambda r: _first_line("; ".join(r.plugin.problems)), wide=True),
+    ),
+    "plugin-classes": (
         Column("TYPE", lambda r: r.type),
         Column("VERSION", lambda r: r.version),
         Column("NAME", lambda r: r.names[1]),

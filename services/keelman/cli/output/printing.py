@@ -13,8 +13,8 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 
-from keelman.cli.kinds import COPY_RUNS, Kind
-from keelman.cli.output.columns import COLUMNS, key_of
+from keelman.cli.kinds import COPY_RUNS, PLUGINS, Kind
+from keelman.cli.output.columns import COLUMNS, key_of, plugin_lines
 from keelman.model.errors import InvalidArgument
 
 FORMATS = ("table", "wide", "json", "yaml", "name")
@@ -22,7 +22,10 @@ WATCH_FORMATS = ("table", "wide", "json")
 TEXT_FORMATS = ("text", "json", "yaml")
 LONGEST = 160
 WIDEST = 32_767
-_HINTS = {COPY_RUNS: ": what has nothing to copy is parked; --ended shows former ones too"}
+_HINTS = {
+    COPY_RUNS: ": what has nothing to copy is parked; --ended shows former ones too",
+    PLUGINS: ": none has been uploaded; --cluster shows what the workers of a cluster can run",
+}
 
 
 def checked_format(word: str, legal: Sequence[str] = FORMATS) -> str:
@@ -94,7 +97,7 @@ def table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> Any:
     columns = [c for c in COLUMNS[kind.plural] if wide or not c.wide]
     for column in columns:
         made.add_column(column.title, justify="right" if column.number else "left", no_wrap=True)
-    for resource in resources:
+    for resource in plugin_lines(resources) if kind is PLUGINS else resources:
         made.add_row(*(Text(on_one_line(c.cell(resource)) or "-") for c in columns))
     return made
 

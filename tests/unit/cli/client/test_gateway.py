@@ -39,6 +39,9 @@ class Link:
     def unary_stream(self, path: str, **_: Any) -> Any:
         return None
 
+    def stream_unary(self, path: str, **_: Any) -> Any:
+        return None
+
 
 async def test_notes_on_a_configuration_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     connector = Connector(name="c", notes=["fiel: unknown, did you mean file?", "x: unknown, nothing reads it"])

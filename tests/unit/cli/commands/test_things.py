@@ -46,10 +46,10 @@ def test_topics_and_plugins_have_tables_and_names(capsys: pytest.CaptureFixture[
         "1,200",
     ]
     plugin = Plugin("org.acme.TicksSourceConnector", "source", "1.0")
-    print_list(kinds.PLUGINS, [plugin], "name")
+    print_list(kinds.PLUGIN_CLASSES, [plugin], "name")
     assert capsys.readouterr().out == "plugin/org.acme.TicksSourceConnector\n"
     assert plugin.names == ("org.acme.TicksSourceConnector", "TicksSourceConnector", "TicksSource")
-    print_list(kinds.PLUGINS, [plugin], "json")
+    print_list(kinds.PLUGIN_CLASSES, [plugin], "json")
     assert '"type": "source"' in capsys.readouterr().out
 
 

@@ -30,7 +30,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.commands.describe import in_words, print_description
 from keelman.cli.commands.get import at_rest
 from keelman.cli.commands.logs import behind
-from keelman.cli.kinds import KINDS
+from keelman.cli.kinds import KINDS, PLUGIN_CLASSES
 from keelman.cli.output.columns import COLUMNS, age, key_of, plan_lines
 from keelman.cli.output.printing import print_list, print_one
 from keelman.cli.output.words import size
@@ -51,7 +51,7 @@ CONNECTOR = Connector(
 
 
 def test_every_kind_has_columns() -> None:
-    assert set(COLUMNS) == {kind.plural for kind in KINDS}
+    assert set(COLUMNS) == {kind.plural for kind in (*KINDS, PLUGIN_CLASSES)}
 
 
 def test_a_table_has_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,128 @@
+"""Uploads and downloads plugins, and reads the names that people give them: NAME, or NAME:VERSION."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import sys
+import tempfile
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from keelman.api.connect.v1 import plugin_service_pb2 as pb
+from keelman.api.connect.v1.plugin_pb2 import Plugin
+from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
+from keelman.cli.output.words import size
+from keelman.cli.waiting import Line
+from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
+from keelman.rpc.errors import translated, translated_stream
+
+CHUNK_BYTES = 1 << 20
+RESUMES = 5
+RESUME_SECONDS = 1.0
+
+
+class Uploaded(Protocol):
+    """What `upload` is told of a file beside the file itself."""
+
+    name: str
+    version: str
+    description: str
+    labels: Mapping[str, str]
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """Name and version; the version is empty where none is named."""
+    name, _, version = text.replace("/", ":").partition(":")
+    return name, version
+
+
+async def upload(link: Any, file: Path, line: Line, **header: Any) -> Plugin:
+    """Uploads a file, showing how far it is; is sent once more where the gateway was away. Raises InvalidArgument."""
+    try:
+        with file.open("rb") as opened:
+            total, sha256 = os.fstat(opened.fileno()).st_size, await asyncio.to_thread(_digest, opened)
+    except OSError as error:
+        raise InvalidArgument.of("FILE", str(file), f"a file that can be read ({error.strerror})") from None
+    made = pb.UploadHeader(file_name=file.name, size_bytes=total, sha256=sha256, request_id=uuid.uuid4().hex, **header)
+
+    async def pieces() -> AsyncIterator[pb.UploadPluginRequest]:
+        yield pb.UploadPluginRequest(header=made)
+        sent = 0
+        with file.open("rb") as opened:
+            while chunk := await asyncio.to_thread(opened.read, CHUNK_BYTES):
+                yield pb.UploadPluginRequest(chunk=chunk)
+                sent += len(chunk)
+                line.show(f"{file.name}: {_progress(sent, total)}{' sent' if sent < total else ', being looked into'}")
+
+    stub: Any = PluginServiceStub(link)
+    try:
+        with translated("the gateway"):
+            return Plugin.FromString((await stub.UploadPlugin(pieces())).plugin.SerializeToString())
+    except Unavailable as error:
+        if error.reason != "UNREACHABLE":
+            raise
+    with translated("the gateway"):
+        answer = await stub.UploadPlugin(pieces(), wait_for_ready=True)
+    return Plugin.FromString(answer.plugin.SerializeToString())
+
+
+async def download(link: Any, text: str, target: Path | None, line: Line, *, force: bool) -> tuple[Plugin, Path]:
+    """Writes a plugin's file, whole or not at all; goes on where a connection broke. Without a target it gets its own
+    name here. Raises FailedPrecondition where the target is there, Unavailable for other bytes than the plugin has."""
+    name, version = split_name(text)
+    got, plugin = 0, Plugin()
+    folder = Path.cwd() if target is None else target.parent
+    descriptor, temporary = tempfile.mkstemp(prefix=".keelman-", dir=folder)
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            for attempt in range(RESUMES + 1):
+                try:
+                    async for piece in _pieces(link, name, version, got):
+                        if piece.HasField("plugin"):
+                            plugin, version = piece.plugin, piece.plugin.version
+                            target = _free(folder / plugin.file_name if target is None else target, force=force)
+                        file.write(piece.chunk)
+                        got += len(piece.chunk)
+                        line.show(f"{plugin.file_name}: {_progress(got, plugin.size_bytes)}")
+                    break
+                except Unavailable:
+                    if attempt == RESUMES or not plugin.name:
+                        raise
+                    await asyncio.sleep(RESUME_SECONDS)
+            file.flush()
+            if await asyncio.to_thread(_digest, file) != plugin.sha256:
+                raise Unavailable(f"what came of plugin {text} is not its file: other bytes than its digest says")
+        assert target is not None, "a download begins with its plugin"
+        Path(temporary).chmod(0o644)
+        os.replace(temporary, target)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return plugin, target
+
+
+def _pieces(link: Any, name: str, version: str, offset: int) -> AsyncIterator[pb.DownloadPluginResponse]:
+    stub: Any = PluginServiceStub(link)
+    request = pb.DownloadPluginRequest(name=name, version=version, offset=offset)
+    return translated_stream(stub.DownloadPlugin(request), peer="the gateway")
+
+
+def _free(target: Path, *, force: bool) -> Path:
+    if target.exists() and not force:
+        raise FailedPrecondition(f"{target} is there already: give -o another file, or --force")
+    return target
+
+
+def _digest(file: Any) -> str:
+    file.seek(0)
+    return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _progress(done: int, total: int) -> str:
+    """How far it is; off a terminal in steps of a tenth, so that it is not a line for each piece."""
+    if not sys.stderr.isatty():
+        return f"{done * 10 // max(total, 1) * 10}% of {size(total)}"
+    return f"{size(done)} of {size(total)}"

@@ -1,0 +1,43 @@
+"""`keelman download`: the file of a plugin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.plugins import download as fetch
+from keelman.cli.client.target import Target
+from keelman.cli.kinds import kind_of
+from keelman.cli.options import GatewayAddress, HomeFolder, command_group, kind_word
+from keelman.cli.waiting import progress_line
+from keelman.model.errors import InvalidArgument
+
+app = command_group()
+
+
+@app.command()
+def download(
+    kind: Annotated[str, kind_word("download")],
+    name: Annotated[str, typer.Argument(metavar="NAME[:VERSION]", help="Its name; the newest version unless named.")],
+    *,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write [the file's own name, here].")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Also over a file that is there.")] = False,
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Download a plugin's file, as it was uploaded."""
+    kind_of(kind, "download")
+    if output is not None and not output.parent.is_dir():
+        raise InvalidArgument.of("-o", str(output), "a file in a folder that is there")
+
+    async def body(client: Gateway) -> None:
+        with progress_line() as line:
+            plugin, target = await fetch(client.link, name, output, line, force=force)
+        print(f"plugin/{plugin.name}:{plugin.version} is in {target}")
+
+    return Target(gateway, home).run(body)
