@@ -29,23 +29,22 @@ class Asking:
     def __init__(self, rest: Rest, access: WorkerAccess) -> None:
         self._rest = rest
         self._access = access
-        self._guarded: set[str] = set()
+        self._guarded: dict[str, bytes] = {}
 
     async def ask(self, cluster: str, request: Outgoing) -> Received:
         """The answer of a worker. Raises Unauthenticated, and what `Rest.send` raises."""
-        guarded = cluster in self._guarded
-        answer = await self._sent(cluster, self._named(request) if guarded else request)
-        if answer.status == UNAUTHORIZED and self._access.authorization and not guarded:
-            self._guarded.add(cluster)
-            answer = await self._sent(cluster, self._named(request))
+        known = self._guarded.get(cluster, b"")
+        answer = await self._sent(cluster, _named(request, known))
         if answer.status == UNAUTHORIZED:
-            self._guarded.discard(cluster)
+            self._access.logins.read_again()
+            login = self._access.logins.of(cluster)
+            if login is not None and login.authorization != known:
+                self._guarded[cluster] = login.authorization
+                answer = await self._sent(cluster, _named(request, login.authorization))
+        if answer.status == UNAUTHORIZED:
+            self._guarded.pop(cluster, None)
             raise self._access.refused(cluster)
         return answer
-
-    def _named(self, request: Outgoing) -> Outgoing:
-        header = (b"authorization", self._access.authorization)
-        return dataclasses.replace(request, headers=(*request.headers, header))
 
     async def _sent(self, cluster: str, request: Outgoing) -> Received:
         async with self._rest.send(cluster, request) as response:
@@ -54,3 +53,9 @@ class Asking:
             except httpx.TransportError as error:
                 url = response.url
                 raise Unavailable(f"worker {url.host}:{url.port} broke off: {error}") from None
+
+
+def _named(request: Outgoing, authorization: bytes) -> Outgoing:
+    if not authorization:
+        return request
+    return dataclasses.replace(request, headers=(*request.headers, (b"authorization", authorization)))

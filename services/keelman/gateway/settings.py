@@ -36,8 +36,14 @@ class Settings(ProcessSettings):
         None, "Certificates by which https workers are trusted, a PEM file; empty: those that the system trusts."
     )
     worker_verify: bool = setting(True, "Check certificates and names of https workers; false trusts anybody.")
-    worker_user: str = setting("", "User as whom ConnectorService asks workers that want one; the same for all.")
+    worker_user: str = setting(
+        "",
+        "User as whom ConnectorService asks workers that want one, where worker_users_file names none.",
+    )
     worker_password_file: Path | None = setting(None, "File with the password of worker_user.")
+    worker_users_file: Path | None = setting(
+        None, "File of lines CLUSTER=USER:PASSWORD: as whom to ask the workers of a cluster; a change is taken up."
+    )
     request_seconds: float = setting(
         90.0, "Longest time for one request to a worker or to the state service.", unit="s", minimum=1
     )

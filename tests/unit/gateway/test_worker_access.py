@@ -122,9 +122,36 @@ async def test_who_is_not_let_in_is_told_what_to_set(tmp_path: Path) -> None:
             await asked(state, named)
 
 
+async def test_each_cluster_has_its_own_user_and_a_changed_file_is_taken_up(tmp_path: Path) -> None:
+    ours, users = Authority(), tmp_path / "users"
+    users.write_text("# of each cluster\nother=bob:x\n\ndemo=alice:guess\n")
+    access = trusting(tmp_path, ours, worker_users_file=users)
+    assert "guess" not in repr(access)
+    async with (
+        https_worker(tmp_path, ours, "127.0.0.1", guarded=True) as state,
+        Rest(state, request_seconds=9, tls=access.tls) as rest,
+    ):
+        asking = Asking(rest, access)
+        with pytest.raises(Unauthenticated, match=r"'demo' refuses user 'alice': .* gateway.worker_users_file"):
+            await asking.ask("demo", LOGGERS)
+        with pytest.raises(Unauthenticated, match="'new' asks for a user"):
+            await asking.ask("new", LOGGERS)
+        users.write_text("demo=alice:wonder\nnew=alice:wonder\n")
+        for cluster in ("demo", "new", "demo"):
+            assert (await asking.ask(cluster, LOGGERS)).status == LET_IN
+        users.write_text("demo=alice\n")
+        assert (await asking.ask("demo", LOGGERS)).status == LET_IN
+        with pytest.raises(Unauthenticated, match="'other' asks for a user"):
+            await asking.ask("other", LOGGERS)
+
+
 @pytest.mark.parametrize(
     ("given", "text"),
     [
+        (
+            {"worker_users_file": "colonless"},
+            "gateway.worker_users_file: .*colonless:2.*CLUSTER=USER",
+        ),
         ({"worker_user": "a"}, "gateway.worker_password_file: '' is not legal"),
         ({"worker_password_file": "none"}, "gateway.worker_user: '' is not legal"),
         ({"worker_user": "a:b", "worker_password_file": "none"}, "gateway.worker_user: 'a:b' is not legal"),
@@ -137,6 +164,7 @@ async def test_who_is_not_let_in_is_told_what_to_set(tmp_path: Path) -> None:
 )
 def test_settings_that_cannot_be(tmp_path: Path, given: dict[str, Any], text: str) -> None:
     (tmp_path / "empty").write_text("\n")
-    files = {k: tmp_path / v for k, v in given.items() if k in ("worker_ca", "worker_password_file")}
+    (tmp_path / "colonless").write_text("a=b:c\nd=e\n")
+    files = {k: tmp_path / v for k, v in given.items() if k.endswith(("_ca", "_file"))}
     with pytest.raises(InvalidArgument, match=text):
         WorkerAccess.of(Settings(**given | files))
