@@ -16,7 +16,6 @@ from keelman.api.copy.v1 import copy_run_service_pb2_grpc, slot_service_pb2_grpc
 from keelman.engine.slot.ending import end_of
 from keelman.engine.slot.host import DEFAULT_LOOP, SlotOrder
 from keelman.kafka.feed import ReportPublisher
-from keelman.kafka.properties.file import read_client_properties
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.rpc.server import MESH, Service, is_loopback, port_taken, serve
 from keelman.runtime.home import writable
@@ -39,6 +38,7 @@ from keelman.spark.masters.slot_home import Door, SlotHome
 from keelman.spark.settings import Settings
 from keelman.spark.slots.pool import Times
 from keelman.spark.waits import settled
+from keelman.workers.client_properties import read_client_properties
 
 log = get_logger()
 

@@ -10,7 +10,6 @@ from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.connect.config.secret_keys import shown
 from keelman.kafka.clients import wait_for_brokers
 from keelman.kafka.feed import ReportPublisher
-from keelman.kafka.properties.file import read_client_properties
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.worker.asking.third_party import ThirdParty
@@ -35,6 +34,7 @@ from keelman.worker.storage.store import StoreCallbacks
 from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
+from keelman.workers.client_properties import read_client_properties
 from keelman.workers.properties.plugin_bounds import plugin_bounds
 from keelman.workers.properties.typed import WorkerProperties
 

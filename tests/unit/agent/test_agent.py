@@ -33,12 +33,12 @@ from keelman.api.node.v1.workload_pb2 import (
     WorkloadState,
     WorkloadStatus,
 )
-from keelman.kafka.properties.file import read_client_properties
 from keelman.model.errors import Conflict, FailedPrecondition, InvalidArgument
 from keelman.runtime.home import Home, SharedHome
 from keelman.runtime.processes.children import Exit
 from keelman.runtime.processes.users import User
 from keelman.runtime.settings import load
+from keelman.workers.client_properties import read_client_properties
 
 
 def workload(name: str, generation: int = 1, uid: str = "u") -> Workload:

@@ -1,0 +1,25 @@
+"""Client properties from a file, as Java's tools read them: those of the brokers that reports go to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import javaproperties
+
+from keelman.connect.config.secret_keys import literal_secrets
+from keelman.model.errors import InvalidArgument
+from keelman.runtime.logs.redaction import REDACTOR
+
+
+def read_client_properties(setting: str, file: Path | None) -> dict[str, str]:
+    """The properties of a .properties file that a setting names; none without one. What is
+    secret in them is hidden in the log from here on. Raises InvalidArgument."""
+    if file is None:
+        return {}
+    try:
+        with file.open(encoding="latin-1") as stream:
+            found: dict[str, str] = dict(javaproperties.load(stream))
+    except (OSError, ValueError) as error:
+        raise InvalidArgument.of(setting, str(file), f"a readable .properties file ({error})") from None
+    REDACTOR.add(literal_secrets(found))
+    return found
