@@ -11,16 +11,19 @@ from typing import Any, cast
 
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.config.plugin_keys import misfit
-from keelman.connect.config.plugin_kinds import Kind, resolved
+from keelman.connect.config.plugin_kinds import Kind, meant
 from keelman.connect.config.versions import VersionRangeError, requirement
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import shipped
 from keelman.connectors.shipped import CONVERTER_VERSION, Shipped
 from keelman.model.errors import KeelmanError, NotFound
+from keelman.model.workload import PLUGIN_BROKEN
 
 Load = Callable[[], type[Connector]]
 _added: dict[str, tuple[Load, ...]] = {}
+_broken: set[str] = set()
+"""Those of them that cannot be used: they have no alias, so that they hide nobody else's."""
 _CONNECTORS = {one.class_name: one for one in shipped.ALL if one.is_connector}
 
 
@@ -39,18 +42,32 @@ def add(name: str, *loads: Load) -> None:
     Each of `loads` imports it in another version, the latest first, and may raise ConnectError.
     """
     _added[name] = loads
+    _broken.discard(name)
+    full_name.cache_clear()
+
+
+def set_usable(name: str, *, usable: bool) -> None:
+    """Says whether an added connector can be used in any version. One that cannot leaves its aliases to others."""
+    (_broken.discard if usable else _broken.add)(name)
     full_name.cache_clear()
 
 
 @functools.lru_cache(maxsize=4096)  # asked for each of many connectors at a time
 def full_name(name: str) -> str | None:
     """The full name of a plugin's class by any of its names; None when unknown, or when several have the alias."""
+    found = _meant(name)
+    return found[0] if len(found) == 1 else None
+
+
+def _meant(name: str) -> list[str]:
+    """The full names that a name may mean; of those with an alias the ones that can be used, if any can."""
     kinds: dict[str, set[Kind]] = {}
     for one in shipped.ALL:
         kinds.setdefault(one.class_name, set()).add(one.kind)
     for added in _added:
         kinds.setdefault(added, {Kind.SOURCE})  # source or sink: their aliases are made alike
-    return resolved(name, kinds)
+    found = meant(name, kinds)
+    return [one for one in found if one not in _broken] or found
 
 
 def all_connectors() -> tuple[type[Connector], ...]:
@@ -73,6 +90,8 @@ def find_connector(class_name: str, version: str | None = None) -> type[Connecto
         return _fitting(full, version) if len(_added[full]) > 1 else _added[full][0]()
     if full in _CONNECTORS:
         return cast("type[Connector]", _load(_CONNECTORS[full]))
+    if full is None and _several(class_name):
+        return find_connector(class_name, version)
     described = ", ".join(_described(one) for one in listed(Kind.SINK, Kind.SOURCE))
     raise NotFound(
         f"Failed to find any class that implements Connector and which name matches {class_name}, "
@@ -82,6 +101,31 @@ def find_connector(class_name: str, version: str | None = None) -> type[Connecto
     )
 
 
+def _several(name: str) -> bool:
+    """True when a name that several classes had means one by now, since others turned out to be broken.
+
+    Raises NotFound with Connect's message while it means several, and what the loading of those raises that are not
+    known yet.
+    """
+    for one in _meant(name):
+        if one in _added:
+            with suppress(ConnectError):
+                try:
+                    _added[one][0]()
+                except NotFound as error:
+                    if error.reason != PLUGIN_BROKEN:
+                        raise
+    found = _meant(name)
+    if len(found) > 1:
+        raise NotFound(
+            f"More than one connector matches alias {name}. Please use full package and class name instead. "
+            f"Classes found: {', '.join(found)}",
+            reason="CONNECTOR_CLASS_AMBIGUOUS",
+            metadata={"class": name, "classes": ",".join(found)},
+        )
+    return len(found) == 1
+
+
 def _fitting(full: str, version: str | None) -> type[Connector]:
     """The latest of several, for which no other is loaded; or that of a version."""
     try:
@@ -89,12 +133,26 @@ def _fitting(full: str, version: str | None) -> type[Connector]:
     except VersionRangeError as error:
         raise NotFound(str(error), reason="CONNECTOR_VERSION_UNKNOWN") from None
     if within is None:
-        return _added[full][0]()
+        return _latest(full)
     found = {one.version: one for one in reversed(_loaded(full))}
     latest = within.latest(found)
     if latest is None:
         raise NotFound(misfit(full, within, [*reversed(found)]), reason="CONNECTOR_VERSION_UNKNOWN")
     return found[latest]
+
+
+def _latest(full: str) -> type[Connector]:
+    """The latest version that can be used; raises what the latest of all raises where none can."""
+    first: NotFound | None = None
+    for load in _added[full]:
+        try:
+            return load()
+        except NotFound as error:
+            if error.reason != PLUGIN_BROKEN:
+                raise
+            first = first or error
+    assert first is not None, "an added connector has a version"
+    raise first
 
 
 def _loaded(full: str) -> list[type[Connector]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
-from keelman.api.connect.v1 import worker_pb2
+from keelman.api.connect.v1 import plugin_pb2, worker_pb2
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.connect.v1.connector_problem_pb2 import ConnectorProblem, ConnectorProblemState
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterStatus
@@ -88,6 +88,7 @@ class Reports:
     connectors: ConnectorReports = field(default_factory=ConnectorReports)
     _workers: dict[str, tuple[float, worker_pb2.WorkerMembership]] = field(default_factory=dict)
     _usage: dict[str, Usage] = field(default_factory=dict)
+    _plugins: dict[str, tuple[float, Sequence[plugin_pb2.WorkerPlugin]]] = field(default_factory=dict)
     _lags: dict[str, dict[str, report_pb2.ConnectorLag]] = field(default_factory=dict)
     """By worker and connector."""
 
@@ -119,6 +120,9 @@ class Reports:
                     self._workers[name] = (seen, membership)
                     self._usage.setdefault(name, Usage()).note(report.worker.usage, seen)
                 self.connectors.hear(report.worker.worker_cluster)
+            case "worker_plugins":
+                if fact.key not in self._plugins or self._plugins[fact.key][0] <= seen:
+                    self._plugins[fact.key] = (seen, report.worker_plugins.plugins)
             case "connector":
                 self.connectors.fold(report.connector, fact.key)
             case "connectors":
@@ -135,6 +139,7 @@ class Reports:
         else:
             self._workers.pop(fact.key, None)
             self._usage.pop(fact.key, None)
+            self._plugins.pop(fact.key, None)
             self._lags.pop(fact.key.removesuffix("/lag"), None)
 
     def copy_runs(self, snapshot: Snapshot) -> list[pb.CopyRun]:
@@ -184,6 +189,14 @@ class Reports:
             if parts := [getattr(lag, unit) for lag in lags if lag.HasField(unit)]:
                 setattr(found, f"lag_{unit}", sum(parts))
         return found
+
+    def plugins(self, worker: Workload) -> Sequence[plugin_pb2.WorkerPlugin]:
+        """What the worker's process found in plugins; nothing until it has said so, and once it is gone."""
+        seen, found = self._plugins.get(f"{worker.address}/plugins", (0.0, ()))
+        status = worker.status
+        if status is None or status.state not in ALIVE:
+            return ()
+        return () if status.start_time is not None and seen < status.start_time.timestamp() else found
 
     def _why_lost(self, run: pb.CopyRun, workers: dict[str, Workload], snapshot: Snapshot) -> str:
         worker = workers.get(run.worker_id)

@@ -12,6 +12,7 @@ from keelman.kafka.clients import wait_for_brokers
 from keelman.kafka.feed import ReportPublisher
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
+from keelman.worker.asking.plugin_set import PluginSet
 from keelman.worker.asking.third_party import ThirdParty
 from keelman.worker.config.source import PropertySource
 from keelman.worker.config.typed import read_properties
@@ -23,6 +24,7 @@ from keelman.worker.group.leader import Leader
 from keelman.worker.group.membership import Membership
 from keelman.worker.metrics.connector_reports import report_connectors
 from keelman.worker.metrics.metrics import Metrics
+from keelman.worker.metrics.plugin_reports import report_plugins
 from keelman.worker.metrics.reports import report
 from keelman.worker.rest import loggers
 from keelman.worker.rest.application import RestApi
@@ -75,9 +77,10 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         spark = await stack.enter_async_context(open_spark(settings, properties, front, stop))
         log.info("worker_properties", properties=shown(properties.raw))
         wake, leave = asyncio.Event(), asyncio.Event()
-        await stack.enter_async_context(
+        third_party = await stack.enter_async_context(
             ThirdParty.open(properties.plugin_path, wake.set, plugin_bounds(properties.raw))
         )
+        plugins = PluginSet(third_party, settings.plugins)
         cluster_id = await wait_for_brokers(properties.raw, client_id=worker)
         group = await stack.enter_async_context(open_group(properties, worker))
         membership = Membership(
@@ -118,10 +121,13 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             siblings.start(report(herder, link, publisher, worker_cluster=cluster, worker=worker), name="reports")
             connector_reports = report_connectors(store, herder.leads, publisher, worker_cluster=cluster, worker=worker)
             siblings.start(connector_reports, name="connector reports")
-            siblings.start(_ready(herder, ready), name="ready")
+            siblings.start(report_plugins(plugins, publisher, worker_cluster=cluster, worker=worker), name="plugins")
+            siblings.start(_ready(herder, plugins, ready), name="ready")
             if connectors:
                 siblings.start(begin_connectors(connectors, herder, api.operations), name="connectors of files")
             begun.set()
+            if settings.plugins:  # it takes no work with plugins of its cluster that do not load
+                await first_of(plugins.read(), leave.wait())
             await herder.run(leave)
         log.info("worker_ended", worker=worker)
 
@@ -146,6 +152,7 @@ async def _close_on(stop: asyncio.Event, entrance: AsyncExitStack, leave: asynci
     wake.set()
 
 
-async def _ready(herder: Herder, ready: Callable[[], Awaitable[None]]) -> None:
+async def _ready(herder: Herder, plugins: PluginSet, ready: Callable[[], Awaitable[None]]) -> None:
     await herder.joined.wait()
+    await plugins.read()
     await ready()

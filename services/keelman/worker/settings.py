@@ -25,6 +25,9 @@ class Settings(ProcessSettings):
         None, "File in which the worker notes its place in the group, for the farewell when it dies; empty for none."
     )
     worker_cluster: str = setting("", "Name of the worker cluster in keelman; empty means its group.id.")
+    plugins: dict[str, str] = setting(
+        {}, "Folders below plugin.path that are plugins of the worker cluster, and their names; its agent sets them."
+    )
     spark_address: str = setting(
         "", "host:port of the Spark service that runs this worker's tasks; empty has one started beside the worker."
     )

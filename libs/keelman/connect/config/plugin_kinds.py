@@ -39,11 +39,16 @@ def resolved(name: str, classes: Mapping[str, Collection[Kind]]) -> str | None:
 
     None when unknown, and when several have the alias.
     """
+    found = meant(name, classes)
+    return found[0] if len(found) == 1 else None
+
+
+def meant(name: str, classes: Mapping[str, Collection[Kind]]) -> list[str]:
+    """The classes, of these with their kinds, that a name may mean: that of the full name, else all with the alias."""
     wanted = trim(name)
     if wanted in classes:
-        return wanted
-    found = [full for full, kinds in classes.items() if any(wanted in aliases(full, kind) for kind in kinds)]
-    return found[0] if len(found) == 1 else None
+        return [wanted]
+    return sorted(full for full, kinds in classes.items() if any(wanted in aliases(full, kind) for kind in kinds))
 
 
 class Plugins(Protocol):

@@ -14,7 +14,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
 
@@ -50,12 +50,14 @@ class PluginFault(ConnectError):
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One distribution with connectors: `classes` are entry points by name, `folder` is what to put on sys.path."""
+    """One distribution with connectors: `classes` are entry points by name, `folder` is what to put on sys.path,
+    `source` the wheel or folder that was found below the plugin path."""
 
     name: str
     version: str
     folder: Path
     classes: Mapping[str, str]
+    source: Path = Path()
 
     def names(self) -> dict[str, str]:
         """All names that its connectors go by, as in Connect: full, simple, and without `Connector`; to the full."""
@@ -107,7 +109,8 @@ def scan(plugin_path: str) -> Catalog:
         root = Path(folder).expanduser().absolute()
         for path in (root, *_inside(root)):
             try:
-                plugins |= {(str(p), p.folder): p for p in _plugins_of(path, root=path == root)}
+                found = _plugins_of(path, root=path == root)
+                plugins |= {(str(p), p.folder): replace(p, source=path) for p in found}
             except (InvalidArgument, OSError, UnicodeDecodeError) as error:
                 broken.append(BrokenPlugin(path, str(error)))
                 _log.warning("plugin_broken", path=str(path), error=str(error))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from google.protobuf.message import Message
 from sqlmodel import SQLModel
 
-from keelman.api.connect.v1 import worker_pb2
+from keelman.api.connect.v1 import plugin_pb2, worker_pb2
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.model.cluster import BrokerCluster, WorkerCluster
 from keelman.model.node import Node
@@ -45,6 +45,9 @@ class Memberships(Protocol):
 
     def with_lag(self, connector: Connector, workers: Iterable[Workload]) -> Connector:
         """A connector with what its cluster's workers have left to copy for it."""
+
+    def plugins(self, worker: Workload) -> Sequence[plugin_pb2.WorkerPlugin]:
+        """What it found in plugins, as far as that is known."""
 
     @property
     def connectors(self) -> ConnectorReports:

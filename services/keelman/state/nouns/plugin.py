@@ -20,7 +20,7 @@ from keelman.model.names import checked_name
 from keelman.model.plugin import Plugin, PluginClass, PluginKind, checked_version, plugin_key
 from keelman.model.shapes import check_labels
 from keelman.rpc.masks import masked
-from keelman.rpc.pages import key_of, page_limit, token_for
+from keelman.rpc.pages import key_of, page, page_limit, token_for
 from keelman.rpc.server import Context, Service
 from keelman.rpc.times import to_timestamp
 from keelman.state.failpoints import hit
@@ -28,6 +28,7 @@ from keelman.state.nouns.checks import check_etag
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain, read, text_column
 from keelman.state.nouns.serving import has_labels, written
+from keelman.state.nouns.worker_plugins import worker_plugin_key, worker_plugins
 from keelman.state.plugins.files import Quotas, Received, checked_piece
 from keelman.state.plugins.inspecting import inspected
 from keelman.state.snapshot import PLUGIN, Snapshot
@@ -289,6 +290,14 @@ class PluginApi(grpc.PluginServiceServicer):
             pb.UpdatePluginResponse,
             lambda tx: {"plugin": _answered(tx, update(tx, request))},
         )
+
+    async def ListWorkerPlugins(
+        self, request: pb.ListWorkerPluginsRequest, context: Context
+    ) -> pb.ListWorkerPluginsResponse:
+        """A page of what workers found. Raises NotFound for an unknown worker cluster."""
+        found = worker_plugins(self.parts, request.worker_cluster)
+        part, token = page(found, worker_plugin_key, request.page_size, request.page_token)
+        return pb.ListWorkerPluginsResponse(worker_plugins=part, next_page_token=token)
 
     async def DeletePlugin(self, request: pb.DeletePluginRequest, context: Context) -> pb.DeletePluginResponse:
         """Forgets a plugin, and its file."""

@@ -22,6 +22,7 @@ from keelman.connectors.plugins.client import Description, PluginHost
 from keelman.connectors.plugins.plugin_path import Catalog, Plugin, PluginFault, scan
 from keelman.connectors.validation import configuration as validation
 from keelman.model.errors import KeelmanError, NotFound
+from keelman.model.workload import PLUGIN_BROKEN
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
@@ -92,6 +93,7 @@ class ThirdParty:
 
     def __init__(self, catalog: Catalog, changed: Callable[[], None], bounds: PluginBounds) -> None:
         """Use `open`."""
+        self.catalog = catalog
         self._changed = changed
         self._loop = asyncio.get_running_loop()
         self._siblings = Siblings()
@@ -126,6 +128,15 @@ class ThirdParty:
             for host in found._hosts.values():
                 siblings.start(found._describe(host), name=f"describes {host.plugin}")
             yield found
+
+    async def read(self) -> None:
+        """Returns when all plugins have said what their classes are, or have had their time."""
+        for plugin in self.catalog.plugins:
+            await self._await_description(plugin)
+
+    def known(self, plugin: Plugin, name: str) -> type[Connector] | NotFound:
+        """What is known of one of a plugin's classes; why it cannot be used, or not yet."""
+        return self._known.get((plugin.folder, name)) or NotFound("has not said yet what it is", reason=NOT_READY)
 
     async def _await_description(self, plugin: Plugin) -> None:
         """Returns when a plugin has said what its classes are, or has had its time; then it is asked on."""
@@ -170,12 +181,16 @@ class ThirdParty:
                 again.append(name)
             except Exception as error:  # whatever a plugin says must not end the worker
                 faults.setdefault(error.why if isinstance(error, PluginFault) else str(error), []).append(name)
-                self._known[plugin.folder, name] = NotFound(str(error), reason="PLUGIN_BROKEN")
+                self._known[plugin.folder, name] = NotFound(str(error), reason=PLUGIN_BROKEN)
             else:
                 self._known[plugin.folder, name] = self._made(host, name, found)
                 log.info("plugin", plugin=str(plugin), connector=name, version=found.version)
         for why, broken in faults.items():  # classes of one module share its fault
             log.warning("plugin_broken", plugin=str(plugin), connector=", ".join(broken), error=why)
+        for name in names:
+            versions = [self.known(one, name) for one in self.catalog.with_class(name)]
+            broken_all = all(isinstance(one, NotFound) and one.reason == PLUGIN_BROKEN for one in versions)
+            registry.set_usable(name, usable=not broken_all)
         self._changed()
         return again
 

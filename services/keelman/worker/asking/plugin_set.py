@@ -1,0 +1,60 @@
+"""What a worker found in plugins: for its reports, and for its agent, which wants those of its cluster to load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from keelman.api.connect.v1.plugin_pb2 import WorkerPlugin
+from keelman.connectors.plugins.plugin_path import Plugin
+from keelman.model.errors import InvalidArgument, NotFound
+from keelman.model.workload import PLUGIN_BROKEN
+from keelman.worker.asking.third_party import ThirdParty
+
+
+class PluginSet:
+    """The plugins of a worker's cluster, `named` by their folders, e.g. "acme 1.0", beside those of its own path."""
+
+    def __init__(self, plugins: ThirdParty, named: Mapping[str, str]) -> None:
+        self._plugins = plugins
+        self._named = {Path(folder): name for folder, name in named.items()}
+
+    async def read(self) -> None:
+        """Returns when all plugins are read. Raises InvalidArgument (PLUGIN_BROKEN) for one of the cluster that cannot
+        be used at all."""
+        await self._plugins.read()
+        found = self.found()
+        for folder, name in self._named.items():
+            mine = [one for one in found if one.plugin == name]
+            if any(not one.problem for one in mine) or not (mine or _is_python(folder)):
+                continue
+            why = "; ".join(dict.fromkeys(one.problem for one in mine)) or "there is no connector in it"
+            raise InvalidArgument(f"plugin {name} cannot be loaded: {why}", reason=PLUGIN_BROKEN)
+
+    def found(self) -> Sequence[WorkerPlugin]:
+        """Each class, and each file that cannot be read, as far as they are known."""
+        catalog = self._plugins.catalog
+        found = [self._class(plugin, name) for plugin in catalog.plugins for name in plugin.classes]
+        return [*found, *(self._told(WorkerPlugin(problem=one.message), one.path) for one in catalog.broken)]
+
+    def _class(self, plugin: Plugin, name: str) -> WorkerPlugin:
+        known = self._plugins.known(plugin, name)
+        made = WorkerPlugin(class_name=name, version=plugin.version, language="python")
+        if isinstance(known, NotFound):
+            made.problem = known.message
+        else:
+            made.type, made.version = known.direction.value, known.version
+        return self._told(made, plugin.source)
+
+    def _told(self, made: WorkerPlugin, path: Path) -> WorkerPlugin:
+        """With the place where it is: within a plugin of the cluster, or on this host."""
+        made.path = str(path)
+        for folder, name in self._named.items():
+            if path.is_relative_to(folder):
+                made.plugin, made.path = name, str(path.relative_to(folder))
+        return made
+
+
+def _is_python(folder: Path) -> bool:
+    """Whether wheels, or what was installed of one, are in a plugin's folder."""
+    return any(True for pattern in ("*/*.whl", "*/*.dist-info") for _ in folder.glob(pattern))

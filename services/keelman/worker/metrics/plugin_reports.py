@@ -1,0 +1,32 @@
+"""Tells the control plane what this worker found in plugins: when it has read them, and when that changes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from keelman.api.event.v1.report_pb2 import Report, WorkerPluginsReport
+from keelman.kafka.feed import WORKER_REPORTS, ReportPublisher
+from keelman.worker.asking.plugin_set import PluginSet
+
+LOOK_SECONDS = 1.0
+REPORT_SECONDS = 600.0
+SUFFIX = "/plugins"
+
+
+async def report_plugins(plugins: PluginSet, publisher: ReportPublisher, *, worker_cluster: str, worker: str) -> None:
+    """Runs until cancelled."""
+    last: object = None
+    reported = 0.0
+    while True:
+        about = WorkerPluginsReport(worker_cluster=worker_cluster, worker_id=worker, plugins=plugins.found())
+        if about != last or time.monotonic() - reported >= REPORT_SECONDS:
+            now = Timestamp()
+            now.GetCurrentTime()
+            name = worker + SUFFIX
+            made = Report(time=now, reporter=worker, name=name, worker_plugins=about)
+            publisher.publish(WORKER_REPORTS, name, made.SerializeToString())
+            last, reported = about, time.monotonic()
+        await asyncio.sleep(LOOK_SECONDS)

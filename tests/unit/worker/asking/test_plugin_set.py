@@ -1,0 +1,103 @@
+"""What a worker found in plugins: told with its place and its problem, and a set that does not load is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from keelman.connectors import registry
+from keelman.connectors.registry import find_connector
+from keelman.model.errors import InvalidArgument, NotFound
+from keelman.testing.plugin_wheel import wheel
+from keelman.worker.asking.plugin_set import PluginSet
+from keelman.worker.asking.third_party import NOT_READY, ThirdParty
+
+FULL, RIVAL = "com.acme.WeatherSourceConnector", "org.rival.WeatherSourceConnector"
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(registry, "_added", {})
+    monkeypatch.setattr(registry, "_broken", set())
+    registry.full_name.cache_clear()
+
+
+def rival(folder: Path, target: str = "acme_weather.source:WeatherSource") -> None:
+    """A plugin of another name with a class of the same simple name."""
+    entries = f"[keelman.connectors]\n{RIVAL} = {target}\n"
+    wheel(folder, "9", entry_points=entries).rename(folder / "rival-9-py3-none-any.whl")
+
+
+async def test_classes_are_told_with_where_they_are_and_what_is_wrong(tmp_path: Path) -> None:
+    mine, theirs = tmp_path / "plugins" / "ab12", tmp_path / "own"
+    wheel(mine / "acme")
+    rival(theirs, "acme_weather.source:NotOne")
+    (theirs / "torn.whl").write_bytes(b"torn")
+    async with ThirdParty.open(f"{mine},{theirs}", lambda: None) as plugins:
+        found = PluginSet(plugins, {str(mine): "acme 1.4"})
+        await found.read()
+        told = {one.class_name: one for one in found.found()}
+    assert (told[FULL].type, told[FULL].version, told[FULL].language) == ("source", "1.4.0", "python")
+    assert (told[FULL].plugin, told[FULL].path, told[FULL].problem) == ("acme 1.4", "acme", "")
+    assert (told[RIVAL].plugin, told[RIVAL].path) == ("", str(theirs / "rival-9-py3-none-any.whl"))
+    assert "is no keelman.connect.plugin.Connector" in told[RIVAL].problem
+    assert (told[""].path, told[""].type) == (str(theirs / "torn.whl"), "")
+    assert "not a wheel" in told[""].problem
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("import no_such_module\n", "No module named 'no_such_module'"),
+        (None, "there is no connector in it"),
+    ],
+)
+async def test_a_plugin_of_the_cluster_of_which_nothing_can_be_used_is_refused(
+    tmp_path: Path, code: str | None, why: str
+) -> None:
+    folder = tmp_path / "plugins" / "ab12"
+    if code is None:
+        wheel(folder / "acme", entry_points="[other]\na = b:c\n")
+    else:
+        wheel(folder / "acme", more={"acme_weather/source.py": code})
+    async with ThirdParty.open(str(folder), lambda: None) as plugins:
+        with pytest.raises(InvalidArgument, match=f"plugin acme 2.0 cannot be loaded: .*{why}") as caught:
+            await PluginSet(plugins, {str(folder): "acme 2.0"}).read()
+        await PluginSet(plugins, {}).read()  # below its own plugin.path it harms nobody else
+    assert caught.value.reason == "PLUGIN_BROKEN"
+
+
+async def test_a_broken_plugin_hides_no_other_and_several_are_named(tmp_path: Path) -> None:
+    wheel(tmp_path / "plugins")
+    rival(tmp_path / "plugins", "acme_weather.source:NotOne")
+    async with ThirdParty.open(str(tmp_path / "plugins"), lambda: None) as plugins:
+        with pytest.raises(NotFound) as early:
+            find_connector("WeatherSource")
+        assert early.value.reason == NOT_READY
+        assert (await asyncio.to_thread(find_connector, "WeatherSource")).names[0] == FULL
+        await plugins.read()
+        assert registry.full_name("WeatherSource") == FULL
+        with pytest.raises(NotFound, match="is no keelman"):
+            find_connector(RIVAL)
+    registry._added.clear()
+    rival(tmp_path / "plugins")
+    async with ThirdParty.open(str(tmp_path / "plugins"), lambda: None):
+        with pytest.raises(NotFound) as several:
+            await asyncio.to_thread(find_connector, "WeatherSource")
+        assert several.value.reason == "CONNECTOR_CLASS_AMBIGUOUS"
+        assert several.value.message == (
+            "More than one connector matches alias WeatherSource. Please use full package and class name instead. "
+            f"Classes found: {FULL}, {RIVAL}"
+        )
+        assert (await asyncio.to_thread(find_connector, RIVAL)).names[0] == RIVAL
+
+
+async def test_the_latest_version_that_can_be_used_is_found(tmp_path: Path) -> None:
+    wheel(tmp_path / "plugins", "1.3.0")
+    wheel(tmp_path / "plugins", "1.4.0", more={"acme_weather/source.py": "import no_such_module\n"})
+    async with ThirdParty.open(str(tmp_path / "plugins"), lambda: None) as plugins:
+        await plugins.read()
+        assert find_connector("WeatherSource").version == "1.3.0"
