@@ -136,11 +136,13 @@ def until(condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
 
 
 @contextmanager
-def hosted(bootstrap: str, config: dict[str, str], log: Path, **spec: Any) -> Iterator[subprocess.Popen[bytes]]:
+def hosted(
+    bootstrap: str, config: dict[str, str], log: Path, *, program: str = "support.copy_harness", **spec: Any
+) -> Iterator[subprocess.Popen[bytes]]:
     """A process of its own that copies for one task, to be killed or drained; `die` names where it kills itself. It
-    ends with the block, and with whoever started it."""
+    ends with the block, and with whoever started it. `program` is another that hosts copy runs."""
     given = json.dumps({"bootstrap": bootstrap, "config": config, **spec})
-    command = tethered([sys.executable, "-m", "support.copy_harness", given])
+    command = tethered([sys.executable, "-m", program, given])
     with log.open("ab") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=with_tests())
     try:
@@ -340,14 +342,14 @@ def die_at(point: str, count: int) -> None:
         setattr(owner, method, dying(getattr(owner, method)))
 
 
-def host(spec: dict[str, Any]) -> int:
+def host(spec: dict[str, Any], find: Callable[[str], type[Connector]] = load_connector) -> int:
     """Runs one task until SIGTERM, with a new ticket after each retriable failure; prints one line an update."""
     if "die" in spec:
         die_at(*spec["die"])
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     while True:
-        run = Run(ticket(spec["bootstrap"], spec["config"], **spec.get("fields", {})))
+        run = Run(ticket(spec["bootstrap"], spec["config"], **spec.get("fields", {})), find=find)
         drained = False
         while True:
             if stop.is_set() and not drained:

@@ -6,7 +6,9 @@ from __future__ import annotations
 import inspect
 import math
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -32,6 +34,37 @@ def note_calls(note: Callable[[str], None]) -> None:
     an empty text when it has returned: so that it is known where a process died."""
     global _note  # noqa: PLW0603  one a process, which is what it is about
     _note = note
+
+
+_background = ""
+
+
+def note_background(method: str) -> None:
+    """The same for a thread that a connector has for itself: what it is in counts, and not who waits for it. Empty once
+    it has come back."""
+    global _background  # noqa: PLW0603  as above
+    _background = method
+    if _note is not None:
+        _note(method)
+
+
+_standing: dict[int, str] = {}
+
+
+@contextmanager
+def standing(method: str) -> Iterator[None]:
+    """While the calling thread waits for a method that is in no frame of Python's, e.g. one of Java's."""
+    me = threading.get_ident()
+    _standing[me] = method
+    try:
+        yield
+    finally:
+        _standing.pop(me, None)
+
+
+def standing_of(thread: int) -> str:
+    """The method that a thread says it waits for; empty when it says nothing."""
+    return _standing.get(thread, "")
 
 
 class WrongAnswer(ConnectError):
@@ -67,7 +100,7 @@ class ReturnCheck:
 
     def of(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What the method returns. Raises WrongAnswer, and what the method raises."""
-        found = method(*args, **kwargs) if _note is None else self._noted(_note, method, *args, **kwargs)
+        found = method(*args, **kwargs) if _note is None or _background else self._noted(_note, method, *args, **kwargs)
         what = f"what {self._named(method)} returned"
         self.legal.expect(what, found)
         if found is not None and self.parts:

@@ -17,7 +17,7 @@ from keelman.api.copy.v1.copy_run_pb2 import (
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
 from keelman.api.copy.v1.write_job_pb2 import WriteDone
-from keelman.connect.contract import DATA_SINK, WrongAnswer
+from keelman.connect.contract import DATA_SINK, WrongAnswer, standing_of
 from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.engine.control import Control, CutShort
 from keelman.engine.failure import judge, raised, release
@@ -102,8 +102,9 @@ class CopyRunLoop:
 
     def standing(self) -> str:
         """Which method of the connector the thread is in, and where; empty when it is in none."""
-        frame = sys._current_frames().get(self._thread.ident or 0)
-        return "" if frame is None else method_in(frame)
+        ident = self._thread.ident or 0
+        frame = sys._current_frames().get(ident)
+        return standing_of(ident) or ("" if frame is None else method_in(frame))
 
     def join(self, timeout: float | None = None) -> bool:
         """Waits for the end; True when the thread has ended."""

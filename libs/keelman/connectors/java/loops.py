@@ -1,0 +1,283 @@
+"""What is done with each record of a source's poll, as loops inside Java: transform, convert, group, pack, and notify.
+
+Records are `SourceRecord`s. What comes of one is an entry, a `Map.Entry` of the record as its task gave it and of the
+`ProducerRecord` that it became, null where a transform dropped it: so that the task can be told of its own record.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keelman.connectors.java.handles import Handles, call
+from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.source_steps import SourceSteps
+
+CONNECT, COMMON = "org.apache.kafka.connect", "org.apache.kafka.common"
+CLIENTS = "org.apache.kafka.clients.producer"
+BUFFER_BYTES = 1 << 20
+UNKNOWN_SIZE = -1
+
+
+class SourceLoops:
+    """Of one task; used by the thread of its copy run."""
+
+    def __init__(self, steps: SourceSteps) -> None:
+        self._h = h = Handles()
+        self._record: Any = java_class(f"{CONNECT}.source.SourceRecord")
+        self._made: Any = java_class(f"{CLIENTS}.ProducerRecord")
+        self._entry: Any = java_class("java.util.Map$Entry")
+        self._headers: Any = java_class(f"{COMMON}.header.internals.RecordHeaders")
+        self._builder: Any = java_class(f"{COMMON}.record.internal.MemoryRecordsBuilder")
+        self._maps: Any = java_class("java.util.LinkedHashMap")
+        maps = java_class("java.util.Map")
+        entry = self._entry_of(steps)
+        by_topic = h.grouping(self._of_entry(h.unless_null(h.method(self._made, "topic", h.string))), *())
+        self._convert = h.for_each(h.of.filterArguments(by_topic, 0, [entry]), maps)
+        self._by_partition = h.for_each(h.grouping(self._partition_of_entry(), h.int), maps, h.int)
+        self._pack = h.for_each(self._append(), self._builder, h.long)
+        self._direct = java_class("java.nio.ByteBuffer").allocateDirect(BUFFER_BYTES)  # type: ignore[attr-defined]
+
+    def converted(self, records: Any) -> dict[str | None, Any]:
+        """The entries of these records by the topic that they go to, in their order; under None those that are dropped.
+
+        Raises what a transform or a converter raises, of whichever record."""
+        topics = self._maps()
+        call(self._convert, records, topics)
+        return {None if one.getKey() is None else str(one.getKey()): one.getValue() for one in topics.entrySet()}
+
+    def by_partition(self, entries: Any, partitions: int) -> dict[int | None, Any]:
+        """The entries for one topic by their partition: the record's own, else its key's by Kafka's hash; under None
+        those without a key."""
+        groups = self._maps()
+        call(self._by_partition, entries, groups, jpype().JInt(partitions))
+        return {None if one.getKey() is None else int(one.getKey()): one.getValue() for one in groups.entrySet()}
+
+    def packed(self, entries: Any, compression: Any, now_ms: int) -> bytes:
+        """The entries as one record batch of format 2."""
+        library = jpype()
+        long, short, integer = library.JLong, library.JShort, library.JInt
+        stream = java_class(f"{COMMON}.utils.ByteBufferOutputStream")(self._direct.clear())
+        time_type = java_class(f"{COMMON}.record.TimestampType").CREATE_TIME  # type: ignore[attr-defined]
+        builder = self._builder(
+            *(stream, library.JByte(2), compression, time_type, long(0), long(0), long(-1), short(-1), integer(-1)),
+            *(False, False, integer(-1), integer((1 << 31) - 1)),
+        )
+        try:
+            call(self._pack, entries, builder, long(now_ms))
+            buffer = builder.build().buffer()
+        except BaseException:
+            builder.abort()
+            raise
+        found = memoryview(buffer) if buffer.isDirect() else memoryview(buffer.array())
+        return bytes(found[: buffer.limit()])
+
+    def _entry_of(self, steps: SourceSteps) -> Any:
+        """(record) -> entry"""
+        h, record = self._h, self._record
+        make = self._producer_record(steps)
+        if steps.transforms:
+            one = h.of.identity(record)
+            for step in steps.transforms:
+                apply = h.method(step.kind, "apply", java_class(f"{CONNECT}.connector.ConnectRecord"), step.parameter)
+                one = h.then(one, h.unless_null(h.retyped(apply.bindTo(step.target), record, record)))
+            make = h.then(one, h.unless_null(make))
+        pair = h.constructor(java_class("java.util.AbstractMap$SimpleImmutableEntry"), h.object, h.object)
+        pair = h.retyped(pair, self._entry, record, self._made)
+        return h.spread(h.of.filterArguments(pair, 1, [make]), [record], 0, 0)
+
+    def _producer_record(self, steps: SourceSteps) -> Any:
+        """(record) -> producer record, as Connect's AbstractWorkerSourceTask makes it: headers, key, then value."""
+        h, record, headers = self._h, self._record, self._headers
+        number, long = java_class("java.lang.Integer"), java_class("java.lang.Long")
+        check = h.static(java_class(f"{CONNECT}.util.ConnectUtils"), "checkAndConvertTimestamp", long, long)
+        make = h.constructor(self._made, h.string, number, long, h.object, h.object, h.iterable)
+        make = h.of.filterArguments(make, 0, [self._get("topic", h.string), self._get("kafkaPartition", number)])
+        make = h.of.filterArguments(make, 2, [h.then(self._get("timestamp", long), check)])
+        key, value = (h.retyped(self._payload(steps, role), h.object, headers, record) for role in ("key", "value"))
+        make = h.of.collectArguments(make, 4, value)
+        make = h.of.collectArguments(make, 3, key)
+        make = h.retyped(make, self._made, record, record, record, headers, record, headers, record, headers)
+        make = h.spread(make, [headers, record], 1, 1, 1, 0, 1, 0, 1, 0)
+        return h.of.foldArguments(make, self._converted_headers(steps))
+
+    def _payload(self, steps: SourceSteps, role: str) -> Any:
+        """(headers, record) -> byte[]"""
+        h, record = self._h, self._record
+        schema, all_headers = java_class(f"{CONNECT}.data.Schema"), java_class(f"{COMMON}.header.Headers")
+        kind = java_class(f"{CONNECT}.storage.Converter")
+        make = h.method(kind, "fromConnectData", h.bytes, h.string, all_headers, schema, h.object)
+        make = make.bindTo(steps.key if role == "key" else steps.value)
+        make = h.of.filterArguments(make, 0, [self._get("topic", h.string)])
+        make = h.of.filterArguments(make, 2, [self._get(f"{role}Schema", schema), self._get(role, h.object)])
+        make = h.retyped(make, h.bytes, record, self._headers, record, record)
+        return h.spread(make, [self._headers, record], 1, 0, 1, 1)
+
+    def _converted_headers(self, steps: SourceSteps) -> Any:
+        """(record) -> headers"""
+        h, headers = self._h, self._headers
+        one, schema = java_class(f"{CONNECT}.header.Header"), java_class(f"{CONNECT}.data.Schema")
+        kind, both = java_class(f"{CONNECT}.storage.HeaderConverter"), java_class(f"{COMMON}.header.Headers")
+        raw = h.method(kind, "fromConnectHeader", h.bytes, h.string, h.string, schema, h.object)
+        raw = raw.bindTo(steps.headers)
+        key = h.method(one, "key", h.string)
+        raw = h.of.filterArguments(raw, 1, [key, h.method(one, "schema", schema), h.method(one, "value", h.object)])
+        raw = h.spread(raw, [one, h.string], 1, 0, 0, 0)
+        add = h.method(headers, "add", both, h.string, h.bytes)
+        add = h.retyped(add, headers, headers, h.string, h.bytes)
+        add = h.of.collectArguments(h.of.filterArguments(add, 1, [key]), 2, raw)  # (headers, one, one, topic)
+        body = h.retyped(add, headers, headers, h.object, h.object, h.string)
+        body = h.spread(body, [headers, h.object, h.iterable, h.string], 0, 1, 1, 3)
+        loop = h.of.iteratedLoop(h.none, h.constructor(headers), body)  # (Iterable, topic)
+        given = self._get("headers", java_class(f"{CONNECT}.header.Headers"))
+        given = h.retyped(given, h.iterable, self._record)
+        loop = h.of.filterArguments(loop, 0, [given, self._get("topic", h.string)])
+        return h.spread(loop, [self._record], 0, 0)
+
+    def _get(self, name: str, kind: Any) -> Any:
+        return self._h.method(self._record, name, kind)
+
+    def _of_entry(self, handle: Any) -> Any:
+        """(entry) -> what the handle returns for its producer record."""
+        value = self._h.retyped(self._h.method(self._entry, "getValue", self._h.object), self._made, self._entry)
+        return self._h.then(value, handle)
+
+    def _partition_of_entry(self) -> Any:
+        """(entry, partitions of the topic) -> Integer"""
+        h, made, number = self._h, self._made, java_class("java.lang.Integer")
+        partitioner = java_class(f"{CLIENTS}.internals.BuiltInPartitioner")
+        hashed = h.retyped(h.static(partitioner, "partitionForKey", h.int, h.bytes, h.int), number, h.bytes, h.int)
+        key = h.retyped(h.method(made, "key", h.object), h.bytes, made)
+        own = h.method(made, "partition", number)
+        without_key = h.then(key, h.is_null(h.bytes))
+        none = h.constant(number, None, made, h.int)
+        by_key = h.of.guardWithTest(without_key, none, h.of.filterArguments(hashed, 0, [key]))
+        own_too = h.of.dropArguments(own, 1, [h.int])
+        chosen = h.of.guardWithTest(h.then(own, h.is_null(number)), by_key, own_too)
+        return h.of.filterArguments(chosen, 0, [self._of_entry(h.of.identity(made))])
+
+    def _append(self) -> Any:
+        """(entry, builder, now) -> void"""
+        h, made, builder = self._h, self._made, self._builder
+        long = java_class("java.lang.Long")
+        array: Any = jpype().JArray(java_class(f"{COMMON}.header.Header"))
+        time = h.method(made, "timestamp", long)
+        given = h.of.dropArguments(h.retyped(time, h.long, made), 1, [h.long])
+        now = h.of.dropArguments(h.of.identity(h.long), 0, [made])
+        time = h.of.guardWithTest(h.then(time, h.is_null(long)), now, given)
+        key, value = (h.retyped(h.method(made, name, h.object), h.bytes, made) for name in ("key", "value"))
+        all_headers = java_class(f"{COMMON}.header.Headers")
+        headers = h.then(h.method(made, "headers", all_headers), h.method(all_headers, "toArray", array))
+        append = h.method(builder, "append", h.void, h.long, h.bytes, h.bytes, array)
+        append = h.of.filterArguments(append, 2, [key, value, headers])
+        append = h.of.collectArguments(append, 1, time)  # (builder, made, now, made, made, made)
+        append = h.spread(append, [made, builder, h.long], 1, 0, 2, 0, 0, 0)
+        return h.of.filterArguments(append, 0, [self._of_entry(h.of.identity(made))])
+
+
+class TaskLoops:
+    """What a task is told, and asked, of many records; used by its own thread."""
+
+    def __init__(self, task: Any, writer: Any, transactions: Any = None) -> None:
+        """`writer` is Connect's OffsetStorageWriter, `transactions` its WorkerTransactionContext where the connector
+        defines its boundaries."""
+        self._h = h = Handles()
+        self._record: Any = java_class(f"{CONNECT}.source.SourceRecord")
+        maps = java_class("java.util.Map")
+        offset = h.method(java_class(f"{CONNECT}.storage.OffsetStorageWriter"), "offset", h.void, maps, maps)
+        get = [h.method(self._record, name, maps) for name in ("sourcePartition", "sourceOffset")]
+        offset = h.of.filterArguments(offset.bindTo(writer), 0, get)
+        self._offsets = h.for_each(h.spread(offset, [self._record], 0, 0))
+        self.wants_records = self._overrides_commit_record(task)
+        self._task = task
+        if self.wants_records:
+            self._commit = self._committing()
+            self._drop = self._dropping()
+        self._acts = None if transactions is None else self._asking(transactions)
+
+    def note_offsets(self, records: Any) -> None:
+        """The writer has the offsets of all these records, of each source partition the last one counts."""
+        call(self._offsets, records)
+
+    def acts(self, records: Any) -> str:
+        """For each record `c` where its task ends the transaction behind it, `a` where it aborts it, else a dot."""
+        text = java_class("java.lang.StringBuilder")()
+        call(self._acts, records, text)
+        return str(text)
+
+    def commit(self, entries: Any, topic: str, partition: int, first: int, now_ms: int) -> None:
+        """The task hears that these entries are in the topic, from this offset on."""
+        library = jpype()
+        target = java_class(f"{COMMON}.TopicPartition")(topic, library.JInt(partition))
+        call(self._commit, entries, target, library.JLong(first), library.JLong(now_ms))
+
+    def commit_without_place(self, entries: Any) -> None:
+        """The task hears that these entries are done with; that they are nowhere, or not known where."""
+        call(self._drop, entries)
+
+    def _overrides_commit_record(self, task: Any) -> bool:
+        metadata = java_class(f"{CLIENTS}.RecordMetadata")
+        found = task.getClass().getMethod("commitRecord", [self._record.class_, metadata.class_])  # type: ignore[attr-defined]
+        return str(found.getDeclaringClass().getName()) != f"{CONNECT}.source.SourceTask"
+
+    def _notify(self) -> Any:
+        """(record, metadata) -> void"""
+        metadata = java_class(f"{CLIENTS}.RecordMetadata")
+        kind = java_class(f"{CONNECT}.source.SourceTask")
+        return self._h.method(kind, "commitRecord", self._h.void, self._record, metadata).bindTo(self._task)
+
+    def _record_of_entry(self) -> Any:
+        entry = java_class("java.util.Map$Entry")
+        return self._h.retyped(self._h.method(entry, "getKey", self._h.object), self._record, entry)
+
+    def _committing(self) -> Any:
+        """(Iterable, topic and partition, first offset, now) -> void"""
+        h, entry = self._h, java_class("java.util.Map$Entry")
+        place, metadata = java_class(f"{COMMON}.TopicPartition"), java_class(f"{CLIENTS}.RecordMetadata")
+        make = h.constructor(metadata, place, h.long, h.int, h.long, h.int, h.int)
+        size = jpype().JInt(UNKNOWN_SIZE)
+        make = h.of.insertArguments(make, 4, [size, size])  # (place, first, index, time)
+        notify = h.of.collectArguments(self._notify(), 1, make)
+        notify = h.of.filterArguments(notify, 0, [self._record_of_entry()])  # (entry, place, first, index, time)
+        notify = h.spread(notify, [h.int, entry, place, h.long, h.long], 1, 2, 3, 0, 4)
+        following = h.of.insertArguments(
+            h.static(java_class("java.lang.Math"), "addExact", h.int, h.int, h.int), 1, [jpype().JInt(1)]
+        )
+        following = h.of.dropArguments(following, 1, [entry, place, h.long, h.long])
+        body = h.of.foldArguments(following, notify)
+        body = h.retyped(body, h.int, h.int, h.object, place, h.long, h.long)
+        body = h.of.dropArguments(body, 2, [h.iterable])
+        return h.of.iteratedLoop(h.none, h.of.constant(h.int, jpype().JInt(0)), body)
+
+    def _dropping(self) -> Any:
+        h, metadata = self._h, java_class(f"{CLIENTS}.RecordMetadata")
+        nothing = jpype().JArray(jpype().JObject)([None])
+        notify = h.of.insertArguments(self._notify(), 1, nothing)
+        assert metadata is not None
+        return h.for_each(h.of.filterArguments(notify, 0, [self._record_of_entry()]))
+
+    def _asking(self, transactions: Any) -> Any:
+        """(Iterable, StringBuilder) -> void"""
+        h, record = self._h, self._record
+        text = java_class("java.lang.StringBuilder")
+        kind = java_class(f"{CONNECT}.runtime.WorkerTransactionContext")
+        commits, aborts = (
+            h.method(kind, name, h.bool, record).bindTo(transactions) for name in ("shouldCommitOn", "shouldAbortOn")
+        )
+        commit, abort, neither = (h.constant(h.char, jpype().JChar(one), record) for one in "ca.")
+        act = h.of.guardWithTest(aborts, abort, h.of.guardWithTest(commits, commit, neither))
+        append = h.retyped(h.method(text, "append", text, h.char), h.void, text, h.char)
+        append = h.of.filterArguments(append, 1, [act])
+        return h.for_each(h.spread(append, [record, text], 1, 0), text)
+
+
+def compression(codec: int | None) -> Any:
+    """Java's compressor for a codec as record batches number it, with the level that Kafka's producer has for it."""
+    kinds: Any = java_class(f"{COMMON}.record.internal.CompressionType")
+    kind = kinds.forId(jpype().JInt(codec or 0))
+    return java_class(f"{COMMON}.compress.Compression").of(kind).build()  # type: ignore[attr-defined]
+
+
+def entry_of(record: Any) -> Any:
+    """A list of one entry, for a record by itself."""
+    pair = java_class("java.util.AbstractMap$SimpleImmutableEntry")(record, None)
+    return java_class("java.util.Collections").singletonList(pair)  # type: ignore[attr-defined]

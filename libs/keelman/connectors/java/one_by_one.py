@@ -1,0 +1,185 @@
+"""Converts a source's records one by one, each step by itself: where some record of a poll is a bad one, so that it is
+found with the step that could not take it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from keelman.connect.dead_letter import Format
+from keelman.connect.errors import ConnectError
+from keelman.connect.failed_record import FailedRecord
+from keelman.connect.records import Column, Headers, Offset, Partition, SourceBatch
+from keelman.connect.source_task import SourceTarget
+from keelman.connect.tolerance import Stage
+from keelman.connectors.java.errors import connect_error
+from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.source_steps import SourceSteps
+
+
+class RecordNotes(Protocol):
+    """What is kept of records until they are committed."""
+
+    def note_lost(self, record: Any) -> None:
+        """It goes nowhere."""
+
+    def note_sent(self, record: Any) -> Callable[[int, int], None] | None:
+        """It goes to a topic; whom to tell of its partition and offset there."""
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The records for one topic, in order."""
+
+    values: list[bytes | None] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    partitions: list[int | None] = field(default_factory=list)
+    times: list[int | None] = field(default_factory=list)
+    headers: list[Headers] = field(default_factory=list)
+    records: list[Any] = field(default_factory=list)
+    failed: dict[int, FailedRecord] = field(default_factory=dict)
+    delivered: dict[int, Callable[[int, int], None]] = field(default_factory=dict)
+
+    def batch(self, topic: str, position: Callable[[Any], tuple[Partition, Offset | None]]) -> SourceBatch:
+        """These records."""
+        return SourceBatch(
+            topic,
+            Column(self.values),
+            Column(self.keys),
+            self.partitions if any(one is not None for one in self.partitions) else None,
+            self.times if any(one is not None for one in self.times) else None,
+            self.headers if any(self.headers) else None,
+            raw=True,
+            failed=self.failed,
+            delivered=self.delivered or None,
+            position=lambda index: position(self.records[index]),
+        )
+
+
+class _Failed(Exception):
+    def __init__(self, stage: Stage, error: ConnectError) -> None:
+        super().__init__(str(error))
+        self.stage, self.error = stage, error
+
+
+class OneByOne:
+    """Of one task; used by the thread of its copy run."""
+
+    def __init__(self, steps: SourceSteps, target: SourceTarget) -> None:
+        self._steps, self._target = steps, target
+        self._envelope, self._plain = (_json(schemas=schemas) for schemas in ("true", "false"))
+        self._stages = {role: steps.stage(role) for role in ("key", "value", "header")}
+        self._headers: Any = java_class("org.apache.kafka.common.header.internals.RecordHeaders")
+        self._checked: Any = java_class("org.apache.kafka.connect.util.ConnectUtils").checkAndConvertTimestamp  # type: ignore[attr-defined]
+
+    def batches(self, records: Any, notes: RecordNotes) -> Iterator[SourceBatch]:
+        """A batch for each topic, those that cannot be converted among the others. Raises what ends the run."""
+        topics: dict[str, _Rows] = {}
+        for record in records:
+            try:
+                self._take(record, topics, notes)
+            except _Failed as failure:
+                notes.note_lost(record)
+                self._take_failed(record, topics.setdefault(str(record.topic()), _Rows()), failure)
+        for topic, rows in topics.items():
+            yield rows.batch(topic, self._position)
+
+    def _take(self, record: Any, topics: dict[str, _Rows], notes: RecordNotes) -> None:
+        one = record
+        for step in self._steps.transforms:
+            if one is not None:
+                one = self._try(step.stage, lambda step=step, one=one: step.target.apply(one))  # type: ignore[misc]
+        if one is None:
+            notes.note_lost(record)
+            return
+        headers = self._try(self._stages["header"], lambda: self._converted_headers(one))
+        key = self._try(self._stages["key"], lambda: self._payload(self._steps.key, one, headers, "key"))
+        value = self._try(self._stages["value"], lambda: self._payload(self._steps.value, one, headers, "value"))
+        rows = topics.setdefault(str(one.topic()), _Rows())
+        partition, time = one.kafkaPartition(), self._checked(one.timestamp())
+        notify = notes.note_sent(record)
+        if notify is not None:
+            rows.delivered[len(rows.values)] = notify
+        rows.values.append(value)
+        rows.keys.append(key)
+        rows.partitions.append(None if partition is None else int(partition))
+        rows.times.append(None if time is None else int(time))
+        rows.headers.append(_raw_headers(headers))
+        rows.records.append(record)
+
+    def _take_failed(self, record: Any, rows: _Rows, failure: _Failed) -> None:
+        """The record as it was read, for a dead letter."""
+        key, key_format = self._shown(record, record.keySchema(), record.key())
+        value, value_format = self._shown(record, record.valueSchema(), record.value())
+        partition, time = record.kafkaPartition(), record.timestamp()
+        try:
+            headers = _raw_headers(self._converted_headers(record))
+        except jpype().JException:  # they may be the very reason why it is a dead letter
+            headers = ()
+        rows.failed[len(rows.values)] = FailedRecord(failure.stage, failure.error, key_format, value_format)
+        rows.values.append(value)
+        rows.keys.append(key)
+        rows.partitions.append(None if partition is None else int(partition))
+        rows.times.append(None if time is None else int(time))
+        rows.headers.append(headers)
+        rows.records.append(record)
+
+    def _try(self, stage: Stage, work: Callable[[], Any]) -> Any:
+        """What the work gives, tried again as the policy says. Raises _Failed, and what ends the run."""
+        try:
+            return self._target.retry(lambda: _translated(work))
+        except ConnectError as error:
+            raise _Failed(stage, error) from error
+
+    def _converted_headers(self, record: Any) -> Any:
+        made, topic = self._headers(), record.topic()
+        for one in record.headers():
+            raw = self._steps.headers.fromConnectHeader(topic, one.key(), one.schema(), one.value())
+            made.add(one.key(), raw)
+        return made
+
+    def _payload(self, converter: Any, record: Any, headers: Any, role: str) -> bytes | None:
+        schema, value = (record.keySchema(), record.key()) if role == "key" else (record.valueSchema(), record.value())
+        return _bytes(converter.fromConnectData(record.topic(), headers, schema, value))
+
+    def _shown(self, record: Any, schema: Any, value: Any) -> tuple[bytes | None, Format]:
+        if value is None and schema is None:
+            return None, "bytes"
+        try:
+            return _bytes(self._envelope.fromConnectData(record.topic(), schema, value)), "json"
+        except jpype().JException:
+            return str(java_class("java.lang.String").valueOf(value)).encode("utf-8", "replace"), "text"  # type: ignore[attr-defined]
+
+    def _position(self, record: Any) -> tuple[Partition, Offset | None]:
+        partition, offset = (
+            json.loads(_bytes(self._plain.fromConnectData("", None, one)) or b"null")
+            for one in (record.sourcePartition(), record.sourceOffset())
+        )
+        return partition or {}, offset
+
+
+def _translated(work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except jpype().JException as error:
+        if not isinstance(error, java_class("java.lang.Exception")):
+            raise  # one of Java's own: short of memory, say
+        raise connect_error(error) from None
+
+
+def _raw_headers(headers: Any) -> Headers:
+    return [(str(one.key()), _bytes(one.value())) for one in headers]
+
+
+def _bytes(array: Any) -> bytes | None:
+    return None if array is None else bytes(memoryview(array))
+
+
+def _json(*, schemas: str) -> Any:
+    made = java_class("org.apache.kafka.connect.json.JsonConverter")()
+    options = java_class("java.util.HashMap")()
+    options.put("schemas.enable", schemas)
+    made.configure(options, False)
+    return made

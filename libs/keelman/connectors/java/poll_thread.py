@@ -1,0 +1,254 @@
+"""The thread that a Java source task lives in: as in Connect initialize, start, poll, commitRecord, commit and stop are
+called there, one after the other. Polls wait in a short queue for the copy run.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any
+
+from keelman.connect import contract
+from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.loops import TaskLoops
+from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.runtime.logs.logging import get_logger
+
+MAX_QUEUED = 4_096
+"""No further poll while so many records wait, or so many polls."""
+MAX_POLLS = 8
+EMPTY_SECONDS = 0.01
+"""After a poll that gave nothing, at once: some do not wait themselves."""
+RETRY_SECONDS, MAX_RETRY_SECONDS = 0.1, 2.0
+LONG_SECONDS = 30.0
+CALL_SECONDS = 1.0
+STOP_SECONDS = 5.0
+
+_log = get_logger()
+
+
+@dataclass(slots=True)
+class Poll:
+    """What one poll gave. `acts` has a letter a record: where its task ends transactions, as TaskLoops has it;
+    `act` is what it does with the transaction behind all of them."""
+
+    records: Any
+    count: int
+    acts: str = ""
+    act: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Entries that are committed, with the place of the first of them; `first` is None where it is not known."""
+
+    entries: Any
+    topic: str = ""
+    partition: int = 0
+    first: int | None = None
+    now_ms: int = 0
+
+
+class PollThread:
+    """Of one task. `poll` and the other methods are for the thread of its copy run."""
+
+    def __init__(
+        self,
+        loader: PluginLoader,
+        task: Any,
+        *,
+        begin: Callable[[], None],
+        loops: TaskLoops,
+        transactions: Any,
+        failed: Callable[[Any], Exception],
+        name: str,
+    ) -> None:
+        """`begin` initializes and starts the task; `failed` makes an error of ours of a Java exception. Starts."""
+        self.class_name = str(task.getClass().getName())
+        self._loader, self._task, self._begin = loader, task, begin
+        self._loops, self._transactions, self._failed = loops, transactions, failed
+        self._changed = threading.Condition()
+        self._polls: deque[Poll] = deque()
+        self._queued = 0
+        self._told: deque[Sequence[Told]] = deque()
+        self._stopping = False
+        self._started = False
+        self._error: Exception | None = None
+        self._call: tuple[str, float, float] = ("", 0.0, 0.0)
+        self._java_thread: Any = None
+        run = copy_context().run
+        self._thread = threading.Thread(target=run, args=(self._run,), name=f"java-{name}", daemon=True)
+        self._thread.start()
+
+    def await_start(self, beat: Callable[[], None]) -> None:
+        """Returns when the task is started. Raises what its start raised, and what `beat` raises."""
+        while not self._started and self._error is None:
+            with self._changed:
+                self._changed.wait_for(lambda: self._started or self._error is not None, 0.5)
+            beat()
+        if self._error is not None:
+            raise self._error
+
+    def poll(self, seconds: float) -> Poll | None:
+        """The next poll, waiting so long for it. Raises what ended the task, once all before is taken."""
+        with self._changed:
+            if not self._polls and self._error is None:
+                self._changed.wait_for(lambda: self._polls or self._error is not None, seconds)
+            if self._polls:
+                found = self._polls.popleft()
+                self._queued -= found.count
+                self._changed.notify_all()
+                return found
+        return None
+
+    @property
+    def error(self) -> Exception | None:
+        """What ended the task."""
+        return self._error
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something to take, or an error to hear of."""
+        return bool(self._polls) or self._error is not None
+
+    def committed(self, told: Sequence[Told]) -> None:
+        """The task is to be told that these are committed, before it is polled again."""
+        with self._changed:
+            self._told.append(told)
+            self._changed.notify_all()
+
+    def hangs(self) -> str:
+        """The call into the task that has not come back for long, and since when; empty when there is none."""
+        method, since, at = self._call
+        if not method or time.monotonic() - since < LONG_SECONDS:
+            return ""
+        clock = time.strftime("%H:%M:%S", time.gmtime(at))
+        return f"waits for {self.class_name}.{method}, which was called at {clock} UTC and has not come back"
+
+    def stop(self, seconds: float, beat: Callable[[], None]) -> None:
+        """Stops the task, in its own thread. Interrupts the thread when it does not come back in time.
+
+        For one that is deaf to that it does not return: the copy run is then found silent, and its slot ended."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        until = time.monotonic() + seconds
+        while self._thread.is_alive() and time.monotonic() < until:
+            self._thread.join(0.2)
+            beat()
+        if self._thread.is_alive():
+            method = self._call[0]
+            _log.warning("java_task_interrupted", class_name=self.class_name, method=method, seconds=seconds)
+            with suppress(Exception):
+                self._java_thread.interrupt()
+            with contract.standing(f"{self.class_name}.{method}"):
+                self._thread.join()
+
+    def _run(self) -> None:
+        self._java_thread = java_class("java.lang.Thread").currentThread()  # type: ignore[attr-defined]
+        self._java_thread.setName(self._thread.name)
+        try:
+            with self._loader.entered():
+                try:
+                    self._calling("start", self._begin)
+                    with self._changed:
+                        self._started = True
+                        self._changed.notify_all()
+                    self._poll_until_stopped()
+                finally:
+                    self._stop_task()
+        except BaseException as error:
+            failure = self._failed(error)
+            with self._changed:
+                self._error = failure
+                self._changed.notify_all()
+
+    def _poll_until_stopped(self) -> None:
+        retry = RETRY_SECONDS
+        while not self._stopping:
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopping or self._told or self._has_room())
+            if self._tell() or self._stopping:
+                continue
+            began = time.monotonic()
+            try:
+                records = self._calling("poll", self._task.poll)
+            except jpype().JException as error:
+                if not isinstance(error, _retriable()):
+                    raise
+                _log.warning("java_poll_retried", class_name=self.class_name, error=str(error.toString()))
+                self._rest(retry)
+                retry = min(2 * retry, MAX_RETRY_SECONDS)
+                continue
+            retry = RETRY_SECONDS
+            found = self._poll_of(records)
+            if found is not None:
+                self._put(found)
+            elif time.monotonic() - began < EMPTY_SECONDS:
+                self._rest(EMPTY_SECONDS)
+        self._tell()
+
+    def _has_room(self) -> bool:
+        return not self._polls or (self._queued < MAX_QUEUED and len(self._polls) < MAX_POLLS)
+
+    def _poll_of(self, records: Any) -> Poll | None:
+        """A poll with what its task wants to become of the transaction, to be asked before it is polled again."""
+        count = 0 if records is None else int(records.size())
+        if self._transactions is None:
+            return Poll(records, count) if count else None
+        acts = self._loops.acts(records) if count else ""
+        aborts, commits = bool(self._transactions.shouldAbortBatch()), bool(self._transactions.shouldCommitBatch())
+        act = "a" if aborts else "c" if commits else ""
+        return Poll(records, count, acts, act) if count or act else None
+
+    def _put(self, poll: Poll) -> None:
+        with self._changed:
+            self._polls.append(poll)
+            self._queued += poll.count
+            self._changed.notify_all()
+
+    def _tell(self) -> bool:
+        """Tells the task what is committed; whether there was something."""
+        some = False
+        while self._told:
+            told, some = self._told.popleft(), True
+            if self._loops.wants_records:
+                for one in told:
+                    self._calling("commitRecord", lambda one=one: self._tell_records(one))  # type: ignore[misc]
+            self._calling("commit", self._task.commit)
+        return some
+
+    def _tell_records(self, told: Told) -> None:
+        if told.first is None:
+            self._loops.commit_without_place(told.entries)
+        else:
+            self._loops.commit(told.entries, told.topic, told.partition, told.first, told.now_ms)
+
+    def _stop_task(self) -> None:
+        try:
+            self._calling("stop", self._task.stop)
+        except Exception as error:
+            _log.warning("java_stop_failed", class_name=self.class_name, error=str(error))
+
+    def _calling(self, method: str, call: Callable[[], Any]) -> Any:
+        self._call = method, time.monotonic(), time.time()
+        contract.note_background(f"{self.class_name}.{method}")
+        try:
+            return call()
+        finally:
+            self._call = "", 0.0, 0.0
+            contract.note_background("")
+
+    def _rest(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping or bool(self._told), seconds)
+
+
+def _retriable() -> tuple[Any, ...]:
+    names = ("org.apache.kafka.connect.errors.RetriableException", "org.apache.kafka.common.errors.RetriableException")
+    return tuple(java_class(name) for name in names)

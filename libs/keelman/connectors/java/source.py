@@ -1,0 +1,276 @@
+"""Reads a Java source task: its polls become record batches, or payloads, committed with the task's own offsets.
+
+Polling is one thread's, converting and sending another's, so that the two overlap.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from keelman.connect.offsets import parse_key
+from keelman.connect.plugin import Reader
+from keelman.connect.records import Column, PackedRecords, Partition, RawOffset, SourceBatch
+from keelman.connect.source_task import SourceTask
+from keelman.connectors.java.errors import task_error
+from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.loops import SourceLoops, TaskLoops, compression, entry_of
+from keelman.connectors.java.offsets import TaskOffsets
+from keelman.connectors.java.one_by_one import OneByOne
+from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.poll_thread import Poll, PollThread, Told
+from keelman.connectors.java.source_context import SourceContext, string_map
+from keelman.connectors.java.source_steps import SourceSteps, source_steps
+
+TASK_CLASS = "task.class"
+STOP_KEY, STOP_MS = "task.shutdown.graceful.timeout.ms", "5000"
+PIECE_BYTES = 800_000
+GUESSED_BYTES = 400.0
+SMALL_POLL = 512
+FOLLOWING_SECONDS = 0.005
+IDLE_SECONDS = 0.2
+ACTS: Mapping[str, Literal["commit", "abort"]] = {"c": "commit", "a": "abort"}
+
+
+def open_reader(loader: PluginLoader, class_name: str, config: Mapping[str, str], task: SourceTask) -> JavaReader:
+    """The reader of one task of a Java connector. `class_name` is the task's, `config` its connector's with its own.
+
+    Raises what the task's start raises."""
+    steps = source_steps(loader, config, task.worker)
+    return JavaReader(loader, class_name, steps, config, task)
+
+
+class JavaReader(Reader):
+    """Of one task. Its queue holds little: what it reads is limited by what it hands out."""
+
+    lag_unit = "records"
+
+    def __init__(
+        self, loader: PluginLoader, class_name: str, steps: SourceSteps, config: Mapping[str, str], task: SourceTask
+    ) -> None:
+        """Starts the task. Raises what its start raises."""
+        self._task, self._loader, self._steps = task, loader, steps
+        self._alone = config.get("tasks.max", "1").strip() == "1"
+        self._offsets = TaskOffsets(task.committed)
+        transactions = None
+        if task.exactly_once and config.get("transaction.boundary", "").strip().lower() == "connector":
+            transactions = java_class("org.apache.kafka.connect.runtime.WorkerTransactionContext")()
+        tags = {"connector": task.connector, "task": str(task.task)}
+        self._context = SourceContext(task.config, self._offsets.reader, transactions, tags)
+        self._loops = SourceLoops(steps)
+        self._one_by_one = OneByOne(steps, task.target)
+        self._poll: Poll | None = None
+        self._at = 0
+        self._ready: deque[SourceBatch] = deque()
+        self._handed: list[Told] = []
+        self._uncommitted = False
+        self._told_end = False
+        self._record_bytes = GUESSED_BYTES
+        self._compression: tuple[int | None, Any] = (None, compression(None))
+        self._sticky: dict[str, int] = {}
+        with loader.entered():
+            java_task = loader.load(class_name)()
+        self._task_loops = TaskLoops(java_task, self._offsets.writer, transactions)
+        context, options = self._context.proxy(), string_map(task.config)
+
+        def begin() -> None:
+            java_task.initialize(context)
+            java_task.start(options)
+
+        self._thread = PollThread(
+            loader,
+            java_task,
+            begin=begin,
+            loops=self._task_loops,
+            transactions=transactions,
+            failed=task_error,
+            name=f"{task.connector}-{task.task}",
+        )
+        try:
+            self._thread.await_start(task.beat)
+        except BaseException:
+            self.close()
+            raise
+
+    def partitions(self) -> Sequence[Partition]:
+        """Those that the task looked up, where no other task can have them."""
+        found = [parse_key(key) for key in self._offsets.asked] if self._alone else []
+        return [one[1] for one in found if one is not None]
+
+    def read(self) -> SourceBatch | None:
+        """The next records of the last poll, else of the next one. Raises ConnectError, and what its target raises."""
+        while not self._ready:
+            if self._poll is None:
+                self._poll, self._at = self._next_poll(), 0
+                if self._poll is None:
+                    return None
+            with self._loader.entered():
+                self._ready.extend(self._piece(self._poll))
+        self._uncommitted = True
+        return self._ready.popleft()
+
+    def glance(self) -> bool | None:
+        """Whether a poll waits."""
+        return bool(self._ready) or self._poll is not None or self._thread.waiting
+
+    def waits_for(self) -> str:
+        """A call into the task that does not come back."""
+        return self._thread.hangs()
+
+    def committed(self) -> None:
+        """Has the task told, in its own thread."""
+        handed, self._handed = self._handed, []
+        if self._uncommitted:
+            self._uncommitted = False
+            self._thread.committed(handed)
+
+    def close(self) -> None:
+        """Stops the task."""
+        seconds = int(self._task.worker.get(STOP_KEY, STOP_MS)) / 1000
+        try:
+            self._thread.stop(seconds, self._task.beat)
+        finally:
+            self._offsets.close()
+            self._context.close()
+
+    def _next_poll(self) -> Poll | None:
+        found = self._thread.poll(FOLLOWING_SECONDS if self._uncommitted else IDLE_SECONDS)
+        if found is None and self._thread.error is not None:
+            if self._told_end or not self._uncommitted:
+                raise self._thread.error
+            self._told_end = True  # what was polled before is committed first
+        return found
+
+    def _piece(self, poll: Poll) -> list[SourceBatch]:
+        """The next records of a poll, which are committed together: a batch for each topic, the last one with the
+        offsets."""
+        begin, end = self._at, self._end_of_piece(poll)
+        self._at = end
+        last = end >= poll.count
+        if last:
+            self._poll = None
+        act = poll.act if last else ""
+        if poll.acts and end > begin and poll.acts[end - 1] != ".":
+            act = poll.acts[end - 1]  # the empty transaction behind it need not be ended
+        records = poll.records if begin == 0 and last else poll.records.subList(begin, end)
+        batches = list(self._batches(records)) if end > begin else []
+        if not batches:
+            batches = [_empty()]
+        batches[-1].raw_offsets = self._offsets_of(records) if end > begin else ()
+        batches[-1].boundary = ACTS.get(act)
+        batches[-1].short = last and poll.count < SMALL_POLL and not self._thread.waiting
+        for one in batches[:-1]:
+            one.more = True
+        return batches
+
+    def _end_of_piece(self, poll: Poll) -> int:
+        most = max(1, int(PIECE_BYTES / self._record_bytes))
+        if self.most_records is not None:
+            most = min(most, max(1, self.most_records))
+        end = min(poll.count, self._at + most)
+        if poll.acts:
+            found = [at for act in "ca" if (at := poll.acts.find(act, self._at, end)) >= 0]
+            end = min([end, *(at + 1 for at in found)])
+        return end
+
+    def _offsets_of(self, records: Any) -> list[RawOffset]:
+        self._task_loops.note_offsets(records)
+        return self._offsets.flush()
+
+    def _batches(self, records: Any) -> Iterator[SourceBatch]:
+        """What these records become: packed where that goes, else one by one. Nothing is handed out of what fails."""
+        if self.packs:
+            handed = len(self._handed)
+            try:
+                yield from self._packed(records)
+            except (jpype().JException, _DoesNotFit):
+                del self._handed[handed:]
+            else:
+                return
+        yield from self._one_by_one.batches(records, self)
+
+    def _packed(self, records: Any) -> list[SourceBatch]:
+        now_ms, size, count = int(time.time() * 1000), 0, 0
+        made = []
+        for topic, entries in self._loops.converted(records).items():
+            if topic is None:
+                self._note(Told(entries))
+                continue
+            batch = SourceBatch(topic, Column([]), raw=True)
+            packed: list[PackedRecords] = []
+            asked: dict[int, Callable[[int, int], None]] = {}
+            for partition, group in self._by_partition(topic, entries):
+                for data, some, number in self._in_batches(topic, group, now_ms):
+                    if self._task_loops.wants_records:
+                        asked[len(packed)] = self._place_of(Told(some, topic, partition, None, now_ms), number)
+                    packed.append(PackedRecords(data, partition, number))
+                    size, count = size + len(data), count + number
+            batch.packed, batch.delivered, batch.passed = packed, asked or None, 0
+            made.append(batch)
+        if count:
+            self._record_bytes = 0.5 * self._record_bytes + 0.5 * size / count
+        return made
+
+    def _by_partition(self, topic: str, entries: Any) -> Iterator[tuple[int, Any]]:
+        among = self._task.target.partitions(topic)
+        for partition, group in self._loops.by_partition(entries, among).items():
+            if partition is not None:
+                yield partition, group
+                continue
+            # As Java's producer: all to one partition until a batch has gone out to it.
+            self._sticky[topic] = (self._sticky.get(topic, -1) + 1) % among
+            yield self._sticky[topic], group
+
+    def _in_batches(self, topic: str, entries: Any, now_ms: int) -> Iterator[tuple[bytes, Any, int]]:
+        """Entries as batches that are no larger than they may be, each with its entries and their number."""
+        most = self._task.target.batch_bytes(topic)
+        number = int(entries.size())
+        data = self._loops.packed(entries, self._compressor(), now_ms)
+        if len(data) <= most:
+            yield data, entries, number
+            return
+        if number == 1:
+            raise _DoesNotFit
+        for begin, end in ((0, number // 2), (number // 2, number)):
+            yield from self._in_batches(topic, entries.subList(begin, end), now_ms)
+
+    def _compressor(self) -> Any:
+        if self._compression[0] != self.codec:
+            self._compression = self.codec, compression(self.codec)
+        return self._compression[1]
+
+    def note_lost(self, record: Any) -> None:
+        """Of records that are taken one by one: this one goes nowhere."""
+        if self._task_loops.wants_records:
+            self._note(Told(entry_of(record)))
+
+    def note_sent(self, record: Any) -> Callable[[int, int], None] | None:
+        """Of those: this one goes to a topic."""
+        if not self._task_loops.wants_records:
+            return None
+        return self._place_of(Told(entry_of(record), str(record.topic()), 0, None, int(time.time() * 1000)), 1)
+
+    def _note(self, told: Told) -> int:
+        """Keeps what the task is to be told once it is committed; its place in the list."""
+        if self._task_loops.wants_records:
+            self._handed.append(told)
+        return len(self._handed) - 1
+
+    def _place_of(self, told: Told, number: int) -> Callable[[int, int], None]:
+        return partial(self._delivered, self._note(told), number)
+
+    def _delivered(self, at: int, number: int, partition: int, last: int) -> None:
+        found = self._handed[at]
+        self._handed[at] = Told(found.entries, found.topic, partition, last - number + 1, found.now_ms)
+
+
+class _DoesNotFit(Exception):
+    """A record is larger than a batch may be: it is judged by itself."""
+
+
+def _empty() -> SourceBatch:
+    """Of offsets alone, and of the end of a transaction."""
+    return SourceBatch("", Column([]), raw=True, passed=0)

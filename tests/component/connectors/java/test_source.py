@@ -1,0 +1,222 @@
+"""Java source tasks in a process of their own, against a real broker: what they are called with, what they throw, and
+each record once, whatever kills them."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import pytest
+
+from support.copy_harness import OFFSET_TOPIC, committed_offsets, create_topic, hosted, latest, messages, until
+from support.java_kit import compiled, needs_java
+
+pytestmark = [pytest.mark.component, needs_java()]
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+@pytest.fixture(scope="session")
+async def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kit's Java classes."""
+    return await compiled(tmp_path_factory.mktemp("classes"))
+
+
+class Scripted:
+    """A task of acme.ScriptedSource: its configuration, what it notes, and what is in its topics."""
+
+    def __init__(self, bootstrap: str, name: str, classes: Path, folder: Path) -> None:
+        self.bootstrap, self.name = bootstrap, name
+        self.calls, self.log = folder / "calls", folder / "log"
+        self.config = {
+            "name": name,
+            "connector.class": "acme.ScriptedSource",
+            "task.class": "acme.ScriptedSource$ScriptedTask",
+            "classes": str(classes),
+            "log": str(self.calls),
+            "topics": name,
+        }
+
+    def hosted(self, die: list[Any] | None = None, worker: dict[str, str] | None = None, **config: Any) -> Any:
+        """A process that copies, with these keys too, in which an underscore stands for a dot."""
+        spec: dict[str, Any] = {"fields": {"worker_config": worker or {}}, **({"die": die} if die else {})}
+        self.log.unlink(missing_ok=True)
+        given = {**self.config, **{key.replace("_", "."): value for key, value in config.items()}}
+        return hosted(self.bootstrap, given, self.log, program="support.java_kit", **spec)
+
+    def noted(self, word: str) -> list[str]:
+        """What the task noted under a word, in order."""
+        text = self.calls.read_text() if self.calls.exists() else ""
+        return [line.partition(" ")[2] for line in text.splitlines() if line.split(" ")[0] == word]
+
+    def copied(self, records: int, process: Popen[bytes], seconds: float = 60.0) -> None:
+        """Returns once so many are committed."""
+
+        def done() -> bool:
+            assert process.poll() is None, self.ended_with()
+            return latest(self.log).get("records", 0) >= records
+
+        until(done, self.name, seconds)
+
+    def ended_with(self) -> str:
+        """The end of the log."""
+        return self.log.read_text(errors="replace")[-3000:]
+
+    def stopped(self, process: Popen[bytes]) -> None:
+        """Drains it."""
+        process.terminate()
+        assert process.wait(60) == 0, self.ended_with()
+
+    def values(self, topic: str = "") -> list[str]:
+        """Committed values, each partition in its order."""
+        return [(one.value() or b"").decode() for one in messages(self.bootstrap, topic or self.name)]
+
+    def offsets(self) -> dict[str, int]:
+        """The committed ones, by source partition."""
+        found = committed_offsets(self.bootstrap, OFFSET_TOPIC, self.name)
+        return {json.loads(key)[1]["part"]: json.loads(value)["n"] for key, value in found}
+
+    def ends(self, process: Popen[bytes]) -> dict[str, Any]:
+        """The last that is heard of a process that is about to end by itself."""
+        process.wait(60)
+        return latest(self.log)
+
+
+@pytest.fixture
+def scripted(bootstrap: str, name: str, classes: Path, tmp_path: Path) -> Scripted:
+    """A task whose topic has one partition."""
+    create_topic(bootstrap, name)
+    return Scripted(bootstrap, name, classes, tmp_path)
+
+
+def test_a_task_is_told_of_each_record_with_its_place_and_goes_on_from_its_offsets(scripted: Scripted) -> None:
+    second = f"{scripted.name}-b"
+    create_topic(scripted.bootstrap, second, 3)
+    config = {"topics": f"{scripted.name},{second}", "parts": "2", "records": "100"}
+    with scripted.hosted(**config) as process:
+        scripted.copied(100, process)
+        scripted.stopped(process)
+    assert scripted.values() == [f"v{n}" for n in range(0, 100, 2)]
+    found = messages(scripted.bootstrap, second)
+    assert sorted(int((one.value() or b"")[1:]) for one in found) == list(range(1, 100, 2))
+    assert {one.partition() for one in found} == {0, 1, 2}
+    assert found[0].headers() == [("from", (found[0].key() or b"").replace(b"k", b"h"))]
+    told = dict(line.split(" ", 1) for line in scripted.noted("record"))
+    for one in [*messages(scripted.bootstrap, scripted.name), *found]:
+        assert told[(one.value() or b"")[1:].decode()] == f"{one.topic()} {one.partition()} {one.offset()}"
+    assert set(scripted.noted("commit")) == {"true"}
+    assert scripted.calls.read_text().splitlines()[-1] == "stop"
+    assert scripted.offsets() == {"p0": 98, "p1": 99}
+    with scripted.hosted(**{**config, "records": "130"}) as process:
+        scripted.copied(30, process)
+        scripted.stopped(process)
+    assert [line.split()[0] for line in scripted.noted("start")] == ["0", "100"]
+    assert scripted.values() == [f"v{n}" for n in range(0, 130, 2)]
+
+
+def test_what_a_task_throws_ends_its_run_behind_what_it_gave_before(scripted: Scripted) -> None:
+    with scripted.hosted(fails="50") as process:
+        last = scripted.ends(process)
+    assert (last["state"], last["message"]) == ("FAILED", "the source is gone at 50")
+    assert scripted.values() == [f"v{n}" for n in range(50)]
+    assert scripted.offsets() == {"p0": 49}
+    assert scripted.noted("stop") == [""]
+    with scripted.hosted(start_fails="no such table") as process:
+        last = scripted.ends(process)
+    assert (last["state"], last["message"]) == ("FAILED", "no such table")
+
+
+def test_a_poll_that_may_be_tried_again_is(scripted: Scripted) -> None:
+    with scripted.hosted(retries="50") as process:
+        scripted.copied(100, process)
+        scripted.stopped(process)
+    assert scripted.values() == [f"v{n}" for n in range(100)]
+
+
+def test_a_poll_that_does_not_come_back_is_interrupted_when_its_run_is_drained(scripted: Scripted) -> None:
+    with scripted.hosted(hangs="50", worker={"task.shutdown.graceful.timeout.ms": "300"}) as process:
+        until(lambda: scripted.noted("hangs"), "it hangs")
+        scripted.copied(50, process)
+        scripted.stopped(process)
+    assert scripted.noted("interrupted") == [""]
+    assert scripted.values() == [f"v{n}" for n in range(50)]
+
+
+def test_a_record_that_its_converter_cannot_take_is_a_dead_letter_with_its_stage_and_class(scripted: Scripted) -> None:
+    config = {"value_converter": JSON, "value_converter_schemas_enable": "true", "bad": "17"}
+    with scripted.hosted(**config) as process:
+        last = scripted.ends(process)
+    assert last["state"] == "FAILED"
+    assert "value converter JsonConverter" in last["message"]
+    assert '"n":17' in last["message"]
+    dead = f"{scripted.name}-dead"
+    tolerant = {
+        "errors_tolerance": "all",
+        "errors_deadletterqueue_topic_name": dead,
+        "errors_deadletterqueue_topic_replication_factor": "1",
+        "errors_deadletterqueue_context_headers_enable": "true",
+    }
+    with scripted.hosted(**config, **tolerant) as process:
+        scripted.copied(99, process)
+        scripted.stopped(process)
+    assert [json.loads(value)["payload"] for value in scripted.values()] == [f"v{n}" for n in range(100) if n != 17]
+    (letter,) = messages(scripted.bootstrap, dead)
+    headers = dict(letter.headers() or [])
+    assert headers["__connect.errors.stage"] == b"VALUE_CONVERTER"
+    assert headers["__connect.errors.class.name"] == JSON.encode()
+    assert headers["from"] == b"h17"
+    assert json.loads(headers["keelman.errors.source.offset"])["n"] == 17
+    assert "17 nowhere" in scripted.noted("record")
+    assert f"18 {scripted.name} 0 17" in scripted.noted("record")
+
+
+@pytest.mark.parametrize(
+    "point", ["record in an open transaction", "offsets in an open transaction", "transaction committed"]
+)
+def test_each_record_once_whatever_kills_its_slot(scripted: Scripted, point: str) -> None:
+    second = f"{scripted.name}-b"
+    create_topic(scripted.bootstrap, second, 2)
+    config = {"topics": f"{scripted.name},{second}", "parts": "3", "records": "20000", "poll": "500"}
+    with scripted.hosted(die=[point, 3], **config) as process:
+        assert process.wait(60) == -signal.SIGKILL, scripted.ended_with()
+    done = len(scripted.values()) + len(scripted.values(second))
+    with scripted.hosted(**config) as process:
+        scripted.copied(20000 - done, process)
+        scripted.stopped(process)
+    assert scripted.values() == [f"v{n}" for n in range(0, 20000, 2)]
+    assert sorted(int(one[1:]) for one in scripted.values(second)) == list(range(1, 20000, 2))
+
+
+def test_transactions_end_where_the_task_wants_it(scripted: Scripted) -> None:
+    config = {"transaction_boundary": "connector", "records": "100", "poll": "30"}
+    with scripted.hosted(commits="25", aborts="59", **config) as process:
+        scripted.copied(75, process)
+        scripted.stopped(process)
+    # 50 to 59 are aborted by the 60th record, and their offsets committed all the same.
+    assert scripted.values() == [f"v{n}" for n in range(100) if not 50 <= n < 60]
+    assert scripted.offsets() == {"p0": 99}
+    with scripted.hosted(commits_polls="yes", **{**config, "records": "150"}) as process:
+        scripted.copied(50, process)
+        scripted.stopped(process)
+    assert scripted.values()[-50:] == [f"v{n}" for n in range(100, 150)]
+
+
+def test_records_as_they_are_in_java(scripted: Scripted) -> None:
+    second = f"{scripted.name}-b"
+    create_topic(scripted.bootstrap, second, 2)
+    config = {"topics": second, "targets": "yes", "times": "yes", "keyless": "yes", "length": "3000", "records": "2000"}
+    with scripted.hosted(poll="2000", producer_override_compression_type="lz4", **config) as process:
+        scripted.copied(2000, process)
+        scripted.stopped(process)
+    found = messages(scripted.bootstrap, second)
+    assert {one.partition(): len([1 for other in found if other.partition() == one.partition()]) for one in found} == {
+        0: 1000,
+        1: 1000,
+    }
+    for one in found:
+        number = int((one.value() or b"").strip(b"vx"))
+        assert (one.partition(), one.timestamp()[1], one.key()) == (number % 2, 1000 + number, None)
+        assert one.headers() == [("from", b"h%d" % number)]

@@ -1,0 +1,80 @@
+"""Java connectors for tests, compiled here, and a process that copies for one of their tasks.
+
+As a program (`python -m support.java_kit <spec.json>`) it is `support.copy_harness` with these connectors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keelman.connect.plugin import Connector, Direction, Reader
+from keelman.connect.records import Offset, Partition
+from keelman.connect.source_task import SourceTask
+from keelman.connectors.java import jvm
+from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.source import open_reader
+from keelman.model.errors import FailedPrecondition
+from keelman.runtime.java.installation import find
+from support.copy_harness import OneTask, host
+
+SOURCES = Path(__file__).parent / "java"
+COMPILE_SECONDS = 120
+
+
+def missing() -> str:
+    """Why Java's connectors cannot be run or compiled here; empty when they can."""
+    try:
+        jvm.jpype()
+        compiler = find().program.with_name("javac")
+    except FailedPrecondition as error:
+        return error.message
+    return "" if compiler.exists() else "there is no javac beside Java"
+
+
+async def compiled(folder: Path) -> Path:
+    """The classes of the connectors of this kit, in this folder."""
+    jars = await jvm.fetch_runtime_jars()
+    sources = [str(one) for one in sorted(SOURCES.rglob("*.java"))]
+    command = [str(find().program.with_name("javac")), "-nowarn", "-d", str(folder), "-cp", ":".join(map(str, jars))]
+    subprocess.run([*command, *sources], check=True, timeout=COMPILE_SECONDS)
+    return folder
+
+
+class JavaTask(OneTask):
+    """A source whose task is the Java class that its configuration names, of the classes in a folder."""
+
+    names = ("java",)
+    direction = Direction.SOURCE
+    converts = True
+
+    @classmethod
+    def open_task_reader(
+        cls, config: Mapping[str, str], task: SourceTask, offset: Callable[[Partition], Offset | None]
+    ) -> Reader:
+        folder = Path(config["classes"])
+        jvm.start(jvm.JvmOptions(heap_bytes=128 << 20))
+        return open_reader(PluginLoader(folder, [folder]), config["task.class"], config, task)
+
+
+def found(_class_name: str) -> type[Connector]:
+    """Whatever is asked for."""
+    return JavaTask
+
+
+def needs_java() -> Any:
+    """Marks tests that are skipped where there is no Java."""
+    return pytest.mark.skipif(bool(missing()), reason=missing() or "Java is here")
+
+
+if __name__ == "__main__":
+    code = host(json.loads(sys.argv[1]), found)
+    sys.stdout.flush()
+    os._exit(code)  # the machine would be waited for
