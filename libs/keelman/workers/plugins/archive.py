@@ -237,6 +237,8 @@ class _Paths:
 
     def add(self, path: str, same: object = None) -> bool:
         """False for a file that was there with the same content. Raises ArchiveRefused for what cannot be both."""
+        if not path:
+            raise refusal("name", "is a file with the name of the folder itself", ".")
         if path in self._files:
             if same is not None and self._files[path] == same:
                 return False

@@ -6,7 +6,7 @@ stand in it are not looked into, and archives that are no jars or wheels are a p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +30,9 @@ from keelman.workers.plugins.java_classes import JavaClasses
 from keelman.workers.plugins.versions import NameAndVersion, legal_name, legal_version, of_file_name
 from keelman.workers.plugins.wheel_metadata import wheel_classes, wheel_version
 
-MAX_PROBLEMS = 100
+MAX_PROBLEMS, MAX_PROBLEM = 100, 1000
+MAX_CLASSES_BYTES, _CLASS_COST = 400_000, 60
+"""Of all plugin classes together: Kafka's records, with the events of plugins, are at most 1 MB."""
 PARTS = (".jar", ".whl")
 _BOMBS = ("ratio", "total-size", "overlap", "entries", "directory")
 _INNER_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".7z", ".rar", ".war", ".ear")
@@ -77,7 +79,8 @@ def inspect(
             case PluginKind.ZIP | PluginKind.TAR_GZ:
                 reader.read_parts(archive)
     classes = sorted(reader.java.found() + reader.python)
-    return Inspection(kind, tuple(classes), _few(reader.problems + reader.java.problems), named.name, named.version)
+    problems = [*reader.problems, *reader.java.problems]
+    return Inspection(kind, _listed(classes, problems), _few(problems), named.name, named.version)
 
 
 def inspect_folder(folder: Path, *, java: int = MINIMUM, bounds: Bounds = BOUNDS) -> Inspection:
@@ -94,7 +97,8 @@ def inspect_folder(folder: Path, *, java: int = MINIMUM, bounds: Bounds = BOUNDS
         except (ArchiveRefused, OSError) as error:
             problems.append(f"{inner}: {error}")
     found = java_classes.found()
-    return Inspection(None, tuple(found), _few(problems + java_classes.problems))
+    problems += java_classes.problems
+    return Inspection(None, _listed(found, problems), _few(problems))
 
 
 def kind_of(source: Path | IO[bytes], file_name: str) -> PluginKind:
@@ -180,10 +184,20 @@ class _Reader:
             self.problems.append(f"{entry.path}: {error}")
 
 
-def _few(problems: list[str]) -> tuple[str, ...]:
-    if len(problems) <= MAX_PROBLEMS:
-        return tuple(problems)
-    return (*problems[:MAX_PROBLEMS], f"and {len(problems) - MAX_PROBLEMS} more problems")
+def _listed(classes: Sequence[PluginClass], problems: list[str]) -> tuple[PluginClass, ...]:
+    """As many classes as fit into an event; that there are more is a problem."""
+    left = MAX_CLASSES_BYTES
+    for number, one in enumerate(classes):
+        left -= len(one.class_name.encode()) + len(one.path.encode()) + len(one.version.encode()) + _CLASS_COST
+        if left < 0:
+            problems.append(f"{len(classes) - number} more plugin classes are not listed")
+            return tuple(classes[:number])
+    return tuple(classes)
+
+
+def _few(problems: Sequence[str]) -> tuple[str, ...]:
+    few = [one if len(one) <= MAX_PROBLEM else one[:MAX_PROBLEM] + " ..." for one in problems[:MAX_PROBLEMS]]
+    return (*few, *([f"{len(problems) - len(few)} more problems"] if len(problems) > len(few) else []))
 
 
 class _Nowhere:

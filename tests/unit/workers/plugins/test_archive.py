@@ -61,6 +61,7 @@ NAMES = [
     ("C:/windows/evil.jar", "absolute-path"),
     ("lib\\evil.jar", "backslash"),
     ("lib/new\nline.jar", "name"),
+    (".", "name"),
     ("x" * 300, "name"),
 ]
 

@@ -14,7 +14,7 @@ from keelman.workers.plugins.archive import ArchiveRefused, Bounds
 from keelman.workers.plugins.inspection import inspect, inspect_folder
 
 WEATHER = java.class_bytes("com/acme/WeatherSource", java.SOURCE)
-SERVICES = "META-INF/services/"
+SERVICE = "org.apache.kafka.connect.source.SourceConnector"
 
 
 def jar(folder: Path, *classes: bytes, name: str = "acme-1.2.jar", **files: str) -> Path:
@@ -200,3 +200,13 @@ def test_a_folder_of_jars(tmp_path):
     assert found.kind is None
     assert found.classes == (PluginClass("com.acme.WeatherSource", "source", "1.2", "java", "lib/acme-1.2.jar"),)
     assert found.problems[0].startswith("bad.jar: plugin file refused")
+
+
+def test_what_is_told_fits_into_an_event(tmp_path):
+    many = [java.class_bytes(f"com/acme/{'x' * 200}{n}", java.SOURCE) for n in range(2000)]
+    wrong = "\n".join(f"com.acme.Gone{n}" for n in range(200))
+    found = inspect(jar(tmp_path, *many, **{f"META-INF__services__{SERVICE}": wrong}))
+    assert 1000 < len(found.classes) < 2000
+    assert len(found.problems) == 101
+    assert found.problems[-1] == "101 more problems"
+    assert sum(len(str(one)) for one in (*found.classes, *found.problems)) < 700_000
