@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from google.protobuf.message import Message
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
 from keelman.api.connect.v1 import broker_cluster_pb2
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as pb
@@ -32,6 +32,7 @@ from keelman.rpc.masks import masked
 from keelman.rpc.server import Context, Service
 from keelman.state.nouns.checks import check_etag, check_free, check_nodes, check_same, known_nodes
 from keelman.state.nouns.clusters import (
+    ClusterColumns,
     annotate,
     annotations_of,
     check_not_deleted,
@@ -44,8 +45,8 @@ from keelman.state.nouns.clusters import (
 from keelman.state.nouns.hidden import kept_spec, shown_spec
 from keelman.state.nouns.kafka_names import check_own_names
 from keelman.state.nouns.noun import Noun, Parts, service
-from keelman.state.nouns.rows import big_column, json_column, plain, read, read_spec, text_column
-from keelman.state.nouns.serving import Write, has_labels, page_of, written
+from keelman.state.nouns.rows import json_column, plain, read, read_spec
+from keelman.state.nouns.serving import labelled_page, verb, written
 from keelman.state.nouns.taken import check_broker_port_free, check_origin
 from keelman.state.properties import in_field, raise_all
 from keelman.state.removal import check_removal, check_same_removed
@@ -58,23 +59,13 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Message)
 
 
-class BrokerClusterRow(SQLModel, table=True):
+class BrokerClusterRow(ClusterColumns, table=True):
     """A broker cluster; `spec`, `seen` and `status` are JSON."""
 
     __tablename__ = "broker_cluster"
-    name: str = Field(primary_key=True)
-    uid: str
-    create_time: int = Field(sa_column=big_column())
-    update_time: int = Field(sa_column=big_column())
-    generation: int = Field(sa_column=big_column())
-    revision: int = Field(sa_column=big_column())
-    goal: str
-    spec: dict[str, Any] = Field(sa_column=json_column())
     kafka_cluster_id: str
-    note: str = Field(sa_column=text_column())
     reachable: bool | None
     seen: dict[str, Any] = Field(sa_column=json_column())
-    status: dict[str, Any] = Field(sa_column=json_column())
 
 
 def to_row(cluster: BrokerCluster) -> dict[str, Any]:
@@ -319,20 +310,25 @@ class BrokerClusterApi(grpc.BrokerClusterServiceServicer):
         self, request: pb.ListBrokerClustersRequest, context: Context
     ) -> pb.ListBrokerClustersResponse:
         """A page of broker clusters."""
-        snapshot, wanted = self.parts.store.snapshot, request.labels.items()
-        part, token = page_of(
-            snapshot.names(BROKER_CLUSTER), snapshot.broker_clusters, request,
-            lambda c: has_labels(c.spec.annotations.labels, wanted),
-        )  # fmt: skip
+        part, token = labelled_page(
+            self.parts.store.snapshot, BROKER_CLUSTER, request, lambda c: c.spec.annotations.labels
+        )
         return pb.ListBrokerClustersResponse(broker_clusters=[self._observed(c) for c in part], next_page_token=token)
 
-    async def CreateBrokerCluster(
-        self, request: pb.CreateBrokerClusterRequest, context: Context
-    ) -> pb.CreateBrokerClusterResponse:
-        """Creates a broker cluster and asks it to run."""
-        return await self._written(
-            request, pb.CreateBrokerClusterResponse, lambda tx: create(tx, request.name, _sent(spec_of(request.spec)))
-        )
+    CreateBrokerCluster = verb(
+        pb.CreateBrokerClusterRequest,
+        pb.CreateBrokerClusterResponse,
+        lambda tx, r: create(tx, r.name, _sent(spec_of(r.spec))),
+    )
+    DeleteBrokerCluster = verb(
+        pb.DeleteBrokerClusterRequest, pb.DeleteBrokerClusterResponse, lambda tx, r: delete(tx, r.name, r.etag)
+    )
+    StartBrokerCluster = verb(
+        pb.StartBrokerClusterRequest, pb.StartBrokerClusterResponse, lambda tx, r: start(tx, r.name, r.etag)
+    )
+    StopBrokerCluster = verb(
+        pb.StopBrokerClusterRequest, pb.StopBrokerClusterResponse, lambda tx, r: stop(tx, r.name, r.etag)
+    )
 
     async def UpdateBrokerCluster(
         self, request: pb.UpdateBrokerClusterRequest, context: Context
@@ -351,30 +347,8 @@ class BrokerClusterApi(grpc.BrokerClusterServiceServicer):
             check_same_removed(tx.snapshot, cluster, change(cluster.spec), checked)
             return update(tx, request.name, request.etag, change)
 
-        return await self._written(request, pb.UpdateBrokerClusterResponse, work)
-
-    async def DeleteBrokerCluster(
-        self, request: pb.DeleteBrokerClusterRequest, context: Context
-    ) -> pb.DeleteBrokerClusterResponse:
-        """Asks for a broker cluster's end."""
-        return await self._written(
-            request, pb.DeleteBrokerClusterResponse, lambda tx: delete(tx, request.name, request.etag)
-        )
-
-    async def StartBrokerCluster(
-        self, request: pb.StartBrokerClusterRequest, context: Context
-    ) -> pb.StartBrokerClusterResponse:
-        """Asks a broker cluster to run."""
-        return await self._written(
-            request, pb.StartBrokerClusterResponse, lambda tx: start(tx, request.name, request.etag)
-        )
-
-    async def StopBrokerCluster(
-        self, request: pb.StopBrokerClusterRequest, context: Context
-    ) -> pb.StopBrokerClusterResponse:
-        """Asks a broker cluster to stop."""
-        return await self._written(
-            request, pb.StopBrokerClusterResponse, lambda tx: stop(tx, request.name, request.etag)
+        return await written(
+            self.parts.store, request, pb.UpdateBrokerClusterResponse, lambda tx: self.fields(work(tx))
         )
 
     def _observed(self, cluster: BrokerCluster) -> broker_cluster_pb2.BrokerCluster:
@@ -382,10 +356,9 @@ class BrokerClusterApi(grpc.BrokerClusterServiceServicer):
         message.status.observed_generation = self.parts.planned.observed(cluster)
         return message
 
-    async def _written(self, request: Write, answer: type[M], work: Callable[[Transaction], BrokerCluster]) -> M:
-        return await written(
-            self.parts.store, request, answer, lambda tx: {"broker_cluster": broker_cluster_message(work(tx))}
-        )
+    def fields(self, made: BrokerCluster) -> dict[str, Any]:
+        """A cluster as it was written."""
+        return {"broker_cluster": broker_cluster_message(made)}
 
 
 def services(parts: Parts) -> list[Service]:

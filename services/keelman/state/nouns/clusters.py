@@ -6,6 +6,9 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.json_format import MessageToDict
+from sqlalchemy import BigInteger, Text
+from sqlalchemy.types import JSON
+from sqlmodel import Field, SQLModel
 
 from keelman.api.connect.v1 import broker_cluster_pb2, origin_pb2, worker_cluster_pb2
 from keelman.model.cluster import Annotations, BrokerCluster, ClusterGoal, Origin, WorkerCluster
@@ -17,6 +20,21 @@ from keelman.state.snapshot import C
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
+
+
+class ClusterColumns(SQLModel):
+    """The columns that the rows of both have."""
+
+    name: str = Field(primary_key=True)
+    uid: str
+    create_time: int = Field(sa_type=BigInteger)
+    update_time: int = Field(sa_type=BigInteger)
+    generation: int = Field(sa_type=BigInteger)
+    revision: int = Field(sa_type=BigInteger)
+    goal: str
+    spec: dict[str, Any] = Field(sa_type=JSON)
+    note: str = Field(sa_type=Text)
+    status: dict[str, Any] = Field(sa_type=JSON)
 
 
 def cluster_row(cluster: BrokerCluster | WorkerCluster) -> dict[str, Any]:

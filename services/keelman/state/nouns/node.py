@@ -32,7 +32,7 @@ from keelman.state.nouns.rows import (
     read_spec,
     text_column,
 )
-from keelman.state.nouns.serving import Write, has_labels, page_of, written
+from keelman.state.nouns.serving import labelled_page, verb
 from keelman.state.planning.pinned import pinned_workloads
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER
 
@@ -205,6 +205,10 @@ def judge(tx: Transaction, name: str, state: NodeState, message: str) -> None:
         tx.put(dataclasses.replace(node, state=state, message=message))
 
 
+def _marking(**marks: Any) -> Callable[[Transaction, Any], Node]:
+    return lambda tx, r: update(tx, r.name, r.etag, lambda spec: dataclasses.replace(spec, **marks))
+
+
 @dataclass(frozen=True, slots=True)
 class NodeApi(grpc.NodeServiceServicer):
     """Nodes."""
@@ -217,67 +221,29 @@ class NodeApi(grpc.NodeServiceServicer):
 
     async def ListNodes(self, request: pb.ListNodesRequest, context: Context) -> pb.ListNodesResponse:
         """A page of nodes."""
-        snapshot = self.parts.store.snapshot
-        part, token = page_of(
-            snapshot.names(NODE), snapshot.nodes, request, lambda n: has_labels(n.spec.labels, request.labels.items())
-        )
+        part, token = labelled_page(self.parts.store.snapshot, NODE, request, lambda n: n.spec.labels)
         return pb.ListNodesResponse(nodes=[self._shown(n) for n in part], next_page_token=token)
 
-    async def CreateNode(self, request: pb.CreateNodeRequest, context: Context) -> pb.CreateNodeResponse:
-        """Creates a node before its agent comes."""
-        return await self._written(
-            request, pb.CreateNodeResponse, lambda tx: create(tx, request.name, spec_of(request.spec))
-        )
+    CreateNode = verb(pb.CreateNodeRequest, pb.CreateNodeResponse, lambda tx, r: create(tx, r.name, spec_of(r.spec)))
+    UpdateNode = verb(
+        pb.UpdateNodeRequest,
+        pb.UpdateNodeResponse,
+        lambda tx, r: update(
+            tx, r.name, r.etag, lambda spec: spec_of(masked(spec_message(spec), r.spec, r.update_mask))
+        ),
+    )
+    CordonNode = verb(pb.CordonNodeRequest, pb.CordonNodeResponse, _marking(cordoned=True))
+    UncordonNode = verb(pb.UncordonNodeRequest, pb.UncordonNodeResponse, _marking(cordoned=False, draining=False))
+    DrainNode = verb(pb.DrainNodeRequest, pb.DrainNodeResponse, _marking(cordoned=True, draining=True))
+    DeleteNode = verb(pb.DeleteNodeRequest, pb.DeleteNodeResponse, lambda tx, r: delete(tx, r.name, r.etag))
 
-    async def UpdateNode(self, request: pb.UpdateNodeRequest, context: Context) -> pb.UpdateNodeResponse:
-        """Changes the spec of a node."""
-
-        def change(spec: NodeSpec) -> NodeSpec:
-            return spec_of(masked(spec_message(spec), request.spec, request.update_mask))
-
-        return await self._written(
-            request, pb.UpdateNodeResponse, lambda tx: update(tx, request.name, request.etag, change)
-        )
-
-    async def CordonNode(self, request: pb.CordonNodeRequest, context: Context) -> pb.CordonNodeResponse:
-        """Has nothing new placed on a node."""
-        return await self._written(
-            request, pb.CordonNodeResponse, lambda tx: update(tx, request.name, request.etag, _marked(cordoned=True))
-        )
-
-    async def UncordonNode(self, request: pb.UncordonNodeRequest, context: Context) -> pb.UncordonNodeResponse:
-        """Has new things placed on a node again."""
-        free = _marked(cordoned=False, draining=False)
-        return await self._written(
-            request, pb.UncordonNodeResponse, lambda tx: update(tx, request.name, request.etag, free)
-        )
-
-    async def DrainNode(self, request: pb.DrainNodeRequest, context: Context) -> pb.DrainNodeResponse:
-        """Has what may be elsewhere leave a node."""
-        leave = _marked(cordoned=True, draining=True)
-        return await self._written(
-            request, pb.DrainNodeResponse, lambda tx: update(tx, request.name, request.etag, leave)
-        )
-
-    async def DeleteNode(self, request: pb.DeleteNodeRequest, context: Context) -> pb.DeleteNodeResponse:
-        """Forgets a node."""
-
-        def work(tx: Transaction) -> dict[str, Any]:
-            delete(tx, request.name, request.etag)
-            return {}
-
-        return await written(self.parts.store, request, pb.DeleteNodeResponse, work)
+    def fields(self, made: Node | None) -> dict[str, Any]:
+        """Nothing of one that is gone."""
+        return {} if made is None else {"node": node_message(made)}
 
     def _shown(self, node: Node) -> node_pb2.Node:
         pinned = pinned_workloads(self.parts.store.snapshot, node.name) if node.spec.draining else ()
         return node_message(self.parts.sessions.alive(node), pinned)
-
-    async def _written(self, request: Write, answer: type[M], work: Callable[[Transaction], Node]) -> M:
-        return await written(self.parts.store, request, answer, lambda tx: {"node": node_message(work(tx))})
-
-
-def _marked(**marks: Any) -> Callable[[NodeSpec], NodeSpec]:
-    return lambda spec: dataclasses.replace(spec, **marks)
 
 
 def services(parts: Parts) -> list[Service]:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from google.protobuf.message import Message
 
 from keelman.rpc.pages import key_of, page_limit, token_for
+from keelman.rpc.server import Context
 from keelman.state.failpoints import hit
 from keelman.state.requests import once
 
 if TYPE_CHECKING:
+    from keelman.state.nouns.noun import Parts
+    from keelman.state.snapshot import Snapshot
     from keelman.state.store import Store, Transaction
 
 M = TypeVar("M", bound=Message)
+M_co = TypeVar("M_co", bound=Message, covariant=True)
+Q = TypeVar("Q", bound="Write")
+Q_contra = TypeVar("Q_contra", bound="Write", contravariant=True)
+R = TypeVar("R")
+R_contra = TypeVar("R_contra", contravariant=True)
 T = TypeVar("T")
 
 
@@ -38,6 +46,25 @@ class Page(Protocol):
         """From the answer before."""
 
 
+class LabelledPage(Page, Protocol):
+    """A request for a page of a list of what has some labels."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """All of these; empty for any."""
+
+
+class Verbs(Protocol[R_contra]):
+    """A service whose RPCs write resources of one kind."""
+
+    @property
+    def parts(self) -> Parts:
+        """What it uses."""
+
+    def fields(self, made: R_contra, /) -> dict[str, Any]:
+        """What an answer has of a resource that was written."""
+
+
 async def written(store: Store, request: Write, answer: type[M], work: Callable[[Transaction], dict[str, Any]]) -> M:
     """The answer of one writing transaction, of the fields that `work` gives; or that of the one that had the request's
     id before."""
@@ -51,6 +78,30 @@ async def written(store: Store, request: Write, answer: type[M], work: Callable[
         answered = await once(tx, request.request_id, method, answer(), make)
     hit("answer-due")
     return answered
+
+
+class Rpc(Protocol[Q_contra, M_co]):
+    """A method of a service, as gRPC calls it."""
+
+    def __call__(self, request: Q_contra, context: Context) -> Awaitable[M_co]:
+        """Answers a request."""
+
+
+def verb(request: type[Q], answer: type[M], work: Callable[[Transaction, Q], R]) -> Rpc[Q, M]:
+    """An RPC that writes one resource: what `work` makes of its request, in one transaction, is in its answer."""
+
+    async def method(self: Verbs[R], request: Q, context: Context) -> M:
+        return await written(self.parts.store, request, answer, lambda tx: self.fields(work(tx, request)))
+
+    return cast(Rpc[Q, M], method)
+
+
+def labelled_page(
+    snapshot: Snapshot, noun: str, request: LabelledPage, labels: Callable[[Any], Mapping[str, str]]
+) -> tuple[list[Any], str]:
+    """One page of the resources of a noun that have the request's labels, and the token of the next."""
+    wanted = request.labels.items()
+    return page_of(snapshot.names(noun), snapshot.resources(noun), request, lambda one: has_labels(labels(one), wanted))
 
 
 def page_of(

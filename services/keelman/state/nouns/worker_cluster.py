@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
 from keelman.api.connect.v1 import broker_cluster_pb2, worker_cluster_pb2
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
@@ -30,6 +30,7 @@ from keelman.rpc.masks import masked
 from keelman.rpc.server import Context, Service
 from keelman.state.nouns.checks import check_etag, check_free, check_nodes, check_same
 from keelman.state.nouns.clusters import (
+    ClusterColumns,
     annotate,
     annotations_of,
     check_not_deleted,
@@ -44,8 +45,8 @@ from keelman.state.nouns.kafka_names import check_own_names
 from keelman.state.nouns.limits import limits_message, limits_of
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.plugin_sets import check_engine, plugin_fields, put_plugins, resolved
-from keelman.state.nouns.rows import big_column, json_column, plain, read, read_spec, text_column
-from keelman.state.nouns.serving import Write, has_labels, page_of, written
+from keelman.state.nouns.rows import big_column, json_column, plain, read, read_spec
+from keelman.state.nouns.serving import labelled_page, verb, written
 from keelman.state.nouns.taken import check_origin, check_ports_free
 from keelman.state.planning.rollout import restarted, updated
 from keelman.state.properties import check_worker_properties, group_of
@@ -60,21 +61,11 @@ M = TypeVar("M", bound=Message)
 Noted: TypeAlias = pb.CreateWorkerClusterRequest | pb.UpdateWorkerClusterRequest
 
 
-class WorkerClusterRow(SQLModel, table=True):
+class WorkerClusterRow(ClusterColumns, table=True):
     """A worker cluster; `spec` and `status` are JSON."""
 
     __tablename__ = "worker_cluster"
-    name: str = Field(primary_key=True)
-    uid: str
-    create_time: int = Field(sa_column=big_column())
-    update_time: int = Field(sa_column=big_column())
-    generation: int = Field(sa_column=big_column())
-    revision: int = Field(sa_column=big_column())
-    goal: str
     broker_cluster: str = Field(foreign_key="broker_cluster.name", index=True)
-    spec: dict[str, Any] = Field(sa_column=json_column())
-    note: str = Field(sa_column=text_column())
-    status: dict[str, Any] = Field(sa_column=json_column())
     force: bool
     process_generation: int = Field(sa_column=big_column())
     restart: int = Field(sa_column=big_column())
@@ -308,11 +299,9 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
         self, request: pb.ListWorkerClustersRequest, context: Context
     ) -> pb.ListWorkerClustersResponse:
         """A page of worker clusters."""
-        snapshot, wanted = self.parts.store.snapshot, request.labels.items()
-        part, token = page_of(
-            snapshot.names(WORKER_CLUSTER), snapshot.worker_clusters, request,
-            lambda c: has_labels(c.spec.annotations.labels, wanted),
-        )  # fmt: skip
+        part, token = labelled_page(
+            self.parts.store.snapshot, WORKER_CLUSTER, request, lambda c: c.spec.annotations.labels
+        )
         return pb.ListWorkerClustersResponse(worker_clusters=[self._judged(c) for c in part], next_page_token=token)
 
     async def CreateWorkerCluster(
@@ -337,39 +326,20 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
             request, pb.UpdateWorkerClusterResponse, lambda tx: update(tx, request.name, request.etag, change)
         )
 
-    async def DeleteWorkerCluster(
-        self, request: pb.DeleteWorkerClusterRequest, context: Context
-    ) -> pb.DeleteWorkerClusterResponse:
-        """Asks for a worker cluster's end."""
-        return await self._written(
-            request, pb.DeleteWorkerClusterResponse, lambda tx: delete(tx, request.name, request.etag)
-        )
-
-    async def StartWorkerCluster(
-        self, request: pb.StartWorkerClusterRequest, context: Context
-    ) -> pb.StartWorkerClusterResponse:
-        """Asks a worker cluster to run."""
-        return await self._written(
-            request, pb.StartWorkerClusterResponse, lambda tx: start(tx, request.name, request.etag)
-        )
-
-    async def RestartWorkerCluster(
-        self, request: pb.RestartWorkerClusterRequest, context: Context
-    ) -> pb.RestartWorkerClusterResponse:
-        """Asks for new processes of all workers, one after the other."""
-        return await self._written(
-            request, pb.RestartWorkerClusterResponse, lambda tx: restart(tx, request.name, request.etag)
-        )
-
-    async def StopWorkerCluster(
-        self, request: pb.StopWorkerClusterRequest, context: Context
-    ) -> pb.StopWorkerClusterResponse:
-        """Asks a worker cluster to stop."""
-        return await self._written(
-            request,
-            pb.StopWorkerClusterResponse,
-            lambda tx: stop(tx, request.name, request.etag, force=request.force),
-        )
+    DeleteWorkerCluster = verb(
+        pb.DeleteWorkerClusterRequest, pb.DeleteWorkerClusterResponse, lambda tx, r: delete(tx, r.name, r.etag)
+    )
+    StartWorkerCluster = verb(
+        pb.StartWorkerClusterRequest, pb.StartWorkerClusterResponse, lambda tx, r: start(tx, r.name, r.etag)
+    )
+    RestartWorkerCluster = verb(
+        pb.RestartWorkerClusterRequest, pb.RestartWorkerClusterResponse, lambda tx, r: restart(tx, r.name, r.etag)
+    )
+    StopWorkerCluster = verb(
+        pb.StopWorkerClusterRequest,
+        pb.StopWorkerClusterResponse,
+        lambda tx, r: stop(tx, r.name, r.etag, force=r.force),
+    )
 
     def _judged(self, cluster: WorkerCluster) -> worker_cluster_pb2.WorkerCluster:
         message = worker_cluster_message(cluster)
@@ -384,14 +354,13 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
             had = {} if before is None else before.spec.properties
             made = work(tx)
             given = {key: value for key, value in made.spec.properties.items() if had.get(key) != value}
-            return {"worker_cluster": worker_cluster_message(made), "notes": notes(given)}
+            return self.fields(made) | {"notes": notes(given)}
 
         return await written(self.parts.store, request, answer, fields)
 
-    async def _written(self, request: Write, answer: type[M], work: Callable[[Transaction], WorkerCluster]) -> M:
-        return await written(
-            self.parts.store, request, answer, lambda tx: {"worker_cluster": worker_cluster_message(work(tx))}
-        )
+    def fields(self, made: WorkerCluster) -> dict[str, Any]:
+        """A cluster as it was written."""
+        return {"worker_cluster": worker_cluster_message(made)}
 
 
 def services(parts: Parts) -> list[Service]:
