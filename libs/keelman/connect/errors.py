@@ -9,6 +9,8 @@ class ConnectError(Exception):
     java_name = "org.apache.kafka.connect.errors.ConnectException"
     tolerable = True
     """Whether it can be a fault of the record at hand: for what is not, `errors.tolerance` passes over no record."""
+    java_trace = ""
+    """Where it was thrown, of an error that a Java class has thrown: the trace as Java prints it."""
 
 
 class DataError(ConnectError):

@@ -21,6 +21,9 @@ from keelman.model.errors import KeelmanError, NotFound
 from keelman.model.workload import PLUGIN_BROKEN
 
 Load = Callable[[], type[Connector]]
+JAVA = "java:"
+"""Before the name of a Java plugin's class where keelman has a connector of that name: `java:org.apache.kafka.connect
+.file.FileStreamSourceConnector` is the class in the plugin, the name without it is ours."""
 _added: dict[str, tuple[Load, ...]] = {}
 _broken: set[str] = set()
 """Those of them that cannot be used: they have no alias, so that they hide nobody else's."""
@@ -65,9 +68,17 @@ def _meant(name: str) -> list[str]:
     for one in shipped.ALL:
         kinds.setdefault(one.class_name, set()).add(one.kind)
     for added in _added:
-        kinds.setdefault(added, {Kind.SOURCE})  # source or sink: their aliases are made alike
+        if not added.startswith(JAVA):
+            kinds.setdefault(added, {Kind.SOURCE})  # source or sink: their aliases are made alike
+    if name.strip() in _added:
+        return [name.strip()]
     found = meant(name, kinds)
     return [one for one in found if one not in _broken] or found
+
+
+def java_name(class_name: str) -> str:
+    """The name that a Java plugin's class has here: its own, unless keelman has a connector of that name."""
+    return f"{JAVA}{class_name}" if class_name in _CONNECTORS else class_name
 
 
 def all_connectors() -> tuple[type[Connector], ...]:

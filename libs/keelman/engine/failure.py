@@ -181,6 +181,8 @@ def trace(error: BaseException, message: str) -> str:
     """The error in the shape of a Java trace, as Connect's clients show it: class and message, then where."""
     if isinstance(error, RecordRefused):
         return _of_record(error)
+    if isinstance(error, ConnectError) and error.java_trace:
+        return error.java_trace
     lines = [f"{java_name(error)}: {message}"]
     lines += _frames(error)
     if error.__cause__ is not None:

@@ -38,6 +38,7 @@ from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
 from keelman.workers.client_properties import read_client_properties
 from keelman.workers.properties.plugin_bounds import plugin_bounds
+from keelman.workers.properties.plugin_folders import libraries_of
 from keelman.workers.properties.typed import WorkerProperties
 
 log = get_logger()
@@ -78,7 +79,9 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         log.info("worker_properties", properties=shown(properties.raw))
         wake, leave = asyncio.Event(), asyncio.Event()
         third_party = await stack.enter_async_context(
-            ThirdParty.open(properties.plugin_path, wake.set, plugin_bounds(properties.raw))
+            ThirdParty.open(
+                properties.plugin_path, wake.set, plugin_bounds(properties.raw), libraries_of(properties.raw)
+            )
         )
         plugins = PluginSet(third_party, settings.plugins)
         cluster_id = await wait_for_brokers(properties.raw, client_id=worker)

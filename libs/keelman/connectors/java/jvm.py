@@ -6,8 +6,10 @@ faulthandler comes later. What ends the process must be `os._exit`: Python's own
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib
+import importlib.util
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ METASPACE_BYTES = 192 << 20
 CODE_CACHE_BYTES = 96 << 20
 DIRECT_BYTES = 64 << 20
 STACK_KIB = 512
+MISSING = "Java plugins need JPype, which is not installed: pip install 'keelman[java]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,7 @@ def jpype() -> ModuleType:
     try:
         return importlib.import_module("jpype")
     except ImportError:
-        text = "Java plugins need JPype, which is not installed: pip install 'keelman[java]'"
-        raise FailedPrecondition(text, reason="JPYPE_MISSING") from None
+        raise FailedPrecondition(MISSING, reason="JPYPE_MISSING") from None
 
 
 def runtime_jars(cache: Path | None = None) -> tuple[Path, ...]:
@@ -79,6 +81,14 @@ def runtime_jars(cache: Path | None = None) -> tuple[Path, ...]:
 async def fetch_runtime_jars(progress: Progress = lambda line: None) -> tuple[Path, ...]:
     """The same, fetched where they are not there yet. Raises as `maven.jars` does."""
     return await maven.jars(maven.Lock.read(CONNECT_RUNTIME), progress=progress)
+
+
+async def prepare(progress: Progress) -> None:
+    """Fetches what a machine needs. Raises FailedPrecondition without Java or JPype, and as `fetch_runtime_jars`."""
+    if importlib.util.find_spec("jpype") is None:
+        raise FailedPrecondition(MISSING, reason="JPYPE_MISSING")
+    await asyncio.to_thread(installation.find)
+    await fetch_runtime_jars(progress)
 
 
 def start(options: JvmOptions, *, class_path: Sequence[Path] = ()) -> None:

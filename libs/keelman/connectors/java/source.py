@@ -15,6 +15,7 @@ from keelman.connect.offsets import parse_key
 from keelman.connect.plugin import Reader
 from keelman.connect.records import Column, PackedRecords, Partition, RawOffset, SourceBatch
 from keelman.connect.source_task import SourceTask
+from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import task_error
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.loops import SourceLoops, TaskLoops, compression, entry_of
@@ -22,10 +23,9 @@ from keelman.connectors.java.offsets import TaskOffsets
 from keelman.connectors.java.one_by_one import OneByOne
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.poll_thread import Poll, PollThread, Told
-from keelman.connectors.java.source_context import SourceContext, string_map
+from keelman.connectors.java.source_context import SourceContext
 from keelman.connectors.java.source_steps import SourceSteps, source_steps
 
-TASK_CLASS = "task.class"
 STOP_KEY, STOP_MS = "task.shutdown.graceful.timeout.ms", "5000"
 PIECE_BYTES = 800_000
 GUESSED_BYTES = 400.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.jvm import java_class, jpype
 
 
@@ -48,11 +49,3 @@ class SourceContext:
         """Drops the metrics."""
         self._metrics.close()
         self._all_metrics.close()
-
-
-def string_map(pairs: Mapping[str, str]) -> Any:
-    """A Java map of these texts."""
-    made = java_class("java.util.HashMap")()
-    for key, value in pairs.items():
-        made.put(key, value)
-    return made

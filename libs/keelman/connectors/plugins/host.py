@@ -210,7 +210,7 @@ def main(folder: str, memory_bytes: int) -> None:
     brake_output()
     bound_memory(memory_bytes)
     if folder:
-        plugins.use(folder)
+        plugins.use(folder, quick=True)
     say(answers, "")  # what comes now is the plugin's time
     for line in requests:
         request = json.loads(line)

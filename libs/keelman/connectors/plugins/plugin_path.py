@@ -1,7 +1,8 @@
 """Third-party connectors: what lies below a worker's `plugin.path`, read from metadata alone, and how a slot loads it.
 
-A plugin is a wheel, a folder of wheels (the plugin and what it needs), or a folder that wheels were installed into. Its
-entry points of the group `keelman.connectors` are its connectors, each a name and module:Class:
+Java plugins are folders with jars, and jars (`java_folders`). A Python plugin is a wheel, a folder of wheels (the
+plugin and what it needs), or a folder that wheels were installed into. Its entry points of the group
+`keelman.connectors` are its connectors, each a name and module:Class:
 
     [keelman.connectors]
     com.acme.WeatherSourceConnector = acme_connectors.weather:WeatherSource
@@ -10,6 +11,7 @@ entry points of the group `keelman.connectors` are its connectors, each a name a
 from __future__ import annotations
 
 import email
+import importlib
 import re
 import sys
 import traceback
@@ -21,12 +23,15 @@ from pathlib import Path
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import registry
+from keelman.connectors.plugins import java_folders
+from keelman.connectors.plugins.java_folders import JavaPlugin
 from keelman.connectors.plugins.wheels import entry_points_text, unpacked
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.error_text import error_text
 from keelman.runtime.logs.logging import get_logger
 
 GROUP = "keelman.connectors"
+FILES = (".whl", ".jar")
 
 COPIES_WITH = {
     Direction.SOURCE: ("open_reader",),
@@ -51,24 +56,31 @@ class PluginFault(ConnectError):
 @dataclass(frozen=True, slots=True)
 class Plugin:
     """One distribution with connectors: `classes` are entry points by name, `folder` is what to put on sys.path,
-    `source` the wheel or folder that was found below the plugin path."""
+    `source` the wheel, the jar or the folder that was found below the plugin path.
+
+    Of a Java plugin `classes` are its connectors with their types, and `folder` holds its description.
+    """
 
     name: str
     version: str
     folder: Path
     classes: Mapping[str, str]
     source: Path = Path()
+    java: JavaPlugin | None = None
 
     def names(self) -> dict[str, str]:
         """All names that its connectors go by, as in Connect: full, simple, and without `Connector`; to the full."""
         found: dict[str, str] = {}
         for full in self.classes:
+            if full.startswith(registry.JAVA):
+                found[full] = full
+                continue
             simple = full.rpartition(".")[2]
             found |= {simple.removesuffix("Connector"): full, simple: full, full: full}
         return found
 
     def __str__(self) -> str:
-        return f"{self.name} {self.version}"
+        return f"{self.name} {self.version}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +109,20 @@ class Catalog:
         return sorted(found, key=lambda one: _ordered(one.version), reverse=True)
 
 
-def scan(plugin_path: str) -> Catalog:
+def scan(plugin_path: str, libraries: Sequence[str] = ()) -> Catalog:
     """All plugins below the folders of a worker's `plugin.path` (separated by commas). Imports nothing of them.
 
     Reads and unpacks files: work for a thread. What is broken is in the catalog and in the log, and keeps nothing else
-    from being found. A folder that does not exist is broken; Java plugins are passed over.
+    from being found. A folder that does not exist is broken. Java plugins find the jars of `libraries` behind theirs.
     """
+    shared = [Path(folder).expanduser().absolute() for folder in libraries]
     plugins: dict[tuple[str, Path], Plugin] = {}
     broken: list[BrokenPlugin] = []
     for folder in dict.fromkeys(part.strip() for part in plugin_path.split(",") if part.strip()):
         root = Path(folder).expanduser().absolute()
         for path in (root, *_inside(root)):
             try:
-                found = _plugins_of(path, root=path == root)
+                found = _plugins_of(path, shared, root=path == root)
                 plugins |= {(str(p), p.folder): replace(p, source=path) for p in found}
             except (InvalidArgument, OSError, UnicodeDecodeError) as error:
                 broken.append(BrokenPlugin(path, str(error)))
@@ -117,13 +130,19 @@ def scan(plugin_path: str) -> Catalog:
     return Catalog(sorted(plugins.values(), key=str), broken)
 
 
-def use(folder: str | Path) -> None:
+def use(folder: str | Path, *, quick: bool = False) -> None:
     """Has `find_connector` in this process find the connectors of a plugin's folder, which goes first on sys.path.
 
     Called in processes that run third-party code: its plugin host, and its slot before the first order. Imports
-    nothing yet; a class that cannot be imported fails when it is asked for. Raises InvalidArgument.
+    nothing yet; a class that cannot be imported fails when it is asked for. `quick` is for a process that answers
+    questions and copies nothing. Raises InvalidArgument.
     """
     path = str(folder)
+    if java_folders.is_description(Path(folder)):
+        # It brings JPype, which most processes do without.
+        module = importlib.import_module("keelman.connectors.java.plugins")
+        module.use(java_folders.read(Path(folder)), quick=quick)
+        return
     found = list(_installed(Path(folder)))
     if not found:
         raise InvalidArgument(f"{path}: no connectors (entry points of {GROUP}) in it", reason="PLUGIN_BROKEN")
@@ -168,14 +187,16 @@ def _place(error: BaseException, folder: Path) -> str:
 
 
 def _inside(root: Path) -> Sequence[Path]:
-    """The wheels and the folders in a folder of the plugin path."""
+    """The wheels, the jars and the folders in a folder of the plugin path."""
     if not root.is_dir():
         return ()
-    return sorted(p for p in root.iterdir() if p.suffix == ".whl" or (p.is_dir() and not _is_metadata(p)))
+    return sorted(p for p in root.iterdir() if p.suffix in FILES or (p.is_dir() and not _is_metadata(p)))
 
 
-def _plugins_of(path: Path, *, root: bool) -> Sequence[Plugin]:
-    """Of a wheel, or of a folder. Wheels in a folder belong together, unless it is one of the plugin path itself."""
+def _plugins_of(path: Path, libraries: Sequence[Path], *, root: bool) -> Sequence[Plugin]:
+    """Of a file, or of a folder. Files in a folder belong together, unless it is one of the plugin path itself."""
+    if path.suffix == ".jar":
+        return _java_plugins(path, libraries)
     if path.suffix == ".whl":
         return list(_installed(unpacked([path]))) if _has_connectors(path) else []
     if not path.is_dir():
@@ -184,7 +205,20 @@ def _plugins_of(path: Path, *, root: bool) -> Sequence[Plugin]:
     wheels = [] if root else sorted(path.glob("*.whl"))
     if any(_has_connectors(wheel) for wheel in wheels):
         found += _installed(unpacked(wheels))
-    return found
+    return found if root else [*found, *_java_plugins(path, libraries)]
+
+
+def _java_plugins(path: Path, libraries: Sequence[Path]) -> list[Plugin]:
+    """The Java plugin of a folder or a jar, if it has connectors; what is wrong with parts of it is in the log."""
+    found = java_folders.described(path, libraries)
+    if found is None:
+        return []
+    for problem in found.problems:
+        _log.warning("plugin_part_broken", path=str(path), error=problem)
+    connectors = {
+        registry.java_name(one.class_name): one.type for one in found.classes if one.type in java_folders.CONNECTORS
+    }
+    return [Plugin(found.name, found.version, found.folder, connectors, java=found)] if connectors else []
 
 
 def _has_connectors(wheel: Path) -> bool:

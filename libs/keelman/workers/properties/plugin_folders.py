@@ -14,6 +14,11 @@ def folders_of(text: str) -> list[str]:
     return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 
+def libraries_of(properties: Mapping[str, str]) -> list[str]:
+    """The folders with what all Java plugins share."""
+    return folders_of(properties.get(LIBRARIES, ""))
+
+
 def with_folders(properties: Mapping[str, str], plugins: list[str], libraries: list[str]) -> dict[str, str]:
     """Worker properties that name these folders too, behind those that they name already."""
     found = dict(properties)

@@ -16,9 +16,11 @@ from typing import Any, ClassVar, TypeVar
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.config.info import ConfigError, problems
 from keelman.connect.offsets import AlteredOffsets
-from keelman.connect.plugin import Connector
+from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import registry
+from keelman.connectors.java import jvm
 from keelman.connectors.plugins.client import Description, PluginHost
+from keelman.connectors.plugins.java_folders import JavaPlugin
 from keelman.connectors.plugins.plugin_path import Catalog, Plugin, PluginFault, scan
 from keelman.connectors.validation import configuration as validation
 from keelman.model.errors import KeelmanError, NotFound
@@ -115,10 +117,10 @@ class ThirdParty:
     @staticmethod
     @contextlib.asynccontextmanager
     async def open(
-        plugin_path: str, changed: Callable[[], None], bounds: PluginBounds = BOUNDS
+        plugin_path: str, changed: Callable[[], None], bounds: PluginBounds = BOUNDS, libraries: Sequence[str] = ()
     ) -> AsyncIterator[ThirdParty]:
         """Finds the plugins and begins to ask what their classes are; who needs one meanwhile waits in a thread."""
-        found = ThirdParty(await asyncio.to_thread(scan, plugin_path), changed, bounds)
+        found = ThirdParty(await asyncio.to_thread(scan, plugin_path, libraries), changed, bounds)
         async with contextlib.AsyncExitStack() as stack:
             for host in (found._apart, *found._hosts.values()):
                 stack.push_async_callback(host.close)
@@ -171,6 +173,8 @@ class ThirdParty:
 
     async def _describe_once(self, host: PluginHost, names: Sequence[str]) -> list[str]:
         """Those of the classes that are to be asked about again."""
+        if host.plugin.java is not None:
+            return await self._describe_java(host, host.plugin.java, names)
         plugin, again = host.plugin, []
         faults: dict[str, list[str]] = {}
         for name in names:
@@ -193,6 +197,25 @@ class ThirdParty:
             registry.set_usable(name, usable=not broken_all)
         self._changed()
         return again
+
+    async def _describe_java(self, host: PluginHost, java: JavaPlugin, names: Sequence[str]) -> list[str]:
+        """As above for Java's classes, of which the jars say enough, once there is all that they run with."""
+        try:
+            await jvm.prepare(lambda line: log.info("java_plugins", step=line))
+        except KeelmanError as error:
+            log.warning("java_plugins_unusable", plugin=str(host.plugin), error=error.message)
+            for name in names:
+                text = f"{name} of plugin {host.plugin} cannot run: {error.message}"
+                self._known[host.plugin.folder, name] = NotFound(text, reason=NOT_READY)
+            return list(names)
+        for one in java.classes:
+            name = registry.java_name(one.class_name)
+            if name in names:
+                found = Description((name,), one.version or "undefined", Direction(one.type), "anywhere")
+                self._known[host.plugin.folder, name] = self._made(host, name, found)
+                log.info("plugin", plugin=str(host.plugin), connector=name, version=found.version)
+        self._changed()
+        return []
 
     def stand_in(self, kind: type[Connector]) -> type[Connector]:
         """Asks a connector that we ship in a process of its own."""

@@ -1,0 +1,105 @@
+"""The keys of a Java class, and what it says itself about their values: its ConfigDef and Config as ours.
+
+Source: `org.apache.kafka.common.config.ConfigDef`, `ConfigValue` and `org.apache.kafka.connect.connector.Connector
+.validate` of Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keelman.connect.config.definition import (
+    REQUIRED,
+    ClassFinder,
+    ConfigDef,
+    ConfigKey,
+    ConfigValue,
+    Importance,
+    Type,
+    Width,
+)
+from keelman.connect.config.types import Password
+from keelman.connectors.java.jvm import java_class
+
+CONFIG_DEF = "org.apache.kafka.common.config.ConfigDef"
+
+_VALUES: Mapping[str, Callable[[Any], Any]] = {
+    "java.lang.Boolean": bool,
+    **{f"java.lang.{name}": int for name in ("Integer", "Long", "Short")},
+    **{f"java.lang.{name}": float for name in ("Double", "Float")},
+    "org.apache.kafka.common.config.types.Password": lambda value: Password(str(value.value())),
+    "java.lang.Class": lambda value: str(value.getName()),
+}
+
+Judge = Callable[[Mapping[str, str | None]], dict[str, ConfigValue]]
+
+
+class JavaConfigDef(ConfigDef):
+    """Keys whose values the Java class judges itself: its validators and recommenders are Java's."""
+
+    def __init__(self, *keys: ConfigKey, judge: Judge) -> None:
+        super().__init__(*keys)
+        self._judge = judge
+
+    def validate(self, config: Mapping[str, str | None], find: ClassFinder | None = None) -> dict[str, ConfigValue]:
+        """What the class finds about each key. Raises what it throws, as ConnectError."""
+        return self._judge(config)
+
+
+def config_keys(definition: Any) -> list[ConfigKey]:
+    """The keys of a Java ConfigDef, in its order."""
+    return [_key(one.getValue()) for one in definition.configKeys().entrySet()]
+
+
+def config_values(values: Any, types: Mapping[str, Type]) -> dict[str, ConfigValue]:
+    """What a Java list of ConfigValues says, by key."""
+    return {
+        str(one.name()): ConfigValue(
+            str(one.name()),
+            python_value(one.value()),
+            [python_value(each) for each in one.recommendedValues()],
+            [str(each) for each in one.errorMessages()],
+            bool(one.visible()),
+        )
+        for one in values
+    }
+
+
+def python_value(value: Any) -> Any:
+    """A Java configuration value as ours: numbers, texts, lists, passwords, classes by their names."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, _class("java.util.Collection")):
+        return [python_value(one) for one in value]
+    made = _VALUES.get(str(value.getClass().getName()))
+    return str(value.toString()) if made is None else made(value)
+
+
+def string_map(pairs: Mapping[str, str | None]) -> Any:
+    """A Java map of these texts."""
+    made = _class("java.util.HashMap")()
+    for key, value in pairs.items():
+        made.put(key, value)
+    return made
+
+
+def _key(key: Any) -> ConfigKey:
+    required = not key.hasDefault()
+    return ConfigKey(
+        str(key.name),
+        Type[str(key.type().name())],
+        REQUIRED if required else python_value(key.defaultValue),
+        Importance[str(key.importance.name())],
+        str(key.documentation or ""),
+        group=None if key.group is None else str(key.group),
+        order=int(key.orderInGroup),
+        width=Width[str(key.width.name())],
+        display_name=str(key.displayName or ""),
+        dependents=[str(one) for one in key.dependents],
+        internal=bool(key.internalConfig),
+    )
+
+
+def _class(name: str) -> Any:
+    return java_class(name)

@@ -1,0 +1,222 @@
+"""A connector written in Java as a class of ours: what is asked of it, the Java class answers.
+
+The machine starts with the first question. In a plugin host it is asked about configurations and tasks; in a slot its
+tasks run. Source: `AbstractHerder`, `Worker` and `SourceConnector` of Kafka Connect 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from keelman.connect.config.definition import ConfigDef, ConfigValue
+from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connect.offsets import AlteredOffsets
+from keelman.connect.plugin import Connector, Direction, Reader, SinkTask, Writer
+from keelman.connect.records import Offset, Partition
+from keelman.connect.source_task import SourceTask
+from keelman.connectors import registry
+from keelman.connectors.java.configs import JavaConfigDef, config_keys, config_values, string_map
+from keelman.connectors.java.errors import connect_error, translated
+from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.started import TASK_CLASS, StartedConnectors
+
+REFRESH_SECONDS = 5.0
+SUPPORT = "exactly.once.support"
+UNKNOWN_SUPPORT = (
+    "The connector does not implement the API required for preflight validation of exactly-once source support. "
+    "Please consult the documentation for the connector to determine whether it supports exactly-once semantics, and "
+    'then consider reconfiguring the connector to use the value "requested" for this property (which will disable this '
+    "preflight check and allow the connector to be created)."
+)
+UNSUPPORTED = "The connector does not support exactly-once semantics with the provided configuration."
+_STARTED = StartedConnectors()
+
+
+class JavaConnector(Connector):
+    """Made by `java_connector`, one class for each Java class."""
+
+    runs_on = "anywhere"
+    converts = True
+    java_name: ClassVar[str]
+    loader: ClassVar[PluginLoader]
+
+    @classmethod
+    def made(cls) -> Any:
+        """A new object of the Java class. Raises ConnectError."""
+        with cls.loader.entered(), translated(cls.java_name):
+            return cls.loader.load(cls.java_name)()
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """The class's keys; their values are judged by the class."""
+        connector = cls.made()
+        with cls.loader.entered(), translated(f"{cls.java_name}.config"):
+            definition = connector.config()
+            if definition is None:
+                raise ConnectError(f"{cls.java_name}.config() must return a ConfigDef that is not null.")
+            keys = config_keys(definition)
+
+        def judge(config: Mapping[str, str | None]) -> dict[str, ConfigValue]:
+            with cls.loader.entered(), translated(f"{cls.java_name}.validate"):
+                found = connector.validate(string_map(config))
+                if found is None:
+                    raise ConnectError(f"{cls.java_name}.validate() must return a Config that is not null.")
+                return config_values(found.configValues(), {key.name: key.type for key in keys})
+
+        return JavaConfigDef(*keys, judge=judge)
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValueError]:
+        """What an exactly-once guarantee that is required finds: Connect's own words."""
+        if cls.direction is not Direction.SOURCE or config.get(SUPPORT, "").strip().lower() != "required":
+            return ()
+        support = cls._asked("exactlyOnceSupport", config)
+        if support == "SUPPORTED":
+            return ()
+        why = UNKNOWN_SUPPORT if support is None else UNSUPPORTED
+        return [ConfigValueError(SUPPORT, config[SUPPORT], whole=why)]
+
+    @classmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        """What the started connector wants, each with the class of its task."""
+        started = _STARTED.started(cls.loader, cls.made, config, cls.direction.value)
+        return started.tasks(max_tasks)
+
+    @classmethod
+    def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
+        """Often: to ask is one look at a flag."""
+        return REFRESH_SECONDS
+
+    @classmethod
+    def tend_again(cls, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
+        """Whether it has not asked for new tasks. Raises what it has failed with by itself."""
+        return _STARTED.settled(config)
+
+    @classmethod
+    def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
+        """A source's records and offsets go in one transaction, whatever it promises of itself, as with Connect."""
+        return cls.direction is Direction.SOURCE
+
+    @classmethod
+    def transaction_boundary_connector(cls, config: Mapping[str, str]) -> bool:
+        """Whether it can say where transactions end."""
+        return cls._asked("canDefineTransactionBoundaries", config) == "SUPPORTED"
+
+    @classmethod
+    def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
+        """Asks the class. Raises ConnectError where it refuses, or cannot."""
+        connector = cls.made()
+        changed = _partitions(offsets) if cls.direction is Direction.SINK else _source_offsets(offsets)
+        unsupported: Any = java_class("java.lang.UnsupportedOperationException")
+        try:
+            with cls.loader.entered():
+                return bool(connector.alterOffsets(string_map(config), changed))
+        except unsupported:
+            name = config.get("name", "")
+            raise ConnectError(
+                f"Failed to alter offsets for connector {name} because it doesn't support external modification of "
+                "offsets"
+            ) from None
+        except jpype().JException as error:
+            raise connect_error(error, f"{cls.java_name}.alterOffsets") from None
+
+    @classmethod
+    def open_task_reader(
+        cls, config: Mapping[str, str], task: SourceTask, offset: Callable[[Partition], Offset | None]
+    ) -> Reader:
+        """A source task, started. Raises ConnectError."""
+        from keelman.connectors.java.source import open_reader  # noqa: PLC0415  brings what no plugin host needs
+
+        return open_reader(cls.loader, cls._task_class(config), config, task)
+
+    @classmethod
+    def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
+        """A sink task, started. Raises ConnectError."""
+        from keelman.connectors.java.sink import open_writer  # noqa: PLC0415  as above
+
+        return open_writer(cls.loader, cls._task_class(config), config, task, exactly_once=exactly_once)
+
+    @classmethod
+    def _task_class(cls, config: Mapping[str, str]) -> str:
+        named = config.get(TASK_CLASS)
+        if named:
+            return named
+        with cls.loader.entered(), translated(f"{cls.java_name}.taskClass"):
+            return str(cls.made().taskClass().getName())
+
+    @classmethod
+    def _asked(cls, method: str, config: Mapping[str, str]) -> str | None:
+        """The name of the constant that a method of the connector answers; None for null."""
+        connector = cls.made()
+        with cls.loader.entered(), translated(f"{cls.java_name}.{method}"):
+            found = getattr(connector, method)(string_map(config))
+        return None if found is None else str(found.name())
+
+
+def java_connector(loader: PluginLoader, class_name: str) -> type[JavaConnector]:
+    """The class of ours for a Java class. Raises ConnectError where it cannot be made, or is no connector."""
+    with loader.entered(), translated(class_name):
+        java = loader.load(class_name)
+        made = java()
+        version = made.version()
+    direction = _direction(made, class_name)
+    simple = class_name.rpartition(".")[2].rpartition("$")[2]
+    names: tuple[str, ...] = (registry.java_name(class_name),)
+    if names == (class_name,):
+        names = tuple(dict.fromkeys((class_name, simple, simple.removesuffix("Connector"))))
+    attributes = {
+        "names": names,
+        "version": "undefined" if version is None else str(version),
+        "direction": direction,
+        "java_name": class_name,
+        "loader": loader,
+        "__module__": __name__,
+    }
+    return type(simple, (JavaConnector,), attributes)
+
+
+def _direction(made: Any, class_name: str) -> Direction:
+    for direction in Direction:
+        kind: Any = java_class(f"org.apache.kafka.connect.{direction.value}.{direction.value.capitalize()}Connector")
+        if isinstance(made, kind):
+            return direction
+    raise ConnectError(f"{class_name} is neither a source nor a sink connector")
+
+
+def _source_offsets(offsets: AlteredOffsets) -> Any:
+    made: Any = java_class("java.util.HashMap")()
+    for partition, offset in offsets:
+        made.put(_plain_map(partition), _plain_map(offset))
+    return made
+
+
+def _partitions(offsets: AlteredOffsets) -> Any:
+    made: Any = java_class("java.util.HashMap")()
+    place: Any = java_class("org.apache.kafka.common.TopicPartition")
+    number: Any = java_class("java.lang.Long")
+    for partition, offset in offsets:
+        assert partition is not None
+        key = place(str(partition["kafka_topic"]), int(partition["kafka_partition"]))
+        made.put(key, None if offset is None else number(int(offset["kafka_offset"])))
+    return made
+
+
+def _plain_map(tree: Mapping[str, Any] | None) -> Any:
+    if tree is None:
+        return None
+    made: Any = java_class("java.util.HashMap")()
+    for key, value in tree.items():
+        made.put(key, _boxed(value))
+    return made
+
+
+def _boxed(value: Any) -> Any:
+    if isinstance(value, bool):
+        return java_class("java.lang.Boolean")(value)
+    if isinstance(value, int):
+        return java_class("java.lang.Long")(value)
+    if isinstance(value, float):
+        return java_class("java.lang.Double")(value)
+    return value

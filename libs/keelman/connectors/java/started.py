@@ -1,0 +1,162 @@
+"""Java connectors that were started to be asked for their tasks, kept while somebody asks on.
+
+A connector may watch its system in a thread of its own and ask for new tasks, or fail; so it stays started in its
+plugin host while the group's leader comes back, which is every few seconds, and is stopped when nobody has for a while.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from keelman.connect.errors import ConnectError
+from keelman.connectors.java.configs import string_map
+from keelman.connectors.java.errors import connect_error, translated
+from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.plugin_loader import PluginLoader
+
+FORGOTTEN_SECONDS = 30.0
+LOOK_SECONDS = 5.0
+TASK_CLASS = "task.class"
+"""The key of a task's configuration that names its class, as in Connect's config topic."""
+
+
+@dataclass(slots=True)
+class Context:
+    """What a connector may ask of its worker; Java calls it, by these names and from any thread."""
+
+    offsets: Any
+    metrics: Any
+    asked_again: bool = False
+    failure: ConnectError | None = None
+
+    def requestTaskReconfiguration(self) -> None:
+        """The tasks are to be asked for again."""
+        self.asked_again = True
+
+    def raiseError(self, error: Any) -> None:
+        """The connector has failed."""
+        self.failure = connect_error(error)
+
+    def pluginMetrics(self) -> Any:
+        """Where it keeps metrics of its own."""
+        return self.metrics
+
+    def offsetStorageReader(self) -> Any:
+        """Committed offsets; of a source."""
+        return self.offsets
+
+
+@dataclass(slots=True)
+class Started:
+    """One connector that runs."""
+
+    connector: Any
+    loader: PluginLoader
+    config: dict[str, str]
+    context: Context
+    asked_at: float = field(default_factory=time.monotonic)
+
+    def tasks(self, most: int) -> list[dict[str, str]]:
+        """The configurations of its tasks. Raises ConnectError."""
+        name = str(self.connector.getClass().getName())
+        self.context.asked_again = False
+        with self.loader.entered(), translated(f"{name}.taskConfigs"):
+            found = self.connector.taskConfigs(most)
+            if found is None:
+                raise ConnectError(f"{name}.taskConfigs returned null; expected a list with a map for each task")
+            task_class = self.connector.taskClass()
+            if task_class is None:
+                raise ConnectError(f"{name}.taskClass returned null; expected the class of its tasks")
+            made = [
+                {str(e.getKey()): str(e.getValue()) for e in one.entrySet() if e.getValue() is not None}
+                for one in found
+            ]
+        return [{**one, TASK_CLASS: str(task_class.getName())} for one in made]
+
+    def stop(self) -> None:
+        """Stops it. Raises ConnectError."""
+        with self.loader.entered(), translated(f"{self.connector.getClass().getName()}.stop"):
+            self.connector.stop()
+
+
+class StartedConnectors:
+    """Of one plugin host process, by name. Thread-safe."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._found: dict[str, Started] = {}
+        self._sweeper: threading.Thread | None = None
+
+    def started(self, loader: PluginLoader, made: Callable[[], Any], config: Mapping[str, str], kind: str) -> Started:
+        """The connector with this configuration, started where it is not. Raises ConnectError."""
+        name = config.get("name", "")
+        with self._lock:
+            found = self._found.get(name)
+            if found is not None and found.config == dict(config) and found.context.failure is None:
+                found.asked_at = self._clock()
+                return found
+            self._forget(name)
+            connector = made()
+            class_name = str(connector.getClass().getName())
+            context = _context(name)
+            interface = f"org.apache.kafka.connect.{kind}.{kind.capitalize()}ConnectorContext"
+            with loader.entered(), translated(f"{class_name}.start"):
+                connector.initialize(jpype().JProxy(interface, inst=context))
+                connector.start(string_map(config))
+            found = self._found[name] = Started(connector, loader, dict(config), context, self._clock())
+            self._watch()
+            return found
+
+    def settled(self, config: Mapping[str, str]) -> bool:
+        """Whether it runs with this configuration and has not asked for new tasks. Raises what it has failed with."""
+        with self._lock:
+            found = self._found.get(config.get("name", ""))
+            if found is None or found.config != dict(config):
+                return False
+            found.asked_at = self._clock()
+            if found.context.failure is not None:
+                raise found.context.failure
+            return not found.context.asked_again
+
+    def stop(self, config: Mapping[str, str]) -> None:
+        """Stops the connector of this name, if it runs."""
+        with self._lock:
+            self._forget(config.get("name", ""))
+
+    def sweep(self) -> None:
+        """Stops those that nobody has asked for a while."""
+        with self._lock:
+            now = self._clock()
+            for name in [n for n, one in self._found.items() if now - one.asked_at > FORGOTTEN_SECONDS]:
+                self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        found = self._found.pop(name, None)
+        if found is not None:
+            try:
+                found.stop()
+            except ConnectError:
+                return  # it is gone all the same
+
+    def _watch(self) -> None:
+        if self._sweeper is None:
+            self._sweeper = threading.Thread(target=self._sweep_on, name="stops connectors", daemon=True)
+            self._sweeper.start()
+
+    def _sweep_on(self) -> None:
+        while True:
+            time.sleep(LOOK_SECONDS)
+            self.sweep()
+
+
+def _context(connector: str) -> Context:
+    metrics: Any = java_class("org.apache.kafka.common.metrics.Metrics")
+    tags: Any = java_class("java.util.LinkedHashMap")()
+    tags.put("connector", connector)
+    plugin: Any = java_class("org.apache.kafka.common.metrics.internals.PluginMetricsImpl")
+    return Context(None, plugin(metrics(), tags))

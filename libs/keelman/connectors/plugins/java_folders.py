@@ -1,0 +1,126 @@
+"""Java plugins below a worker's `plugin.path`: their jars, and what was found in these, kept for the next start.
+
+As with Connect each folder in a folder of the path, and each jar in one, is a plugin that is loaded apart from all
+others. What is known of one is written to a folder of the cache: that is what plugin hosts and slots are given, so that
+they look into no jar themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from keelman.model.errors import InvalidArgument
+from keelman.model.plugin import PluginClass
+from keelman.runtime.home import cache_folder
+from keelman.runtime.version import version as own_version
+from keelman.workers.plugins.inspection import inspect, inspect_folder
+
+DESCRIPTION = "java_plugin.json"
+CONNECTORS = ("source", "sink")
+
+
+@dataclass(frozen=True, slots=True)
+class JavaPlugin:
+    """What one plugin location holds. `folder` is its place in the cache; `libraries` are jars behind its own."""
+
+    name: str
+    version: str
+    location: Path
+    folder: Path
+    jars: tuple[Path, ...]
+    libraries: tuple[Path, ...]
+    classes: tuple[PluginClass, ...]
+    problems: tuple[str, ...] = ()
+
+    def type_of(self, class_name: str) -> str:
+        """Connect's word for what the class is; empty for one that is not known."""
+        return next((one.type for one in self.classes if one.class_name == class_name), "")
+
+
+def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | None:
+    """The Java plugin in a folder or a jar; None without jars. Reads all jars where they are new or have changed.
+
+    `libraries` are folders whose jars it finds behind its own. Raises InvalidArgument (PLUGIN_BROKEN) for a jar that
+    cannot be used, OSError.
+    """
+    jars = [location] if location.is_file() else _jars_of(location)
+    if not jars:
+        return None
+    more = [jar for folder in libraries for jar in _jars_of(folder)]
+    folder = cache_folder() / "plugins" / f"java-{_digest([*jars, None, *more])}"
+    with suppress(OSError, ValueError, KeyError):
+        return read(folder)
+    found = inspect(location) if location.is_file() else inspect_folder(location)
+    if not found.classes and found.problems and location.is_file():
+        raise InvalidArgument(f"{location}: {'; '.join(found.problems)}", reason="PLUGIN_BROKEN")
+    versions = [one.version for one in found.classes if one.version]
+    name = location.name.removesuffix(".jar")
+    document = {
+        "name": found.name or name,
+        "version": found.version or (versions[0] if versions else ""),
+        "location": str(location),
+        "jars": [str(jar) for jar in jars],
+        "libraries": [str(jar) for jar in more],
+        "classes": [[c.class_name, c.type, c.version, c.language, c.path] for c in found.classes],
+        "problems": list(found.problems),
+    }
+    _write(folder, document)
+    return read(folder)
+
+
+def read(folder: Path) -> JavaPlugin:
+    """What was written to a folder of the cache. Raises OSError, ValueError, KeyError."""
+    document = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+    return JavaPlugin(
+        document["name"],
+        document["version"],
+        Path(document["location"]),
+        folder,
+        tuple(map(Path, document["jars"])),
+        tuple(map(Path, document["libraries"])),
+        tuple(PluginClass(*one) for one in document["classes"]),
+        tuple(document["problems"]),
+    )
+
+
+def is_description(folder: Path) -> bool:
+    """Whether a folder is one of the cache, with a Java plugin's description."""
+    return (folder / DESCRIPTION).is_file()
+
+
+def _jars_of(folder: Path) -> list[Path]:
+    return sorted(Path(top, name) for top, _, names in os.walk(folder) for name in names if name.endswith(".jar"))
+
+
+def _digest(jars: Sequence[Path | None]) -> str:
+    digest = hashlib.sha256(own_version().encode())
+    for jar in jars:
+        if jar is None:
+            digest.update(b"\0\0")
+            continue
+        found = jar.stat()
+        digest.update(f"{jar}\0{found.st_size}\0{found.st_mtime_ns}\0".encode())
+    return digest.hexdigest()[:32]
+
+
+def _write(folder: Path, document: Mapping[str, object]) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
+    try:
+        (temporary / DESCRIPTION).write_text(json.dumps(document), encoding="utf-8")
+        temporary.chmod(0o755)
+        try:
+            temporary.rename(folder)
+        except OSError:
+            if not is_description(folder):  # otherwise another process was first, with the same content
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
