@@ -22,7 +22,6 @@ from keelman.state.in_sync import InSyncProbe
 from keelman.state.nouns import registry
 from keelman.state.nouns.noun import Parts, service
 from keelman.state.planning.draft import Limits
-from keelman.state.plugins.files import Quotas
 from keelman.state.plugins.opening import opened_files
 from keelman.state.relay import Relay
 from keelman.state.reports import Reader, Reports
@@ -57,8 +56,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             heartbeat_seconds=settings.heartbeat_seconds,
             timeout_seconds=settings.session_timeout_seconds,
         )
-        quotas, sole = Quotas(settings.plugin_max_bytes, settings.plugins_max_bytes), not url.startswith(POSTGRESQL)
-        plugins = await opened_files(store, settings.plugin_storage, quotas, sole=sole)
+        sole = not url.startswith(POSTGRESQL)
+        plugins = await opened_files(store, settings, sole=sole)
         stack.push_async_callback(plugins.close)
         copy_runs, watch = CopyRunApi(store, reports, commits), WatchApi(store, commits, Tail(store))
         executor = Executor(store, limits, sessions.alive)

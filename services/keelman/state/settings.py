@@ -41,9 +41,11 @@ class Settings(ProcessSettings):
     spark_master: str = setting("local[256,1]", "Spark master of the Spark services.")
     plugin_storage: str = setting(
         "database",
-        "Where the files of plugins are kept: database; or the path of a folder, which every state service of a "
-        "PostgreSQL must share.",
+        "Where the files of plugins are kept: database; the path of a folder, which every state service of a "
+        "PostgreSQL must share; or s3://bucket/prefix.",
     )
+    plugin_s3_endpoint: str = setting("", "URL of the S3 server for plugin_storage; empty means AWS.")
+    plugin_s3_region: str = setting("", "Region of the bucket; empty means that of AWS_REGION.")
     plugin_max_bytes: int = setting(1 << 30, "Largest file of a plugin.", unit="bytes", minimum=1)
     plugins_max_bytes: int = setting(20 << 30, "All files of plugins together.", unit="bytes", minimum=1)
     tls_certificate: Path | None = setting(None, "PEM file of the server's certificate chain; empty for no TLS.")

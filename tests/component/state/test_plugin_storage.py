@@ -11,14 +11,25 @@ from keelman.model.errors import InvalidArgument, NotFound, Unavailable
 from keelman.state.database import open_database
 from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.plugins.folder_storage import FolderStorage
+from keelman.state.plugins.s3_storage import PART_BYTES, S3Storage
 from keelman.state.plugins.storage import CHUNK_BYTES, PluginStorage
+from keelman.testing.s3_server import BUCKET, program, running_s3_server
 
 pytestmark = pytest.mark.component
 DATA = random.Random(7).randbytes(2 * CHUNK_BYTES + 1000)
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "folder"])
-async def storage(request, tmp_path):
+@pytest.fixture(params=["sqlite", "postgresql", "folder", "s3"])
+async def storage(request, tmp_path, monkeypatch):
+    if request.param == "s3":
+        pytest.importorskip("obstore")
+        if program() is None:
+            pytest.skip("no S3 server: python -m keelman.testing.s3_server builds one")
+        async with running_s3_server(tmp_path / "served") as server:
+            for name, value in server.environment.items():
+                monkeypatch.setenv(name, value)
+            yield S3Storage.of(f"s3://{BUCKET}/some/where", "mine", endpoint=server.endpoint)
+        return
     if request.param == "folder":
         made = FolderStorage(tmp_path / "shared" / "mine")
         made.prepare()
@@ -95,3 +106,28 @@ async def test_a_folder_that_cannot_be_written_is_refused_at_the_start_and_told_
     for failing in (storage.put("one", io.BytesIO(b"x")), storage.stored()):
         with pytest.raises(Unavailable, match=r"state\.plugin_storage.*No such file"):
             await failing
+
+
+async def test_what_is_larger_than_a_part_is_stored_whole(storage: PluginStorage) -> None:
+    data = random.Random(8).randbytes(2 * PART_BYTES + 5)
+    await storage.put("one", io.BytesIO(data))
+    assert await read(storage, "one") == data
+
+
+async def test_a_bucket_that_cannot_be_had_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("obstore")
+    for setting, endpoint in (("s3://", ""), ("s3://UPPER/x", ""), ("s3://bucket", "ftp://host")):
+        with pytest.raises(InvalidArgument, match=r"state\.plugin_"):
+            S3Storage.of(setting, "mine", endpoint=endpoint)
+    if program() is None:
+        pytest.skip("no S3 server: python -m keelman.testing.s3_server builds one")
+    async with running_s3_server(tmp_path / "served") as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        none = S3Storage.of("s3://nosuch/x", "mine", endpoint=server.endpoint)
+        with pytest.raises((Unavailable, NotFound), match="s3://nosuch/x/mine"):
+            await none.put("one", io.BytesIO(b"x"))
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+        stranger = S3Storage.of(f"s3://{BUCKET}", "mine", endpoint=server.endpoint)
+        with pytest.raises(Unavailable, match=f"state.plugin_storage: s3://{BUCKET}/mine"):
+            await stranger.stored()

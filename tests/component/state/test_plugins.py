@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.store import open_store
 from keelman.testing import jar_files
 from keelman.testing.eventually import eventually
+from keelman.testing.s3_server import BUCKET, program, running_s3_server
 from support.state_kit import Clients, state_in_loop
 from support.upload_kit import download, jar, pieces, upload
 
@@ -22,14 +24,26 @@ pytestmark = pytest.mark.component
 SIZE = 5 << 19  # two chunks and a half
 
 
-@pytest.fixture(params=["database", "folder"])
-def kept(request, tmp_path) -> str:
-    return request.param if request.param == "database" else str(tmp_path / "shared")
+@pytest.fixture(params=["database", "folder", "s3"])
+async def kept(request, tmp_path, monkeypatch) -> AsyncIterator[dict[str, str]]:
+    """Settings that say where files are kept: somewhere below `shared` where it is not the database."""
+    if request.param == "database":
+        yield {}
+    elif request.param == "folder":
+        yield {"plugin_storage": str(tmp_path / "shared")}
+    else:
+        pytest.importorskip("obstore")
+        if program() is None:
+            pytest.skip("no S3 server: python -m keelman.testing.s3_server builds one")
+        async with running_s3_server(tmp_path / "shared") as server:
+            for name, value in server.environment.items():
+                monkeypatch.setenv(name, value)
+            yield {"plugin_storage": f"s3://{BUCKET}/keelman", "plugin_s3_endpoint": server.endpoint}
 
 
 @pytest.fixture
 async def clients(tmp_path, url, kept):
-    async with state_in_loop(tmp_path, database=url, plugin_storage=kept) as (made, _):
+    async with state_in_loop(tmp_path, database=url, **kept) as (made, _):
         yield made
 
 
@@ -128,7 +142,7 @@ BROKEN = [
 
 async def test_nothing_is_kept_of_what_is_broken(tmp_path, url, kept) -> None:
     data = jar(1000)
-    async with state_in_loop(tmp_path, database=url, plugin_storage=kept) as (clients, _):
+    async with state_in_loop(tmp_path, database=url, **kept) as (clients, _):
         for header, why in BROKEN:
             with pytest.raises(InvalidArgument, match=why), translated():
                 await upload(clients.plugins, data, **header)

@@ -10,30 +10,41 @@ from keelman.model.errors import InvalidArgument
 from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.plugins.files import PluginFiles, Quotas
 from keelman.state.plugins.folder_storage import FolderStorage
+from keelman.state.plugins.s3_storage import S3Storage
 from keelman.state.plugins.storage import PluginStorage
+from keelman.state.settings import Settings
 from keelman.state.store import Store
 from keelman.state.tables import InstallationRow
 
 DATABASE = "database"
 
 
-async def opened_files(store: Store, setting: str, quotas: Quotas, *, sole: bool) -> PluginFiles:
-    """The files of plugins, kept where `state.plugin_storage` says. Raises InvalidArgument for what cannot be used.
+async def opened_files(store: Store, settings: Settings, *, sole: bool) -> PluginFiles:
+    """The files of plugins, kept where `state.plugin_storage` says. Raises InvalidArgument for what cannot be used, and
+    FailedPrecondition where what it needs is not installed.
 
     `sole` says that no other process can use the database.
     """
     database = DatabaseStorage(store.database)
     storage: PluginStorage = database
-    if setting != DATABASE:
-        storage = await _elsewhere(store, setting)
+    if settings.plugin_storage != DATABASE:
+        storage = await _elsewhere(store, settings)
+    quotas = Quotas(settings.plugin_max_bytes, settings.plugins_max_bytes)
     return PluginFiles(store, storage, quotas, {database.kind: database}, sole=sole)
 
 
-async def _elsewhere(store: Store, setting: str) -> PluginStorage:
+async def _elsewhere(store: Store, settings: Settings) -> PluginStorage:
+    setting = settings.plugin_storage
     async with store.database.read() as session:
         installation = (await session.exec(select(InstallationRow.uid))).one()
+    if setting.startswith("s3://"):
+        return S3Storage.of(
+            setting, installation, endpoint=settings.plugin_s3_endpoint, region=settings.plugin_s3_region
+        )
     if "://" in setting or not setting.strip():
-        raise InvalidArgument.of("state.plugin_storage", setting, "database, or the path of a folder")
+        raise InvalidArgument.of(
+            "state.plugin_storage", setting, "database, the path of a folder, or s3://bucket/prefix"
+        )
     folder = FolderStorage(Path(setting).expanduser().absolute() / installation)
     folder.prepare()
     return folder
