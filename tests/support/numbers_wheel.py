@@ -115,13 +115,21 @@ class NumbersWriter(Writer):
 
 
 def numbers_wheel(
-    folder: Path, distribution: str = "acme_numbers", source: str = CLASS, sink: str = SINK_CLASS
+    folder: Path,
+    distribution: str = "acme_numbers",
+    source: str = CLASS,
+    sink: str = SINK_CLASS,
+    *,
+    version: str = "7.1",
+    head: str = "",
 ) -> Path:
-    """Writes the wheel into a folder of plugin.path; the two classes go by these names."""
-    info = f"{distribution}-7.1.dist-info"
+    """Writes the wheel into a folder of plugin.path; the two classes go by these names. `head` is run first."""
+    info = f"{distribution}-{version}.dist-info"
+    metadata = METADATA.format(version=version).replace("acme-weather", distribution.replace("_", "-"))
+    code = MODULE.replace('version = "7.1"', f'version = "{version}"')
     return wheel(
         folder,
-        "7.1",
+        version,
         name=distribution,
         entry_points=(
             "[keelman.connectors]\n"
@@ -130,7 +138,7 @@ def numbers_wheel(
         ),
         more={
             f"{distribution}/__init__.py": "",
-            f"{distribution}/source.py": MODULE,
-            f"{info}/METADATA": METADATA.format(version="7.1").replace("acme-weather", distribution.replace("_", "-")),
+            f"{distribution}/source.py": head + code,
+            f"{info}/METADATA": metadata,
         },
     )

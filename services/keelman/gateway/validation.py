@@ -36,9 +36,9 @@ def check(service: str, method: str, request: Message) -> None:
     given: Callable[[str], Any] = lambda field: getattr(request, field)  # noqa: E731
     if "page_size" in fields:
         page_limit(given("page_size"))
-    if service == PLUGINS:
+    if service == PLUGINS and method != "ListWorkerPlugins":
         _check_plugin(method, request)
-    elif "name" in fields and service != WATCHES:
+    elif "name" in fields and service not in (PLUGINS, WATCHES):
         if service in NAMED:
             checked_name("name", given("name"))
         elif not given("name"):

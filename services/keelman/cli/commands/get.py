@@ -12,7 +12,7 @@ import typer
 
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.rest import Where
+from keelman.cli.client.plugin_classes import plugins_of
 from keelman.cli.client.target import Target
 from keelman.cli.commands import following
 from keelman.cli.exits import OK
@@ -22,7 +22,7 @@ from keelman.cli.output import columns
 from keelman.cli.output.columns import plan_lines
 from keelman.cli.output.printing import WATCH_FORMATS, checked_format, print_list, print_one
 from keelman.kafka.browsing import list_topics
-from keelman.model.errors import InvalidArgument, NotFound
+from keelman.model.errors import InvalidArgument
 
 app = command_group()
 
@@ -69,7 +69,7 @@ def get(
 
     async def find(client: Gateway) -> Sequence[Any]:
         if found is kinds.PLUGIN_CLASSES:
-            everything: Sequence[Any] = await plugins_of(target, cluster, name)
+            everything: Sequence[Any] = await plugins_of(client, target, cluster, name)
         elif found is kinds.TOPICS:
             everything = await list_topics(await client.client_properties(brokers), name)
         elif name is not None:
@@ -97,33 +97,6 @@ def get(
     with contextlib.suppress(*([KeyboardInterrupt] if watch else [])):
         return target.run(body)
     return OK
-
-
-@dataclass(frozen=True, slots=True)
-class Plugin:
-    """A connector, converter, transform, predicate or the like; `name` is its class."""
-
-    name: str
-    type: str
-    version: str
-
-    @property
-    def names(self) -> tuple[str, str, str]:
-        """Its class, the simple name, and that without Connector."""
-        simple = self.name.rpartition(".")[2]
-        return self.name, simple, simple.removesuffix("Connector")
-
-
-async def plugins_of(target: Target, cluster: str, name: str | None) -> Sequence[Plugin]:
-    """What a worker cluster can be told to run, of that name where one is given: connectors first, then by class.
-    Raises NotFound for a name that none has."""
-    async with Where(target, cluster).open() as rest:
-        found = await rest.ask("GET", "/connector-plugins?connectorsOnly=false")
-    everything = [Plugin(one["class"], one["type"], one.get("version") or "") for one in found]
-    listed = [one for one in everything if name in (None, *one.names)]
-    if name is not None and not listed:
-        raise NotFound(f"there is no plugin {name!r}: see `keelman get plugins --cluster {cluster}`")
-    return sorted(listed, key=lambda one: (one.type not in ("source", "sink"), one.type, one.name))
 
 
 def checked_state(kind: Kind, word: str) -> str:

@@ -307,6 +307,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("TYPE", lambda r: r.type),
         Column("VERSION", lambda r: r.version),
         Column("NAME", lambda r: r.names[1]),
+        Column("WHERE", lambda r: r.where or "keelman"),
+        Column("PROBLEM", lambda r: _first_line(r.problem)),
         Column("CLASS", lambda r: r.name, wide=True),
     ),
     "topics": (

@@ -7,7 +7,8 @@ import pytest
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.node.v1.node_pb2 import Node, NodeSpec
 from keelman.cli import kinds
-from keelman.cli.commands.get import Plugin, checked_state, selector_of
+from keelman.cli.client.plugin_classes import Plugin
+from keelman.cli.commands.get import checked_state, selector_of
 from keelman.cli.commands.peek import document, lines
 from keelman.cli.commands.validate import problems_of
 from keelman.cli.output.columns import state_of, states

@@ -1,0 +1,69 @@
+"""What the workers of a cluster can be told to run: as their REST API lists it, with where it is and what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from keelman.api.connect.v1 import plugin_service_pb2 as pb
+from keelman.api.connect.v1.plugin_pb2 import WorkerPlugin
+from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
+from keelman.cli.client.gateway import CALL_SECONDS, Gateway
+from keelman.cli.client.rest import Where
+from keelman.cli.client.target import Target
+from keelman.model.errors import NotFound, Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A connector, converter, transform, predicate or the like; `name` is its class, empty of a file that cannot be
+    read. `where` names the workers and the plugin with its file; it is empty for what comes with the workers."""
+
+    name: str
+    type: str
+    version: str
+    where: str = ""
+    problem: str = ""
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Its class, the simple name, and that without Connector."""
+        simple = self.name.rpartition(".")[2]
+        return self.name, simple, simple.removesuffix("Connector")
+
+
+async def plugins_of(client: Gateway, target: Target, cluster: str, name: str | None) -> Sequence[Plugin]:
+    """What a worker cluster can be told to run, of that name where one is given: what cannot be used first, then
+    connectors, then by class. Raises NotFound for a name that none has."""
+    reported = [_plugin(one) for one in await _reported(client, cluster)]
+    listed: list[Plugin] = []
+    try:
+        async with Where(target, cluster).open() as rest:
+            found = await rest.ask("GET", "/connector-plugins?connectorsOnly=false")
+        listed = [Plugin(one["class"], one["type"], one.get("version") or "") for one in found]
+    except (NotFound, Unavailable):
+        if not reported:  # none of them is up, and why may be just what was reported
+            raise
+    known = {(one.name, one.version) for one in reported}
+    everything = [*reported, *(one for one in listed if (one.name, one.version) not in known)]
+    chosen = [one for one in everything if name in (None, *one.names)]
+    if name is not None and not chosen:
+        raise NotFound(f"there is no plugin {name!r}: see `keelman get plugins --cluster {cluster}`")
+    return sorted(chosen, key=lambda one: (not one.problem, one.type not in ("source", "sink"), one.type, one.name))
+
+
+async def _reported(client: Gateway, cluster: str) -> Sequence[WorkerPlugin]:
+    stub, found = PluginServiceStub(client.link), list[WorkerPlugin]()
+    request = pb.ListWorkerPluginsRequest(worker_cluster=cluster, page_size=1000)
+    while True:
+        answer = await stub.ListWorkerPlugins(request, timeout=CALL_SECONDS)
+        found += answer.worker_plugins
+        if not answer.next_page_token:
+            return found
+        request.page_token = answer.next_page_token
+
+
+def _plugin(one: WorkerPlugin) -> Plugin:
+    made = Plugin(one.class_name, one.type, one.version, problem=one.problem)
+    inside = f"{one.plugin} {one.path}".strip()
+    return replace(made, where=f"{', '.join(one.workers)}: {inside}")

@@ -1,0 +1,79 @@
+"""Plugins as a user has them: a wheel is uploaded, workers get it, its connector runs, and another version rolls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keelman.testing.eventually import eventually
+from support.numbers_wheel import CLASS, numbers_wheel
+from support.system_kit import Keelman
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+
+
+async def rollout(keelman: Keelman) -> dict[str, str]:
+    status = (await keelman.item("wc", "sums"))["status"]
+    return {key: str(value) for key, value in status.get("rollout", {}).items()}
+
+
+async def classes(keelman: Keelman) -> dict[str, tuple[str, str, str]]:
+    """Version, place and problem of each class of a third party."""
+    found = await keelman.items("plugins", "--cluster", "sums")
+    return {one["name"]: (one["version"], one["where"], one["problem"]) for one in found if one["where"]}
+
+
+async def test_a_wheel_is_uploaded_loaded_and_rolled_and_a_broken_one_goes_back(own: Keelman, tmp_path: Path) -> None:
+    await own.ok("up", "--detach", "--free-ports")
+    (tmp_path / "count").write_text("500")
+    await own.ok("create", "plugin", str(numbers_wheel(tmp_path / "1", version="1.0")), "--name", "numbers")
+    await own.ok("create", "wc", "sums", "--plugin", "numbers", "--count", "1", "--start", "--wait")
+    spec = (await own.item("wc", "sums"))["spec"]
+    assert [(one["name"], one["version"]) for one in spec["plugins"]] == [("numbers", "1.0")]
+    words = [f"connector.class={CLASS}", f"folder={tmp_path}", "topic=sums", "tasks.max=1"]
+    settings = [w for word in words for w in ("--set", word)]
+    await own.ok("create", "connector", "sums/numbers", *settings, "--wait")
+
+    async def copied() -> int:
+        rows = await own.ok("get", "cn", "sums/numbers", "-o", "json")
+        return rows.count("CONNECTOR_STATE_RUNNING")
+
+    await eventually(copied, seconds=60, what="its connector runs")
+
+    async def told(version: str) -> bool:
+        found = (await classes(own)).get(CLASS)
+        return found == (version, f"sums/0: numbers {version} numbers", "")
+
+    await eventually(lambda: told("1.0"), seconds=30, what="the worker says where the class is")
+    refused = await own.run("delete", "plugin", "numbers:1.0")
+    assert (refused.code != 0, "sums" in refused.err) == (True, True), refused
+
+    await own.ok("create", "plugin", str(numbers_wheel(tmp_path / "2", version="2.0")), "--name", "numbers")
+    await own.ok("update", "wc", "sums", "--plugin", "numbers:2.0", "--wait")
+    await eventually(lambda: told("2.0"), seconds=30, what="the worker has the new version")
+    await eventually(copied, seconds=60, what="its connector runs with the new version")
+
+    file = numbers_wheel(tmp_path / "3", version="3.0", head="import no_such_module\n")
+    await own.ok("create", "plugin", str(file), "--name", "numbers")
+    await own.ok("update", "wc", "sums", "--plugin", "numbers:3.0")
+
+    async def back() -> bool:
+        found = await rollout(own)
+        return found.get("state") == "ROLLOUT_STATE_HALTED" and "back at numbers 2.0" in found["message"]
+
+    await eventually(back, seconds=90, what="the cluster goes back by itself")
+    found = await rollout(own)
+    assert found["worker"] == "sums/0"
+    assert "plugin numbers 3.0 cannot be loaded: " in found["message"]
+    assert "No module named 'no_such_module'" in found["message"]
+    spec = (await own.item("wc", "sums"))["spec"]
+    assert [one["version"] for one in spec["plugins"]] == ["3.0"], "the spec is the user's"
+    await eventually(lambda: told("2.0"), seconds=60, what="the worker has the former version")
+    await eventually(copied, seconds=60, what="its connector runs with the former version")
+    refused = await own.run("delete", "plugin", "numbers:2.0")
+    assert refused.code != 0, "workers have it"
+    await own.ok("delete", "plugin", "numbers:1.0")
+
+    await own.ok("update", "wc", "sums", "--plugin", "numbers:2.0", "--wait")
+    assert await rollout(own) == {}
