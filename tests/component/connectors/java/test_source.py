@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from keelman.connect.offsets import parse_key
+from recorded.record_java_offsets import CONFIG, CONNECTOR, FILE
 from support.copy_harness import OFFSET_TOPIC, committed_offsets, create_topic, hosted, latest, messages, until
 from support.java_kit import compiled, needs_java
 
@@ -220,3 +222,17 @@ def test_records_as_they_are_in_java(scripted: Scripted) -> None:
         number = int((one.value() or b"").strip(b"vx"))
         assert (one.partition(), one.timestamp()[1], one.key()) == (number % 2, 1000 + number, None)
         assert one.headers() == [("from", b"h%d" % number)]
+
+
+def test_offsets_are_byte_for_byte_those_of_kafka_connect(scripted: Scripted) -> None:
+    recorded = {key.encode(): value and value.encode() for key, value in json.loads(FILE.read_text())}
+    scripted.config |= {**CONFIG, "name": CONNECTOR, "topics": scripted.name}
+    with scripted.hosted() as process:
+        scripted.copied(100, process)
+        scripted.stopped(process)
+    found = {one.key(): one.value() for one in messages(scripted.bootstrap, OFFSET_TOPIC)}
+    assert {key: value for key, value in found.items() if parse_key(key or b"") in map(parse_key, recorded)} == recorded
+    with scripted.hosted(records="110", nests="108") as process:
+        last = scripted.ends(process)
+    assert last["state"] == "FAILED"
+    assert "Offsets may only contain primitive types as values, but field nested" in last["message"]

@@ -99,6 +99,7 @@ public class ScriptedSource extends SourceConnector {
                 offset.put("small", (byte) 7);
                 offset.put("true", true);
                 offset.put("none", null);
+                if (at == number("nests", -1)) offset.put("nested", Map.of("a", 1));
                 offset.put("bytes", new byte[] {1, 2, (byte) 200});
             }
             Map<String, String> partition = Map.of("part", "p" + at % partitions);
@@ -117,7 +118,8 @@ public class ScriptedSource extends SourceConnector {
         }
 
         @Override public void commitRecord(SourceRecord one, RecordMetadata at) {
-            note("record " + ((Map<?, ?>) one.sourceOffset()) .get("n") + " " + (at == null ? "nowhere" : at.topic() + " " + at.partition() + " " + at.offset()));
+            Object n = one.sourceOffset() == null ? "none" : one.sourceOffset().get("n");
+            note("record " + n + " " + (at == null ? "nowhere" : at.topic() + " " + at.partition() + " " + at.offset()));
         }
 
         @Override public void commit() { note("commit " + Thread.currentThread().getName().startsWith("java-")); }
