@@ -1,0 +1,99 @@
+"""MirrorMaker's own tasks, from Connect's jars: a mirrored topic with its offset syncs, heartbeats, and checkpoints."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from support.copy_harness import create_topic, hosted, latest, messages, until
+from support.java_kit import needs_java
+
+pytestmark = [pytest.mark.component, needs_java()]
+
+MIRROR = "org.apache.kafka.connect.mirror"
+BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+RECORDS = 3000
+
+
+def config(bootstrap: str, name: str, kind: str, folder: Path, **more: str) -> dict[str, str]:
+    """Of a task that mirrors from `<name>a` to `<name>b`, both of which are the one broker."""
+    return {
+        "name": f"{name}-{kind}",
+        "connector.class": f"{MIRROR}.Mirror{kind}SourceConnector",
+        "task.class": f"{MIRROR}.Mirror{kind}Task",
+        "classes": str(folder),
+        "key.converter": BYTES,
+        "value.converter": BYTES,
+        "header.converter": BYTES,
+        "source.cluster.alias": f"{name}a",
+        "target.cluster.alias": f"{name}b",
+        "source.cluster.bootstrap.servers": bootstrap,
+        "target.cluster.bootstrap.servers": bootstrap,
+        "offset.lag.max": "10",
+        "emit.checkpoints.interval.seconds": "1",
+        "emit.heartbeats.interval.seconds": "1",
+        "task.index": "0",
+        **more,
+    }
+
+
+def running(bootstrap: str, given: dict[str, str], folder: Path) -> Any:
+    """A process that copies for the task."""
+    return hosted(bootstrap, given, folder / given["name"], program="support.java_kit")
+
+
+def copied(given: dict[str, str], folder: Path, records: int) -> None:
+    """Returns once so many are committed."""
+    until(lambda: latest(folder / given["name"]).get("records", 0) >= records, f"{given['name']} has copied", 90)
+
+
+def test_mirror_maker_of_java(bootstrap: str, name: str, tmp_path: Path) -> None:
+    remote, syncs = f"{name}a.{name}", f"mm2-offset-syncs.{name}b.internal"
+    for topic, partitions in (
+        (name, 2),
+        (remote, 2),
+        (syncs, 1),
+        ("heartbeats", 1),
+        (f"{name}a.checkpoints.internal", 1),
+    ):
+        create_topic(bootstrap, topic, partitions)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(RECORDS):
+        producer.produce(
+            name, b"%d" % number, b"k", number % 2, headers=[("h", b"\x00\xff")], timestamp=10**12 + number
+        )
+    assert producer.flush(30) == 0
+    parts = ",".join(f"{name}-{part}" for part in range(2))
+    mirror = config(bootstrap, name, "Source", tmp_path, **{"task.assigned.partitions": parts})
+    with running(bootstrap, mirror, tmp_path) as process:
+        copied(mirror, tmp_path, RECORDS)
+        until(lambda: messages(bootstrap, syncs), "offsets are synced", 60)
+        process.terminate()
+        assert process.wait(60) == 0
+    found = messages(bootstrap, remote)
+    assert sorted(int(one.value() or b"") for one in found) == list(range(RECORDS))
+    for one in found:
+        number = int(one.value() or b"")
+        assert (one.partition(), one.timestamp()[1]) == (number % 2, 10**12 + number)
+        assert (one.key(), one.headers()) == (b"k", [("h", b"\x00\xff")])
+    places = {(one.partition(), one.offset()): int(one.value() or b"") for one in found}
+    for sync in messages(bootstrap, syncs):
+        _, _, part = struct.unpack(f">H{len(name)}sI", sync.key() or b"")
+        upstream, downstream = struct.unpack(">qq", sync.value() or b"")
+        if upstream >= 0:
+            assert places[part, downstream] == 2 * upstream + part
+    group = Consumer({"bootstrap.servers": bootstrap, "group.id": f"{name}-readers"})
+    group.commit(offsets=[TopicPartition(name, 0, RECORDS // 2)], asynchronous=False)
+    group.close()
+    checkpoints = config(bootstrap, name, "Checkpoint", tmp_path, **{"task.assigned.groups": f"{name}-readers"})
+    with running(bootstrap, checkpoints, tmp_path):
+        copied(checkpoints, tmp_path, 1)
+    assert f"{name}-readers".encode() in (messages(bootstrap, f"{name}a.checkpoints.internal")[0].key() or b"")
+    heartbeats = config(bootstrap, name, "Heartbeat", tmp_path)
+    with running(bootstrap, heartbeats, tmp_path):
+        copied(heartbeats, tmp_path, 2)
+    assert len(messages(bootstrap, "heartbeats")) >= 2
