@@ -50,6 +50,11 @@ class Home:
         return self.root / "state" / "secrets.key"
 
     @property
+    def uploads(self) -> Path:
+        """Nameless files of the state service, while a plugin comes and is looked into."""
+        return self.root / "state" / "uploads"
+
+    @property
     def agent_lock(self) -> Path:
         """Held (flock) by the agent of this home while it lives."""
         return self.root / "agent" / "agent.lock"

@@ -10,7 +10,15 @@ import pytest
 from keelman.api.connect.v1 import plugin_pb2
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
 from keelman.api.event.v1 import event_pb2
-from keelman.model.errors import AlreadyExists, Conflict, Exhausted, FailedPrecondition, InvalidArgument, NotFound
+from keelman.model.errors import (
+    AlreadyExists,
+    Conflict,
+    Exhausted,
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    Unavailable,
+)
 from keelman.rpc.errors import translated
 from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.store import open_store
@@ -240,3 +248,12 @@ async def test_a_watch_tells_of_plugins(tmp_path) -> None:
         ("acme/1.2", event_pb2.EVENT_TYPE_CREATED), ("acme/1.2", event_pb2.EVENT_TYPE_DELETED),
     ]  # fmt: skip
     assert seen[0].plugin == made_plugin
+
+
+async def test_a_folder_that_cannot_take_the_file_is_told(tmp_path) -> None:
+    async with state_in_loop(tmp_path) as (clients, _):
+        (tmp_path / "state" / "uploads").rmdir()
+        with pytest.raises(Unavailable, match=r"cannot be kept in .*uploads while it comes"), translated():
+            await upload(clients.plugins, jar(100))
+        (tmp_path / "state" / "uploads").mkdir()
+        await upload(clients.plugins, jar(100))

@@ -265,7 +265,7 @@ class PluginApi(grpc.PluginServiceServicer):
         self._check_room(header)
         pieces = _chunks(requests)
         async with files.received(pieces, size_bytes=header.size_bytes, sha256=header.sha256) as received:
-            told = await inspected(received.file, header.file_name)
+            told = await inspected(received.file, header.file_name, files.scratch)
             made = made_of(header, received, told, files.storage.kind)
             same(self._snapshot, made)
             async with files.stored(made.uid, received.file):

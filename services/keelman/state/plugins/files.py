@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import hashlib
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from keelman.model.errors import (
@@ -79,6 +80,8 @@ class PluginFiles:
     store: Store
     storage: PluginStorage
     quotas: Quotas
+    scratch: Path
+    """A folder for nameless files, with room for the largest ones."""
     others: Mapping[str, PluginStorage] = field(default_factory=dict)
     sole: bool = False
     """No other process can use this database: what no plugin names at the first sweep is nobody's."""
@@ -99,13 +102,23 @@ class PluginFiles:
         """
         self.quotas.check_file(size_bytes)
         async with self._turns:
-            with tempfile.TemporaryFile() as file:
+            with self._nameless() as file:
                 received = await self._receive(file, pieces, size_bytes)
                 if sha256 and received.sha256 != sha256.lower():
                     text = f"that of the bytes that came, {received.sha256}: the file is damaged, or another one"
                     raise InvalidArgument.of("header.sha256", sha256, text)
                 hit("plugin-received")
                 yield received
+
+    @contextlib.contextmanager
+    def _nameless(self) -> Iterator[IO[bytes]]:
+        """A file that is gone with this process. Raises Unavailable when it cannot be written."""
+        try:
+            with tempfile.TemporaryFile(dir=self.scratch) as file:
+                yield file
+        except OSError as error:
+            text = f"the file cannot be kept in {self.scratch} while it comes: {error.strerror or error}"
+            raise Unavailable(text, reason="NO_ROOM") from error
 
     async def _receive(self, file: IO[bytes], pieces: AsyncIterator[bytes], size_bytes: int) -> Received:
         size, sha256, md5 = 0, hashlib.sha256(), hashlib.md5(usedforsecurity=False)

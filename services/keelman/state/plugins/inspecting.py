@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
+from pathlib import Path
 from typing import IO
 
 from keelman.model.plugin import PluginClass, PluginKind
@@ -18,11 +20,13 @@ log = get_logger()
 SECONDS = 600.0
 
 
-async def inspected(file: IO[bytes], file_name: str) -> Inspection:
-    """What is in a file. Raises ArchiveRefused, also where it could not be looked into within the bounds."""
+async def inspected(file: IO[bytes], file_name: str, scratch: Path) -> Inspection:
+    """What is in a file; `scratch` is a folder for nameless files. Raises ArchiveRefused, also where it could not be
+    looked into within the bounds."""
     child = await asyncio.create_subprocess_exec(
         *tethered([sys.executable, "-m", "keelman.workers.plugins", file_name]),
         stdin=file,
+        env={**os.environ, "TMPDIR": str(scratch)},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )

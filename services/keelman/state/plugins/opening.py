@@ -7,6 +7,7 @@ from pathlib import Path
 from sqlmodel import select
 
 from keelman.model.errors import InvalidArgument
+from keelman.runtime.home import writable
 from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.plugins.files import PluginFiles, Quotas
 from keelman.state.plugins.folder_storage import FolderStorage
@@ -30,7 +31,9 @@ async def opened_files(store: Store, settings: Settings, *, sole: bool) -> Plugi
     if settings.plugin_storage != DATABASE:
         storage = await _elsewhere(store, settings)
     quotas = Quotas(settings.plugin_max_bytes, settings.plugins_max_bytes)
-    return PluginFiles(store, storage, quotas, {database.kind: database}, sole=sole)
+    scratch = settings.folder.uploads
+    writable("state.home", scratch, private=True)
+    return PluginFiles(store, storage, quotas, scratch, {database.kind: database}, sole=sole)
 
 
 async def _elsewhere(store: Store, settings: Settings) -> PluginStorage:
