@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,12 +29,13 @@ from bench.figures import Figure, alone, beside, compared, number, percentile
 from bench.rounds import OURS, interleaved, lateness, picked, slowness
 from bench.sites import Site
 from bench.systems import Keelman, System, connect, cpu_seconds, keelman, stolen_seconds
+from keelman.testing.broker import running_broker
 from keelman.testing.postgresql import started_postgresql
 
 THREE = "-3-brokers"
 """Behind the name of a row that is measured on three brokers."""
 STATE = "state-"
-"""Before the number of nodes of a row that needs no brokers."""
+"""Before the number of nodes of a row that has a broker of its own."""
 STOLEN_SECONDS = 0.5
 MANY_SECONDS = 420.0
 """How long a system may take to begin its connectors of active-300."""
@@ -322,13 +323,14 @@ class Bench:
     async def state(self, nodes: int) -> None:
         """The state service alone, with so many nodes and twice as many worker clusters."""
         size, folder = state_scale.Size(nodes), self.folder / f"state-{nodes}"
-        self.figures += await state_scale.measured(
-            f"state-{nodes}", str(folder / "state.db"), size, folder / "sqlite", self.say
-        )
-        with started_postgresql(is_safe=True) as database:
-            self.figures += await state_scale.measured(
-                f"state-{nodes}-postgresql", database(), size, folder / "postgresql", self.say
-            )
+        for kind in ("sqlite", "postgresql"):
+            with started_postgresql(is_safe=True) if kind != "sqlite" else nullcontext() as database:
+                url = str(folder / "state.db") if database is None else database()
+                name = f"state-{nodes}" if database is None else f"state-{nodes}-postgresql"
+                async with running_broker(folder / f"{kind}-broker") as bootstrap:
+                    self.figures += await state_scale.measured(
+                        name, url, size, folder / kind, bootstrap=bootstrap, say=self.say
+                    )
 
     async def list_10k(self) -> None:
         """The lists of idle-10k, which takes them last."""

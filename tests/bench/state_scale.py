@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import sqlalchemy as sa
 
+from bench import state_reports
 from bench.figures import Figure, alone, percentile
+from bench.state_reports import reporting
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as clusters_pb
 from keelman.api.connect.v1 import worker_cluster_service_pb2_grpc as clusters_grpc
 from keelman.api.event.v1 import watch_service_pb2 as watch_pb
@@ -25,16 +28,19 @@ from keelman.api.node.v1 import session_service_pb2 as sessions_pb
 from keelman.api.node.v1 import session_service_pb2_grpc as sessions_grpc
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.node import Node, NodeState
-from keelman.model.workload import Goal, ProcessState, WorkloadStatus
+from keelman.model.workload import Goal, ProcessState, WorkloadKind, WorkloadStatus
 from keelman.rpc.channels import channel, is_serving
 from keelman.runtime.processes.ports import free_ports
 from keelman.state.executor import Executor
 from keelman.state.nouns import broker_cluster, node, worker_cluster, workload
 from keelman.state.planning.draft import Limits
 from keelman.state.store import Store, open_store
+from keelman.state.tables import RelayRow
 from keelman.testing.eventually import eventually
 
-LIMITS = Limits(range(8083, 8183), range(9092, 9192), range(7430, 7460))
+BROKERS = "brokers"
+"""The broker cluster of all, where events and reports are too."""
+LIMITS = Limits(range(8083, 8183), range(9092, 9192), range(7430, 7460), events_broker_cluster=BROKERS)
 WORKERS = 3
 """Of each cluster."""
 BATCH = 500
@@ -47,7 +53,7 @@ WRITE_GOAL, LIST_GOAL, WATCH_GOAL, PLAN_GOAL, FIRST_PLAN_GOAL = "<= 50", "<= 200
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much there is: nodes, and twice as many worker clusters."""
+    """How much there is: nodes, twice as many worker clusters, and five connectors in each of these."""
 
     nodes: int
 
@@ -57,13 +63,16 @@ class Size:
         return 2 * self.nodes
 
 
-async def measured(name: str, url: str, size: Size, folder: Path, say: Callable[[str], None]) -> list[Figure]:
-    """The figures of one database: what is planned in this process, then what a state service of its own answers."""
+async def measured(
+    name: str, url: str, size: Size, folder: Path, *, bootstrap: str, say: Callable[[str], None]
+) -> list[Figure]:
+    """The figures of one database: what is planned in this process, then what a state service of its own answers while
+    workers report to a broker, where it also publishes its events."""
     keys = folder / "secrets.key"
     async with open_store(url, key_file=keys) as store:
         planner = Executor(store, LIMITS)
         store.listen(planner.changed)
-        await _fill(store, size)
+        await _fill(store, size, bootstrap)
         say(f"{name}: {size.nodes:,} nodes and {size.clusters:,} worker clusters are stored")
         first, first_cpu = await _took(planner.reconcile)
         say(f"{name}: the first plan took {first / 1000:.2f} s and placed {len(store.snapshot.workloads):,} workloads")
@@ -71,6 +80,8 @@ async def measured(name: str, url: str, size: Size, folder: Path, say: Callable[
         await planner.reconcile()
         both = [await _plan_after_a_change(store, planner, number, size) for number in range(PLANS)]
         plans, plans_cpu = [took for took, _ in both], [cpu for _, cpu in both]
+        workers = _workers(store)
+        await _have_published(store)
     figures = [
         alone(f"{name}-first-plan", "s", [first / 1000], first / 1000, FIRST_PLAN_GOAL),
         alone(f"{name}-first-plan-cpu", "s", [first_cpu / 1000], first_cpu / 1000, ""),
@@ -80,7 +91,8 @@ async def measured(name: str, url: str, size: Size, folder: Path, say: Callable[
     service = _Service(folder, url, keys)
     await service.start()
     try:
-        figures += await _served(name, service, size)
+        async with reporting(bootstrap, workers):
+            figures += await _served(name, service, size)
         figures += await _agents(name, service, size)
     finally:
         await service.end()
@@ -89,9 +101,9 @@ async def measured(name: str, url: str, size: Size, folder: Path, say: Callable[
     return figures
 
 
-async def _fill(store: Store, size: Size) -> None:
+async def _fill(store: Store, size: Size, bootstrap: str) -> None:
     async with store.write() as tx:
-        broker_cluster.create(tx, "brokers", ExternalBrokers("127.0.0.1:1"))
+        broker_cluster.create(tx, BROKERS, ExternalBrokers(bootstrap))
         for number in range(size.nodes):
             address = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}:7420"
             made = Node(
@@ -101,9 +113,24 @@ async def _fill(store: Store, size: Size) -> None:
     for begin in range(0, size.clusters, BATCH):
         async with store.write() as tx:
             for number in range(begin, min(begin + BATCH, size.clusters)):
-                spec = WorkerClusterSpec("brokers", count=WORKERS, properties={"plugin.path": "/plugins"})
+                spec = WorkerClusterSpec(BROKERS, count=WORKERS, properties={"plugin.path": "/plugins"})
                 worker_cluster.create(tx, _cluster(number), spec)
                 worker_cluster.start(tx, _cluster(number), "")
+
+
+def _workers(store: Store) -> dict[str, list[str]]:
+    """Addresses by cluster."""
+    found: dict[str, list[str]] = {}
+    for one in store.snapshot.workloads.values():
+        if one.kind is WorkloadKind.WORKER:
+            found.setdefault(one.cluster, []).append(one.address)
+    return found
+
+
+async def _have_published(store: Store) -> None:
+    """The events so far count as published: a service that starts now has none to catch up with."""
+    async with store.database.write() as turn:
+        await (await turn.session.connection()).execute(sa.update(RelayRow).values(published=store.revision))
 
 
 async def _obey(store: Store) -> None:
@@ -155,6 +182,7 @@ class _Service:
         flags = (
             "--home", str(self.folder), "--port", str(self.port), "--database", self.url, "--key-file", str(self.keys),
             "--session-timeout-seconds", "3600", "--heartbeat-seconds", str(HEARTBEAT_SECONDS),
+            "--events-broker-cluster", BROKERS,
         )  # fmt: skip
         with (self.folder / "state.log").open("ab") as log:
             self._child = await asyncio.create_subprocess_exec(
@@ -207,7 +235,9 @@ async def _served(name: str, service: _Service, size: Size) -> list[Figure]:
             answer = await stub.ListWorkerClusters(request)
             pages.append((time.perf_counter() - begun) * 1000)
             token = answer.next_page_token
+        connectors = await state_reports.measured(name, made, size.clusters, lambda: service.cpu_seconds)
     return [
+        *connectors,
         alone(f"{name}-write", "ms", writes, percentile(writes, 0.99), WRITE_GOAL),
         alone(f"{name}-write-p50", "ms", writes, statistics.median(writes), ""),
         alone(f"{name}-write-cpu", "ms", [cpu], cpu, ""),
