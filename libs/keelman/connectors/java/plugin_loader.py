@@ -6,11 +6,12 @@ folder's own classes come first, Connect's API from its parent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from keelman.connectors import registry
 from keelman.connectors.java.jvm import java_class, jpype
 
 LOADER = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
@@ -19,14 +20,21 @@ LOADER = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
 class PluginLoader:
     """One folder's class loader. The machine runs already."""
 
-    def __init__(self, folder: Path, jars: Sequence[Path]) -> None:
-        """`jars` are all files that the plugin's classes are looked for in, libraries last."""
+    def __init__(self, folder: Path, jars: Sequence[Path], aliases: Mapping[str, str] | None = None) -> None:
+        """`jars` are all files that the plugin's classes are looked for in, libraries last; `aliases` short names of
+        its classes with the full ones."""
+        self._aliases = aliases or {}
         library = jpype()
         urls = [_url(jar) for jar in jars]
         array = library.JArray(java_class("java.net.URL"))(urls)
         system = java_class("java.lang.ClassLoader").getSystemClassLoader()  # type: ignore[attr-defined]
         self.folder = folder
         self.loader: Any = java_class(LOADER)(_url(folder), array, system)
+
+    def full_name(self, name: str) -> str:
+        """The class that is named: by its full name, or by an alias of the plugin's or of Connect's own."""
+        found = name.strip()
+        return self._aliases.get(found) or registry.full_name(found) or found
 
     def load(self, class_name: str) -> Any:
         """A class of it by name. Raises Java's ClassNotFoundException, LinkageError."""

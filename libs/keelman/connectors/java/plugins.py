@@ -7,6 +7,7 @@ import functools
 import importlib
 import sys
 
+from keelman.connect.config.plugin_kinds import Kind, aliases
 from keelman.connect.plugin import Connector
 from keelman.connectors import registry
 from keelman.connectors.java import jvm
@@ -36,4 +37,13 @@ def load(plugin: JavaPlugin, class_name: str, *, quick: bool) -> type[Connector]
 
 @functools.cache
 def _loader(plugin: JavaPlugin) -> PluginLoader:
-    return PluginLoader(plugin.location, [*plugin.jars, *plugin.libraries])
+    return PluginLoader(plugin.location, [*plugin.jars, *plugin.libraries], _aliases(plugin))
+
+
+def _aliases(plugin: JavaPlugin) -> dict[str, str]:
+    """The short names of the plugin's classes that are no connectors."""
+    found: dict[str, str] = {}
+    for one in plugin.classes:
+        if one.type not in CONNECTORS:
+            found |= dict.fromkeys(aliases(one.class_name, Kind(one.type)), one.class_name)
+    return found

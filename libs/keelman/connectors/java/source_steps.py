@@ -7,18 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from keelman.connect.tolerance import Stage, converter_stage
-from keelman.connectors.java.jvm import java_class
+from keelman.connectors.java.configs import string_map
+from keelman.connectors.java.errors import translated
+from keelman.connectors.java.java_step import JavaStep
 from keelman.connectors.java.plugin_loader import PluginLoader
-
-
-@dataclass(frozen=True, slots=True)
-class JavaStep:
-    """One transform: `target` has a public method `apply` of the Java class `kind`, which takes a `parameter`."""
-
-    target: Any
-    kind: Any
-    parameter: Any
-    stage: Stage
+from keelman.connectors.java.transforms import java_transforms
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +30,24 @@ class SourceSteps:
 
 
 def source_steps(loader: PluginLoader, config: Mapping[str, str], worker: Mapping[str, str]) -> SourceSteps:
-    """As a connector's configuration has them, else its worker's."""
-    return SourceSteps(*(_converter(loader, role, config, worker) for role in ("key", "value", "header")))
+    """As a connector's configuration has them, else its worker's. Raises ConfigValueError, ConnectError."""
+    key, value, headers = (java_converter(loader, role, config, worker) for role in ("key", "value", "header"))
+    return SourceSteps(key, value, headers, java_transforms(loader, config))
 
 
 _DEFAULTS = {"header": "org.apache.kafka.connect.storage.SimpleHeaderConverter"}
 
 
-def _converter(loader: PluginLoader, role: str, config: Mapping[str, str], worker: Mapping[str, str]) -> Any:
+def java_converter(loader: PluginLoader, role: str, config: Mapping[str, str], worker: Mapping[str, str]) -> Any:
+    """The converter of keys, values or headers (`role` is key, value or header), configured; the connector's own where
+    it names one. Raises ConnectError for what the class throws."""
     name = f"{role}.converter"
     whose = config if name in config else worker
-    made = loader.load(whose.get(name, _DEFAULTS.get(role, "org.apache.kafka.connect.json.JsonConverter")))()
-    options = java_class("java.util.HashMap")()
-    for key, value in whose.items():
-        if key.startswith(f"{name}."):
-            options.put(key.removeprefix(f"{name}."), value)
-    with loader.entered():
+    named = whose.get(name, _DEFAULTS.get(role, "org.apache.kafka.connect.json.JsonConverter"))
+    class_name = loader.full_name(named)
+    options = string_map({k.removeprefix(f"{name}."): v for k, v in whose.items() if k.startswith(f"{name}.")})
+    with loader.entered(), translated(f"{name}={class_name}"):
+        made = loader.load(class_name)()
         if role == "header":
             options.put("converter.type", "header")
             made.configure(options)

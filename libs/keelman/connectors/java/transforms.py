@@ -1,0 +1,94 @@
+"""Transforms and predicates of a connector's configuration as Java objects, applied as Connect applies them.
+
+Source: `ConnectorConfig.transformationStages` and `TransformationStage` of Kafka Connect 4.3. The stage is Connect's
+own class, whose constructor is not public; it swaps class loaders, which here is done once around a whole batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.connect.config.types import Type, parse_type
+from keelman.connect.errors import ConfigValueError
+from keelman.connect.tolerance import transform_stage
+from keelman.connectors.java.configs import string_map
+from keelman.connectors.java.errors import translated
+from keelman.connectors.java.handles import Handles
+from keelman.connectors.java.java_step import JavaStep
+from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.model.keys import under
+
+CONNECT = "org.apache.kafka.connect"
+RECORD = f"{CONNECT}.connector.ConnectRecord"
+STAGE = f"{CONNECT}.runtime.TransformationStage"
+CONSTRUCTOR_PARAMETERS = 8
+NOT_THEIRS = ("type", "predicate", "negate", "plugin.version")
+
+
+def java_transforms(loader: PluginLoader, config: Mapping[str, str]) -> list[JavaStep]:
+    """The transforms in their order, each with its predicate. Raises ConfigValueError, and ConnectError for what a
+    class throws when it is made or configured."""
+    aliases = _listed(config, "transforms")
+    if not aliases:
+        return []
+    constructor, swapper = _constructor(), _swapper(loader)
+    return [_step(loader, config, alias, constructor, swapper) for alias in aliases]
+
+
+def _step(loader: PluginLoader, config: Mapping[str, str], alias: str, constructor: Any, swapper: Any) -> JavaStep:
+    own = under(f"transforms.{alias}.", config)
+    transform, class_name = _made(loader, f"transforms.{alias}.type", own)
+    bound, predicate = own.get("predicate"), None
+    if bound:
+        predicate, _ = _made(loader, f"predicates.{bound}.type", under(f"predicates.{bound}.", config))
+    negate = java_class("java.lang.Boolean")(own.get("negate", "false").strip().lower() == "true")
+    arguments = [_wrapped(predicate), bound, None, negate, _wrapped(transform), alias, None, swapper]
+    stage = constructor.newInstance(jpype().JArray(java_class("java.lang.Object"))(arguments))
+    return JavaStep(stage, java_class(STAGE), java_class(RECORD), transform_stage(alias, class_name))
+
+
+def _made(loader: PluginLoader, key: str, own: Mapping[str, str]) -> tuple[Any, str]:
+    """A configured transform or predicate, and the name of its class."""
+    named = own.get("type", "")
+    if not named.strip():
+        raise ConfigValueError(key, None, whole=f'Missing required configuration "{key}" which has no default value.')
+    class_name = loader.full_name(named)
+    options = string_map({name: value for name, value in own.items() if name not in NOT_THEIRS})
+    with loader.entered(), translated(f"{key}={class_name}"):
+        made = loader.load(class_name)()
+        made.configure(options)
+    return made, class_name
+
+
+def _wrapped(made: Any) -> Any:
+    if made is None:
+        return None
+    plugin: Any = java_class("org.apache.kafka.common.internals.Plugin")
+    return plugin.wrapInstance(
+        made, jpype().JObject(None, java_class("org.apache.kafka.common.metrics.Metrics")), "step"
+    )
+
+
+def _constructor() -> Any:
+    for one in java_class(STAGE).class_.getDeclaredConstructors():  # type: ignore[attr-defined]
+        if len(one.getParameterTypes()) == CONSTRUCTOR_PARAMETERS:
+            one.setAccessible(True)
+            return one
+    raise LookupError(f"{STAGE} of this version of Kafka Connect has no constructor that is known here")
+
+
+def _swapper(loader: PluginLoader) -> Any:
+    """A function that leaves the thread's class loader as it is: that of the plugin."""
+    handles = Handles()
+    swap: Any = java_class(f"{CONNECT}.runtime.isolation.LoaderSwap")
+    same = handles.constant(swap, swap(loader.loader), java_class("java.lang.ClassLoader"))
+    proxies: Any = java_class("java.lang.invoke.MethodHandleProxies")
+    function: Any = java_class("java.util.function.Function")
+    return proxies.asInterfaceInstance(function, handles.retyped(same, handles.object, handles.object))
+
+
+def _listed(config: Mapping[str, str], key: str) -> list[str]:
+    text = config.get(key)
+    return [] if text is None else list(parse_type(key, text, Type.LIST) or ())
