@@ -1,0 +1,112 @@
+"""Java plugins in a worker with the real Spark service: listed, validated, and copying in slots of their own."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keelman.connectors.java import jvm
+from keelman.testing.eventually import eventually
+from support.copy_harness import create_topic, messages
+from support.java_kit import needs_java
+from support.spark_kit import SparkService
+from support.worker_kit import WorkerProcess, workers
+
+pytestmark = [pytest.mark.component, needs_java()]
+APACHE = "org.apache.kafka.connect"
+SOURCE = f"java:{APACHE}.file.FileStreamSourceConnector"
+LINES = 20_000
+
+
+async def file_plugin(folder: Path) -> Path:
+    """A plugin path with Kafka Connect's own file connectors."""
+    jars = await jvm.fetch_runtime_jars()
+    target = folder / "plugins" / "kafka-connect-file"
+    target.mkdir(parents=True)
+    for jar in jars:
+        if jar.name.startswith("connect-file-"):
+            shutil.copy(jar, target)
+    return target.parent
+
+
+async def test_a_java_source_copies_exactly_once_through_transforms(
+    bootstrap: str, spark: SparkService, tmp_path: Path
+) -> None:
+    plugins, lines = await file_plugin(tmp_path), tmp_path / "lines.txt"
+    lines.write_text("".join(f"{n}\n" for n in range(LINES)))
+    config = {
+        "connector.class": SOURCE,
+        "file": str(lines),
+        "topic": "java-lines",
+        "value.converter": f"{APACHE}.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+        "transforms": "hoist,mark",
+        "transforms.hoist.type": f"{APACHE}.transforms.HoistField$Value",
+        "transforms.hoist.field": "line",
+        "transforms.mark.type": f"{APACHE}.transforms.InsertField$Value",
+        "transforms.mark.static.field": "seen",
+        "transforms.mark.static.value": "yes",
+        "transforms.mark.predicate": "of",
+        "predicates": "of",
+        "predicates.of.type": f"{APACHE}.transforms.predicates.TopicNameMatches",
+        "predicates.of.pattern": "java-.*",
+    }
+    create_topic(bootstrap, "java-lines")
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "javalines", spark.address, {"plugin.path": str(plugins)})
+    async with workers(worker):
+
+        async def listed() -> bool:
+            found = (await worker.ask("GET", "/connector-plugins")).json()
+            return {"class": SOURCE, "type": "source", "version": "4.3.0"} in found
+
+        await eventually(listed, seconds=60, what="the plugin's classes are listed")
+        keys = (await worker.ask("GET", f"/connector-plugins/{SOURCE}/config")).json()
+        assert [key["name"] for key in keys[:3]] == ["file", "topic", "batch.size"]
+        refused = await worker.ask("POST", "/connectors", {"name": "x", "config": {**config, "topic": ""}})
+        assert refused.status_code == 400
+        assert "Invalid value  for configuration topic: String must be non-empty" in refused.json()["message"]
+
+        made = await worker.ask("POST", "/connectors", {"name": "lines", "config": config})
+        assert (made.status_code, made.json()["type"]) == (201, "source"), made.text
+        await worker.reaches("lines", "RUNNING", "RUNNING", seconds=90)
+
+        async def offset() -> int:
+            rows = (await worker.ask("GET", "/connectors/lines/offsets")).json()["offsets"]
+            return int(rows[0]["offset"]["position"]) if rows else 0
+
+        await eventually(_reaches(offset, lines), seconds=90, what="all lines are committed")
+        await _kill_slot()
+        with lines.open("a") as file:
+            file.write("".join(f"{n}\n" for n in range(LINES, 2 * LINES)))
+        await eventually(_reaches(offset, lines), seconds=90, what="all lines are committed after a kill")
+        copied = [json.loads(one.value()) for one in await asyncio.to_thread(messages, bootstrap, "java-lines")]
+        assert copied == [{"line": str(n), "seen": "yes"} for n in range(2 * LINES)]
+        assert await worker.end() == 0
+
+
+def _reaches(offset: Any, file: Path) -> Any:
+    async def reached() -> bool:
+        return int(await offset()) == file.stat().st_size
+
+    return reached
+
+
+async def _kill_slot() -> None:
+    """Kills the processes that a Java machine runs in beside keelman's modules."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            maps = process / "maps"
+            try:
+                if "libjvm.so" in maps.read_text() and b"keelman slot" in (process / "cmdline").read_bytes():
+                    found.append(int(process.name))
+            except OSError:
+                continue
+    assert found
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
