@@ -29,19 +29,25 @@ _CONNECTS_OWN = {
     "org/apache/kafka/connect/json/JsonConverter": ("converter", "header_converter"),
     "org/apache/kafka/connect/storage/StringConverter": ("converter", "header_converter"),
     "org/apache/kafka/connect/storage/SimpleHeaderConverter": ("header_converter",),
-    "org/apache/kafka/connect/converters/ByteArrayConverter": ("converter", "header_converter"),
-    "org/apache/kafka/connect/converters/NumberConverter": ("converter", "header_converter"),
     "org/apache/kafka/connect/file/FileStreamSourceConnector": ("source",),
     "org/apache/kafka/connect/file/FileStreamSinkConnector": ("sink",),
     "org/apache/kafka/connect/mirror/MirrorSourceConnector": ("source",),
 }
 """Classes of Connect's jars that plugins extend, without carrying them."""
+_CONNECTS_ROOMS = (
+    ("org/apache/kafka/connect/transforms/predicates/", ("predicate",)),
+    ("org/apache/kafka/connect/transforms/util/", ()),
+    ("org/apache/kafka/connect/transforms/", ("transformation",)),
+    ("org/apache/kafka/connect/converters/", ("converter", "header_converter")),
+)
+"""Packages of Connect's jars, and what their classes are."""
 _ROOTS = {name.replace(".", "/"): (kind,) for name, kind in SERVICES.items()} | _CONNECTS_OWN
 _FROM_THE_WORKER = re.compile(
     r"(?:java|javax\.crypto|javax\.management|javax\.net|javax\.sql|org\.slf4j|org\.w3c\.dom|org\.xml\.sax|"
     r"org\.apache\.kafka(?!\.connect\.(?:transforms\.(?!Transformation$|predicates\.Predicate$)|json\.|file\.|mirror\.|"
     r"converters\.|storage\.(?:StringConverter|SimpleHeaderConverter)$)))(?:\.|$)"
 )
+_WORKERS_ROOMS = ("java/", "javax/", "org/apache/kafka/", "org/slf4j/")
 _SERVICE = "META-INF/services/"
 _OBJECT = "java/lang/Object"
 MAX_CLASS_BYTES = 8 << 20
@@ -99,14 +105,23 @@ class JavaClasses:
         made: set[PluginClass] = set()
         types: dict[str, frozenset[str]] = {}
         for name, one in self._classes.items():
-            if not (one.can_be_made and one.java <= self.java) or _FROM_THE_WORKER.match(
-                dotted := name.replace("/", ".")
-            ):
-                continue
-            path, version = self._jars[one.jar]
-            made |= {PluginClass(dotted, kind, version, "java", path) for kind in self._types(name, types)}
-        self._judge_services(types)
+            if one.parents and self._may_be_used(name, one):
+                made |= self._plugin_classes(name, one, self._types(name, types))
+        for (dotted, kind), jar in self._services.items():
+            name = dotted.replace(".", "/")
+            found = self._classes.get(name)
+            if why := self._judged(dotted, kind, types):
+                self.problems.append(f"{self._jars[jar][0]}: its service file names {dotted[:200]}, {why}")
+                if found is not None and self._missing(name) and self._may_be_used(name, found):
+                    made |= self._plugin_classes(name, found, [kind])  # a library that all plugins share may have it
         return sorted(made)
+
+    def _may_be_used(self, name: str, one: _Class) -> bool:
+        return one.can_be_made and one.java <= self.java and not _FROM_THE_WORKER.match(name.replace("/", "."))
+
+    def _plugin_classes(self, name: str, one: _Class, types: Iterable[str]) -> set[PluginClass]:
+        path, version = self._jars[one.jar]
+        return {PluginClass(name.replace("/", "."), kind, version, "java", path) for kind in types}
 
     def _add_class(
         self, archive: Archive, entry: Entry, jar: int, broken: list[str], newer: list[tuple[int, str]]
@@ -125,7 +140,7 @@ class JavaClasses:
 
     def _keep(self, read: ClassFile, jar: int) -> None:
         parents = tuple(p for p in read.parents if p != _OBJECT)
-        if parents and len(self._classes) < MAX_CLASSES:
+        if len(self._classes) < MAX_CLASSES:
             self._classes.setdefault(read.name, _Class(parents, read.can_be_made, read.java, jar))
 
     def _add_service(self, archive: Archive, entry: Entry, jar: int) -> None:
@@ -153,32 +168,51 @@ class JavaClasses:
                 if parent not in seen:
                     seen.add(parent)
                     stack.append(parent)
-        known[name] = frozenset(kind for one in order for kind in _ROOTS.get(one, ()))
+        known[name] = frozenset(kind for one in order for kind in self._own_types(one))
         return known[name]
+
+    def _own_types(self, name: str) -> tuple[str, ...]:
+        """What a class is by itself: one of Connect's, where it is not in the jars."""
+        if name in _ROOTS or name in self._classes:
+            return _ROOTS.get(name, ())
+        return next((types for room, types in _CONNECTS_ROOMS if name.startswith(room)), ())
+
+    def _missing(self, name: str) -> str:
+        """A class that one extends, through others too, and that neither the jars nor the worker have; or empty."""
+        stack, seen = [name], {name}
+        while stack:
+            one = stack.pop()
+            if one not in self._classes and not one.startswith(_WORKERS_ROOMS):
+                return one.replace("/", ".")
+            for parent in self._parents(one):
+                if parent not in seen:
+                    seen.add(parent)
+                    stack.append(parent)
+        return ""
 
     def _parents(self, name: str) -> Iterable[str]:
         one = self._classes.get(name)
         return () if one is None or name in _ROOTS else one.parents
 
-    def _judge_services(self, types: dict[str, frozenset[str]]) -> None:
-        for (name, kind), jar in self._services.items():
-            path = self._jars[jar][0] or "the jar"
-            one = self._classes.get(name.replace(".", "/"))
-            if not _NAME.fullmatch(name):
-                why = "which is no name of a class"
-            elif _FROM_THE_WORKER.match(name):
-                continue
-            elif one is None:
-                why = "which is in none of the jars"
-            elif one.java > self.java:
-                why = f"which needs Java {one.java}; workers run Java {self.java}"
-            elif kind not in self._types(name.replace(".", "/"), types):
-                why = f"which is no {kind.replace('_', ' ')}"
-            elif not one.can_be_made:
-                why = "which cannot be made: it is abstract, not public or has no public constructor without arguments"
-            else:
-                continue
-            self.problems.append(f"{path}: its service file names {name[:200]}, {why}")
+    def _judged(self, dotted: str, kind: str, types: dict[str, frozenset[str]]) -> str:
+        """What is wrong with a class that a service file names, as the end of a sentence; empty when nothing is."""
+        name = dotted.replace(".", "/")
+        one = self._classes.get(name)
+        if one is None or _FROM_THE_WORKER.match(dotted):
+            known = "" if _FROM_THE_WORKER.match(dotted) else "which is in none of the jars"
+            return known if _NAME.fullmatch(dotted) else "which is no name of a class"
+        if one.java > self.java:
+            return f"which needs Java {one.java}; workers run Java {self.java}"
+        if kind not in self._types(name, types):
+            missing = self._missing(name)
+            return f"which extends {missing}, which is in none of the jars" if missing else f"which is no {_said(kind)}"
+        if not one.can_be_made:
+            return "which cannot be made: it is abstract, not public or has no public constructor without arguments"
+        return ""
+
+
+def _said(kind: str) -> str:
+    return kind.replace("_", " ")
 
 
 def _count(found: list[object] | list[str] | list[tuple[int, str]], what: str) -> str:

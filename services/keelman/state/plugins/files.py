@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 log = get_logger()
 PIECE_SECONDS = 60.0
+WHOLE_SECONDS = 3600.0
 UPLOADS = 4
 """So many are received and looked into at once; others wait."""
 ORPHAN_SECONDS = 3600.0
@@ -216,12 +217,16 @@ class PluginFiles:
 
 
 async def _in_time(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The pieces as they come. Raises DeadlineExceeded where none comes, or where they come too slowly."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + WHOLE_SECONDS
     while True:
         try:
-            async with asyncio.timeout(PIECE_SECONDS):
+            async with asyncio.timeout_at(min(loop.time() + PIECE_SECONDS, end)):
                 piece = await anext(pieces, None)
         except TimeoutError:
-            raise DeadlineExceeded(f"no piece of the file came for {PIECE_SECONDS:.0f} s") from None
+            late = f"no piece of the file came for {PIECE_SECONDS:.0f} s, or not all within {WHOLE_SECONDS:.0f} s"
+            raise DeadlineExceeded(late) from None
         if piece is None:
             return
         yield piece

@@ -106,16 +106,42 @@ def test_a_newer_java_is_a_problem_that_is_told(tmp_path):
     [
         ("com.acme.Gone", "which is in none of the jars"),
         ("com.acme.Plain", "which is no source"),
+        ("com.acme.Bare", "which is no source"),
         ("com.acme.WeatherSource # the one\n\n#com.acme.Gone", ""),
         ("a b", "which is no name of a class"),
     ],
 )
 def test_service_files_that_name_what_is_not_there(tmp_path, named, why):
     sink = java.class_bytes("com/acme/Plain", java.SINK)
+    bare = java.class_bytes("com/acme/Bare")
     path = jar(
-        tmp_path, WEATHER, sink, **{"META-INF__services__org.apache.kafka.connect.source.SourceConnector": named}
+        tmp_path, WEATHER, sink, bare, **{"META-INF__services__org.apache.kafka.connect.source.SourceConnector": named}
     )
     assert inspect(path).problems == ((f"acme-1.2.jar: its service file names {named}, {why}",) if why else ())
+
+
+def test_a_class_whose_super_class_is_elsewhere_is_told_with_what_it_needs(tmp_path):
+    apart = java.class_bytes("com/acme/Apart", "com/acme/Base")
+    base = java.class_bytes("com/acme/Base", "com/shared/SourceBase", flags=java.ABSTRACT)
+    found = inspect(jar(tmp_path, apart, base, **{f"META-INF__services__{SERVICE}": "com.acme.Apart"}))
+    assert found.classes == (PluginClass("com.acme.Apart", "source", "1.2", "java", "acme-1.2.jar"),)
+    assert found.problems == (
+        "acme-1.2.jar: its service file names com.acme.Apart, which extends com.shared.SourceBase, which is in none of "
+        "the jars",
+    )
+
+
+def test_classes_that_extend_connects_own_ones(tmp_path):
+    path = jar(
+        tmp_path,
+        java.class_bytes("a/Mask", "org/apache/kafka/connect/transforms/MaskField$Value"),
+        java.class_bytes("a/Is", "org/apache/kafka/connect/transforms/predicates/TopicNameMatches"),
+        java.class_bytes("a/Long", "org/apache/kafka/connect/converters/LongConverter"),
+        java.class_bytes("a/Util", "org/apache/kafka/connect/transforms/util/SimpleConfig"),
+    )
+    assert types(path) == [
+        ("a.Is", "predicate"), ("a.Long", "converter"), ("a.Long", "header_converter"), ("a.Mask", "transformation"),
+    ]  # fmt: skip
 
 
 def test_class_files_that_are_none(tmp_path):
