@@ -1,6 +1,7 @@
 """Java connectors for tests, compiled here, and a process that copies for one of their tasks.
 
-As a program (`python -m support.java_kit <spec.json>`) it is `support.copy_harness` with these connectors.
+As a program (`python -m support.java_kit <spec.json>`) it is `support.copy_harness` with these connectors; with
+`preview` in its specification it prints that preview.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from keelman.connect.source_task import SourceTask
 from keelman.connectors.java import jvm
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.source import open_reader
+from keelman.connectors.plugins.previews import preview
 from keelman.model.errors import FailedPrecondition
 from keelman.runtime.java.installation import find
 from support.copy_harness import OneTask, host
@@ -75,6 +77,11 @@ def needs_java() -> Any:
 
 
 if __name__ == "__main__":
-    code = host(json.loads(sys.argv[1]), found)
+    given = json.loads(sys.argv[1])
+    if "preview" in given:
+        print(json.dumps(preview(JavaTask, given["preview"])))
+        code = 0
+    else:
+        code = host(given, found)
     sys.stdout.flush()
     os._exit(code)  # the machine would be waited for

@@ -19,7 +19,7 @@ from keelman.connect.records import Column, Headers, SourceBatch
 from keelman.connect.registry.dry import DryRegistry
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.schema import OPTIONAL_BYTES, Schema
-from keelman.connect.tolerance import Policy
+from keelman.connect.tolerance import Policy, known
 
 BEGINNING, COMMITTED, END = "beginning", "committed", "end"
 """Where a preview reads from: a source's data or its committed offsets, a sink's topics from either side."""
@@ -46,6 +46,9 @@ class Preview:
 
         def walk() -> str:
             record = self._read(batch, index)
+            failed = batch.failed.get(index)
+            if failed is not None:
+                raise StepFailure(failed.stage.name, failed.stage.text, known(failed.error))
             steps.append({"step": "read", "record": typed(record)})
             after = self._walk.through(record, lambda passed: steps.append(self._passed(passed)))
             if after is None:

@@ -7,19 +7,23 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from keelman.connect import contract
+from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector
-from keelman.connect.records import Offset, Partition, SourceBatch
+from keelman.connect.records import SourceBatch
+from keelman.connect.source_task import SourceTask
 from keelman.engine.clients import with_token
 from keelman.engine.reading import Place, read_to, time_ms
+from keelman.engine.records.size import NO_LIMIT
 from keelman.engine.sink.consumer import sink_consumer_properties
 from keelman.engine.sink.subscription import Subscription
 
+T = TypeVar("T")
 QUIET_SECONDS = 3.0
 AGAIN_SECONDS = 0.05
 ASK_SECONDS = 10.0
@@ -27,19 +31,47 @@ ASK_SECONDS = 10.0
 MARKERS = 10
 
 
+class NoTarget:
+    """What a reader that packs is told of topics when nothing is to be written."""
+
+    def partitions(self, _topic: str) -> int:
+        """One, as if it were there."""
+        return 1
+
+    def batch_bytes(self, _topic: str) -> int:
+        """Any number."""
+        return NO_LIMIT
+
+    def retry(self, work: Callable[[], T]) -> T:
+        """Once."""
+        return work()
+
+
 def source_records(
     kind: type[Connector],
-    configs: Sequence[Mapping[str, str]],
-    offset: Callable[[Partition], Offset | None],
+    config: Mapping[str, str],
+    tasks: Sequence[Mapping[str, str]],
+    worker: Mapping[str, str],
+    committed: CommittedOffsets,
     *,
     most: int,
     seconds: float,
 ) -> Iterator[tuple[SourceBatch, int]]:
     """The next records of a source, task after task, as batch and index: until there are enough, or no task has had
-    any for a while. `configs` are the whole configurations of its tasks. Raises ConnectError."""
+    any for a while. `config` is the connector's, `tasks` are those of its tasks. Raises ConnectError."""
     until, found = time.monotonic() + seconds, 0
-    for config in configs:
-        reader = contract.OPEN_READER.of(kind.open_reader, config, offset)
+    for number, own in enumerate(tasks):
+        task = SourceTask(
+            connector=committed.connector,
+            task=number,
+            config=own,
+            worker=worker,
+            exactly_once=False,
+            committed=committed,
+            target=NoTarget(),
+            beat=lambda: None,
+        )
+        reader = contract.OPEN_READER.of(kind.open_task_reader, {**config, **own}, task, committed.offset)
         try:
             reader.packs = False
             heard = time.monotonic()

@@ -14,6 +14,7 @@ from keelman.connect.record import Record
 from keelman.engine.reading import time_ms
 from keelman.engine.records.registries import open_registry
 from keelman.engine.samples import sink_records, source_records
+from keelman.engine.source.conversion import without_steps
 from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
 
 
@@ -22,7 +23,7 @@ def preview(kind: type[Connector], request: Mapping[str, Any]) -> View:
     (rows of the offset topic, base64), `from`, `records` and `seconds`. Raises ConnectError, KafkaException."""
     config, worker, most = request["config"], request["worker_config"], request["records"]
     allow_urls(worker.get(ALLOWED_KEY, ""))
-    steps = Preview(config, worker, open_registry)
+    steps = Preview(without_steps(config) if kind.converts else config, worker, open_registry)
     sink = kind.direction is Direction.SINK
     records = _sink(steps, request, most) if sink else _source(kind, steps, request, most)
     view = {"connector": request["name"], "type": kind.direction.value, "from": request["from"], "records": records}
@@ -35,8 +36,8 @@ def _source(kind: type[Connector], steps: Preview, request: Mapping[str, Any], m
         raise ConnectError(f"{kind.names[1]} reads a data set, which only Spark can read: it has no preview")
     rows = [(base64.b64decode(key), base64.b64decode(value)) for key, value in request["offsets"]]
     committed = CommittedOffsets(request["name"], () if request["from"] == BEGINNING else rows)
-    tasks = [{**config, **task} for task in request["tasks"]]
-    found = source_records(kind, tasks, committed.offset, most=most, seconds=request["seconds"])
+    worker, seconds = request["worker_config"], request["seconds"]
+    found = source_records(kind, config, request["tasks"], worker, committed, most=most, seconds=seconds)
     return [steps.of_source(batch, index) for batch, index in found]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -15,6 +17,7 @@ from keelman.connect.offsets import parse_key
 from recorded.record_java_offsets import CONFIG, CONNECTOR, FILE
 from support.copy_harness import OFFSET_TOPIC, committed_offsets, create_topic, hosted, latest, messages, until
 from support.java_kit import compiled, needs_java
+from support.places import with_tests
 
 pytestmark = [pytest.mark.component, needs_java()]
 
@@ -236,3 +239,24 @@ def test_offsets_are_byte_for_byte_those_of_kafka_connect(scripted: Scripted) ->
         last = scripted.ends(process)
     assert last["state"] == "FAILED"
     assert "Offsets may only contain primitive types as values, but field nested" in last["message"]
+
+
+def test_a_preview_shows_what_would_be_written(classes: Path, tmp_path: Path) -> None:
+    scripted = Scripted("", "previewed", classes, tmp_path)
+    given = {
+        "name": "previewed",
+        "config": {**scripted.config, "value.converter": JSON, "records": "4", "bad": "3"},
+        "tasks": [{**scripted.config, "records": "4", "bad": "3"}],
+        "worker_config": {"key.converter": "org.apache.kafka.connect.storage.StringConverter"},
+        "offsets": [],
+        "from": "beginning",
+        "records": 4,
+        "seconds": 20,
+    }
+    command = [sys.executable, "-m", "support.java_kit", json.dumps({"preview": given})]
+    shown = json.loads(subprocess.run(command, env=with_tests(), check=True, timeout=60, capture_output=True).stdout)
+    first, *_, last = shown["records"]
+    assert (first["outcome"], first["steps"][-1]["record"]["key"]["text"]) == ("written", "k0")
+    assert json.loads(first["steps"][-1]["record"]["value"]["text"])["payload"] == "v0"
+    assert (last["outcome"], last["error"]["stage"]) == ("failed", "VALUE_CONVERTER")
+    assert scripted.noted("commit") == []
