@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from keelman.connectors.java import jvm
 from keelman.model.plugin import PluginKind
 from keelman.runtime.java.maven import Lock, jars
 from keelman.testing import jar_files
 from keelman.workers.plugins.inspection import inspect, inspect_folder
 
 pytestmark = pytest.mark.component
+KINDS = ("sink", "source", "converter", "header_converter", "predicate", "transformation")
 LOCKS = Path(jar_files.__file__).parent
 
 
@@ -31,3 +33,27 @@ async def test_debezium_as_it_is_published():
     assert {c.version for c in found.classes} == {"3.7.0.Final"}
     assert found.problems == ()
     assert len(found.classes) > 20
+
+
+async def test_connects_own_jars_have_what_its_rest_api_lists():
+    found = inspect_folder((await jars(Lock.read(Path(jvm.__file__).with_name("connect_runtime.lock"))))[0].parent)
+    assert found.problems == ()
+    room = "org.apache.kafka.connect."
+    named = {kind: {c.class_name.removeprefix(room) for c in found.classes if c.type == kind} for kind in KINDS}
+    numbers = {f"converters.{kind}Converter" for kind in ("Boolean", "Double", "Float", "Integer", "Long", "Short")}
+    converters = {"converters.ByteArrayConverter", "json.JsonConverter", "storage.StringConverter", *numbers}
+    both = ("Cast", "ExtractField", "Flatten", "HeaderFrom", "HoistField", "InsertField", "MaskField", "ReplaceField",
+            "SetSchemaMetadata", "TimestampConverter")  # fmt: skip
+    single = ("DropHeaders", "Filter", "InsertHeader", "RegexRouter", "TimestampRouter", "ValueToKey")
+    assert named == {
+        "sink": {"file.FileStreamSinkConnector"},
+        "source": {
+            "file.FileStreamSourceConnector",
+            *(f"mirror.Mirror{what}Connector" for what in ("Source", "Checkpoint", "Heartbeat")),
+        },
+        "converter": converters,
+        "header_converter": converters | {"storage.SimpleHeaderConverter"},
+        "predicate": {f"transforms.predicates.{n}" for n in ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")},
+        "transformation": {f"transforms.{n}" for n in single}
+        | {f"transforms.{name}${part}" for name in both for part in ("Key", "Value")},
+    }

@@ -282,7 +282,8 @@ def _check_zip_entry(info: zipfile.ZipInfo, bounds: Bounds) -> None:
         raise refusal("encrypted", "is encrypted", name)
     if info.compress_type not in _METHODS:
         raise refusal("method", f"is packed by method {info.compress_type}; legal are stored and deflated", name)
-    if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+    # A folder is only ever a folder: Maven's older archivers give theirs the mode 0xFFFF.
+    if not name.endswith("/") and stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
         raise refusal("link", "is a link or a device, and no file", name)
     if info.file_size > bounds.ratio_from_bytes and info.file_size > bounds.ratio * max(info.compress_size, 1):
         raise refusal("ratio", f"unpacks to more than {bounds.ratio} times its size", name)

@@ -87,6 +87,16 @@ def test_links_and_devices():
         refused("link", "lib/link.jar", tarred((member, b"")))
 
 
+def test_folders_with_the_mode_that_mavens_older_archivers_give(tmp_path):
+    folder = zipfile.ZipInfo("META-INF/")
+    folder.external_attr = 0xFFFF << 16
+    data = zipped((folder, b""), ("META-INF/MANIFEST.MF", b"x"))
+    assert paths_of_zip(data, is_jar=True) == ["META-INF/MANIFEST.MF"]
+    as_file = zipfile.ZipInfo("lib")
+    as_file.external_attr = stat.S_IFDIR << 16
+    refused("link", "lib", zipped((as_file, b"x")))
+
+
 def test_encrypted_entries_and_other_methods():
     data = bytearray(zipped(("a.jar", b"secret")))
     at = data.index(b"PK\x01\x02")
