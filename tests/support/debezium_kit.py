@@ -1,0 +1,153 @@
+"""Debezium's PostgreSQL source and JDBC sink on a worker, ours or Kafka Connect's, over a table of numbered rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import httpx
+import psycopg
+from confluent_kafka import KafkaException
+
+from keelman.testing.eventually import eventually
+from support.copy_harness import messages
+from support.java_plugins import DEBEZIUM_JDBC, DEBEZIUM_POSTGRES
+from support.numbered_rows import TABLE, Change, NumberedRows, change_of
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+COPIED = "copied"
+"""The table that the sink makes."""
+PATIENCE = 120.0
+
+
+class RestWorker(Protocol):
+    """What a test asks of a worker of either kind."""
+
+    async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """One request to Connect's REST API."""
+
+
+def source_config(rows: NumberedRows, name: str, **more: str) -> dict[str, str]:
+    """Follows the table into the topic `<name>.public.numbered`; keys of `more` have `_` for `.`."""
+    url = urlsplit(rows.url)
+    return {
+        "connector.class": DEBEZIUM_POSTGRES,
+        "tasks.max": "1",
+        "database.hostname": str(url.hostname),
+        "database.port": str(url.port),
+        "database.user": str(url.username),
+        "database.password": "unused",
+        "database.dbname": url.path.lstrip("/"),
+        "topic.prefix": name,
+        "plugin.name": "pgoutput",
+        "slot.name": slot_of(name),
+        "publication.name": slot_of(name),
+        "publication.autocreate.mode": "filtered",
+        "table.include.list": f"public.{TABLE}",
+        "tombstones.on.delete": "false",
+        "heartbeat.interval.ms": "500",
+        "retriable.restart.connector.wait.ms": "1000",
+        "topic.creation.default.partitions": "1",
+        "topic.creation.default.replication.factor": "1",
+        "key.converter": JSON,
+        "value.converter": JSON,
+        **{key.replace("_", "."): value for key, value in more.items()},
+    }
+
+
+def sink_config(target: str, topic: str, **more: str) -> dict[str, str]:
+    """Upserts what Debezium's topic says into a table of another database."""
+    url = urlsplit(target)
+    return {
+        "connector.class": DEBEZIUM_JDBC,
+        "tasks.max": "1",
+        "topics": topic,
+        "connection.url": f"jdbc:postgresql://{url.hostname}:{url.port}{url.path}",
+        "connection.username": str(url.username),
+        "connection.password": "unused",
+        "insert.mode": "upsert",
+        "delete.enabled": "true",
+        "primary.key.mode": "record_key",
+        "schema.evolution": "basic",
+        "collection.name.format": COPIED,
+        "key.converter": JSON,
+        "value.converter": JSON,
+        **{key.replace("_", "."): value for key, value in more.items()},
+    }
+
+
+def slot_of(name: str) -> str:
+    """The replication slot of the connector."""
+    return name.replace("-", "_")
+
+
+def topic_of(name: str) -> str:
+    """Where the connector's changes go."""
+    return f"{name}.public.{TABLE}"
+
+
+async def put(worker: RestWorker, name: str, config: Mapping[str, str]) -> None:
+    """Creates the connector, or changes it. Raises AssertionError with the answer."""
+
+    async def taken() -> bool:
+        answer = await worker.ask("PUT", f"/connectors/{name}/config", {**config, "name": name})
+        assert answer.status_code in (200, 201, 409), answer.text
+        return answer.status_code != 409
+
+    await eventually(taken, seconds=PATIENCE, every=0.2, what=f"{name} is taken")
+
+
+async def states(worker: RestWorker, name: str) -> list[str]:
+    """Of the connector and its tasks; none while it is not there."""
+    answer = await worker.ask("GET", f"/connectors/{name}/status")
+    if answer.status_code != 200:
+        return []
+    status = answer.json()
+    return [status["connector"]["state"], *(one["state"] for one in status["tasks"])]
+
+
+async def running(worker: RestWorker, name: str, seconds: float = PATIENCE) -> None:
+    """Waits until the connector and its task run. Raises AssertionError with its status."""
+    try:
+        await eventually(lambda: _runs(worker, name), seconds=seconds, every=0.1, what=f"{name} runs")
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {(await worker.ask('GET', f'/connectors/{name}/status')).text}") from error
+
+
+async def _runs(worker: RestWorker, name: str) -> bool:
+    return await states(worker, name) == ["RUNNING", "RUNNING"]
+
+
+async def changes(bootstrap: str, name: str) -> list[Change]:
+    """What readers of committed records find in the connector's topic."""
+    try:
+        found = await asyncio.to_thread(messages, bootstrap, topic_of(name))
+    except KafkaException:
+        return []  # there is no topic yet
+    return [change_of(value) for one in found if (value := one.value()) is not None]
+
+
+async def followed(bootstrap: str, name: str, rows: NumberedRows, seconds: float = PATIENCE) -> list[Change]:
+    """The changes, once the last version of each row is among them."""
+    wanted = await asyncio.to_thread(rows.versions)
+    found: list[Change] = []
+
+    async def all_there() -> bool:
+        nonlocal found
+        found = await changes(bootstrap, name)
+        newest = {one.id: one.version for one in found}
+        return all(newest.get(row) == version for row, version in wanted.items())
+
+    await eventually(all_there, seconds=seconds, every=0.5, what=f"all changes are in {topic_of(name)}")
+    return found
+
+
+def copied(target: str) -> dict[int, int]:
+    """The versions that the sink has written, by row; none while its table is not there."""
+    try:
+        with psycopg.connect(target, autocommit=True) as connection:
+            return dict(connection.execute(f"SELECT id, version FROM {COPIED}").fetchall())
+    except psycopg.errors.UndefinedTable:
+        return {}

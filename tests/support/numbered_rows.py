@@ -1,0 +1,202 @@
+"""A table of numbered rows that change, and an oracle of what a connector that follows it has made of them.
+
+Each change of a row makes its version one more, so what a reader finds of a row says what it has missed or met twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+
+TABLE = "numbered"
+SHOWN = 5
+CHANGES_AT_ONCE = 10
+
+
+class NumberedRows:
+    """The table in one database. Safe to be called again where the server was killed meanwhile."""
+
+    def __init__(self, url: str) -> None:
+        """Makes the tables; a row's last version goes to `gone` when it is deleted."""
+        self.url = url
+        with self.connected() as connection:
+            connection.execute(f"CREATE TABLE {TABLE} (id INT PRIMARY KEY, version INT NOT NULL, words TEXT NOT NULL)")
+            connection.execute(f"ALTER TABLE {TABLE} REPLICA IDENTITY FULL")
+            connection.execute("CREATE TABLE gone (id INT PRIMARY KEY, version INT NOT NULL)")
+
+    @contextlib.contextmanager
+    def connected(self) -> Iterator[psycopg.Connection[Any]]:
+        """A connection to the database; each statement is a transaction."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            yield connection
+
+    def add(self, count: int, first: int = 0) -> None:
+        """Rows of version 0."""
+        words = "'row ' || n || ' of a table that is followed by a connector'"
+        with self.connected() as connection:
+            rows = f"SELECT n, 0, {words} FROM generate_series({first}, {first + count - 1}) AS n"
+            connection.execute(f"INSERT INTO {TABLE} {rows}")
+
+    def remove(self, ids: Sequence[int]) -> None:
+        """Deletes rows."""
+        with self.connected() as connection:
+            deleted = f"DELETE FROM {TABLE} WHERE id = ANY(%s) RETURNING id, version"
+            connection.execute(f"WITH old AS ({deleted}) INSERT INTO gone SELECT * FROM old", (list(ids),))
+
+    def change(self, first: int, count: int) -> None:
+        """Makes the versions of these rows one more, in one transaction."""
+        with self.connected() as connection:
+            _change(connection, first, count)
+
+    def versions(self, table: str = TABLE) -> dict[int, int]:
+        """What there is now."""
+        with self.connected() as connection:
+            return dict(connection.execute(f"SELECT id, version FROM {table}").fetchall())
+
+    def judged(self, seen: Iterable[Change], before: Mapping[int, int]) -> RowReport:
+        """What is wrong with what was seen. `before` are the versions when the connector was created."""
+        return judge(seen, before, self.versions(), self.versions("gone"))
+
+    @contextlib.contextmanager
+    def changing(self, rows: int, *, rest: float = 0.005) -> Iterator[Changing]:
+        """Changes one row after another, for the block; what the server's end interrupts is begun again."""
+        changing = Changing(self, rows, rest)
+        thread = threading.Thread(target=changing.work)
+        thread.start()
+        try:
+            yield changing
+        finally:
+            changing.ended.set()
+            thread.join(60)
+
+
+@dataclass
+class Changing:
+    """Changes that go on beside a test."""
+
+    table: NumberedRows
+    rows: int
+    rest: float
+    made: int = 0
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def work(self) -> None:
+        """Until it is ended."""
+        while not self.ended.is_set():
+            with contextlib.suppress(psycopg.Error), self.table.connected() as connection:
+                while not self.ended.wait(self.rest):
+                    _change(connection, self.made % self.rows, CHANGES_AT_ONCE)
+                    self.made += CHANGES_AT_ONCE
+            self.ended.wait(0.1)
+
+
+def _change(connection: psycopg.Connection[Any], first: int, count: int) -> None:
+    update = f"UPDATE {TABLE} SET version = version + 1 WHERE id >= %s AND id < %s"
+    connection.execute(update, (first, first + count))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One record of Debezium's: `r` is a row of a snapshot, of which `first` says that it began one."""
+
+    op: str
+    id: int
+    version: int
+    first: bool = False
+
+
+def change_of(value: bytes) -> Change:
+    """What a record says, with its schema or without."""
+    document = json.loads(value)
+    envelope = document.get("payload", document)
+    row = envelope["after"] or envelope["before"]
+    begins = str(envelope["source"].get("snapshot")) in ("first", "first_in_data_collection")
+    return Change(envelope["op"], row["id"], row["version"], begins)
+
+
+@dataclass(frozen=True, slots=True)
+class RowReport:
+    """What is wrong, a line each, and what Debezium repeats by itself: snapshots that were begun again."""
+
+    wrong: Sequence[str]
+    snapshots: int
+    repeated: int
+    changes: int
+
+    @property
+    def clean(self) -> bool:
+        """Nothing was lost, doubled or out of order."""
+        return not self.wrong
+
+    def __str__(self) -> str:
+        some = "; ".join(self.wrong[:SHOWN])
+        told = f"{self.changes} changes, {self.snapshots} snapshots that repeated {self.repeated} rows"
+        return f"{told}; {len(self.wrong)} wrong: {some}" if some else told
+
+
+def judge(
+    seen: Iterable[Change], before: Mapping[int, int], after: Mapping[int, int], gone: Mapping[int, int]
+) -> RowReport:
+    """Judges one topic. Pure.
+
+    A snapshot that is begun again repeats rows of its former try, which is Debezium's own way; then each row has to be
+    there once, in the version of that snapshot, and each change from there on once and in its order. A change that
+    comes before the snapshot that is begun again may be contained in it.
+    """
+    records = list(seen)
+    starts = [n for n, one in enumerate(records) if one.first]
+    begun = starts[-1] if starts else 0
+    wrong: list[str] = []
+    earlier = {(one.id, one.version) for one in records[:begun] if one.op != "r"}
+    if len(earlier) != sum(one.op != "r" for one in records[:begun]):
+        wrong.append("changes were doubled before a snapshot was begun again")
+    at: dict[int, int] = {}
+    ended: set[int] = set()
+    for one in records[begun:]:
+        last = at.get(one.id)
+        if one.op == "r":
+            if last is not None:
+                wrong.append(f"row {one.id} is twice in a snapshot")
+            elif one.version < before.get(one.id, 0):
+                wrong.append(f"row {one.id} has version {one.version}, older than {before[one.id]}")
+        elif one.op == "d":
+            if one.id in ended or last not in (None, one.version):
+                wrong.append(f"row {one.id} is deleted as {one.version} behind {last}")
+            ended.add(one.id)
+        elif one.op == "c" and (last is not None or one.version != 0):
+            wrong.append(f"row {one.id} is made with version {one.version} behind {last}")
+        elif one.op == "u" and last is not None and one.version != last + 1:
+            wrong.append(f"row {one.id} goes from version {last} to {one.version}")
+        elif one.op == "u" and last is None:
+            wrong.append(f"row {one.id} changes to {one.version}, and was never seen")
+        at[one.id] = one.version
+    for row, version in after.items():
+        if at.get(row) != version:
+            wrong.append(f"row {row} has version {version}, last seen was {at.get(row)}")
+    missed = [row for row in gone if row not in ended and (row in at or row in before)]
+    wrong += [f"row {row} was deleted, which was not seen" for row in missed]
+    wrong += [f"row {row} was deleted and is there" for row in ended - set(gone)]
+    repeated = sum(one.op == "r" for one in records[:begun])
+    return RowReport(wrong, max(1, len(starts)), repeated, sum(one.op != "r" for one in records))
+
+
+def written_lsn(rows: NumberedRows) -> str:
+    """Where the server's log ends now."""
+    with rows.connected() as connection:
+        found = connection.execute("SELECT pg_current_wal_lsn()").fetchone()
+    assert found is not None
+    return str(found[0])
+
+
+def confirmed(rows: NumberedRows, slot: str, lsn: str) -> bool:
+    """Whether the replication slot has confirmed the log up to there, so that the server may drop it."""
+    query = "SELECT confirmed_flush_lsn >= %s::pg_lsn FROM pg_replication_slots WHERE slot_name = %s"
+    with rows.connected() as connection:
+        found = connection.execute(query, (lsn, slot)).fetchone()
+    return bool(found and found[0])
