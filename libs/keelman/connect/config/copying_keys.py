@@ -8,6 +8,7 @@ from typing import Any
 from keelman.connect.config.connector_keys import numbered
 from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type, Width, at_least
 from keelman.connect.config.rules import Validator, refuse
+from keelman.connect.errors import ConfigValueError
 from keelman.model.errors import InvalidArgument
 from keelman.model.labels import LEGAL, labels_of
 
@@ -45,6 +46,14 @@ def _key(name: str, kind: Type, default: Any, doc: str, validator: Validator) ->
 
 RECORDS_LIMIT = _key("keelman.limit.records.per.second", Type.DOUBLE, 0, "Most records a second; 0 for all.", _limit)
 BYTES_LIMIT = _key("keelman.limit.bytes.per.second", Type.DOUBLE, 0, "Most bytes a second; 0 for all.", _limit)
+
+
+def _jvm_options(name: str, value: Any) -> None:
+    for word in str(value or "").split():
+        if not word.startswith("-") or word in ("-jar", "-cp", "-classpath"):
+            raise ConfigValueError(name, word, "Must be options of the Java virtual machine, e.g. -Duser.timezone=UTC")
+
+
 COMMIT_INTERVAL = _key(
     "keelman.commit.interval.ms", Type.LONG, 500, "Longest time between two commits.", _commit_interval
 )
@@ -64,6 +73,23 @@ SLOT_MEMORY = ConfigKey(
     at_least(0),
 )
 """A property of the worker; its slots read it."""
+JVM_HEAP = ConfigKey(
+    "keelman.plugin.jvm.heap.bytes",
+    Type.LONG,
+    256 << 20,
+    Importance.LOW,
+    "Most memory for Java objects in the slot of a Java connector's task.",
+    at_least(16 << 20),
+)
+JVM_OPTIONS = ConfigKey(
+    "keelman.plugin.jvm.options",
+    Type.STRING,
+    "",
+    Importance.LOW,
+    "Further options of the Java virtual machine in such a slot, separated by blanks.",
+    _jvm_options,
+)
+"""Properties of the worker, as above."""
 BULK_SLOTS = _key("keelman.bulk.slots", Type.INT, 1, "Most slots that a task's backlog is split over; 1: none.", _slots)
 BULK_LEAST = _key("keelman.bulk.min.records", Type.LONG, 1_000_000, "Least records worth splitting.", at_least(1))
 

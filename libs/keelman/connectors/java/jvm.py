@@ -20,12 +20,14 @@ from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.runtime.home import cache_folder
 from keelman.runtime.java import installation, maven
 from keelman.runtime.java.ivy import Progress
+from keelman.runtime.java.machine_options import (
+    CODE_CACHE_BYTES,
+    DEFAULT_HEAP_BYTES,
+    DIRECT_BYTES,
+    METASPACE_BYTES,
+)
 
 CONNECT_RUNTIME = Path(__file__).with_name("connect_runtime.lock")
-DEFAULT_HEAP_BYTES = 256 << 20
-METASPACE_BYTES = 192 << 20
-CODE_CACHE_BYTES = 96 << 20
-DIRECT_BYTES = 64 << 20
 STACK_KIB = 512
 MISSING = "Java plugins need JPype, which is not installed: pip install 'keelman[java]'"
 
@@ -54,6 +56,8 @@ class JvmOptions:
             f"-XX:ErrorFile={folder}/hs_err_%p.log",
             "-Xrs",
             "-Djava.awt.headless=true",
+            "-Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.BasicContextSelector",
+            "-Dlog4j2.isThreadContextMapInheritable=true",
             *(["-XX:TieredStopAtLevel=1"] if self.quick else []),
             *self.more,
         ]

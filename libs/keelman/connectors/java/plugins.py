@@ -10,9 +10,10 @@ import sys
 from keelman.connect.config.plugin_kinds import Kind, aliases
 from keelman.connect.plugin import Connector
 from keelman.connectors import registry
-from keelman.connectors.java import jvm
+from keelman.connectors.java import jvm, logs
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.plugins.java_folders import CONNECTORS, JavaPlugin
+from keelman.runtime.java.machine_options import machine_options
 
 
 def use(plugin: JavaPlugin, *, quick: bool) -> None:
@@ -29,7 +30,9 @@ def load(plugin: JavaPlugin, class_name: str, *, quick: bool) -> type[Connector]
     """One of its connectors. Raises ConnectError for a fault of the class, FailedPrecondition without Java."""
     if not faulthandler.is_enabled():  # after the machine's start its handlers would take what is the machine's
         faulthandler.enable(sys.__stderr__ or sys.stderr)
-    jvm.start(jvm.JvmOptions(quick=quick))
+    wanted = machine_options()
+    jvm.start(jvm.JvmOptions(wanted.heap_bytes, quick=quick, more=wanted.more))
+    logs.take_over()
     connector = importlib.import_module("keelman.connectors.java.connector")
     found: type[Connector] = connector.java_connector(_loader(plugin), class_name)
     return found

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.connect.config.copying_keys import SLOT_MEMORY
+from keelman.connect.config.copying_keys import JVM_HEAP, JVM_OPTIONS, SLOT_MEMORY
+from keelman.runtime.java.machine_options import MACHINE_BYTES, MachineOptions, set_machine_options
 from keelman.runtime.processes.output_brake import bound_memory
+
+LEAST_HEAP_BYTES = 16 << 20
 
 
 def bound_slot(worker: Mapping[str, str]) -> None:
     """Bounds this process, which is a third-party connector's alone, as the worker's properties say.
 
-    Raises ConfigValueError.
+    A Java virtual machine that it starts has its heap and options from there, too. Raises ConfigValueError.
     """
-    bound_memory(SLOT_MEMORY.among(worker))
+    bound = SLOT_MEMORY.among(worker)
+    heap = JVM_HEAP.among(worker)
+    if bound and heap + MACHINE_BYTES > bound:
+        heap = max(LEAST_HEAP_BYTES, bound - MACHINE_BYTES)
+    set_machine_options(MachineOptions(heap, tuple(JVM_OPTIONS.among(worker).split())))
+    bound_memory(bound)

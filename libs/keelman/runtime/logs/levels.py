@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 ROOT = "root"
@@ -46,6 +46,11 @@ class LogLevels:
     def __init__(self) -> None:
         self._set: dict[str, LoggerLevel] = {ROOT: LoggerLevel("INFO", None)}
         self._found: dict[str, int] = {}
+        self._listeners: list[Callable[[], None]] = []
+
+    def listen(self, changed: Callable[[], None]) -> None:
+        """Has it called, in the thread that sets them, whenever levels were set."""
+        self._listeners.append(changed)
 
     def begin(self, level: str) -> None:
         """The configured level of everything."""
@@ -70,6 +75,7 @@ class LogLevels:
             self._set[name] = now
         self._found.clear()
         self._set_library(logger, level)
+        self._tell()
         return sorted(set(changed))
 
     @property
@@ -85,6 +91,11 @@ class LogLevels:
                 self._set[name] = LoggerLevel(levels[name], now)
                 self._set_library(name, levels[name])
         self._found.clear()
+        self._tell()
+
+    def _tell(self) -> None:
+        for changed in self._listeners:
+            changed()
 
     def level_of(self, logger: str) -> int:
         """The least severity, as in `logging`, that this logger logs."""

@@ -66,6 +66,11 @@ def get_logger(**fields: Any) -> Logger:
     return cast(Logger, structlog.get_logger(sys._getframe(1).f_globals.get("__name__", ROOT), **fields))
 
 
+def logger_named(name: str) -> Logger:
+    """A logger of this name, which levels are set by."""
+    return cast(Logger, structlog.get_logger(name))
+
+
 class _Named(structlog.PrintLogger):
     """Prints on stderr, and knows its name."""
 

@@ -65,6 +65,8 @@ OWN = frozenset(
         "keelman.oauthbearer.allowed.urls",
         "keelman.plugin.answer.timeout.ms",
         "keelman.plugin.host.memory.bytes",
+        "keelman.plugin.jvm.heap.bytes",
+        "keelman.plugin.jvm.options",
         "keelman.plugin.libraries",
         "keelman.plugin.slot.memory.bytes",
         "keelman.secrets.policy",

@@ -9,7 +9,14 @@ from functools import partial
 from pathlib import Path
 
 from keelman.connect.config.connector_keys import WORKER_SUPPORT
-from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER, SLOT_MEMORY, WORKER_LABELS
+from keelman.connect.config.copying_keys import (
+    COMMIT_INTERVAL,
+    JVM_HEAP,
+    JVM_OPTIONS,
+    PARK_AFTER,
+    SLOT_MEMORY,
+    WORKER_LABELS,
+)
 from keelman.connect.config.life_keys import life_keys
 from keelman.connect.config.plugin_kinds import Kind
 from keelman.connect.converters.configured import CONVERTERS, converter_for
@@ -120,7 +127,7 @@ def read_typed(
         reader.refuse("heartbeat.interval.ms", heartbeat, f"less than session.timeout.ms ({session})")
     support = reader.choice(WORKER_SUPPORT, "enabled", SUPPORT)
     # Whoever needs one of these reads it where it is needed, the connector's before this one.
-    for rule in (PARK_AFTER, COMMIT_INTERVAL, SLOT_MEMORY, *life_keys().keys.values()):
+    for rule in (PARK_AFTER, COMMIT_INTERVAL, SLOT_MEMORY, JVM_HEAP, JVM_OPTIONS, *life_keys().keys.values()):
         reader.take(partial(rule.among, raw), None)
     read_bounds(reader)
     check_clients(reader)

@@ -1,0 +1,34 @@
+"""What a Java virtual machine that this process may start has: set before by who knows the process's bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEFAULT_HEAP_BYTES = 256 << 20
+METASPACE_BYTES = 192 << 20
+CODE_CACHE_BYTES = 96 << 20
+DIRECT_BYTES = 64 << 20
+MACHINE_BYTES = METASPACE_BYTES + CODE_CACHE_BYTES + DIRECT_BYTES
+"""What a machine may take beside its heap."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineOptions:
+    """`more` are words of the machine's command line, which win over keelman's."""
+
+    heap_bytes: int = DEFAULT_HEAP_BYTES
+    more: tuple[str, ...] = ()
+
+
+_options = MachineOptions()
+
+
+def set_machine_options(options: MachineOptions) -> None:
+    """For a machine that starts after this."""
+    global _options  # noqa: PLW0603  a process has one machine in its life
+    _options = options
+
+
+def machine_options() -> MachineOptions:
+    """What was set, else the defaults."""
+    return _options
