@@ -105,6 +105,14 @@ class CommittedOffsets:
         self._offsets[name] = None if offset is None else dict(offset)
         self._values.pop(name, None)
 
+    def stored(self, partition: Partition) -> RawOffset | tuple[Partition, Offset] | None:
+        """The committed offset of a partition, as it stands in the topic where that is known; None for none."""
+        name = identity(partition)
+        offset, value = self._offsets.get(name), self._values.get(name)
+        if offset is None:
+            return None
+        return (partition, offset) if value is None else RawOffset(self._keys[name], value)
+
     def raw_value(self, key: bytes) -> bytes | None:
         """The committed value for a key of the offset topic, as it stands there; None when there is none."""
         name = self.raw_identity(key)

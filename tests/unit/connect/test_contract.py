@@ -181,3 +181,22 @@ def test_who_knows_the_class_says_so() -> None:
         contract.TEND_AGAIN.of(Odd.of)
     caught.value.connector = "com.acme.Odd"
     assert str(caught.value) == ("com.acme.Odd: what Odd.tend_again returned is of type int: 7; expected True or False")
+
+
+def test_a_thread_of_a_connectors_own_is_what_a_process_is_noted_to_be_in() -> None:
+    noted: list[str] = []
+    contract.note_calls(noted.append)
+    try:
+        contract.note_background("com.acme.SeaTask.poll")
+        contract.LEFT.of(lambda: 1)
+        contract.note_background("")
+        contract.LEFT.of(lambda: 1)
+    finally:
+        contract.note_calls(lambda _: None)
+    assert noted == ["com.acme.SeaTask.poll", "", "left", ""]
+
+
+def test_a_thread_says_what_it_waits_for_where_its_frames_do_not() -> None:
+    with contract.standing("com.acme.SeaTask.stop"):
+        assert contract.standing_of(threading.get_ident()) == "com.acme.SeaTask.stop"
+    assert contract.standing_of(threading.get_ident()) == ""

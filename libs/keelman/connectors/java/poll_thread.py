@@ -20,14 +20,14 @@ from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.runtime.logs.logging import get_logger
 
 MAX_QUEUED = 4_096
-"""No further poll while so many records wait, or so many polls."""
+"""No further poll while so many records wait, so many bytes or so many polls."""
+MAX_QUEUED_BYTES = 4 << 20
 MAX_POLLS = 8
+START_SECONDS = 300.0
 EMPTY_SECONDS = 0.01
 """After a poll that gave nothing, at once: some do not wait themselves."""
 RETRY_SECONDS, MAX_RETRY_SECONDS = 0.1, 2.0
 LONG_SECONDS = 30.0
-CALL_SECONDS = 1.0
-STOP_SECONDS = 5.0
 
 _log = get_logger()
 
@@ -66,10 +66,13 @@ class PollThread:
         loops: TaskLoops,
         transactions: Any,
         failed: Callable[[Any], Exception],
-        name: str,
+        connector: str,
+        number: int,
     ) -> None:
         """`begin` initializes and starts the task; `failed` makes an error of ours of a Java exception. Starts."""
         self.class_name = str(task.getClass().getName())
+        self.record_bytes = 0.0
+        """About how large a record is, once somebody knows."""
         self._loader, self._task, self._begin = loader, task, begin
         self._loops, self._transactions, self._failed = loops, transactions, failed
         self._changed = threading.Condition()
@@ -81,16 +84,22 @@ class PollThread:
         self._error: Exception | None = None
         self._call: tuple[str, float, float] = ("", 0.0, 0.0)
         self._java_thread: Any = None
-        run = copy_context().run
+        self._log_context = f"[{connector}|task-{number}] "  # as Connect has it for log lines
+        run, name = copy_context().run, f"{connector}-{number}"
         self._thread = threading.Thread(target=run, args=(self._run,), name=f"java-{name}", daemon=True)
         self._thread.start()
 
     def await_start(self, beat: Callable[[], None]) -> None:
-        """Returns when the task is started. Raises what its start raised, and what `beat` raises."""
-        while not self._started and self._error is None:
-            with self._changed:
-                self._changed.wait_for(lambda: self._started or self._error is not None, 0.5)
-            beat()
+        """Returns when the task is started. Raises what its start raised, and what `beat` raises.
+
+        A start that takes minutes is one that hangs: the copy run is then found silent, and its slot ended."""
+        until = time.monotonic() + START_SECONDS
+        with contract.standing(f"{self.class_name}.start"):
+            while not self._started and self._error is None:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._started or self._error is not None, 0.5)
+                if time.monotonic() < until:
+                    beat()
         if self._error is not None:
             raise self._error
 
@@ -152,6 +161,7 @@ class PollThread:
     def _run(self) -> None:
         self._java_thread = java_class("java.lang.Thread").currentThread()  # type: ignore[attr-defined]
         self._java_thread.setName(self._thread.name)
+        java_class("org.slf4j.MDC").put("connector.context", self._log_context)  # type: ignore[attr-defined]
         try:
             with self._loader.entered():
                 try:
@@ -194,7 +204,9 @@ class PollThread:
         self._tell()
 
     def _has_room(self) -> bool:
-        return not self._polls or (self._queued < MAX_QUEUED and len(self._polls) < MAX_POLLS)
+        """One poll may always wait, whatever it holds."""
+        few = self._queued < MAX_QUEUED and self._queued * self.record_bytes < MAX_QUEUED_BYTES
+        return not self._polls or (few and len(self._polls) < MAX_POLLS)
 
     def _poll_of(self, records: Any) -> Poll | None:
         """A poll with what its task wants to become of the transaction, to be asked before it is polled again."""

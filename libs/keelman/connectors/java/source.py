@@ -89,7 +89,8 @@ class JavaReader(Reader):
             loops=self._task_loops,
             transactions=transactions,
             failed=task_error,
-            name=f"{task.connector}-{task.task}",
+            connector=task.connector,
+            number=task.task,
         )
         try:
             self._thread.await_start(task.beat)
@@ -213,7 +214,7 @@ class JavaReader(Reader):
             batch.packed, batch.delivered, batch.passed = packed, asked or None, 0
             made.append(batch)
         if count:
-            self._record_bytes = 0.5 * self._record_bytes + 0.5 * size / count
+            self._record_bytes = self._thread.record_bytes = 0.5 * self._record_bytes + 0.5 * size / count
         return made
 
     def _by_partition(self, topic: str, entries: Any) -> Iterator[tuple[int, Any]]:

@@ -62,9 +62,9 @@ class SourceCommits:
         if not isinstance(self._producer, TransactionalProducer):
             return
         for partition in contract.PARTITIONS.of(self._reader.partitions):
-            offset = self._committed.offset(partition)
-            if offset is not None:
-                self.pending[identity(partition)] = (partition, offset)
+            stored = self._committed.stored(partition)
+            if stored is not None:
+                self.pending[identity(partition)] = stored
         if self.pending and self._boundary.kind != "poll":
             self._commit()
 
