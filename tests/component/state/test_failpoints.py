@@ -30,14 +30,9 @@ from support.upload_kit import download, jar, upload
 
 pytestmark = pytest.mark.component
 AT_START = ("nodes-doubted", "relay-taken")
-LATER = (
-    ("answer-due", 1),
-    ("answer-due", 3),
-    ("plan-stored", 2),
-    ("report-stored", 2),
-    ("committed", 6),
-    ("rows-changed", 9),
-)
+DELETED, CREATED = ("answer-due", 1), ("answer-due", 3)
+"""Writes that a client who asks again without an id would be refused; an upload, which is the first, it would not."""
+LATER = (DELETED, CREATED, ("plan-stored", 2), ("report-stored", 2), ("committed", 6), ("rows-changed", 9))
 """Steps of the same names further on: in the middle of a change that reaches the workers one by one."""
 CASES = [*((name, 0) for name in NAMES), *LATER]
 PROPERTY = "offset.flush.interval.ms"
