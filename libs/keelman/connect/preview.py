@@ -21,8 +21,6 @@ from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.schema import OPTIONAL_BYTES, Schema
 from keelman.connect.tolerance import Policy, known
 
-BEGINNING, COMMITTED, END = "beginning", "committed", "end"
-"""Where a preview reads from: a source's data or its committed offsets, a sink's topics from either side."""
 LONGEST_TEXT = 4_096
 LONGEST_JSON = 16_384
 View = dict[str, Any]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import dataclasses
+import gc
 import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -38,9 +39,14 @@ class Program:
     @property
     def run(self) -> Callable[[Any, asyncio.Event], Coroutine[Any, Any, None]]:
         """The service's `run(settings, stop)`."""
-        run: Callable[[Any, asyncio.Event], Coroutine[Any, Any, None]] = import_module(
-            f"keelman.{self.name}.service"
-        ).run
+        gc.disable()  # all of it stays: to look through it again and again takes a tenth of a start
+        try:
+            run: Callable[[Any, asyncio.Event], Coroutine[Any, Any, None]] = import_module(
+                f"keelman.{self.name}.service"
+            ).run
+        finally:
+            gc.freeze()
+            gc.enable()
         return run
 
 

@@ -57,6 +57,9 @@ PRELOAD = (
     "keelman.connectors.spark.sink",
     "keelman.connectors.spark.source",
     "keelman.engine.sink.ranges",
+    "keelman.connect.avro.converter",
+    "keelman.connect.json_schema.converter",
+    "keelman.connect.protobuf.converter",
 )
 
 

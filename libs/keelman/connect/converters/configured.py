@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from keelman.connect.avro.converter import AvroConverter
 from keelman.connect.config import converter_keys
 from keelman.connect.config.plugin_kinds import Kind, resolved
 from keelman.connect.converters.converter import SIMPLE_HEADERS, ByteArrayConverter, Converter, Role, StringConverter
@@ -20,21 +20,18 @@ from keelman.connect.converters.number_converters import (
     ShortConverter,
 )
 from keelman.connect.errors import ConfigValueError
-from keelman.connect.json_schema.converter import JsonSchemaConverter
-from keelman.connect.protobuf.converter import ProtobufConverter
 from keelman.model.keys import under
 
 if TYPE_CHECKING:
     from keelman.connect.registry.interface import OpenRegistry
 
 
-CONVERTERS: Mapping[str, type[Converter]] = {
+_PLAIN: Mapping[str, type[Converter]] = {
     one.name: one
     for one in (
         StringConverter,
         ByteArrayConverter,
         JsonConverter,
-        AvroConverter,
         SimpleHeaderConverter,
         BooleanConverter,
         ShortConverter,
@@ -42,17 +39,39 @@ CONVERTERS: Mapping[str, type[Converter]] = {
         LongConverter,
         FloatConverter,
         DoubleConverter,
-        JsonSchemaConverter,
-        ProtobufConverter,
     )
 }
+_OF_REGISTRIES = {
+    "io.confluent.connect.avro.AvroConverter": "keelman.connect.avro.converter",
+    "io.confluent.connect.json.JsonSchemaConverter": "keelman.connect.json_schema.converter",
+    "io.confluent.connect.protobuf.ProtobufConverter": "keelman.connect.protobuf.converter",
+}
+
+
+class _Converters(Mapping[str, type[Converter]]):
+    """Imports a converter of a schema registry when it is asked for: most workers have none."""
+
+    def __getitem__(self, name: str) -> type[Converter]:
+        if name not in _OF_REGISTRIES:
+            return _PLAIN[name]
+        found: type[Converter] = getattr(import_module(_OF_REGISTRIES[name]), name.rpartition(".")[2])
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*_PLAIN, *_OF_REGISTRIES))
+
+    def __len__(self) -> int:
+        return len(_PLAIN) + len(_OF_REGISTRIES)
+
+
+CONVERTERS: Mapping[str, type[Converter]] = _Converters()
 """Every converter there is, by the full name of its class."""
 
 
 def find_converter(role: Role, class_name: str) -> type[Converter]:
     """The class by its full name or an alias. Raises ConfigValueError naming the role's key with Connect's message."""
     key = f"{role}.converter"
-    full = resolved(class_name, {name: one.kinds for name, one in CONVERTERS.items()})
+    full = resolved(class_name, {name: _PLAIN.get(name, Converter).kinds for name in CONVERTERS})
     if full is None:
         raise ConfigValueError(key, class_name, f"Class {class_name} could not be found.")
     kind = Kind.HEADER_CONVERTER if role == "header" else Kind.CONVERTER

@@ -21,7 +21,6 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.plugin import PluginClass
 from keelman.runtime.home import cache_folder
 from keelman.runtime.version import version as own_version
-from keelman.workers.plugins.inspection import inspect, inspect_folder
 
 DESCRIPTION = "java_plugin.json"
 CONNECTORS = ("source", "sink")
@@ -58,6 +57,8 @@ def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | No
     folder = cache_folder() / "plugins" / f"java-{_digest([*jars, None, *more])}"
     with suppress(OSError, ValueError, KeyError):
         return read(folder)
+    from keelman.workers.plugins.inspection import inspect, inspect_folder  # noqa: PLC0415  (only new jars wait for it)
+
     found = inspect(location) if location.is_file() else inspect_folder(location)
     if not found.classes and found.problems and location.is_file():
         raise InvalidArgument(f"{location}: {'; '.join(found.problems)}", reason="PLUGIN_BROKEN")

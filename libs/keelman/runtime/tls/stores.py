@@ -11,22 +11,19 @@ import re
 import secrets
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-    pkcs12,
-)
+from typing import TYPE_CHECKING
 
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.java.installation import JavaMissing, find
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates, PKCS12PrivateKeyTypes
+    from cryptography.x509 import Certificate
 
 TYPES = ("JKS", "PKCS12", "PEM")
 STORES = ("keystore", "truststore")
@@ -93,8 +90,7 @@ def read_trusted(properties: Mapping[str, str], prefix: str = "ssl.") -> bytes |
         return _certificates(listed, f"{key}.location")
     store = _pkcs12(data, password, location, f"{key}.password")
     found = [store.cert, *store.additional_certs] if store.cert else list(store.additional_certs)
-    pem = b"".join(one.certificate.public_bytes(Encoding.PEM) for one in found)
-    return _certificates(pem, f"{key}.location")
+    return _certificates(_pem(one.certificate for one in found), f"{key}.location")
 
 
 def names_identity(properties: Mapping[str, str], prefix: str = "ssl.") -> bool:
@@ -136,6 +132,8 @@ def _certificates(pem: bytes, key: str) -> bytes:
     if not found:
         raise InvalidArgument(f"{key}: there is no certificate in it")
     text = b"".join(one.replace(b"\r", b"").strip() + b"\n" for one in found)
+    from cryptography import x509  # noqa: PLC0415  (a worker without TLS starts without it)
+
     try:
         x509.load_pem_x509_certificates(text)
     except ValueError as error:
@@ -147,6 +145,8 @@ def _pem_identity(key_text: bytes, chain: bytes, password: str, key: str, prefix
     found = _KEY.search(key_text)
     if found is None:
         raise InvalidArgument(f"{key}: there is no private key in it")
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415  (the same)
+
     try:
         private = load_pem_private_key(found[0], password.encode() if password else None)
     except TypeError:
@@ -154,13 +154,27 @@ def _pem_identity(key_text: bytes, chain: bytes, password: str, key: str, prefix
         raise InvalidArgument(f"{prefix}key.password: {said} ({key})") from None
     except ValueError:
         raise InvalidArgument(f"{key}: the private key cannot be read, or {prefix}key.password is wrong") from None
-    plain = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return Identity(plain, _certificates(chain, key))
+    return Identity(_plain(private), _certificates(chain, key))
 
 
-def _pkcs12(data: bytes, password: str, location: str, key: str) -> pkcs12.PKCS12KeyAndCertificates:
+def _plain(private: PrivateKeyTypes | PKCS12PrivateKeyTypes) -> bytes:
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415  (the same)
+
+    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    return private.private_bytes(pem, pkcs8, serialization.NoEncryption())
+
+
+def _pem(certificates: Iterable[Certificate]) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415  (the same)
+
+    return b"".join(one.public_bytes(Encoding.PEM) for one in certificates)
+
+
+def _pkcs12(data: bytes, password: str, location: str, key: str) -> PKCS12KeyAndCertificates:
+    from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12  # noqa: PLC0415  (the same)
+
     try:
-        return pkcs12.load_pkcs12(data, password.encode() if password else None)
+        return load_pkcs12(data, password.encode() if password else None)
     except ValueError:
         raise InvalidArgument(
             f"{key}: the password does not open {location!r}, or that is not a JKS, PKCS12 or PEM file"
@@ -172,10 +186,7 @@ def _pkcs12_identity(data: bytes, password: str, location: str, key: str) -> Ide
     if store.key is None or store.cert is None:
         raise InvalidArgument(f"{key}: there is no private key with a certificate in {location!r}")
     chain = [store.cert.certificate, *(one.certificate for one in store.additional_certs)]
-    return Identity(
-        store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
-        b"".join(one.public_bytes(Encoding.PEM) for one in chain),
-    )
+    return Identity(_plain(store.key), _pem(chain))
 
 
 @lru_cache(maxsize=8)  # a JVM for each client that a worker opens would take its time
