@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from keelman.connect.config.connector_keys import numbered
-from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type, Width, at_least
+from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type, Width, at_least, between
 from keelman.connect.config.rules import Validator, refuse
 from keelman.connect.errors import ConfigValueError
 from keelman.model.errors import InvalidArgument
@@ -88,6 +88,14 @@ JVM_OPTIONS = ConfigKey(
     Importance.LOW,
     "Further options of the Java virtual machine in such a slot, separated by blanks.",
     _jvm_options,
+)
+PLUGIN_RUNS = ConfigKey(
+    "keelman.plugin.tasks.per.slot",
+    Type.INT,
+    1,
+    Importance.LOW,
+    "Most tasks of one Java plugin that share a slot and its virtual machine.",
+    between(1, 1000),
 )
 """Properties of the worker, as above."""
 BULK_SLOTS = _key("keelman.bulk.slots", Type.INT, 1, "Most slots that a task's backlog is split over; 1: none.", _slots)

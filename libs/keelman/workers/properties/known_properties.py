@@ -69,6 +69,7 @@ OWN = frozenset(
         "keelman.plugin.jvm.options",
         "keelman.plugin.libraries",
         "keelman.plugin.slot.memory.bytes",
+        "keelman.plugin.tasks.per.slot",
         "keelman.secrets.policy",
     }
 )

@@ -14,6 +14,7 @@ from keelman.connect.config.copying_keys import (
     JVM_HEAP,
     JVM_OPTIONS,
     PARK_AFTER,
+    PLUGIN_RUNS,
     SLOT_MEMORY,
     WORKER_LABELS,
 )
@@ -127,7 +128,15 @@ def read_typed(
         reader.refuse("heartbeat.interval.ms", heartbeat, f"less than session.timeout.ms ({session})")
     support = reader.choice(WORKER_SUPPORT, "enabled", SUPPORT)
     # Whoever needs one of these reads it where it is needed, the connector's before this one.
-    for rule in (PARK_AFTER, COMMIT_INTERVAL, SLOT_MEMORY, JVM_HEAP, JVM_OPTIONS, *life_keys().keys.values()):
+    for rule in (
+        PARK_AFTER,
+        COMMIT_INTERVAL,
+        SLOT_MEMORY,
+        JVM_HEAP,
+        JVM_OPTIONS,
+        PLUGIN_RUNS,
+        *life_keys().keys.values(),
+    ):
         reader.take(partial(rule.among, raw), None)
     read_bounds(reader)
     check_clients(reader)

@@ -35,6 +35,7 @@ class RunLife:
     def open(self, owner: Owner, order: RunOrder, data: Wanted | None = None) -> Run:
         """Begins a copy run with its start ticket; it has no slot yet."""
         run = Run(owner, opened(order.start, self._now()), [order], plugin=order.start.plugin.folder, data=data)
+        run.plugin_runs = max(1, order.start.plugin.runs_per_slot)
         self._book.add(run)
         self._show(run.copy_run)
         return run

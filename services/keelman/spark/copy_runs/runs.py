@@ -50,6 +50,7 @@ class Run:
     waiting: list[RunOrder] = field(default_factory=list)
     last: RunUpdate = field(default_factory=RunUpdate)
     plugin: str = ""  # folder of the plugin that its connector comes from; empty for the connectors that we ship
+    plugin_runs: int = 1  # how many copy runs of that plugin may share a slot
     data: Wanted | None = None  # the part of a data set that it copies
     writes: int = 0  # number of the last write job
     held: bool = False  # waits for what Spark says of its data set

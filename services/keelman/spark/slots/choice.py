@@ -36,7 +36,7 @@ class Slot:
     measured_at: float = 0.0
     cpus: float = 0.0  # what it may use, as it last heard; 0 is without bound
     plugin: str = ""  # folder of the one plugin that it runs; empty for the connectors that we ship
-    alone: bool = False  # takes one copy run only
+    alone: bool = False  # takes one copy run only, or the few of its plugin that may share one
     data: str = ""  # the copy run that its Spark job has rows for; empty for most
 
     def measured(self, cpu_seconds: float, memory_bytes: int, now: float) -> None:
@@ -71,12 +71,14 @@ class Limits:
 class Need:
     """What a copy run asks: a slot of its own, for a plugin's folder always, for a busy task if there is room.
 
-    With `data`, its own uid, it asks for a slot that is started with the rows that it is to read.
+    `plugin_runs` copy runs of one plugin may share theirs. With `data`, its own uid, it asks for a slot that is started
+    with the rows that it is to read.
     """
 
     plugin: str = ""
     busy: bool = False
     data: str = ""
+    plugin_runs: int = 1
 
 
 SHARED = Need()
@@ -128,9 +130,9 @@ def _own(mine: list[Slot], room: bool, limits: Limits, need: Need) -> Place | Ne
     if not need.plugin and not need.busy:
         return None
     alike = [s for s in mine if s.alone and not s.data and s.plugin == need.plugin]
-    free = next((s for s in alike if not s.runs), None)
-    if free is not None:
-        return Place(free)
+    free = [s for s in alike if len(s.runs) < need.plugin_runs]
+    if free:
+        return Place(max(free, key=lambda s: len(s.runs)))  # full before another virtual machine is started
     if not room or (not need.plugin and len(alike) >= limits.busy_slots):
         return None
     return NewSlot(need.plugin, alone=True)

@@ -149,7 +149,7 @@ class Placing:
         if run.data is not None:
             return Need(data=run.uid)
         busy = run.copy_run.part > 0 or self._busy.has(run.task, self._clock())
-        return Need(run.plugin, busy=not run.plugin and busy)
+        return Need(run.plugin, busy=not run.plugin and busy, plugin_runs=run.plugin_runs)
 
     def _choice(self, owner: Owner, need: Need) -> Place | NewSlot | Wait:
         return choose(owner, self._pool.slots.values(), self._limits, need, may_start=self._may_start(owner))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from keelman.api.copy.v1 import ticket_pb2 as wire
+from keelman.connect.config.copying_keys import PLUGIN_RUNS
 from keelman.connect.plugin import Connector, Direction
+from keelman.connectors.plugins.plugin_path import Plugin
 from keelman.engine.source.split import bulk_of
 from keelman.model.errors import NotFound
 from keelman.model.work import Work
@@ -68,8 +70,14 @@ def grant(
         limits=limits,
         hidden=hidden,
         bulk=_bulk(kind, connector_config) if source and exactly else None,
-        plugin=None if plugin is None else wire.Plugin(name=str(plugin), folder=str(plugin.folder)),
+        plugin=None if plugin is None else _plugin(plugin, properties),
     )
+
+
+def _plugin(plugin: Plugin, properties: WorkerProperties) -> wire.Plugin:
+    """Tasks of a Java plugin may share a virtual machine; Python code is alone in its process."""
+    runs = PLUGIN_RUNS.among(properties.raw) if plugin.java is not None else 1
+    return wire.Plugin(name=str(plugin), folder=str(plugin.folder), runs_per_slot=runs)
 
 
 def _bulk(kind: type[Connector], config: Mapping[str, str]) -> wire.Bulk | None:

@@ -82,6 +82,13 @@ def test_a_plugin_never_shares_a_slot_nor_takes_over_anothers() -> None:
     assert choose(ME, [own("a", 0, "/plugins/a"), slot("s", 1), slot("t", 2)], LIMITS) == Place(slot("s", 1))
 
 
+def test_tasks_of_a_plugin_share_a_slot_where_they_may_and_fill_one_before_the_next() -> None:
+    need = Need("/plugins/a", plugin_runs=3)
+    two, one, full = own("a2", 2, "/plugins/a"), own("a1", 1, "/plugins/a"), own("a3", 3, "/plugins/a")
+    assert choose(ME, [one, two, full, own("b", 0, "/plugins/b")], LIMITS, need) == Place(two)
+    assert choose(ME, [full], LIMITS, need) == NewSlot("/plugins/a", alone=True)
+
+
 def test_a_plugin_without_room_waits_and_an_idle_slot_makes_room() -> None:
     idle = slot("d", 0)
     choice = choose(ME, [slot("a", 1), slot("b", 1), own("c"), idle], LIMITS, Need("/plugins/a"))
