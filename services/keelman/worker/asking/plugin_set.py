@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from keelman.api.connect.v1.plugin_pb2 import WorkerPlugin
+from keelman.connectors import registry
+from keelman.connectors.plugins.java_folders import JavaPlugin
 from keelman.connectors.plugins.plugin_path import Plugin
 from keelman.model.errors import InvalidArgument, NotFound
 from keelman.model.workload import PLUGIN_BROKEN
@@ -34,17 +36,33 @@ class PluginSet:
     def found(self) -> Sequence[WorkerPlugin]:
         """Each class, and each file that cannot be read, as far as they are known."""
         catalog = self._plugins.catalog
-        found = [self._class(plugin, name) for plugin in catalog.plugins for name in plugin.classes]
+        found = [
+            one
+            for plugin in catalog.plugins
+            for one in (self._of_jars(plugin, plugin.java) if plugin.java else self._of_wheel(plugin))
+        ]
         return [*found, *(self._told(WorkerPlugin(problem=one.message), one.path) for one in catalog.broken)]
 
-    def _class(self, plugin: Plugin, name: str) -> WorkerPlugin:
-        known = self._plugins.known(plugin, name)
-        made = WorkerPlugin(class_name=name, version=plugin.version, language="python")
-        if isinstance(known, NotFound):
-            made.problem = known.message
-        else:
-            made.type, made.version = known.direction.value, known.version
-        return self._told(made, plugin.source)
+    def _of_wheel(self, plugin: Plugin) -> Iterator[WorkerPlugin]:
+        for name in plugin.classes:
+            known = self._plugins.known(plugin, name)
+            made = WorkerPlugin(class_name=name, version=plugin.version, language="python")
+            if isinstance(known, NotFound):
+                made.problem = known.message
+            else:
+                made.type, made.version = known.direction.value, known.version
+            yield self._told(made, plugin.source)
+
+    def _of_jars(self, plugin: Plugin, java: JavaPlugin) -> Iterator[WorkerPlugin]:
+        for one in java.classes:
+            made = WorkerPlugin(class_name=one.class_name, type=one.type, version=one.version, language="java")
+            name = registry.java_name(one.class_name)
+            known = self._plugins.known(plugin, name) if name in plugin.classes else None
+            if isinstance(known, NotFound):
+                made.problem = known.message
+            yield self._told(made, plugin.source / one.path if plugin.source.is_dir() else plugin.source)
+        for problem in java.problems:
+            yield self._told(WorkerPlugin(problem=problem, language="java"), plugin.source)
 
     def _told(self, made: WorkerPlugin, path: Path) -> WorkerPlugin:
         """With the place where it is: within a plugin of the cluster, or on this host."""

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from keelman.connectors import registry
+from keelman.connectors.java import jvm
 from keelman.connectors.registry import find_connector
 from keelman.model.errors import InvalidArgument, NotFound
+from keelman.testing import jar_files
 from keelman.testing.plugin_wheel import wheel
 from keelman.worker.asking.plugin_set import PluginSet
 from keelman.worker.asking.third_party import NOT_READY, ThirdParty
@@ -46,6 +48,31 @@ async def test_classes_are_told_with_where_they_are_and_what_is_wrong(tmp_path: 
     assert "is no keelman.connect.plugin.Connector" in told[RIVAL].problem
     assert (told[""].path, told[""].type) == (str(theirs / "torn.whl"), "")
     assert "not a wheel" in told[""].problem
+
+
+async def test_classes_of_jars_are_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(progress: object) -> None:
+        return
+
+    monkeypatch.setattr(jvm, "prepare", nothing)
+    folder = tmp_path / "plugins" / "cd34"
+    (folder / "acme" / "lib").mkdir(parents=True)
+    source = jar_files.class_bytes("com/acme/RainSource", jar_files.SOURCE)
+    flip = jar_files.class_bytes("com/acme/Flip", interfaces=[jar_files.TRANSFORMATION])
+    (folder / "acme" / "lib" / "rain-3.jar").write_bytes(jar_files.jar_bytes([source, flip]))
+    (folder / "acme" / "torn.jar").write_bytes(b"torn")
+    async with ThirdParty.open(str(folder), lambda: None) as plugins:
+        found = PluginSet(plugins, {str(folder): "rain 3"})
+        await found.read()
+        told = {one.class_name: one for one in found.found()}
+    path = "acme/lib/rain-3.jar"
+    assert {
+        (one.class_name, one.type, one.language, one.plugin, one.path) for one in told.values() if one.class_name
+    } == {
+        ("com.acme.RainSource", "source", "java", "rain 3", path),
+        ("com.acme.Flip", "transformation", "java", "rain 3", path),
+    }
+    assert told[""].problem.startswith("torn.jar: ")
 
 
 @pytest.mark.parametrize(
