@@ -13,6 +13,7 @@ from keelman.model.cluster import (
     WorkerCluster,
     WorkerClusterSpec,
     WorkerClusterStatus,
+    WorkerEngine,
 )
 from keelman.model.node import Node, NodeFigures, NodeState
 from keelman.model.plugin_set import PluginRef
@@ -152,6 +153,8 @@ class World(ScriptWorld):
                     spec = dataclasses.replace(spec, limits=limits)
                 case "select":
                     spec = dataclasses.replace(spec, node_selector=dict(w.split(":") for w in value.split(",") if w))
+                case "engine":
+                    spec = dataclasses.replace(spec, engine=WorkerEngine(value))
                 case "plugins" | "libraries":
                     refs = tuple(PluginRef(*word.split(":"), sha256=word) for word in value.split(",") if word)
                     spec = dataclasses.replace(spec, **{key: refs})

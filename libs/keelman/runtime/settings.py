@@ -22,7 +22,7 @@ from keelman.model.errors import InvalidArgument
 T = TypeVar("T")
 
 # One file may hold a section for each service; each reads its own and what stands above the sections.
-SERVICES = ("gateway", "state", "agent", "broker", "spark", "worker")
+SERVICES = ("gateway", "state", "agent", "broker", "spark", "worker", "kafka_connect")
 
 _REQUIRED: Any = object()
 

@@ -19,7 +19,6 @@ from keelman.runtime.java.installation import find
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.program import Program
 
-LOCK = Path(__file__).with_name("kafka_connect.lock")
 START_SECONDS = 180.0
 AS_SHIPPED = (
     "-server",
@@ -93,7 +92,7 @@ class ConnectProcess(Program):
 
     async def start(self) -> ConnectProcess:
         """Starts it and waits until its REST API lists connectors. Raises AssertionError with its output."""
-        jars = await maven.jars(maven.Lock.read(LOCK))
+        jars = await maven.jars(maven.Lock.read(maven.KAFKA_CONNECT))
         self.folder.mkdir(parents=True, exist_ok=True)
         file, logging = self.folder / "connect.properties", self.folder / "log4j2.xml"
         file.write_text("".join(f"{k}={v}\n" for k, v in self.worker_properties().items()))

@@ -15,6 +15,7 @@ import javaproperties
 
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.model.errors import InvalidArgument
+from keelman.model.workload import joined_address
 from keelman.runtime.home import Home
 from keelman.workers.properties.plugin_folders import with_folders
 
@@ -33,6 +34,8 @@ class Prepared:
 
 REPORTS = "reports.properties"
 PLUGINS = "plugins.json"  # digests of the plugins that it was last prepared with
+OWN_KEYS = "keelman."  # of worker properties that Apache Kafka Connect does not know
+HEAP_SHARE, MIN_HEAP_MB = 0.6, 128  # of the limit of a Java worker: the rest is for what is not in the heap
 MEMBER = "member.json"  # where a worker notes its place in its group, and whose it has left none when it left in order
 Command: TypeAlias = Callable[[Workload, Home], Prepared]
 
@@ -104,6 +107,8 @@ def own_settings(service: str, home: Home) -> dict[str, str]:
 def worker(workload: Workload, home: Home) -> Prepared:
     """A Connect worker, configured by a worker.properties as Connect's own."""
     spec, folder, socket = workload.spec.worker, home.workload(workload.name), home.socket(workload.name)
+    if spec.kafka_connect:
+        return kafka_connect(workload, home)
     plugins = {str(home.plugin(file.sha256)): f"{file.name} {file.version}" for file in spec.plugins}
     libraries = [str(home.plugin(file.sha256)) for file in spec.libraries]
     properties = with_folders(spec.properties, list(plugins), libraries)
@@ -124,6 +129,33 @@ def worker(workload: Workload, home: Home) -> Prepared:
     }
     opened = tuple((spec.host, port) for port in (spec.port, spec.admin_port, spec.metrics_port) if port)
     return Prepared(_run("worker", folder), files, opened)
+
+
+def kafka_connect(workload: Workload, home: Home) -> Prepared:
+    """A worker of Apache Kafka Connect; its heap follows from the workload's limit."""
+    spec, folder, socket = workload.spec.worker, home.workload(workload.name), home.socket(workload.name)
+    folders = [str(home.plugin(file.sha256)) for file in spec.plugins]
+    known = {key: value for key, value in spec.properties.items() if not key.startswith(OWN_KEYS)}
+    properties = with_folders(known, folders, [])
+    settings: dict[str, Any] = {
+        **own_settings("kafka_connect", home),
+        "home": folder / "connect",
+        "properties_file": folder / "worker.properties",
+        "url": f"{'https' if spec.https else 'http'}://{joined_address(spec.host, spec.port)}",
+        "libraries": ",".join(str(home.plugin(file.sha256)) for file in spec.libraries),
+        "metrics_host": spec.host,
+        "metrics_port": spec.metrics_port,
+        "health_socket": socket,
+    }
+    if workload.limits.memory_bytes:
+        settings["heap_mb"] = max(MIN_HEAP_MB, int(workload.limits.memory_bytes * HEAP_SHARE) >> 20)
+    files = {
+        "settings.toml": toml(settings),
+        "worker.properties": javaproperties.dumps(sorted(properties.items()), timestamp=None),
+        PLUGINS: json.dumps([file.sha256 for file in (*spec.plugins, *spec.libraries)]),
+    }
+    opened = tuple((spec.host, port) for port in (spec.port, spec.admin_port, spec.metrics_port) if port)
+    return Prepared(_run("kafka_connect", folder), files, opened)
 
 
 def prepared_plugins(folder: Path) -> set[str]:

@@ -12,7 +12,15 @@ from collections.abc import Sequence
 from keelman.cli.exits import FAILED, INTERRUPTED, OK, USAGE, exit_code_of, print_error
 from keelman.model.errors import KeelmanError
 
-SERVICES = ("gateway", "state", "agent", "broker", "spark", "worker")  # runtime.main's, without what it imports
+SERVICES = (
+    "gateway",
+    "state",
+    "agent",
+    "broker",
+    "spark",
+    "worker",
+    "kafka_connect",
+)  # runtime.main's, without what it imports
 TRACE = "KEELMAN_TRACE"
 
 

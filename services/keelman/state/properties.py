@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from keelman.kafka.properties.table import ALL, TABLE
-from keelman.model.cluster import WorkerCluster, WorkerClusterSpec
+from keelman.model.cluster import WorkerCluster, WorkerClusterSpec, WorkerEngine
 from keelman.model.errors import InvalidArgument, Violation
 from keelman.state.listeners import ADMIN_LISTENERS, OF_PORTS, listeners
+from keelman.workers.properties.known_properties import notes
 from keelman.workers.properties.refusals import refusals
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
@@ -87,6 +88,14 @@ def completed(
     return dict(sorted(complete.items()))
 
 
+def notes_on(engine: WorkerEngine, given: Mapping[str, str]) -> list[str]:
+    """What workers of an engine make of properties that they do not use, for whoever sets them."""
+    if engine is WorkerEngine.KEELMAN:
+        return notes(given)
+    why = "ignored: workers of Apache Kafka Connect know no keys of keelman's"
+    return [f"{key}: {why}" for key in sorted(given) if key.startswith("keelman.")]
+
+
 def check_worker_properties(
     name: str, spec: WorkerClusterSpec, client_properties: Mapping[str, str] = NO_PROPERTIES
 ) -> None:
@@ -99,6 +108,9 @@ def check_worker_properties(
         value = given.pop(key, None)
         if value or (value == "" and key != ADMIN_LISTENERS):  # an empty one says that there is no such listener
             found += InvalidArgument.of(f"spec.properties.{key}", value, f"leave it out: {why}").violations
+    if spec.engine is WorkerEngine.KAFKA_CONNECT:
+        raise_all(found)  # what its own workers say to the rest is theirs
+        return
     given = {**for_workers(client_properties), **given}
     complete = completed(name, given, bootstrap_servers="a-node:9092", brokers=1, listener="") | listeners(
         "a-node", 8083, admin_port=spec.admin_port, metrics_port=spec.metrics_port, https=spec.https

@@ -25,6 +25,8 @@ from keelman.api.node.v1.agent_service_pb2 import ListLocalWorkloadsRequest
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.workload_pb2 import (
     BrokerWorkload,
+    PluginFile,
+    ResourceLimits,
     SparkWorkload,
     WorkerWorkload,
     Workload,
@@ -33,6 +35,7 @@ from keelman.api.node.v1.workload_pb2 import (
     WorkloadState,
     WorkloadStatus,
 )
+from keelman.kafka_connect.settings import Settings as ConnectSettings
 from keelman.model.errors import Conflict, FailedPrecondition, InvalidArgument
 from keelman.runtime.home import Home, SharedHome
 from keelman.runtime.processes.children import Exit
@@ -417,3 +420,34 @@ async def test_what_an_agent_says_of_its_workloads_has_no_properties() -> None:
     answer = await AgentApi(Node()).ListLocalWorkloads(ListLocalWorkloadsRequest(), None)
     assert len(answer.workloads) == len(specs)
     assert "hunter2" not in str(answer)
+
+
+def test_a_worker_gets_its_plugins_behind_its_own_and_java_workers_what_they_know(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    acme = PluginFile(name="acme", version="1", sha256="ab", file_name="acme.zip")
+    driver = PluginFile(name="driver", version="2", sha256="cd", file_name="driver.jar")
+    properties = {"plugin.path": "/opt/mine", "keelman.cpus": "2", "group.id": "g", "keelman.metrics.listeners": "x"}
+    spec = WorkerWorkload(host="10.0.0.1", port=8083, properties=properties, plugins=[acme], libraries=[driver])
+    made = COMMANDS["worker"](Workload(name="worker/demo/0", spec=WorkloadSpec(worker=spec)), home)
+    given = javaproperties.loads(made.files["worker.properties"])
+    assert given["plugin.path"] == f"/opt/mine,{tmp_path}/plugins/ab"
+    assert given["keelman.plugin.libraries"] == f"{tmp_path}/plugins/cd"
+    assert tomllib.loads(made.files["settings.toml"])["plugins"] == {f"{tmp_path}/plugins/ab": "acme 1"}
+    assert made.files["plugins.json"] == '["ab", "cd"]'
+
+    spec.kafka_connect, spec.metrics_port = True, 9400
+    java = Workload(name="worker/demo/0", spec=WorkloadSpec(worker=spec), limits=ResourceLimits(memory_bytes=1 << 30))
+    made = COMMANDS["worker"](java, home)
+    assert made.command[2:4] == ("keelman.kafka_connect", "run")
+    assert made.ports == (("10.0.0.1", 8083), ("10.0.0.1", 9400))
+    given = javaproperties.loads(made.files["worker.properties"])
+    assert given == {"group.id": "g", "plugin.path": f"/opt/mine,{tmp_path}/plugins/ab"}
+    file = _written(tmp_path / "s.toml", made.files["settings.toml"])
+    settings = load(ConnectSettings, "kafka_connect", environment={}, file=file).settings
+    assert (settings.heap_mb, settings.url) == (614, "http://10.0.0.1:8083")
+    assert settings.libraries == (f"{tmp_path}/plugins/cd",)
+
+
+def _written(file: Path, text: str) -> Path:
+    file.write_text(text)
+    return file

@@ -26,6 +26,8 @@ from keelman.runtime.home import cache_folder
 from keelman.runtime.java.ivy import Artifact, Progress, ivy
 
 KAFKA_BROKER = Path(__file__).parents[1] / "kafka_broker.lock"
+KAFKA_CONNECT = Path(__file__).parents[1] / "kafka_connect.lock"
+JMX_EXPORTER = Path(__file__).parents[1] / "jmx_exporter.lock"
 MARKER = ".complete"
 
 Fetcher = Callable[["Lock", Path, Progress], Awaitable[None]]

@@ -50,6 +50,10 @@ def resolved(spec: WorkerClusterSpec, snapshot: Snapshot) -> WorkerClusterSpec:
     plugins = _resolved("spec.plugins", spec.plugins, snapshot.plugins)
     libraries = _resolved("spec.libraries", spec.libraries, snapshot.plugins)
     _check_distinct([("spec.plugins", plugins), ("spec.libraries", libraries)])
+    for number, ref in enumerate(plugins if spec.engine is WorkerEngine.KAFKA_CONNECT else ()):
+        if snapshot.plugins[ref.key].kind is PluginKind.WHEEL:
+            legal = "a plugin with jars: workers of Apache Kafka Connect load no wheels"
+            raise InvalidArgument.of(f"spec.plugins[{number}].name", ref.name, legal)
     for number, ref in enumerate(libraries):
         if snapshot.plugins[ref.key].kind is PluginKind.WHEEL:
             legal = "a jar, or an archive of jars: what a Python plugin needs is in its own file"

@@ -49,10 +49,9 @@ from keelman.state.nouns.rows import big_column, json_column, plain, read, read_
 from keelman.state.nouns.serving import labelled_page, verb, written
 from keelman.state.nouns.taken import check_origin, check_ports_free
 from keelman.state.planning.rollout import restarted, updated
-from keelman.state.properties import check_worker_properties, group_of
+from keelman.state.properties import check_worker_properties, group_of, notes_on
 from keelman.state.reports import judge
 from keelman.state.snapshot import WORKER_CLUSTER, Snapshot
-from keelman.workers.properties.known_properties import notes
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
@@ -354,7 +353,7 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
             had = {} if before is None else before.spec.properties
             made = work(tx)
             given = {key: value for key, value in made.spec.properties.items() if had.get(key) != value}
-            return self.fields(made) | {"notes": notes(given)}
+            return self.fields(made) | {"notes": notes_on(made.spec.engine, given)}
 
         return await written(self.parts.store, request, answer, fields)
 

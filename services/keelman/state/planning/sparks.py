@@ -8,6 +8,7 @@ from keelman.model.workload import (
     Goal,
     ProcessState,
     SparkSpec,
+    WorkerSpec,
     Workload,
     spark_name,
 )
@@ -51,13 +52,18 @@ def plan_sparks(draft: Draft, nodes: Collection[str]) -> None:
         spark = draft.workloads.get(spark_name(node))
         if spark is None:
             continue
-        placed = draft.workers_on(spark.node)
+        placed = [w for w in draft.workers_on(spark.node) if needs_spark(w)]
         if any(w.goal is Goal.RUNNING or not _has_ended(w) for w in placed):
             continue
         if placed:
             draft.set_goal(spark, Goal.STOPPED, why="no worker of its node is to run")
         else:
             draft.remove(spark, why="its node has no worker")
+
+
+def needs_spark(worker: Workload) -> bool:
+    """Whether a worker copies by the Spark service of its node."""
+    return not (isinstance(worker.spec, WorkerSpec) and worker.spec.kafka_connect)
 
 
 def _why(old: Workload | None, new: SparkSpec) -> str:

@@ -18,6 +18,7 @@ from keelman.model.cluster import (
 from keelman.model.workload import Goal, ProcessState, WorkerSpec, Workload, WorkloadKind, spark_name
 from keelman.state.planning.kept_brokers import brokers_of, nodes_with_brokers
 from keelman.state.planning.rollout import rollout_of
+from keelman.state.planning.sparks import needs_spark
 from keelman.state.planning.stuck import is_stuck
 from keelman.state.snapshot import C, Snapshot
 
@@ -49,7 +50,9 @@ def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerC
     if cluster.goal is ClusterGoal.RUNNING:  # those that leave are no part of it any more
         workers = [w for w in workers if w.goal is not Goal.REMOVED]
     sparks = {
-        w.node: snapshot.workloads[spark_name(w.node)] for w in workers if spark_name(w.node) in snapshot.workloads
+        w.node: snapshot.workloads[spark_name(w.node)]
+        for w in workers
+        if needs_spark(w) and spark_name(w.node) in snapshot.workloads
     }
     state, message = _state(cluster.goal, cluster.note, workers, cluster.spec.wanted_workers, snapshot)
     if cluster.goal is ClusterGoal.RUNNING:

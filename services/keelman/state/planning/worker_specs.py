@@ -69,7 +69,8 @@ class SpecMaker:
         """What the worker of that name is to run with on a node; `old` is what it is now. Raises NoPort."""
         given, host = self._cluster.spec, self._draft.node(node).host
         port = self._port(old, name, node)
-        spark = spark_on(self._draft, node)
+        java = given.engine is WorkerEngine.KAFKA_CONNECT
+        spark = "" if java else spark_on(self._draft, node).address
         had = old.spec if old is not None and isinstance(old.spec, WorkerSpec) else None
         properties, reports = dict(self._properties), self._reports
         if had is not None and old is not None and old.node == node and old.goal is Goal.RUNNING:
@@ -79,12 +80,12 @@ class SpecMaker:
             host, port, admin_port=given.admin_port, metrics_port=given.metrics_port, https=given.https
         )
         spec = WorkerSpec(
-            self._cluster.name, host, port, dict(sorted(properties.items())), spark.address, reports,
+            self._cluster.name, host, port, dict(sorted(properties.items())), spark, reports,
             self._reports_client,
             metrics_port=given.metrics_port, admin_port=given.admin_port, reserved_ports=given.reserved_ports,
             https=given.https, restart=self._cluster.restart,
             plugins=self._plugins, libraries=self._libraries,
-            kafka_connect=given.engine is WorkerEngine.KAFKA_CONNECT,
+            kafka_connect=java,
         )  # fmt: skip
         if old is None or had is None:
             return Wanted(spec, given.limits, spec, given.limits)
@@ -94,7 +95,7 @@ class SpecMaker:
             host, port, admin_port=had.admin_port, metrics_port=had.metrics_port, https=had.https
         )
         until_then = dataclasses.replace(
-            had, host=host, port=port, properties=dict(sorted(kept.items())), spark_address=spark.address,
+            had, host=host, port=port, properties=dict(sorted(kept.items())), spark_address=spark,
             reserved_ports=given.reserved_ports,
         )  # fmt: skip
         return Wanted(spec, given.limits, until_then, old.limits)
@@ -151,7 +152,9 @@ def differences(old: WorkerSpec, new: WorkerSpec) -> Iterator[str]:
         yield f"its REST API becomes {'https' if new.https else 'http'}"
     if old.host != new.host:
         yield f"its node has another address: {new.host}"
-    if old.spark_address != new.spark_address:
+    if old.kafka_connect != new.kafka_connect:
+        yield "its engine is another one"
+    elif old.spark_address != new.spark_address:
         yield "its Spark service has another address"
     if old.restart != new.restart:
         yield "all workers of its cluster are to start again"

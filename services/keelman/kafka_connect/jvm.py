@@ -1,0 +1,145 @@
+"""Runs the Java virtual machine of a worker of Apache Kafka Connect."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+from keelman.kafka_connect.settings import Settings
+from keelman.model.errors import Internal
+from keelman.runtime.home import write_file
+from keelman.runtime.java import maven
+from keelman.runtime.java.installation import find
+from keelman.runtime.processes.die_with_parent import tethered
+
+LOG4J = Path(__file__).with_name("log4j2.xml")
+MAIN = "org.apache.kafka.connect.cli.ConnectDistributed"
+OPTIONS_OF = ("KAFKA_OPTS",)
+"""Variables in which start scripts of Kafka Connect have options of Java's."""
+KEPT_AWAY = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+ORDERLY_EXITS = (0, 128 + signal.SIGTERM)
+SMALL_HEAP_MB = 2048
+LAST_BYTES = 1 << 16
+METRICS = """lowercaseOutputName: true
+lowercaseOutputLabelNames: true
+includeObjectNames: ["kafka.connect:*", "kafka.consumer:*", "kafka.producer:*", "kafka.admin.client:*", "java.lang:*"]
+rules:
+  - pattern: ".*"
+"""
+_EXCEPTION = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error)): (.+)$")
+
+
+async def command_of(settings: Settings, environment: Mapping[str, str]) -> list[str]:
+    """The command line of a worker; fetches its jars where they are missing, and writes its configuration of metrics.
+
+    Raises JavaMissing, Unavailable (jars cannot be fetched), FailedPrecondition (no PySpark, whose Ivy fetches them).
+    """
+    java = find()
+    jars = [*await maven.jars(maven.Lock.read(maven.KAFKA_CONNECT))]
+    for folder in settings.libraries:
+        jars += sorted(Path(folder).rglob("*.jar"))
+    home = settings.home.absolute()
+    agent = []
+    if settings.metrics_port:
+        (jar,) = await maven.jars(maven.Lock.read(maven.JMX_EXPORTER))
+        write_file(home / "metrics.yaml", METRICS.encode())
+        agent = [f"-javaagent:{jar}={settings.metrics_host}:{settings.metrics_port}:{home / 'metrics.yaml'}"]
+    small = settings.heap_mb < SMALL_HEAP_MB
+    return [
+        str(java.program),
+        f"-Xmx{settings.heap_mb}m",
+        "-XX:+UseSerialGC" if small else "-XX:+UseG1GC",
+        "-XX:+ExitOnOutOfMemoryError",
+        f"-XX:ErrorFile={home}/jvm-crash-%p.log",
+        "-Djava.awt.headless=true",
+        *([f"-Djava.io.tmpdir={environment['TMPDIR']}"] if "TMPDIR" in environment else []),
+        f"-Dkeelman.home={home}",
+        f"-Dlog4j2.configurationFile={LOG4J}",
+        *agent,
+        *(option for name in OPTIONS_OF for option in environment.get(name, "").split()),
+        *settings.jvm_options,
+        "-cp",
+        ":".join(map(str, jars)),
+        MAIN,
+        str(settings.properties_file),
+    ]
+
+
+class Jvm:
+    """A running worker."""
+
+    def __init__(self, child: asyncio.subprocess.Process, home: Path) -> None:
+        self._child = child
+        self._home = home
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._child.pid
+
+    async def ended(self) -> None:
+        """Waits until it ends by itself, which is always a failure: raises Internal with its exit code and reason."""
+        code = await self._child.wait()
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        why = "" if code < 0 else reason_in(self._errors())
+        raise Internal(
+            f"the worker of Apache Kafka Connect ended with {how}{': ' if why else ''}{why}",
+            reason="CONNECT_ENDED",
+            metadata={"exit": how},
+        )
+
+    def _errors(self) -> str:
+        try:
+            return (self._home / "errors.log").read_bytes()[-LAST_BYTES:].decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    async def drain(self, seconds: float) -> bool:
+        """Asks it to end, in good order, and kills it after the time; True when it ended as asked."""
+        if self._child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._child.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._child.wait() in ORDERLY_EXITS
+        except TimeoutError:
+            await self.kill()
+            return False
+
+    async def kill(self) -> None:
+        """Ends it at once. Does nothing when it has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            self._child.kill()
+        await self._child.wait()
+
+
+@contextlib.asynccontextmanager
+async def started(command: Sequence[str], home: Path) -> AsyncIterator[Jvm]:
+    """Starts the worker in a process group of its own, tied to this process; it is killed at the end of the block."""
+    (home / "errors.log").unlink(missing_ok=True)
+    environment = {name: value for name, value in os.environ.items() if name not in (*OPTIONS_OF, *KEPT_AWAY)}
+    child = await asyncio.create_subprocess_exec(
+        *tethered(command), stdin=asyncio.subprocess.DEVNULL, process_group=0, cwd=home, env=environment
+    )
+    jvm = Jvm(child, home)
+    try:
+        yield jvm
+    finally:
+        if child.returncode is None:
+            await jvm.kill()
+
+
+def reason_in(text: str) -> str:
+    """The cause at the bottom of the first trace of what Java logged, else the first line; empty when there is none."""
+    lines = text.splitlines()
+    found = ""
+    for line in lines:
+        match = _EXCEPTION.match(line.strip())
+        if match and (not found or line.startswith("Caused by: ")):
+            found = f"{match.group(2)} ({match.group(1)})"
+    return found or (lines[0].strip() if lines else "")
