@@ -32,7 +32,8 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
         reported = [n for n in running if request.worker_cluster in ("", n) and known.connectors.reported(n)]
         asked = [request.worker_cluster] if request.worker_cluster else running
         part, token = known.connectors.page(reported, request.state, request.page_size, request.page_token)
-        unreported = [n for n in asked if n not in {*reported}]
+        told = set(reported)
+        unreported = [n for n in asked if n not in told]
         workers = {c.worker_cluster: snapshot.workloads_in(WorkloadKind.WORKER, c.worker_cluster) for c in part}
         part = [known.with_lag(one, workers[one.worker_cluster]) for one in part]
         return pb.ListConnectorReportsResponse(connectors=part, next_page_token=token, unreported=unreported)
