@@ -14,9 +14,16 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
+from keelman.api.connect.v1 import worker_cluster_service_pb2 as clusters
+from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers
+from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
+from keelman.api.connect.v1.plugin_pb2 import PluginRef
 from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
-from keelman.model.errors import AlreadyExists, InvalidArgument, Unavailable
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
+from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerClusterServiceStub
+from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, Unavailable
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
 from keelman.testing.eventually import eventually
@@ -133,6 +140,37 @@ async def test_a_state_service_that_dies_in_the_middle_is_told_and_the_upload_ca
 
     await eventually(again)
     assert (await download(stub, "dies"))[1] == data
+
+
+async def test_what_worker_clusters_use_is_not_deleted(system: System, stub: PluginServiceStub) -> None:
+    old = await upload(stub, jar(10, salt="old"), name="used", version="1")
+    await upload(stub, jar(10, salt="new"), name="used", version="2")
+    async with channel(system.gateway.address) as to:
+        external = ExternalBrokers(bootstrap_servers="127.0.0.1:1")
+        await BrokerClusterServiceStub(to).CreateBrokerCluster(
+            brokers.CreateBrokerClusterRequest(name="outside", spec=BrokerClusterSpec(external=external))
+        )
+        stubs = WorkerClusterServiceStub(to)
+        spec = WorkerClusterSpec(broker_cluster="outside", count=1, plugins=[PluginRef(name="used", version="1")])
+        made = (
+            await stubs.CreateWorkerCluster(clusters.CreateWorkerClusterRequest(name="user", spec=spec))
+        ).worker_cluster
+        assert made.spec.plugins[0].sha256 == old.sha256
+        get, delete = pb.GetPluginRequest(name="used", version="1"), pb.DeletePluginRequest(name="used", version="1")
+        assert list((await stub.GetPlugin(get)).plugin.worker_clusters) == ["user"]
+        with pytest.raises(FailedPrecondition, match="is used by worker clusters user") as caught:
+            await stub.DeletePlugin(delete)
+        assert (caught.value.reason, caught.value.metadata) == ("IN_USE", {"worker_clusters": "user"})
+        await stub.DeletePlugin(pb.DeletePluginRequest(name="used", version="2"))
+        await stubs.DeleteWorkerCluster(clusters.DeleteWorkerClusterRequest(name="user"))
+
+        async def is_deleted() -> bool:
+            try:
+                return (await stub.DeletePlugin(delete)).plugin.uid == old.uid
+            except FailedPrecondition:
+                return False
+
+        await eventually(is_deleted)
 
 
 async def test_what_the_gateway_refuses_by_itself(system: System, stub: PluginServiceStub) -> None:
