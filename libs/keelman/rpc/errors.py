@@ -96,6 +96,9 @@ def from_rpc_error(error: grpc.aio.AioRpcError, *, peer: str = "") -> errors.Kee
     """The error class that a status stands for; `peer` is named when nobody answered there."""
     if peer and nobody_answered(error):
         return unreachable(error, peer)
+    if was_cut(error):
+        text = f"{peer or 'the other side'} ended the call while a request was being sent"
+        return errors.Unavailable(text, reason="CALL_CUT", metadata={"peer": peer})
     cls = _CLASSES.get(
         error.code(), errors.Unavailable if error.code() is grpc.StatusCode.CANCELLED else errors.Internal
     )
@@ -116,6 +119,11 @@ def nobody_answered(error: grpc.aio.AioRpcError) -> bool:
     if error.code() is not grpc.StatusCode.UNAVAILABLE:
         return False
     return all(key != DETAILS_KEY for key, _ in error.trailing_metadata() or ())
+
+
+def was_cut(error: grpc.aio.AioRpcError) -> bool:
+    """True when a write of a stream met the end of its call: grpc then forgets the answer, if there was one."""
+    return error.code() is grpc.StatusCode.INTERNAL and error.details() == "Internal error from Core"
 
 
 def unreachable(error: grpc.aio.AioRpcError, peer: str) -> errors.Unavailable:

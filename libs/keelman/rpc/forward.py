@@ -15,7 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.channels import Channel
-from keelman.rpc.errors import nobody_answered, unreachable
+from keelman.rpc.errors import from_rpc_error, nobody_answered, unreachable, was_cut
 from keelman.rpc.server import Context, Service
 
 Check: TypeAlias = Callable[[str, str, Message], None]
@@ -111,6 +111,8 @@ class _Way:
     async def _refuse(self, context: Context, error: grpc.aio.AioRpcError) -> None:
         if nobody_answered(error):
             raise unreachable(error, self.peer) from None
+        if was_cut(error):
+            raise from_rpc_error(error, peer=self.peer) from None
         await context.abort(error.code(), error.details() or "", tuple(error.trailing_metadata() or ()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -27,6 +28,8 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 MESH = "mesh"
 """What `trust` is where a sidecar secures what leaves the host."""
 MESSAGE_BYTES = 64 * 1024 * 1024
+DRAINED_BYTES, DRAIN_SECONDS = 256 << 20, 30.0
+"""Of a refused stream of requests."""
 KEEPALIVE = (
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
@@ -179,7 +182,7 @@ class _Errors(grpc.aio.ServerInterceptor):
         if handler.unary_stream:
             return handler._replace(unary_stream=_stream(handler.unary_stream, details.method))
         if handler.stream_unary:
-            return handler._replace(stream_unary=_unary(handler.stream_unary, details.method))
+            return handler._replace(stream_unary=_upload(handler.stream_unary, details.method))
         if handler.stream_stream:
             return handler._replace(stream_stream=_stream(handler.stream_stream, details.method))
         return handler
@@ -205,6 +208,30 @@ def _unary(inner: Any, method: str) -> Any:
             return await inner(request, context)
 
     return call
+
+
+def _upload(inner: Any, method: str) -> Any:
+    async def call(requests: Any, context: Any) -> Any:
+        async with _errors_as_status(context, method):
+            try:
+                return await inner(requests, context)
+            except KeelmanError:
+                await _drain(requests)
+                raise
+
+    return call
+
+
+async def _drain(requests: Any) -> None:
+    """Lets a client send what it is sending, within bounds: one that is answered in the middle of a write takes that
+    for a fault of the connection, in Python at least, and never sees the answer."""
+    left = DRAINED_BYTES
+    with contextlib.suppress(Exception):  # whatever becomes of the stream: the answer is known
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for request in requests:
+                left -= len(request) if isinstance(request, bytes) else request.ByteSize()
+                if left < 0:
+                    return
 
 
 def _stream(inner: Any, method: str) -> Any:

@@ -8,9 +8,9 @@ import os
 import sys
 import tempfile
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
 from keelman.api.connect.v1.plugin_pb2 import Plugin
@@ -23,15 +23,6 @@ from keelman.rpc.errors import translated, translated_stream
 CHUNK_BYTES = 1 << 20
 RESUMES = 5
 RESUME_SECONDS = 1.0
-
-
-class Uploaded(Protocol):
-    """What `upload` is told of a file beside the file itself."""
-
-    name: str
-    version: str
-    description: str
-    labels: Mapping[str, str]
 
 
 def split_name(text: str) -> tuple[str, str]:
@@ -60,14 +51,27 @@ async def upload(link: Any, file: Path, line: Line, **header: Any) -> Plugin:
 
     stub: Any = PluginServiceStub(link)
     try:
-        with translated("the gateway"):
-            return Plugin.FromString((await stub.UploadPlugin(pieces())).plugin.SerializeToString())
+        return await _answer(stub.UploadPlugin(pieces()))
     except Unavailable as error:
-        if error.reason != "UNREACHABLE":
+        if error.reason not in ("UNREACHABLE", "CALL_CUT"):
             raise
+    await asyncio.sleep(RESUME_SECONDS)
+    try:  # an answer in the middle of a large file may be lost: what was refused for its header is refused again
+        await _answer(stub.UploadPlugin(_only(made), wait_for_ready=True))
+    except InvalidArgument as error:
+        if error.metadata.get("field") != "header.size_bytes":
+            raise
+    return await _answer(stub.UploadPlugin(pieces(), wait_for_ready=True))
+
+
+async def _answer(call: Any) -> Plugin:
     with translated("the gateway"):
-        answer = await stub.UploadPlugin(pieces(), wait_for_ready=True)
-    return Plugin.FromString(answer.plugin.SerializeToString())
+        plugin: Plugin = (await call).plugin
+        return plugin
+
+
+async def _only(header: pb.UploadHeader) -> AsyncIterator[pb.UploadPluginRequest]:
+    yield pb.UploadPluginRequest(header=header)
 
 
 async def download(link: Any, text: str, target: Path | None, line: Line, *, force: bool) -> tuple[Plugin, Path]:
