@@ -167,7 +167,7 @@ class Local:
         self.child, self.kill_at, self.healthy_since, self.memory_bytes = None, None, None, 0
         self.unwell_since, over_memory, self.over_memory = None, self.over_memory, ""
         self.swept, self.end_seen = False, seen
-        self.prepared, self.prepared_plan = None, None
+        self.prepared, self.prepared_plan, self.fetched = None, None, None
         self.exit_code = end.code
         if asked:
             self.failed, self.reason, self.message = False, "", ""

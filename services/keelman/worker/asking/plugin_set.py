@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +13,11 @@ from keelman.connectors.plugins.java_folders import JavaPlugin
 from keelman.connectors.plugins.plugin_path import Plugin
 from keelman.model.errors import InvalidArgument, NotFound
 from keelman.model.workload import PLUGIN_BROKEN
-from keelman.worker.asking.third_party import ThirdParty
+from keelman.worker.asking.third_party import NOT_READY, ThirdParty
+
+PATIENCE_SECONDS = 180.0
+"""What Java's plugins run with may have to be fetched first."""
+LOOK_SECONDS = 0.2
 
 
 class PluginSet:
@@ -23,8 +29,13 @@ class PluginSet:
 
     async def read(self) -> None:
         """Returns when all plugins are read. Raises InvalidArgument (PLUGIN_BROKEN) for one of the cluster that cannot
-        be used at all."""
+        be used at all, or does not say for long what it is."""
         await self._plugins.read()
+        end = time.monotonic() + PATIENCE_SECONDS
+        while self._are_awaited():
+            if time.monotonic() >= end:
+                break
+            await asyncio.sleep(LOOK_SECONDS)
         found = self.found()
         for folder, name in self._named.items():
             mine = [one for one in found if one.plugin == name]
@@ -32,6 +43,16 @@ class PluginSet:
                 continue
             why = "; ".join(dict.fromkeys(one.problem for one in mine)) or "there is no connector in it"
             raise InvalidArgument(f"plugin {name} cannot be loaded: {why}", reason=PLUGIN_BROKEN)
+
+    def _are_awaited(self) -> bool:
+        """Whether there is one of the cluster of which nothing can be used yet, and something may be later."""
+        for folder in self._named:
+            mine = [p for p in self._plugins.catalog.plugins if p.source.is_relative_to(folder)]
+            known = [self._plugins.known(plugin, name) for plugin in mine for name in plugin.classes]
+            problems = [one for one in known if isinstance(one, NotFound)]
+            if known and len(problems) == len(known) and any(one.reason == NOT_READY for one in problems):
+                return True
+        return False
 
     def found(self) -> Sequence[WorkerPlugin]:
         """Each class, and each file that cannot be read, as far as they are known."""

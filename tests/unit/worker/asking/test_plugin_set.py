@@ -12,7 +12,8 @@ from keelman.connectors.java import jvm
 from keelman.connectors.registry import find_connector
 from keelman.model.errors import InvalidArgument, NotFound
 from keelman.testing import jar_files
-from keelman.testing.plugin_wheel import wheel
+from keelman.testing.plugin_wheel import MODULE, wheel
+from keelman.worker.asking import plugin_set
 from keelman.worker.asking.plugin_set import PluginSet
 from keelman.worker.asking.third_party import NOT_READY, ThirdParty
 
@@ -95,6 +96,30 @@ async def test_a_plugin_of_the_cluster_of_which_nothing_can_be_used_is_refused(
             await PluginSet(plugins, {str(folder): "acme 2.0"}).read()
         await PluginSet(plugins, {}).read()  # below its own plugin.path it harms nobody else
     assert caught.value.reason == "PLUGIN_BROKEN"
+
+
+async def test_one_that_cannot_say_yet_what_it_is_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, dies = tmp_path / "plugins" / "ab12", tmp_path / "dies"
+    dies.touch()
+    code = MODULE.replace("VERSION", "1").replace("\\\\", "\\")
+    head = f"import os\nif os.path.exists({str(dies)!r}):\n    os._exit(3)\n"
+    wheel(folder / "acme", more={"acme_weather/source.py": head + code})
+    async with ThirdParty.open(str(folder), lambda: None) as plugins:
+        found = PluginSet(plugins, {str(folder): "acme 1"})
+        reading = asyncio.ensure_future(found.read())
+        await plugins.read()
+        assert "its process died" in found.found()[0].problem
+        assert not reading.done()
+        dies.unlink()
+        async with asyncio.timeout(60):
+            await reading
+        dies.touch()
+        monkeypatch.setattr(plugin_set, "PATIENCE_SECONDS", 0.1)
+    async with ThirdParty.open(str(folder), lambda: None) as plugins:
+        with pytest.raises(InvalidArgument, match=r"plugin acme 1 cannot be loaded: .*its process died"):
+            await PluginSet(plugins, {str(folder): "acme 1"}).read()
 
 
 async def test_a_broken_plugin_hides_no_other_and_several_are_named(tmp_path: Path) -> None:
