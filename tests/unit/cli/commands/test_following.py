@@ -1,0 +1,30 @@
+"""What `get --watch` shows of plugins, which have a name and a version."""
+
+from __future__ import annotations
+
+from keelman.api.connect.v1.plugin_pb2 import Plugin
+from keelman.api.event.v1.event_pb2 import EVENT_TYPE_CREATED, EVENT_TYPE_DELETED, EVENT_TYPE_UPDATED, Event
+from keelman.cli import kinds
+from keelman.cli.commands.following import Followed
+from keelman.cli.output.printing import table
+
+ONE, TWO = Plugin(name="acme", version="1"), Plugin(name="acme", version="2")
+
+
+def event(kind: int, plugin: Plugin) -> Event:
+    return Event(type=kind, name=f"{plugin.name}/{plugin.version}", plugin=plugin)  # type: ignore[arg-type]
+
+
+def test_versions_are_apart_and_what_only_lists_say_is_shown() -> None:
+    followed = Followed(kinds.PLUGINS, lambda plugin: True)
+    assert followed.fold([event(EVENT_TYPE_CREATED, ONE), event(EVENT_TYPE_CREATED, TWO)]) == [
+        ("acme:1", ONE), ("acme:2", TWO),
+    ]  # fmt: skip
+    used = Plugin(name="acme", version="2", worker_clusters=["demo"])
+    assert followed.report([ONE, used]) == [("acme:2", used)]
+    said = Plugin(name="acme", version="2", description="new")
+    changed = Plugin(name="acme", version="2", description="new", worker_clusters=["demo"])
+    assert followed.fold([event(EVENT_TYPE_UPDATED, said)]) == [("acme:2", changed)]
+    assert followed.fold([event(EVENT_TYPE_DELETED, ONE)]) == [("acme:1", None)]
+    assert followed.all() == [changed]
+    assert table(kinds.PLUGINS, followed.all(), wide=False).row_count == 1
