@@ -12,7 +12,7 @@ from typing import Any, cast
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.config.plugin_keys import misfit
 from keelman.connect.config.plugin_kinds import Kind, meant
-from keelman.connect.config.versions import VersionRangeError, requirement
+from keelman.connect.config.versions import VersionRangeError, ordered, requirement
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import shipped
@@ -21,12 +21,25 @@ from keelman.model.errors import KeelmanError, NotFound
 from keelman.model.workload import PLUGIN_BROKEN
 
 Load = Callable[[], type[Connector]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A converter, transform or predicate of a plugin. `keys` asks the class for them and raises what it raises."""
+
+    class_name: str
+    kind: Kind
+    version: str
+    keys: Callable[[], ConfigDef]
+
+
 JAVA = "java:"
 """Before the name of a Java plugin's class where keelman has a connector of that name: `java:org.apache.kafka.connect
 .file.FileStreamSourceConnector` is the class in the plugin, the name without it is ours."""
 _added: dict[str, tuple[Load, ...]] = {}
 _broken: set[str] = set()
 """Those of them that cannot be used: they have no alias, so that they hide nobody else's."""
+_steps: dict[tuple[str, Kind], tuple[Step, ...]] = {}
 _CONNECTORS = {one.class_name: one for one in shipped.ALL if one.is_connector}
 
 
@@ -47,6 +60,21 @@ def add(name: str, *loads: Load) -> None:
     _added[name] = loads
     _broken.discard(name)
     full_name.cache_clear()
+
+
+def add_steps(steps: Iterable[Step]) -> None:
+    """Has validation know the classes of plugins that are no connectors, and no others than these. One that is ours
+    too stays ours."""
+    _steps.clear()
+    for one in sorted(steps, key=lambda one: ordered(one.version), reverse=True):
+        if not any(own.class_name == one.class_name for own in shipped.ALL):
+            _steps[one.class_name, one.kind] = (*_steps.get((one.class_name, one.kind), ()), one)
+    full_name.cache_clear()
+
+
+def is_step(class_name: str) -> bool:
+    """Whether the class, by its full name, is a plugin's converter, transform or predicate."""
+    return any(name == class_name for name, _ in _steps)
 
 
 def set_usable(name: str, *, usable: bool) -> None:
@@ -70,6 +98,8 @@ def _meant(name: str) -> list[str]:
     for added in _added:
         if not added.startswith(JAVA):
             kinds.setdefault(added, {Kind.SOURCE})  # source or sink: their aliases are made alike
+    for step, kind in _steps:
+        kinds.setdefault(step, set()).add(kind)
     if name.strip() in _added:
         return [name.strip()]
     found = meant(name, kinds)
@@ -180,6 +210,7 @@ def listed(*kinds: Kind) -> list[Listed]:
     if Kind.SINK in kinds or Kind.SOURCE in kinds:
         found += [Listed(one.names[0], Kind(one.direction.value), one.version) for one in all_connectors()]
     found += [Listed(one.class_name, one.kind, CONVERTER_VERSION) for one in shipped.ALL if not one.is_connector]
+    found += dict.fromkeys(Listed(*key, one.version) for key, steps in _steps.items() for one in steps)
     shown = [one for one in found if one.kind in kinds and one.class_name not in shipped.FOR_TESTS]
     return sorted(shown, key=lambda one: (list(Kind).index(one.kind), one.class_name))
 
@@ -200,15 +231,19 @@ class Registry:
 
     def is_a(self, class_name: str, kind: Kind) -> bool:
         """Whether the class is of this kind."""
-        return any(one.class_name == class_name and one.kind is kind for one in shipped.ALL)
+        return (class_name, kind) in _steps or any(
+            one.class_name == class_name and one.kind is kind for one in shipped.ALL
+        )
 
     def nested(self, class_name: str) -> list[str]:
         """Plugins within a class that is none itself."""
-        return [one.class_name for one in shipped.ALL if one.class_name.startswith(f"{class_name}$")]
+        known = (*(one.class_name for one in shipped.ALL), *dict.fromkeys(name for name, _ in _steps))
+        return [one for one in known if one.startswith(f"{class_name}$")]
 
     def versions(self, class_name: str) -> list[str]:
         """The latest first; one for each kind that the class is of; none for what cannot be loaded now."""
-        found = [CONVERTER_VERSION for one in shipped.ALL if one.class_name == class_name and not one.is_connector]
+        found = [one.version for (name, _), steps in _steps.items() if name == class_name for one in steps]
+        found += [CONVERTER_VERSION for one in shipped.ALL if one.class_name == class_name and not one.is_connector]
         if class_name in _added:
             return [one.version for one in _loaded(class_name)]
         with suppress(ConnectError, KeelmanError):
@@ -220,6 +255,8 @@ class Registry:
         for one in shipped.ALL:
             if one.class_name == class_name and one.kind is kind and one.module:
                 return cast("ConfigDef", _load(one).config_def())
+        for step in _steps.get((class_name, kind), ()):
+            return step.keys()
         return ConfigDef()
 
 
@@ -227,7 +264,8 @@ def kind_of(class_name: str) -> Kind | None:
     """The kind of a class by its full name, the first in Connect's order of those that it is of; None when unknown."""
     if class_name in _added:
         return _kind(find_connector(class_name).direction)
-    kinds: Iterable[Kind] = (one.kind for one in shipped.ALL if one.class_name == class_name)
+    kinds = [one.kind for one in shipped.ALL if one.class_name == class_name]
+    kinds += [kind for name, kind in _steps if name == class_name]
     return min(kinds, key=list(Kind).index, default=None)
 
 

@@ -26,6 +26,7 @@ from keelman.worker.metrics.connector_reports import report_connectors
 from keelman.worker.metrics.metrics import Metrics
 from keelman.worker.metrics.plugin_reports import report_plugins
 from keelman.worker.metrics.reports import report
+from keelman.worker.offsets.source_offsets import committed_rows
 from keelman.worker.rest import loggers
 from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.front import open_front, peer_tls
@@ -97,6 +98,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         )
         callbacks = StoreCallbacks(lambda: membership.healthy, wake.set, loggers.obey)
         store = await stack.enter_async_context(open_store(properties, worker, callbacks))
+        third_party.begin_offsets(lambda config: committed_rows(store, config.get("name", ""), config))
         cluster = settings.worker_cluster or properties.group_id
         link = SparkLink(
             spark,

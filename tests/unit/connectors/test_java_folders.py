@@ -7,6 +7,7 @@ import pytest
 from keelman.connectors.plugins import java_folders
 from keelman.connectors.plugins.plugin_path import scan
 from keelman.testing.jar_files import SINK, SOURCE, class_bytes, jar_bytes
+from keelman.workers.plugins import inspection
 
 SEA, LAKE = "com.acme.SeaSourceConnector", "com.acme.LakeSinkConnector"
 OURS = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -43,7 +44,7 @@ def test_what_was_found_is_kept_until_a_jar_changes(tmp_path: Path, monkeypatch:
     first = java_folders.described(folder)
     assert first is not None
     with monkeypatch.context() as patch:
-        patch.setattr(java_folders, "inspect_folder", None)
+        patch.setattr(inspection, "inspect_folder", None)
         assert java_folders.described(folder) == first == java_folders.read(first.folder)
     file.write_bytes(jar_bytes([class_bytes(LAKE.replace(".", "/"), SINK)]))
     second = java_folders.described(folder)

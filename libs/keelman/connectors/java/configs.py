@@ -7,6 +7,7 @@ Source: `org.apache.kafka.common.config.ConfigDef`, `ConfigValue` and `org.apach
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from keelman.connect.config.definition import (
@@ -17,10 +18,12 @@ from keelman.connect.config.definition import (
     ConfigValue,
     Importance,
     Type,
+    Validator,
     Width,
 )
-from keelman.connect.config.types import Password
-from keelman.connectors.java.jvm import java_class
+from keelman.connect.config.types import Password, text_of
+from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connectors.java.jvm import java_class, jpype
 
 CONFIG_DEF = "org.apache.kafka.common.config.ConfigDef"
 
@@ -50,6 +53,30 @@ class JavaConfigDef(ConfigDef):
 def config_keys(definition: Any) -> list[ConfigKey]:
     """The keys of a Java ConfigDef, in its order."""
     return [_key(one.getValue()) for one in definition.configKeys().entrySet()]
+
+
+def step_definition(definition: Any) -> ConfigDef:
+    """The keys of a converter, transform or predicate, whose values Java's own validators judge."""
+    if definition is None:
+        raise ConnectError("config() must return a ConfigDef that is not null.")
+    found = zip(config_keys(definition), definition.configKeys().values(), strict=True)
+    return ConfigDef(*(replace(key, validator=_validator(key.type, java)) for key, java in found))
+
+
+def _validator(kind: Type, java: Any) -> Validator | None:
+    if java.validator is None:
+        return None
+    parse = _class(CONFIG_DEF).parseType
+
+    def check(name: str, value: Any) -> None:
+        text = value.value if isinstance(value, Password) else text_of(value, kind)
+        try:
+            java.validator.ensureValid(name, parse(name, text, java.type()))
+        except jpype().JException as error:
+            thrown: Any = error
+            raise ConfigValueError(name, text, whole=str(thrown.getMessage())) from None
+
+    return check
 
 
 def config_values(values: Any, types: Mapping[str, Type]) -> dict[str, ConfigValue]:
@@ -85,11 +112,11 @@ def string_map(pairs: Mapping[str, str | None]) -> Any:
 
 
 def _key(key: Any) -> ConfigKey:
-    required = not key.hasDefault()
+    default = python_value(key.defaultValue) if key.hasDefault() else REQUIRED
     return ConfigKey(
         str(key.name),
         Type[str(key.type().name())],
-        REQUIRED if required else python_value(key.defaultValue),
+        str(default) if isinstance(default, Password) else default,
         Importance[str(key.importance.name())],
         str(key.documentation or ""),
         group=None if key.group is None else str(key.group),

@@ -95,6 +95,16 @@ class JavaConnector(Connector):
         return _STARTED.settled(config)
 
     @classmethod
+    def take_offsets(cls, connector: str, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """What a source of this name finds committed when it is asked for its tasks next."""
+        _STARTED.take_offsets(connector, rows)
+
+    @classmethod
+    def stop_started(cls) -> None:
+        """Stops all that were started to be asked for their tasks, in this process."""
+        _STARTED.stop_all()
+
+    @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
         """A source's records and offsets go in one transaction, whatever it promises of itself, as with Connect."""
         return cls.direction is Direction.SOURCE

@@ -1,4 +1,4 @@
-"""Has this process find the connectors of a Java plugin's folder; the machine starts when the first is asked for."""
+"""Has this process find the classes of a Java plugin's folder; the machine starts when the first is asked for."""
 
 from __future__ import annotations
 
@@ -6,36 +6,103 @@ import faulthandler
 import functools
 import importlib
 import sys
+from typing import Any
 
+from keelman.connect.config.definition import ConfigDef
 from keelman.connect.config.plugin_kinds import Kind, aliases
+from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector
 from keelman.connectors import registry
 from keelman.connectors.java import jvm, logs
 from keelman.connectors.java.plugin_loader import PluginLoader
-from keelman.connectors.plugins.java_folders import CONNECTORS, JavaPlugin
+from keelman.connectors.plugins.java_folders import JavaPlugin
+from keelman.model.errors import InvalidArgument
+from keelman.model.plugin import PluginClass
 from keelman.runtime.java.machine_options import machine_options
+
+UNDEFINED = "undefined"
+"""The version of a class that tells none, in Connect's word."""
+_used: dict[JavaPlugin, bool] = {}
 
 
 def use(plugin: JavaPlugin, *, quick: bool) -> None:
-    """Adds its connectors to the registry. `quick` is for a process that answers questions and copies nothing."""
-    for one in plugin.classes:
-        if one.type in CONNECTORS:
-            registry.add(
-                registry.java_name(one.class_name), functools.partial(load, plugin, one.class_name, quick=quick)
-            )
+    """Adds its classes to the registry. `quick` is for a process that answers questions and copies nothing."""
+    _used[plugin] = quick
+    for one in plugin.connectors:
+        registry.add(registry.java_name(one.class_name), functools.partial(load, plugin, one.class_name, quick=quick))
+    registry.add_steps(
+        registry.Step(
+            one.class_name,
+            Kind(one.type),
+            one.version or UNDEFINED,
+            functools.partial(step_keys, one.class_name, one.type),
+        )
+        for one in plugin.steps
+    )
 
 
 @functools.cache
 def load(plugin: JavaPlugin, class_name: str, *, quick: bool) -> type[Connector]:
     """One of its connectors. Raises ConnectError for a fault of the class, FailedPrecondition without Java."""
+    _start(quick=quick)
+    connector = importlib.import_module("keelman.connectors.java.connector")
+    found: type[Connector] = connector.java_connector(_loader(plugin), class_name)
+    return found
+
+
+def answers() -> list[dict[str, str]]:
+    """What each class of the plugin that is used here says of itself: {"class", "type", "version", "problem"}.
+
+    The problem is why it cannot be loaded and made, and empty where it can.
+    """
+    return [_answer(plugin, one) for plugin in _used for one in plugin.classes]
+
+
+def step_keys(class_name: str, kind: str) -> ConfigDef:
+    """The keys of a class that is no connector, with Java's validators. Raises ConnectError, InvalidArgument."""
+    for plugin, quick in _used.items():
+        if any((one.class_name, one.type) == (class_name, kind) for one in plugin.steps):
+            _start(quick=quick)
+            loader = _loader(plugin)
+            configs = importlib.import_module("keelman.connectors.java.configs")
+            errors = importlib.import_module("keelman.connectors.java.errors")
+            with loader.entered(), errors.translated(f"{class_name}.config"):
+                found: ConfigDef = configs.step_definition(loader.load(class_name)().config())
+                return found
+    raise InvalidArgument(f"{class_name} is no {kind} of a Java plugin", reason="PLUGIN_BROKEN")
+
+
+def _answer(plugin: JavaPlugin, one: PluginClass) -> dict[str, str]:
+    said = {"class": one.class_name, "type": one.type, "version": one.version, "problem": ""}
+    _start(quick=_used[plugin])
+    errors = importlib.import_module("keelman.connectors.java.errors")
+    loader = _loader(plugin)
+    try:
+        with loader.entered(), errors.translated():
+            made = loader.load(one.class_name)()
+            said["version"] = _version(made)
+    except (ConnectError, TypeError) as error:  # a TypeError is JPype's for a class that it cannot make
+        said["problem"] = f"{one.class_name} cannot be loaded: {_said(error)}"
+    return said
+
+
+def _version(made: Any) -> str:
+    versioned: Any = jvm.java_class("org.apache.kafka.connect.components.Versioned")
+    version = made.version() if isinstance(made, versioned) else None
+    return UNDEFINED if version is None else str(version)
+
+
+def _said(error: ConnectError | TypeError) -> str:
+    name = getattr(error, "java_name", "")
+    return f"{name}: {error}" if isinstance(error, ConnectError) and error.java_trace else str(error)
+
+
+def _start(*, quick: bool) -> None:
     if not faulthandler.is_enabled():  # after the machine's start its handlers would take what is the machine's
         faulthandler.enable(sys.__stderr__ or sys.stderr)
     wanted = machine_options()
     jvm.start(jvm.JvmOptions(wanted.heap_bytes, quick=quick, more=wanted.more))
     logs.take_over()
-    connector = importlib.import_module("keelman.connectors.java.connector")
-    found: type[Connector] = connector.java_connector(_loader(plugin), class_name)
-    return found
 
 
 @functools.cache
@@ -46,7 +113,6 @@ def _loader(plugin: JavaPlugin) -> PluginLoader:
 def _aliases(plugin: JavaPlugin) -> dict[str, str]:
     """The short names of the plugin's classes that are no connectors."""
     found: dict[str, str] = {}
-    for one in plugin.classes:
-        if one.type not in CONNECTORS:
-            found |= dict.fromkeys(aliases(one.class_name, Kind(one.type)), one.class_name)
+    for one in plugin.steps:
+        found |= dict.fromkeys(aliases(one.class_name, Kind(one.type)), one.class_name)
     return found

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from keelman.connect.errors import ConnectError
+from keelman.connect.offsets import CommittedOffsets
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import connect_error, translated
 from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.offsets import TaskOffsets
 from keelman.connectors.java.plugin_loader import PluginLoader
 
 FORGOTTEN_SECONDS = 30.0
@@ -24,11 +26,20 @@ TASK_CLASS = "task.class"
 """The key of a task's configuration that names its class, as in Connect's config topic."""
 
 
+class LatestOffsets(CommittedOffsets):
+    """What is committed, as it was when the connector was last asked for its tasks."""
+
+    def take(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """From now on these keys and values of the offset topic, oldest first."""
+        CommittedOffsets.__init__(self, self.connector, rows)
+
+
 @dataclass(slots=True)
 class Context:
     """What a connector may ask of its worker; Java calls it, by these names and from any thread."""
 
-    offsets: Any
+    committed: LatestOffsets
+    offsets: TaskOffsets
     metrics: Any
     asked_again: bool = False
     failure: ConnectError | None = None
@@ -47,7 +58,7 @@ class Context:
 
     def offsetStorageReader(self) -> Any:
         """Committed offsets; of a source."""
-        return self.offsets
+        return self.offsets.reader
 
 
 @dataclass(slots=True)
@@ -81,6 +92,7 @@ class Started:
         """Stops it. Raises ConnectError."""
         with self.loader.entered(), translated(f"{self.connector.getClass().getName()}.stop"):
             self.connector.stop()
+        self.context.offsets.close()
 
 
 class StartedConnectors:
@@ -90,7 +102,15 @@ class StartedConnectors:
         self._clock = clock
         self._lock = threading.RLock()
         self._found: dict[str, Started] = {}
+        self._rows: dict[str, Sequence[tuple[bytes, bytes | None]]] = {}
         self._sweeper: threading.Thread | None = None
+
+    def take_offsets(self, name: str, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """The rows of the offset topic that the connector of this name reads from now on."""
+        with self._lock:
+            self._rows[name] = rows
+            if (found := self._found.get(name)) is not None:
+                found.context.committed.take(rows)
 
     def started(self, loader: PluginLoader, made: Callable[[], Any], config: Mapping[str, str], kind: str) -> Started:
         """The connector with this configuration, started where it is not. Raises ConnectError."""
@@ -103,7 +123,7 @@ class StartedConnectors:
             self._forget(name)
             connector = made()
             class_name = str(connector.getClass().getName())
-            context = _context(name)
+            context = _context(name, self._rows.get(name, ()))
             interface = f"org.apache.kafka.connect.{kind}.{kind.capitalize()}ConnectorContext"
             with loader.entered(), translated(f"{class_name}.start"):
                 connector.initialize(jpype().JProxy(interface, inst=context))
@@ -123,10 +143,11 @@ class StartedConnectors:
                 raise found.context.failure
             return not found.context.asked_again
 
-    def stop(self, config: Mapping[str, str]) -> None:
-        """Stops the connector of this name, if it runs."""
+    def stop_all(self) -> None:
+        """Stops all that run."""
         with self._lock:
-            self._forget(config.get("name", ""))
+            for name in tuple(self._found):
+                self._forget(name)
 
     def sweep(self) -> None:
         """Stops those that nobody has asked for a while."""
@@ -154,9 +175,10 @@ class StartedConnectors:
             self.sweep()
 
 
-def _context(connector: str) -> Context:
+def _context(connector: str, rows: Sequence[tuple[bytes, bytes | None]]) -> Context:
     metrics: Any = java_class("org.apache.kafka.common.metrics.Metrics")
     tags: Any = java_class("java.util.LinkedHashMap")()
     tags.put("connector", connector)
     plugin: Any = java_class("org.apache.kafka.common.metrics.internals.PluginMetricsImpl")
-    return Context(None, plugin(metrics(), tags))
+    committed = LatestOffsets(connector, rows)
+    return Context(committed, TaskOffsets(committed), plugin(metrics(), tags))

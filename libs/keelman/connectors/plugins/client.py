@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ ANSWER_SECONDS = 30.0
 START_SECONDS = 60.0
 MEMORY_BYTES = 2 << 30
 MAX_PROCESSES = 4
+STOP_SECONDS = 5.0
+IDLE_SECONDS = 60.0
 
 _log = get_logger()
 
@@ -41,23 +45,30 @@ class PluginHost:
     """One plugin's host processes, started when there is a question and again after one hung or died.
 
     A process answers one question at a time; while it does, or hangs, the next question goes to another, up to
-    `MAX_PROCESSES` of them. Asked from one event loop. Each question raises ConnectError (ConfigValueError,
+    a bound of them. Asked from one event loop. Each question raises ConnectError (ConfigValueError,
     RetriableConnectError) with what the class raised, DeadlineExceeded (PLUGIN_HUNG) or Unavailable (PLUGIN_DIED);
     but for Connect's own texts about a value, the message names plugin, class and method.
     """
 
     def __init__(
-        self, plugin: Plugin, *, answer_seconds: float = ANSWER_SECONDS, memory_bytes: int = MEMORY_BYTES
+        self,
+        plugin: Plugin,
+        *,
+        answer_seconds: float = ANSWER_SECONDS,
+        memory_bytes: int = MEMORY_BYTES,
+        processes: int = MAX_PROCESSES,
     ) -> None:
         """Starts nothing yet. A question takes at most `answer_seconds`, beside the start of a process if there is
-        none. `memory_bytes` is what each process may have; 0 for no bound."""
+        none. `memory_bytes` is what each process may have; 0 for no bound. With one of `processes` a class finds again
+        what it has kept of former questions."""
         self.plugin = plugin
         self._answer_seconds = answer_seconds
         self._memory_bytes = memory_bytes
-        self._places = asyncio.Semaphore(MAX_PROCESSES)
+        self._places = asyncio.Semaphore(processes)
         self._idle: list[PluginProcess] = []
         self._busy: set[PluginProcess] = set()
         self._asked = 0
+        self._asked_at = time.monotonic()
         self._closed = False
 
     @property
@@ -69,6 +80,15 @@ class PluginHost:
         """What the class is."""
         found = await self._ask("describe", class_name)
         return Description(**{**found, "names": tuple(found["names"]), "direction": Direction(found["direction"])})
+
+    async def java_answers(self) -> list[dict[str, str]]:
+        """What each class of a Java plugin says of itself, or why it cannot be loaded: see `java_folders`."""
+        found: list[dict[str, str]] = await self._ask("java_answers", "all classes")
+        return found
+
+    async def step_keys(self, class_name: str, kind: str) -> ConfigDef:
+        """The keys of a converter, transform or predicate of this kind of a Java plugin."""
+        return keys_from_json(await self._ask("step_keys", class_name, kind=kind))
 
     async def supports_exactly_once(self, class_name: str, config: Mapping[str, str]) -> bool:
         """Whether it can deliver exactly once with this configuration."""
@@ -87,10 +107,20 @@ class PluginHost:
         )
         return found
 
-    async def task_configs(self, class_name: str, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
-        """One configuration a task."""
+    async def task_configs(
+        self,
+        class_name: str,
+        config: Mapping[str, str],
+        max_tasks: int,
+        *,
+        offsets: Sequence[tuple[bytes, bytes]] | None = None,
+    ) -> list[dict[str, str]]:
+        """One configuration a task. `offsets` are rows of the offset topic, for a Java source."""
+        more: dict[str, Any] = {}
+        if offsets is not None:
+            more["offsets"] = [[base64.b64encode(k).decode(), base64.b64encode(v).decode()] for k, v in offsets]
         found: list[dict[str, str]] = await self._ask(
-            "task_configs", class_name, config=dict(config), max_tasks=max_tasks
+            "task_configs", class_name, config=dict(config), max_tasks=max_tasks, **more
         )
         return found
 
@@ -118,6 +148,20 @@ class PluginHost:
         for process in processes:
             await process.close()
 
+    async def stop_started(self, class_name: str) -> None:
+        """Has connectors stop that were started to be asked for tasks; a process that does not do so is not waited for
+        long."""
+        for process in self._idle:
+            request = {"id": 0, "method": "stop_started", "class": class_name}
+            with contextlib.suppress(EOFError, OSError, ValueError, TimeoutError):
+                async with asyncio.timeout(STOP_SECONDS):
+                    await process.ask(request)
+
+    async def rest_when_idle(self, seconds: float = IDLE_SECONDS) -> None:
+        """As `rest` where nobody has asked anything for a while."""
+        if time.monotonic() - self._asked_at >= seconds:
+            await self.rest()
+
     async def rest(self) -> None:
         """Ends the processes that answer nothing: the next question starts another."""
         while self._idle:
@@ -132,6 +176,7 @@ class PluginHost:
     async def _ask(self, method: str, class_name: str, **arguments: Any) -> Any:
         where = f"plugin {self.plugin}, {class_name}, {method}"
         self._asked += 1
+        self._asked_at = time.monotonic()
         request = {"id": self._asked, "method": method, "class": class_name, **arguments}
         async with self._places:
             try:
@@ -157,7 +202,7 @@ class PluginHost:
             except Unheard:
                 _log.warning("plugin_host_died_idle", plugin=str(self.plugin))
                 left -= time.monotonic() - begun
-        folder = self.plugin.folder if self.plugin.classes else None
+        folder = self.plugin.folder if self.plugin.classes or self.plugin.java else None
         return await self._put_to(PluginProcess(folder, memory_bytes=self._memory_bytes), request, where, left)
 
     async def _put_to(

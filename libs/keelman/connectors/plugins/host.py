@@ -5,12 +5,14 @@ answers each on standard output, after an empty line when it is ready, until its
 "class", ...arguments}. Each gets two lines: {"id"} when it is heard, before any of the plugin's code runs for it, so
 that the finder of a dead process knows whether it died of the request; then {"id", "result"} or {"id", "error":
 {"type", "name", "message"}}, with key and value of a ConfigValueError, with the reason of what is Unavailable,
-with where and why of a PluginFault.
+with where and why of a PluginFault, with what a Java class has thrown.
 What the plugin prints goes to standard error. The worker's side is `client.PluginHost`.
 """
 
 from __future__ import annotations
 
+import base64
+import importlib
 import json
 import os
 import sys
@@ -69,7 +71,10 @@ def validate(_kind: type[Connector], request: Request) -> dict[str, Any]:
 
 
 def task_configs(kind: type[Connector], request: Request) -> list[dict[str, str]]:
-    """The tasks' configurations."""
+    """The tasks' configurations; of a Java source with what it finds committed, where that is asked along."""
+    if "offsets" in request and (take := getattr(kind, "take_offsets", None)) is not None:
+        rows = [(base64.b64decode(key), base64.b64decode(value)) for key, value in request["offsets"]]
+        take(request["config"].get("name", ""), rows)
     return list(contract.TASK_CONFIGS.of(kind.task_configs, request["config"], request["max_tasks"]))
 
 
@@ -93,6 +98,27 @@ def alter_offsets(kind: type[Connector], request: Request) -> bool:
     """What it says to offsets that a user sets or deletes."""
     offsets = [(partition, offset) for partition, offset in request["offsets"]]
     return contract.ALTER_OFFSETS.of(kind.alter_offsets, request["config"], offsets)
+
+
+def java_answers(_request: Request) -> list[dict[str, str]]:
+    """What the classes of the Java plugin say of themselves."""
+    found: list[dict[str, str]] = _java().answers()
+    return found
+
+
+def step_keys(request: Request) -> list[dict[str, Any]]:
+    """The keys of a Java class that is no connector."""
+    return keys_to_json(_java().step_keys(request["class"], request["kind"]))
+
+
+def _java() -> Any:
+    return importlib.import_module("keelman.connectors.java.plugins")  # brings JPype, which most hosts do without
+
+
+def stop_started(kind: type[Connector], _request: Request) -> None:
+    """Stops the connectors that were started here to be asked for their tasks."""
+    stop: Callable[[], None] = getattr(kind, "stop_started", lambda: None)
+    stop()
 
 
 def preview(kind: type[Connector], request: Request) -> dict[str, Any]:
@@ -128,6 +154,7 @@ METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
         tend_again,
         refresh_seconds,
         alter_offsets,
+        stop_started,
         preview,
         dead_letters,
         replay,
@@ -135,10 +162,17 @@ METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
 }
 
 
+OF_NO_CONNECTOR: dict[str, Callable[[Request], Any]] = {f.__name__: f for f in (java_answers, step_keys)}
+"""Questions about a Java plugin, or about classes of it that are no connectors."""
+
+
 def answered(request: Request) -> str:
     """The answer to a request as JSON, whatever the plugin does short of ending the process."""
     try:
-        result = METHODS[request["method"]](registry.find_connector(request["class"]), request)
+        if (ask := OF_NO_CONNECTOR.get(request["method"])) is not None:
+            result = ask(request)
+        else:
+            result = METHODS[request["method"]](registry.find_connector(request["class"]), request)
         text = json.dumps({"id": request["id"], "result": result}, ensure_ascii=False)
         text.encode()  # half a surrogate pair is no text that can be stored
         return text
@@ -149,6 +183,8 @@ def answered(request: Request) -> str:
 def error_to_json(error: BaseException) -> dict[str, Any]:
     """An error as JSON."""
     found: dict[str, Any] = {"message": error_text(error), "name": type(error).__name__}
+    if isinstance(error, ConnectError) and error.java_trace:
+        found["java"] = {"name": error.java_name, "trace": plain(error.java_trace)}
     if isinstance(error, ConfigValueError):
         value = None if error.value is None else plain(str(error.value))
         return {**found, "type": "value", "key": plain(str(error.key)), "value": value}
@@ -166,6 +202,13 @@ def error_to_json(error: BaseException) -> dict[str, Any]:
 def error_from_json(error: Mapping[str, Any], where: str) -> ConnectError | InvalidArgument | Unavailable:
     """The error to raise in the worker. A message of Connect's own for a value stays as it is, and so does what names
     plugin and class by itself."""
+    made = _made(error, where)
+    if isinstance(made, ConnectError) and "java" in error:
+        made.java_name, made.java_trace = error["java"]["name"], error["java"]["trace"]
+    return made
+
+
+def _made(error: Mapping[str, Any], where: str) -> ConnectError | InvalidArgument | Unavailable:
     if error["type"] == "argument":
         return InvalidArgument(error["message"])
     if error["type"] == "unavailable":

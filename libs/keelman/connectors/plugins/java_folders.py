@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from keelman.model.errors import InvalidArgument
@@ -23,12 +23,18 @@ from keelman.runtime.home import cache_folder
 from keelman.runtime.version import version as own_version
 
 DESCRIPTION = "java_plugin.json"
+ANSWERS = "answers.json"
+"""What the classes themselves have said when they were loaded: beside the description, once that was done."""
 CONNECTORS = ("source", "sink")
 
 
 @dataclass(frozen=True, slots=True)
 class JavaPlugin:
-    """What one plugin location holds. `folder` is its place in the cache; `libraries` are jars behind its own."""
+    """What one plugin location holds. `folder` is its place in the cache; `libraries` are jars behind its own.
+
+    Once its classes were loaded, and are `asked`, they have the versions that they say themselves, and those that
+    cannot be loaded are `broken`, with the reason.
+    """
 
     name: str
     version: str
@@ -38,10 +44,26 @@ class JavaPlugin:
     libraries: tuple[Path, ...]
     classes: tuple[PluginClass, ...]
     problems: tuple[str, ...] = ()
+    asked: bool = False
+    broken: tuple[tuple[str, str], ...] = ()
 
     def type_of(self, class_name: str) -> str:
         """Connect's word for what the class is; empty for one that is not known."""
         return next((one.type for one in self.classes if one.class_name == class_name), "")
+
+    @property
+    def connectors(self) -> tuple[PluginClass, ...]:
+        """Its sources and sinks."""
+        return tuple(one for one in self.classes if one.type in CONNECTORS)
+
+    @property
+    def steps(self) -> tuple[PluginClass, ...]:
+        """Its converters, transforms and predicates."""
+        return tuple(one for one in self.classes if one.type not in CONNECTORS)
+
+    def problem_of(self, class_name: str) -> str:
+        """Why the class cannot be loaded; empty when it can, or was not yet."""
+        return next((problem for name, problem in self.broken if name == class_name), "")
 
 
 def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | None:
@@ -80,7 +102,7 @@ def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | No
 def read(folder: Path) -> JavaPlugin:
     """What was written to a folder of the cache. Raises OSError, ValueError, KeyError."""
     document = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-    return JavaPlugin(
+    found = JavaPlugin(
         document["name"],
         document["version"],
         Path(document["location"]),
@@ -90,6 +112,26 @@ def read(folder: Path) -> JavaPlugin:
         tuple(PluginClass(*one) for one in document["classes"]),
         tuple(document["problems"]),
     )
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return _with_answers(found, json.loads((folder / ANSWERS).read_text(encoding="utf-8")))
+    return found
+
+
+def keep_answers(plugin: JavaPlugin, answers: Sequence[Mapping[str, str]]) -> JavaPlugin:
+    """The plugin with what its classes said ({"class", "type", "version", "problem"}); kept for the next start."""
+    found = _with_answers(plugin, answers)
+    with suppress(OSError):  # then they are asked again
+        temporary = plugin.folder / f".{ANSWERS}.{os.getpid()}"
+        temporary.write_text(json.dumps(list(answers)), encoding="utf-8")
+        temporary.rename(plugin.folder / ANSWERS)
+    return found
+
+
+def _with_answers(plugin: JavaPlugin, answers: Sequence[Mapping[str, str]]) -> JavaPlugin:
+    versions = {(one["class"], one["type"]): one["version"] for one in answers if not one["problem"]}
+    classes = [replace(one, version=versions.get((one.class_name, one.type), one.version)) for one in plugin.classes]
+    broken = {one["class"]: one["problem"] for one in answers if one["problem"]}
+    return replace(plugin, classes=tuple(classes), asked=True, broken=tuple(broken.items()))
 
 
 def is_description(folder: Path) -> bool:

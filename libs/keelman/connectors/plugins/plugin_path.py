@@ -209,16 +209,14 @@ def _plugins_of(path: Path, libraries: Sequence[Path], *, root: bool) -> Sequenc
 
 
 def _java_plugins(path: Path, libraries: Sequence[Path]) -> list[Plugin]:
-    """The Java plugin of a folder or a jar, if it has connectors; what is wrong with parts of it is in the log."""
+    """The Java plugin of a folder or a jar, if it has any; what is wrong with parts of it is in the log."""
     found = java_folders.described(path, libraries)
     if found is None:
         return []
     for problem in found.problems:
         _log.warning("plugin_part_broken", path=str(path), error=problem)
-    connectors = {
-        registry.java_name(one.class_name): one.type for one in found.classes if one.type in java_folders.CONNECTORS
-    }
-    return [Plugin(found.name, found.version, found.folder, connectors, java=found)] if connectors else []
+    connectors = {registry.java_name(one.class_name): one.type for one in found.connectors}
+    return [Plugin(found.name, found.version, found.folder, connectors, java=found)] if found.classes else []
 
 
 def _has_connectors(wheel: Path) -> bool:

@@ -57,12 +57,12 @@ class PluginSet:
     def found(self) -> Sequence[WorkerPlugin]:
         """Each class, and each file that cannot be read, as far as they are known."""
         catalog = self._plugins.catalog
-        found = [
-            one
-            for plugin in catalog.plugins
-            for one in (self._of_jars(plugin, plugin.java) if plugin.java else self._of_wheel(plugin))
-        ]
+        found = [one for plugin in catalog.plugins for one in self._classes(plugin)]
         return [*found, *(self._told(WorkerPlugin(problem=one.message), one.path) for one in catalog.broken)]
+
+    def _classes(self, plugin: Plugin) -> Iterator[WorkerPlugin]:
+        java = self._plugins.java(plugin)
+        return self._of_wheel(plugin) if java is None else self._of_jars(plugin, java)
 
     def _of_wheel(self, plugin: Plugin) -> Iterator[WorkerPlugin]:
         for name in plugin.classes:
@@ -79,8 +79,7 @@ class PluginSet:
             made = WorkerPlugin(class_name=one.class_name, type=one.type, version=one.version, language="java")
             name = registry.java_name(one.class_name)
             known = self._plugins.known(plugin, name) if name in plugin.classes else None
-            if isinstance(known, NotFound):
-                made.problem = known.message
+            made.problem = known.message if isinstance(known, NotFound) else java.problem_of(one.class_name)
             yield self._told(made, plugin.source / one.path if plugin.source.is_dir() else plugin.source)
         for problem in java.problems:
             yield self._told(WorkerPlugin(problem=problem, language="java"), plugin.source)

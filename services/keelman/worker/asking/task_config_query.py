@@ -300,6 +300,8 @@ def _said(one: _Asked, tasks: Tasks | None, *, creates_topics: bool) -> tuple[Ta
 
 
 def trace_of(error: Exception) -> str:
-    """A trace in the shape that Connect's users know."""
+    """A trace in the shape that Connect's users know; of what a Java class has thrown the one that Java prints."""
+    if isinstance(error, ConnectError) and error.java_trace:
+        return f"{error.java_trace}\n"
     name = getattr(error, "java_name", ConnectError.java_name)
     return f"{name}: {getattr(error, 'message', str(error))}\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -18,7 +18,6 @@ from keelman.connect.config.info import ConfigError, problems
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import registry
-from keelman.connectors.java import jvm
 from keelman.connectors.plugins.client import Description, PluginHost
 from keelman.connectors.plugins.java_folders import JavaPlugin
 from keelman.connectors.plugins.plugin_path import Catalog, Plugin, PluginFault, scan
@@ -29,14 +28,22 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
 from keelman.runtime.version import version
+from keelman.worker.asking import java_plugins
 from keelman.workers.properties.plugin_bounds import PluginBounds, plugin_bounds
 
 log = get_logger()
 T = TypeVar("T")
 NOT_READY = "PLUGIN_NOT_READY"
 READY_SECONDS = 30.0
+REST_SECONDS = 20.0
 BOUNDS = plugin_bounds({})
+OffsetReader = Callable[[Mapping[str, str]], Awaitable[Sequence[tuple[bytes, bytes]]]]
+"""What is committed of the connector of a (resolved) configuration, as rows of the offset topic."""
 _open: list[ThirdParty] = []
+
+
+async def _no_offsets(_config: Mapping[str, str]) -> Sequence[tuple[bytes, bytes]]:
+    return ()
 
 
 class StandIn(Connector):
@@ -47,6 +54,8 @@ class StandIn(Connector):
 
     plugin: ClassVar[Plugin]
     _host: ClassVar[PluginHost]
+    _started: ClassVar[PluginHost]
+    """Where it is asked about tasks: of a Java class one process, in which its connectors stay started."""
     _plugins: ClassVar[ThirdParty]
 
     @classmethod
@@ -56,28 +65,30 @@ class StandIn(Connector):
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
-        """One configuration a task."""
-        return cls._plugins.wait(cls._host.task_configs(cls.names[0], config, max_tasks))
+        """One configuration a task; a Java source is told what is committed."""
+        return cls._plugins.wait(cls._plugins.ask_tasks(cls, cls._started, config, max_tasks))
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
         """Also in the event loop: raises NotFound (PLUGIN_NOT_READY) there while the answer is still to come."""
+        if cls.plugin.java is not None:
+            return cls.direction is Direction.SOURCE
         return cls._plugins.exactly_once(cls._host, cls.names[0], config)
 
     @classmethod
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
         """How often to tend and to ask for tasks again."""
-        return cls._plugins.wait(cls._host.refresh_seconds(cls.names[0], config))
+        return cls._plugins.wait(cls._started.refresh_seconds(cls.names[0], config))
 
     @classmethod
     def tend(cls, config: Mapping[str, str]) -> None:
         """Has the class do what is the whole connector's."""
-        cls._plugins.wait(cls._host.tend(cls.names[0], config))
+        cls._plugins.wait(cls._started.tend(cls.names[0], config))
 
     @classmethod
     def tend_again(cls, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
         """What the class says when it is time again."""
-        return cls._plugins.wait(cls._host.tend_again(cls.names[0], config, tasks))
+        return cls._plugins.wait(cls._started.tend_again(cls.names[0], config, tasks))
 
     @classmethod
     def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
@@ -105,6 +116,13 @@ class ThirdParty:
         self._hosts = {
             plugin.folder: PluginHost(plugin, answer_seconds=seconds, memory_bytes=memory) for plugin in catalog.plugins
         }
+        self._started = {
+            plugin.folder: PluginHost(plugin, answer_seconds=seconds, memory_bytes=memory, processes=1)
+            for plugin in catalog.plugins
+            if plugin.java is not None
+        }
+        self._java: dict[Path, JavaPlugin] = {}
+        self._read_offsets: OffsetReader = _no_offsets
         self._known: dict[tuple[Path, str], type[StandIn] | NotFound] = {}
         self._until = self._loop.time() + READY_SECONDS
         self._tried = {plugin.folder: asyncio.Event() for plugin in catalog.plugins}
@@ -122,19 +140,38 @@ class ThirdParty:
         """Finds the plugins and begins to ask what their classes are; who needs one meanwhile waits in a thread."""
         found = ThirdParty(await asyncio.to_thread(scan, plugin_path, libraries), changed, bounds)
         async with contextlib.AsyncExitStack() as stack:
-            for host in (found._apart, *found._hosts.values()):
+            for host in (found._apart, *found._hosts.values(), *found._started.values()):
                 stack.push_async_callback(host.close)
+            stack.push_async_callback(found._stop_started)
             _open.append(found)
             stack.callback(_open.remove, found)
             siblings = await stack.enter_async_context(found._siblings)
             for host in found._hosts.values():
                 siblings.start(found._describe(host), name=f"describes {host.plugin}")
+            if found._started:
+                siblings.start(found._rest_java(), name="rests plugin hosts")
             yield found
 
     async def read(self) -> None:
         """Returns when all plugins have said what their classes are, or have had their time."""
         for plugin in self.catalog.plugins:
             await self._await_description(plugin)
+
+    def begin_offsets(self, read: OffsetReader) -> None:
+        """From now on Java's sources are told what `read` finds committed; it raises KeelmanError."""
+        self._read_offsets = read
+
+    async def ask_tasks(
+        self, kind: type[Connector], host: PluginHost, config: Mapping[str, str], most: int
+    ) -> list[dict[str, str]]:
+        """One configuration a task. Raises as `PluginHost`, and KeelmanError where offsets cannot be read."""
+        source = host.plugin.java is not None and kind.direction is Direction.SOURCE
+        offsets = await self._read_offsets(config) if source else None
+        return await host.task_configs(kind.names[0], config, most, offsets=offsets)
+
+    def java(self, plugin: Plugin) -> JavaPlugin | None:
+        """A Java plugin with what its classes have said, as far as they have."""
+        return self._java.get(plugin.folder, plugin.java)
 
     def known(self, plugin: Plugin, name: str) -> type[Connector] | NotFound:
         """What is known of one of a plugin's classes; why it cannot be used, or not yet."""
@@ -191,31 +228,52 @@ class ThirdParty:
                 log.info("plugin", plugin=str(plugin), connector=name, version=found.version)
         for why, broken in faults.items():  # classes of one module share its fault
             log.warning("plugin_broken", plugin=str(plugin), connector=", ".join(broken), error=why)
+        self._judge_usable(names)
+        self._changed()
+        return again
+
+    def _judge_usable(self, names: Sequence[str]) -> None:
         for name in names:
             versions = [self.known(one, name) for one in self.catalog.with_class(name)]
             broken_all = all(isinstance(one, NotFound) and one.reason == PLUGIN_BROKEN for one in versions)
             registry.set_usable(name, usable=not broken_all)
-        self._changed()
-        return again
 
     async def _describe_java(self, host: PluginHost, java: JavaPlugin, names: Sequence[str]) -> list[str]:
-        """As above for Java's classes, of which the jars say enough, once there is all that they run with."""
+        """As above for Java's classes, once there is all that they run with."""
         try:
-            await jvm.prepare(lambda line: log.info("java_plugins", step=line))
+            java = self._java[host.plugin.folder] = await java_plugins.answered(host, java)
         except KeelmanError as error:
             log.warning("java_plugins_unusable", plugin=str(host.plugin), error=error.message)
             for name in names:
                 text = f"{name} of plugin {host.plugin} cannot run: {error.message}"
                 self._known[host.plugin.folder, name] = NotFound(text, reason=NOT_READY)
             return list(names)
-        for one in java.classes:
+        for one in java.connectors:
             name = registry.java_name(one.class_name)
-            if name in names:
-                found = Description((name,), one.version or "undefined", Direction(one.type), "anywhere")
-                self._known[host.plugin.folder, name] = self._made(host, name, found)
-                log.info("plugin", plugin=str(host.plugin), connector=name, version=found.version)
+            if problem := java.problem_of(one.class_name):
+                self._known[host.plugin.folder, name] = NotFound(problem, reason=PLUGIN_BROKEN)
+                log.warning("plugin_broken", plugin=str(host.plugin), connector=name, error=problem)
+                continue
+            found = Description((name,), one.version or java_plugins.UNDEFINED, Direction(one.type), "anywhere")
+            self._known[host.plugin.folder, name] = self._made(host, name, found)
+            log.info("plugin", plugin=str(host.plugin), connector=name, version=found.version)
+        self._judge_usable(names)
+        registry.add_steps(java_plugins.steps(((self._hosts[f], one) for f, one in self._java.items()), self.wait))
         self._changed()
         return []
+
+    async def _rest_java(self) -> None:
+        """Ends processes with a Java machine that nobody asks any more, which are large."""
+        while True:
+            await asyncio.sleep(REST_SECONDS)
+            for plugin in self._started:
+                await self._hosts[plugin].rest_when_idle()
+                await self._started[plugin].rest_when_idle()
+
+    async def _stop_started(self) -> None:
+        for host in self._started.values():
+            if host.plugin.classes:
+                await host.stop_started(next(iter(host.plugin.classes)))
 
     def stand_in(self, kind: type[Connector]) -> type[Connector]:
         """Asks a connector that we ship in a process of its own."""
@@ -225,7 +283,8 @@ class ThirdParty:
     def _made(self, host: PluginHost, name: str, found: Description) -> type[StandIn]:
         names = (name, *(alias for alias, full in host.plugin.names().items() if full == name and alias != name))
         attributes = {"names": names, "version": found.version, "direction": found.direction, "runs_on": found.runs_on}
-        return type(name, (StandIn,), {**attributes, "plugin": host.plugin, "_host": host, "_plugins": self})
+        hosts = {"_host": host, "_started": self._started.get(host.plugin.folder, host)}
+        return type(name, (StandIn,), {**attributes, **hosts, "plugin": host.plugin, "_plugins": self})
 
     def wait(self, question: Coroutine[Any, Any, T]) -> T:
         """The answer, in a thread that may wait for it. Raises what the question raises."""

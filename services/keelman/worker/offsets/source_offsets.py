@@ -8,6 +8,7 @@ from keelman.connect.offsets import identity, parse_key
 from keelman.kafka.properties.connector_clients import merged
 from keelman.kafka.reading import read_topic
 from keelman.worker.config.client_properties import writes_elsewhere
+from keelman.worker.storage.store import Store
 from keelman.workers.properties.typed import WorkerProperties
 
 READ_SECONDS = 30.0
@@ -52,6 +53,14 @@ def merged_offsets(name: str, workers: Iterable[OffsetRow], own: Iterable[Offset
     wins = list(own)
     known = {_partition(key, name) for key, _ in wins}
     return [*(row for row in workers if _partition(row[0], name) not in known), *wins]
+
+
+async def committed_rows(store: Store, name: str, connector: Mapping[str, str]) -> list[OffsetRow]:
+    """All that is committed of a connector, of this (resolved) configuration, when this is called. Raises
+    KeelmanError."""
+    await store.offset_topic.read()
+    own = await own_offsets(store.properties, name, connector)
+    return merged_offsets(name, store.offsets.of(name), own)
 
 
 def _partition(key: bytes, connector: str) -> str | None:

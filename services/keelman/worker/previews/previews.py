@@ -15,7 +15,7 @@ from keelman.worker.asking.third_party import to_ask
 from keelman.worker.deadlines import remaining
 from keelman.worker.errors import Elsewhere, RestError, not_found
 from keelman.worker.group.herder import Herder
-from keelman.worker.offsets.source_offsets import merged_offsets, own_offsets
+from keelman.worker.offsets.source_offsets import committed_rows
 from keelman.worker.previews.side_process import SideProcess, asking
 
 USUAL_RECORDS, MAX_RECORDS = 5, 100
@@ -66,9 +66,7 @@ class Previews:
         return await asked
 
     async def _rows(self, name: str, resolved: Config) -> list[tuple[str, str]]:
-        await self._store.offset_topic.read()
-        own = await own_offsets(self._store.properties, name, resolved)
-        rows = merged_offsets(name, self._store.offsets.of(name), own)
+        rows = await committed_rows(self._store, name, resolved)
         return [(base64.b64encode(key).decode(), base64.b64encode(value).decode()) for key, value in rows]
 
     async def _where_its_files_are(self, name: str) -> None:

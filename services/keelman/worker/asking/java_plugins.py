@@ -1,0 +1,59 @@
+"""What Java classes say of themselves: asked once for each version of a plugin's files, and kept on this host."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any
+
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.config.plugin_kinds import Kind
+from keelman.connect.errors import ConnectError
+from keelman.connectors import registry
+from keelman.connectors.java import jvm
+from keelman.connectors.plugins.client import PluginHost
+from keelman.connectors.plugins.java_folders import JavaPlugin, keep_answers
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logs.logging import get_logger
+
+log = get_logger()
+UNDEFINED = "undefined"
+Wait = Callable[[Coroutine[Any, Any, ConfigDef]], ConfigDef]
+
+
+async def answered(host: PluginHost, java: JavaPlugin) -> JavaPlugin:
+    """The plugin with what its classes say, once there is all that they run with: versions, and what is wrong.
+
+    One that ends or hangs its process has what its jars say. Raises as `jvm.prepare`: FailedPrecondition without Java
+    or JPype, Unavailable without the jars of Connect's runtime.
+    """
+    await jvm.prepare(lambda line: log.info("java_plugins", step=line))
+    if java.asked:
+        return java
+    try:
+        found = await host.java_answers()
+    except (ConnectError, KeelmanError) as error:
+        log.warning("java_plugin_not_asked", plugin=str(host.plugin), error=str(error))
+        return java
+    return await asyncio.to_thread(keep_answers, java, found)
+
+
+def steps(known: Iterable[tuple[PluginHost, JavaPlugin]], wait: Wait) -> list[registry.Step]:
+    """The converters, transforms and predicates of these plugins that can be loaded; `wait` has their keys asked for,
+    in a thread."""
+    return [
+        registry.Step(
+            one.class_name,
+            Kind(one.type),
+            one.version or UNDEFINED,
+            partial(_keys, wait, host, one.class_name, one.type),
+        )
+        for host, java in known
+        for one in java.steps
+        if not java.problem_of(one.class_name)
+    ]
+
+
+def _keys(wait: Wait, host: PluginHost, class_name: str, kind: str) -> ConfigDef:
+    return wait(host.step_keys(class_name, kind))

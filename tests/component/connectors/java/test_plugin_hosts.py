@@ -1,0 +1,151 @@
+"""Java classes in plugin hosts: what they say of themselves, of configurations and of tasks, and what they keep."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connectors.plugins import java_folders
+from keelman.connectors.plugins.client import PluginHost
+from keelman.connectors.plugins.plugin_path import Plugin, scan
+from keelman.testing.eventually import eventually
+from support.java_kit import compiled, needs_java
+from support.java_plugins import FILES, JDBC, MIRROR, MONGO, MONGO_SOURCE, POSTGRES, Published
+
+pytestmark = [pytest.mark.component, needs_java()]
+RESTLESS, SCRIPTED, BROKEN = "acme.RestlessSource", "acme.ScriptedSource", "acme.BrokenSink"
+STAMP = "acme.StampTransform"
+
+
+@pytest.fixture(scope="session")
+async def acme(tmp_path_factory: pytest.TempPathFactory) -> Plugin:
+    """The kit's classes in a jar, as a plugin."""
+    classes = await compiled(tmp_path_factory.mktemp("classes"))
+    path = tmp_path_factory.mktemp("plugins")
+    (path / "acme").mkdir()
+    with zipfile.ZipFile(path / "acme" / "acme-7.jar", "w") as jar:
+        for file in classes.rglob("*.class"):
+            jar.write(file, file.relative_to(classes))
+    (plugin,) = scan(str(path)).plugins
+    return plugin
+
+
+@pytest.fixture
+async def host(acme: Plugin) -> AsyncIterator[PluginHost]:
+    """One process, as for questions about tasks."""
+    async with PluginHost(acme, answer_seconds=60, processes=1) as made:
+        yield made
+
+
+def calls(folder: Path) -> list[str]:
+    """What the connector has noted."""
+    file = folder / "calls"
+    return file.read_text().split() if file.exists() else []
+
+
+async def test_what_classes_say_is_kept_and_one_that_cannot_be_made_hides_no_other(acme: Plugin) -> None:
+    assert acme.java is not None
+    async with PluginHost(acme, answer_seconds=60) as host:
+        java = java_folders.keep_answers(acme.java, await host.java_answers())
+    versions = {(one.class_name, one.type): one.version for one in java.classes}
+    assert versions[RESTLESS, "source"] == "2.5"
+    assert versions[STAMP, "transformation"] == "3.1"
+    assert java.problem_of(RESTLESS) == java.problem_of(STAMP) == ""
+    assert java.problem_of(BROKEN).startswith(f"{BROKEN} cannot be loaded: java.lang.ExceptionInInitializerError")
+    assert java_folders.read(java.folder) == java
+
+
+async def test_a_transforms_keys_are_judged_by_its_own_validators(acme: Plugin) -> None:
+    config = {"connector.class": RESTLESS, "name": "sea", "folder": "/tmp", "transforms": "s"}
+    config |= {"transforms.s.type": "StampTransform", "transforms.s.level": "11"}
+    async with PluginHost(acme, answer_seconds=60) as host:
+        found = errors(await host.validate(RESTLESS, config, {}))
+        assert list(found) == ["transforms.s.level"]
+        assert found["transforms.s.level"] == ["Invalid value 11 for configuration level: Value must be no more than 9"]
+        empty = errors(await host.validate(RESTLESS, {"connector.class": RESTLESS, "name": "sea", "folder": ""}, {}))
+        assert empty == {"folder": ["Invalid value  for configuration folder: String must be non-empty"]}
+        keys = (await host.step_keys(STAMP, "transformation")).keys
+        assert [(key.name, key.default) for key in keys.values()] == [("level", 3)]
+
+
+def errors(infos: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What is wrong with each key."""
+    values = [one["value"] for one in infos["configs"]]
+    return {one["name"]: one["errors"] for one in values if one["errors"]}
+
+
+async def test_a_connector_stays_started_until_it_asks_for_other_tasks(host: PluginHost, tmp_path: Path) -> None:
+    config = {"name": "sea", "connector.class": RESTLESS, "folder": str(tmp_path)}
+    rows = [(b'["sea",{"sea":"north"}]', b'{"depth":7}')]
+    tasks = await host.task_configs(RESTLESS, config, 4, offsets=rows)
+    assert tasks == [{"number": "0", "offset": "{depth=7}", "task.class": f"{SCRIPTED}$ScriptedTask"}]
+    assert await host.tend_again(RESTLESS, config, tasks)
+    (tmp_path / "more").touch()
+
+    async def asked() -> bool:
+        return not await host.tend_again(RESTLESS, config, tasks)
+
+    await eventually(asked, what="the connector asks for other tasks")
+    more = await host.task_configs(RESTLESS, config, 4, offsets=[(rows[0][0], b'{"depth":8}')])
+    assert [(one["number"], one["offset"]) for one in more] == [("0", "{depth=8}"), ("1", "{depth=8}")]
+    assert await host.tend_again(RESTLESS, config, more)
+    assert calls(tmp_path) == ["start"]
+
+    changed = {**config, "tasks.max": "2"}
+    assert not await host.tend_again(RESTLESS, changed, more)
+    await host.task_configs(RESTLESS, changed, 2)
+    assert calls(tmp_path) == ["start", "stop", "start"]
+    await host.stop_started(RESTLESS)
+    assert calls(tmp_path) == ["start", "stop", "start", "stop"]
+
+
+async def test_what_a_connector_fails_with_by_itself_has_its_java_trace(host: PluginHost, tmp_path: Path) -> None:
+    config = {"name": "sea", "connector.class": RESTLESS, "folder": str(tmp_path)}
+    tasks = await host.task_configs(RESTLESS, config, 1)
+    (tmp_path / "gone").touch()
+
+    async def failed() -> ConnectError | None:
+        try:
+            await host.tend_again(RESTLESS, config, tasks)
+        except ConnectError as error:
+            return error
+        return None
+
+    error = await eventually(failed, what="the connector says that it has failed")
+    assert error is not None
+    assert "the sea is gone" in str(error)
+    lines = error.java_trace.splitlines()
+    assert lines[0] == "org.apache.kafka.connect.errors.ConnectException: the sea is gone"
+    assert "\tat acme.RestlessSource.watch(RestlessSource.java:" in error.java_trace
+    assert "Caused by: java.lang.IllegalStateException: dry" in lines
+
+
+async def test_a_value_that_start_refuses_is_an_error_of_the_configuration(host: PluginHost, tmp_path: Path) -> None:
+    config = {"name": "sea", "connector.class": RESTLESS, "folder": str(tmp_path), "refuses": "x"}
+    with pytest.raises(ConfigValueError, match="Invalid value x for configuration refuses: it is refused") as caught:
+        await host.task_configs(RESTLESS, config, 1)
+    assert "at acme.RestlessSource.start" in caught.value.java_trace
+
+
+@pytest.mark.parametrize("published", [POSTGRES, JDBC, FILES, MIRROR, MONGO], ids=lambda one: one.name)
+async def test_published_plugins_classes_can_all_be_made_and_asked(published: Published) -> None:
+    (plugin,) = scan(str(await published.path())).plugins
+    async with PluginHost(plugin, answer_seconds=60) as host:
+        for one in await host.java_answers():
+            assert (one["class"], one["problem"]) == (one["class"], "")
+            assert one["version"] not in ("", "undefined")
+        for full in plugin.classes:
+            if full == MONGO_SOURCE:
+                with pytest.raises(ConnectError, match="NoClassDefFoundError: org/apache/avro/Schema"):
+                    await host.config_def(full)
+                continue
+            assert (await host.config_def(full)).keys
+            found = await host.validate(full, {"connector.class": full, "name": "x", "topics": "t"}, {})
+            assert found["configs"]
+            json.dumps(found)
