@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import re
 import shutil
-import signal
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from keelman.broker.settings import Settings
 from keelman.kafka.probe import ask_broker
 from keelman.model.errors import Internal, Unavailable
 from keelman.runtime.java.installation import Java
+from keelman.runtime.java.process import JavaProcess, java_process
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.supervise import first_of
 
@@ -22,7 +22,6 @@ LOG4J = Path(__file__).with_name("log4j2.xml")
 READY_POLL_SECONDS = 0.05
 TOOL_SECONDS = 180.0  # a second or two, but on a machine that has far more to do than processors
 LARGE_HEAP_MB = 2048  # from here on G1's short pauses are worth its memory and threads
-ORDERLY_EXITS = (0, 128 + signal.SIGTERM)
 EXCEPTION = re.compile(
     r'^(?:Caused by: |Exception in thread "[^"]*" )?(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error)): (.+)$'
 )
@@ -143,25 +142,18 @@ async def run_tool(command: Sequence[str]) -> tuple[int, str]:
     return child.returncode, said.decode("utf-8", "replace")
 
 
-class Jvm:
+class Jvm(JavaProcess):
     """A running broker."""
 
     def __init__(self, child: asyncio.subprocess.Process, files: Files, log_begins: int) -> None:
-        self._child = child
+        super().__init__(child)
         self._files = files
         self._log_begins = log_begins
 
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-        return self._child.pid
-
     async def ended(self) -> None:
         """Waits until it ends by itself, which is always a failure: raises Internal with its exit code and reason."""
-        code = await self._child.wait()
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        # Who was killed could not say why: its last complaint is of something else.
-        reason = "" if code < 0 else reason_in(self.printed())
+        how, may_have_said = await self.end()
+        reason = reason_in(self.printed()) if may_have_said else ""
         raise Internal(
             f"the broker ended with {how}{': ' if reason else ''}{reason}; its log is {self._files.log}",
             reason="BROKER_ENDED",
@@ -202,42 +194,13 @@ class Jvm:
         except OSError:
             return ""
 
-    async def drain(self, seconds: float) -> bool:
-        """Asks it to end (Kafka's controlled shutdown) and kills it after the time; True when it ended as asked."""
-        if self._child.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._child.send_signal(signal.SIGTERM)
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._child.wait() in ORDERLY_EXITS
-        except TimeoutError:
-            await self.kill()
-            return False
-
-    async def kill(self) -> None:
-        """Ends it at once; its data is kept, as after a power cut. Does nothing when it has ended."""
-        with contextlib.suppress(ProcessLookupError):
-            self._child.kill()
-        await self._child.wait()
-
 
 @contextlib.asynccontextmanager
 async def started(command: Sequence[str], files: Files) -> AsyncIterator[Jvm]:
-    """Starts the broker in a process group of its own, tied to this process.
-
-    It is killed at the end of the block if it still runs. The group keeps a terminal's Ctrl-C away from it: it is this
-    process that drains it.
-    """
+    """Starts the broker; it is killed at the end of the block if it still runs, and its data is kept."""
     log_begins = files.log.stat().st_size if files.log.exists() else 0
-    child = await asyncio.create_subprocess_exec(
-        *tethered(command), stdin=asyncio.subprocess.DEVNULL, process_group=0, cwd=files.home
-    )
-    jvm = Jvm(child, files, log_begins)
-    try:
-        yield jvm
-    finally:
-        if child.returncode is None:
-            await jvm.kill()
+    async with java_process(command, files.home) as child:
+        yield Jvm(child, files, log_begins)
 
 
 def reason_in(text: str) -> str:

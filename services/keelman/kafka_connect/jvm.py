@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import re
-import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
@@ -15,14 +14,13 @@ from keelman.model.errors import Internal
 from keelman.runtime.home import write_file
 from keelman.runtime.java import maven
 from keelman.runtime.java.installation import find
-from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.java.process import JavaProcess, java_process
 
 LOG4J = Path(__file__).with_name("log4j2.xml")
 MAIN = "org.apache.kafka.connect.cli.ConnectDistributed"
 OPTIONS_OF = ("KAFKA_OPTS",)
 """Variables in which start scripts of Kafka Connect have options of Java's."""
 KEPT_AWAY = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
-ORDERLY_EXITS = (0, 128 + signal.SIGTERM)
 SMALL_HEAP_MB = 2048
 LAST_BYTES = 1 << 16
 METRICS = """lowercaseOutputName: true
@@ -70,23 +68,17 @@ async def command_of(settings: Settings, environment: Mapping[str, str]) -> list
     ]
 
 
-class Jvm:
+class Jvm(JavaProcess):
     """A running worker."""
 
     def __init__(self, child: asyncio.subprocess.Process, home: Path) -> None:
-        self._child = child
+        super().__init__(child)
         self._home = home
-
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-        return self._child.pid
 
     async def ended(self) -> None:
         """Waits until it ends by itself, which is always a failure: raises Internal with its exit code and reason."""
-        code = await self._child.wait()
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        why = "" if code < 0 else reason_in(self._errors())
+        how, may_have_said = await self.end()
+        why = reason_in(self._errors()) if may_have_said else ""
         raise Internal(
             f"the worker of Apache Kafka Connect ended with {how}{': ' if why else ''}{why}",
             reason="CONNECT_ENDED",
@@ -99,39 +91,14 @@ class Jvm:
         except OSError:
             return ""
 
-    async def drain(self, seconds: float) -> bool:
-        """Asks it to end, in good order, and kills it after the time; True when it ended as asked."""
-        if self._child.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._child.send_signal(signal.SIGTERM)
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._child.wait() in ORDERLY_EXITS
-        except TimeoutError:
-            await self.kill()
-            return False
-
-    async def kill(self) -> None:
-        """Ends it at once. Does nothing when it has ended."""
-        with contextlib.suppress(ProcessLookupError):
-            self._child.kill()
-        await self._child.wait()
-
 
 @contextlib.asynccontextmanager
 async def started(command: Sequence[str], home: Path) -> AsyncIterator[Jvm]:
-    """Starts the worker in a process group of its own, tied to this process; it is killed at the end of the block."""
+    """Starts the worker; it is killed at the end of the block if it still runs."""
     (home / "errors.log").unlink(missing_ok=True)
     environment = {name: value for name, value in os.environ.items() if name not in (*OPTIONS_OF, *KEPT_AWAY)}
-    child = await asyncio.create_subprocess_exec(
-        *tethered(command), stdin=asyncio.subprocess.DEVNULL, process_group=0, cwd=home, env=environment
-    )
-    jvm = Jvm(child, home)
-    try:
-        yield jvm
-    finally:
-        if child.returncode is None:
-            await jvm.kill()
+    async with java_process(command, home, environment) as child:
+        yield Jvm(child, home)
 
 
 def reason_in(text: str) -> str:
