@@ -114,7 +114,7 @@ class ReturnCheck:
         try:
             return method(*args, **kwargs)
         finally:
-            note("")
+            note(_background)  # another thread's may have begun meanwhile
 
     def _named(self, method: Callable[..., Any]) -> str:
         owner = getattr(method, "__self__", None)
