@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 
-from keelman.connect.plugin import Connector, Direction, Reader
+from keelman.connect.plugin import Connector, Direction, Reader, SinkTask, Writer
 from keelman.connect.records import Offset, Partition
 from keelman.connect.source_task import SourceTask
 from keelman.connectors.java import jvm
 from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.sink import open_writer
 from keelman.connectors.java.source import open_reader
 from keelman.connectors.plugins.previews import preview
 from keelman.model.errors import FailedPrecondition
@@ -66,9 +67,24 @@ class JavaTask(OneTask):
         return open_reader(PluginLoader(folder, [folder]), config["task.class"], config, task)
 
 
-def found(_class_name: str) -> type[Connector]:
+class JavaSinkTask(OneTask):
+    """The same for a sink."""
+
+    names = ("java",)
+    direction = Direction.SINK
+    converts = True
+
+    @classmethod
+    def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
+        folder = Path(config["classes"])
+        jvm.start(jvm.JvmOptions(heap_bytes=128 << 20))
+        made = PluginLoader(folder, [folder])
+        return open_writer(made, config["task.class"], config, task, exactly_once=exactly_once)
+
+
+def found(class_name: str) -> type[Connector]:
     """Whatever is asked for."""
-    return JavaTask
+    return JavaSinkTask if "Sink" in class_name else JavaTask
 
 
 def needs_java() -> Any:

@@ -360,5 +360,19 @@ _KEPT = Expected(
 KEPT = ReturnCheck("kept", _KEPT)
 TAKE_OVER = ReturnCheck("take_over", _KEPT)
 HAND_OVER = ReturnCheck("hand_over", _DONE)
+ASSIGNED = ReturnCheck("assigned", _DONE)
+LOST = ReturnCheck("lost", _DONE)
+IDLE = ReturnCheck("idle", _DONE)
+COMMITTABLE = ReturnCheck(
+    "committable",
+    Expected(
+        "None, or a dict of offsets by TopicPartition",
+        _none_or(
+            lambda found: (
+                isinstance(found, Mapping) and _all(_is(TopicPartition), found) and _all(_whole_number, found.values())
+            )
+        ),
+    ),
+)
 WRITE = ReturnCheck("write", _DONE)
 COMMIT = ReturnCheck("commit", _DONE)

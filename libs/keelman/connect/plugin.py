@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, Literal, TypeAlias, cast
 
@@ -21,6 +21,7 @@ from keelman.connect.kept_offsets import Assignment as Assignment  # noqa: PLC04
 from keelman.connect.kept_offsets import KeptOffset as KeptOffset  # noqa: PLC0414  re-exported
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.records import Offset, Partition, SinkBatch, SourceBatch, TopicPartition
+from keelman.connect.sink_source import SinkSource
 from keelman.connect.source_task import SourceTask
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import Watch
@@ -114,13 +115,16 @@ class SinkTask:
 
     `worker`: the worker's properties, named as in Java. `beat` is called at least once a second by a writer that waits;
     it raises when the run must end at once. `report` is called within `write` for a record that cannot be written, with
-    its index and the error: it does what `errors.tolerance` says, or raises what fails the task."""
+    its index and the error: it does what `errors.tolerance` says, or raises what fails the task. `config` is the task's
+    own configuration, without its connector's; `source` is for writers that steer what they are given."""
 
     connector: str
     task: int
     worker: Mapping[str, str]
     beat: Callable[[], None]
     report: Callable[[int, Exception], None]
+    config: Mapping[str, str] = field(default_factory=dict)
+    source: SinkSource | None = None
 
 
 class Writer(ABC):
@@ -166,6 +170,21 @@ class Writer(ABC):
         """The partitions of the last assignment are given up in good order: all of them is committed, and nothing is
         written for them any more before the next assignment."""
 
+    def assigned(self, partitions: Mapping[TopicPartition, int | None]) -> None:  # noqa: B027  most do not care
+        """These partitions are its task's from now on, and no others; each is read from this offset on, None where
+        `auto.offset.reset` decides. Called at each assignment, behind `take_over`."""
+
+    def lost(self) -> None:  # noqa: B027  most do not care
+        """The partitions went to another task before this one could commit: it reads again what was not committed."""
+
+    def idle(self) -> None:  # noqa: B027  most have nothing to do meanwhile
+        """Called about once a second while there is nothing to write. Raises ConnectError to fail the task."""
+
+    def committable(self) -> Mapping[TopicPartition, int] | None:
+        """How far the group may commit, asked after each commit: what is behind that is given again to the next run.
+        A partition that is not named stays as it is. None for all that was written."""
+        return None
+
     @abstractmethod
     def write(self, batch: SinkBatch) -> None:
         """Writes records; they need not be durable before the next commit. Raises ConnectError to fail the task."""
@@ -195,7 +214,8 @@ class Connector(ABC):
     reads_data_sets: ClassVar[bool] = False
     """True for a source that has a `data_set`."""
     converts: ClassVar[bool] = False
-    """True for a source whose batches are payloads behind all transforms: the engine applies none, nor converters."""
+    """True for a source whose batches are payloads behind all transforms, and for a sink whose writer converts and
+    transforms what it is given: the engine applies no transforms, nor converters."""
     planning_keys: ClassVar[frozenset[str]] = frozenset()
     """Keys that `task_configs` and `tend` alone look at: a change of one restarts no task that stays as it was."""
     asked_apart: ClassVar[bool] = False

@@ -1,16 +1,322 @@
-"""Writes a Java sink task."""
+"""Writes a Java sink task: records go to it in batches, and its offsets are those that it says are safe.
+
+Its life is Connect's: initialize, start, open, put, preCommit, close, stop, all in one thread of its own.
+Source: `WorkerSinkTask` of Kafka Connect 4.3.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import SinkTask, Writer
+from keelman.connect.plugin import KeptOffset, SinkTask, Writer
+from keelman.connect.records import SinkBatch, TopicPartition
+from keelman.connect.sink_source import SinkSource, WrittenRecord
+from keelman.connect.tolerance import Policy, Stage
+from keelman.connectors.java.errors import RETRIABLE, connect_error
+from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.sink_context import Errant, SinkContext
+from keelman.connectors.java.sink_one_by_one import SinkOneByOne
+from keelman.connectors.java.sink_records import Fetched, SinkLoops
+from keelman.connectors.java.sink_thread import SinkThread
+from keelman.connectors.java.source_steps import SourceSteps, source_steps
+from keelman.engine.control import CutShort, GaveUp
+from keelman.runtime.logs.logging import get_logger
+
+T = TypeVar("T")
+STOP_KEY, STOP_MS = "task.shutdown.graceful.timeout.ms", "5000"
+RETRY_MS = 1_000
+SHORTEST_WAIT_SECONDS = 0.05
+TOPIC_KEYS = ("topics", "topics.regex")
+PUT = Stage("TASK_PUT", "org.apache.kafka.connect.sink.SinkTask", "put")
+
+_log = get_logger()
 
 
 def open_writer(
     loader: PluginLoader, class_name: str, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool
-) -> Writer:
-    """The writer of one task of a Java sink. Raises ConnectError."""
-    raise ConnectError(f"{class_name}: Java sinks cannot run yet")
+) -> JavaWriter:
+    """The writer of one task of a Java sink. `class_name` is the task's, `config` its connector's with its own.
+
+    `exactly_once` is not asked for: such a task keeps its own offsets where it can do better than at least once.
+    Raises what the task's start raises."""
+    topics = {key: config[key] for key in TOPIC_KEYS if key in config}
+    return JavaWriter(
+        loader,
+        class_name,
+        source_steps(loader, config, task.worker),
+        config,
+        replace(task, config={**task.config, **topics}),
+    )
+
+
+class JavaWriter(Writer):
+    """Of one task."""
+
+    wants_keys = wants_payloads = wants_origin = True
+
+    def __init__(
+        self, loader: PluginLoader, class_name: str, steps: SourceSteps, config: Mapping[str, str], task: SinkTask
+    ) -> None:
+        """Starts the task. Raises what its start raises."""
+        assert task.source is not None
+        self._task, self._loader, self._steps = task, loader, steps
+        self._source: SinkSource = task.source
+        self._stop_seconds = int(task.worker.get(STOP_KEY, STOP_MS)) / 1000
+        self._draining_since: float | None = None
+        self._open: set[TopicPartition] = set()
+        self._safe: dict[TopicPartition, int] = {}
+        self._begun: dict[TopicPartition, int] = {}
+        self._last: Fetched | None = None
+        self._loops = SinkLoops(steps)
+        self._one_by_one = SinkOneByOne(steps, self._source)
+        self._thread = SinkThread(loader, class_name, name=f"{task.connector}-{task.task}")
+        self._context = SinkContext(task, Policy.of(config, sink=True), self._thread.wake)
+        self._offset: Any = java_class("org.apache.kafka.clients.consumer.OffsetAndMetadata")
+        context, options = self._context.proxy(), self._context.configs()
+        try:
+            self._java = self._do("start", lambda: self._begun_task(class_name, context, options))
+        except BaseException:
+            self.close()
+            raise
+
+    def _begun_task(self, class_name: str, context: Any, options: Any) -> Any:
+        made = self._loader.load(class_name)()
+        self._java = made
+        made.initialize(context)
+        made.start(options)
+        return made
+
+    @property
+    def full(self) -> bool:
+        """Whether the task has asked for a commit."""
+        return self._context.commit_requested
+
+    def assigned(self, partitions: Mapping[TopicPartition, int | None]) -> None:
+        """Opens them. Raises ConnectError."""
+        self._close(self._open - set(partitions))
+        opened = sorted(set(partitions) - self._open)
+        self._safe.clear()
+        self._begun = {where: offset for where, offset in partitions.items() if offset is not None}
+        self._context.assign(partitions)
+        self._open = set(partitions)
+        if opened:
+            given = java_class("java.util.ArrayList")(self._context.set_of(opened))
+            self._do("open", lambda: self._java.open(given))
+        self._context.steer(self._source)
+
+    def hand_over(self) -> None:
+        """Closes all. Raises ConnectError."""
+        self._close(self._open)
+
+    def lost(self) -> None:
+        """The same."""
+        self._close(self._open)
+
+    def write(self, batch: SinkBatch) -> None:
+        """Puts the records, again and again while the task says that this may help. Raises ConnectError, GaveUp."""
+        assert batch.keys is not None
+        assert batch.origin is not None
+        records = self._last = Fetched(batch.values.values, batch.keys.values, batch.origin)
+        if len(self._begun) < len(self._open):
+            came = batch.origin
+            for topic, partition, offset in zip(came.topics, came.partitions, came.offsets, strict=True):
+                self._begun.setdefault(TopicPartition(topic, partition), offset)
+        made: list[Any] = []
+
+        def convert_and_put() -> bool:
+            try:
+                if not made:
+                    made.append(self._loops.made(records))
+            except jpype().JException:
+                return False
+            self._java.put(made[0])
+            return True
+
+        if not self._put(convert_and_put):
+            with self._loader.entered():
+                made.append(self._one_by_one.made(records))
+            self._put(lambda: self._java.put(made[0]))
+
+    def idle(self) -> None:
+        """Puts nothing, as Connect does: the task may do what time asks for. Raises ConnectError."""
+        nothing = java_class("java.util.ArrayList")()
+        self._put(lambda: self._java.put(nothing))
+
+    def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
+        """Asks the task how far it is. One that cannot tell is given again what was not committed, as Connect does."""
+        self._context.commit_requested = False
+        if not offsets or not self._open:
+            return
+        current = java_class("java.util.HashMap")()
+        for where, kept in offsets.items():
+            current.put(self._context.place_of(where), self._offset(jpype().JLong(kept.offset)))
+        try:
+            found = self._call("preCommit", lambda: self._java.preCommit(current))
+        except jpype().JException as error:
+            _log.warning("java_precommit_failed", class_name=self._thread.class_name, error=_text(error))
+            for where in offsets:
+                last = self._safe.get(where, self._begun.get(where))
+                if last is not None:
+                    self._source.seek(where, last)
+        else:
+            self._note_safe(found, offsets)
+        self._context.steer(self._source)
+
+    def committable(self) -> Mapping[TopicPartition, int]:
+        """What the task said last."""
+        return dict(self._safe)
+
+    def close(self) -> None:
+        """Closes what is open, and stops the task. Interrupts it when it does not come back in time."""
+        try:
+            if hasattr(self, "_java"):
+                self._end("close", lambda: self._java.close(self._context.set_of(self._open)) if self._open else None)
+                self._end("stop", self._java.stop)
+        finally:
+            self._open = set()
+            self._thread.end()
+            self._context.close()
+
+    def _note_safe(self, found: Any, offsets: Mapping[TopicPartition, KeptOffset]) -> None:
+        for entry in () if found is None else found.entrySet():
+            where = TopicPartition(str(entry.getKey().topic()), int(entry.getKey().partition()))
+            offset = None if entry.getValue() is None else int(entry.getValue().offset())
+            if offset is None or where not in offsets or offset > offsets[where].offset:
+                _log.warning("java_offset_ignored", partition=str(where), offset=offset)
+            else:
+                self._safe[where] = offset
+
+    def _close(self, partitions: Collection[TopicPartition]) -> None:
+        if not partitions:
+            return
+        given = self._context.set_of(partitions)
+        self._open = self._open - set(partitions)
+        self._do("close", lambda: self._java.close(given))
+        self._context.assign(self._open)
+
+    def _put(self, work: Callable[[], T]) -> T:
+        """Raises ConnectError, GaveUp."""
+        while True:
+            try:
+                found = self._call("put", work, attend=self._source.attend)
+            except jpype().JException as error:
+                if not isinstance(error, tuple(java_class(name) for name in RETRIABLE)):
+                    raise connect_error(error) from None
+                _log.warning("java_put_retried", class_name=self._thread.class_name, error=_text(error))
+                self._context.steer(self._source)
+                self._await_retry()
+                continue
+            self._context.take_timeout_ms()
+            self._context.steer(self._source)
+            return found
+
+    def _await_retry(self) -> None:
+        """Raises GaveUp where the run is to end, or the records are another's."""
+        asked = self._context.take_timeout_ms()
+        until = time.monotonic() + max(SHORTEST_WAIT_SECONDS, (RETRY_MS if asked < 0 else asked) / 1000)
+        while (left := until - time.monotonic()) > 0:
+            if self._source.draining:
+                raise GaveUp
+            time.sleep(min(left, SHORTEST_WAIT_SECONDS))
+            self._task.beat()
+            self._source.attend()
+
+    def _do(self, method: str, work: Callable[[], T]) -> T:
+        """Calls the task. Raises ConnectError."""
+        try:
+            return self._call(method, work)
+        except jpype().JException as error:
+            raise connect_error(error) from None
+
+    def _call(self, method: str, work: Callable[[], T], attend: Callable[[], None] | None = None) -> T:
+        """Calls the task. Raises what it throws, and what ends the run."""
+        found = self._thread.call(method, work, beat=self._beat, attend=attend, impatient=self._impatient)
+        self._take_errants()
+        return found
+
+    def _end(self, method: str, work: Callable[[], Any]) -> None:
+        """Calls the task for one of the last times, whatever becomes of it."""
+
+        def beat() -> None:
+            try:
+                self._beat()
+            except CutShort:
+                return  # there is nothing that it could cut short any more
+
+        impatient = lambda waited: waited > self._stop_seconds  # noqa: E731
+        try:
+            self._thread.call(method, work, beat=beat, impatient=impatient)
+        except (jpype().JException, ConnectError, GaveUp) as error:
+            _log.warning("java_stop_failed", class_name=self._thread.class_name, method=method, error=str(error))
+
+    def _impatient(self, _waited: float) -> bool:
+        """Whether the run has been draining for so long that the task should have come back."""
+        if not self._source.draining:
+            return False
+        if self._draining_since is None:
+            self._draining_since = time.monotonic()
+        return time.monotonic() - self._draining_since > self._stop_seconds
+
+    def _beat(self) -> None:
+        self._task.beat()
+        self._take_errants()
+
+    def _take_errants(self) -> None:
+        """Raises what fails the task."""
+        for errant in self._context.take_errants():
+            try:
+                self._take_errant(errant)
+            except BaseException:
+                errant.future.completeExceptionally(
+                    java_class("org.apache.kafka.connect.errors.ConnectException")(
+                        "Tolerance exceeded in error handler"
+                    )
+                )
+                raise
+            errant.future.complete(None)
+        if self._context.failed is not None:
+            raise ConnectError("Tolerance exceeded in error handler") from self._context.failed
+
+    def _take_errant(self, errant: Errant) -> None:
+        record = errant.record
+        where = TopicPartition(str(record.originalTopic()), int(record.originalKafkaPartition()))
+        offset = int(record.originalKafkaOffset())
+        index = self._index(where, offset)
+        if index is not None:
+            self._source.report(index, errant.error, PUT)
+            return
+        topic, headers = record.topic(), []
+        for one in record.headers():
+            raw = self._steps.headers.fromConnectHeader(topic, one.key(), one.schema(), one.value())
+            headers.append((str(one.key()), _raw(raw)))
+        key = _raw(self._steps.key.fromConnectData(topic, record.keySchema(), record.key()))
+        value = _raw(self._steps.value.fromConnectData(topic, record.valueSchema(), record.value()))
+        time_ms = None if record.timestamp() is None else int(record.timestamp())
+        self._source.report_written(WrittenRecord(where, offset, key, value, headers, time_ms), errant.error)
+
+    def _index(self, where: TopicPartition, offset: int) -> int | None:
+        """Of a record among those that were written last."""
+        if self._last is None:
+            return None
+        came = self._last.origin
+        return next(
+            (
+                n
+                for n, at in enumerate(came.offsets)
+                if at == offset and came.partitions[n] == where.partition and came.topics[n] == where.topic
+            ),
+            None,
+        )
+
+
+def _text(thrown: Any) -> str:
+    return str(thrown.toString())
+
+
+def _raw(array: Any) -> bytes | None:
+    return None if array is None else bytes(memoryview(array))

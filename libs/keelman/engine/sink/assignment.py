@@ -20,6 +20,7 @@ from keelman.engine.sink.positions import Positions
 from keelman.engine.sink.relocation import Reset, goes_on_at
 from keelman.engine.sink.source_topics import SourceTopics
 from keelman.engine.sink.start import Beginnings
+from keelman.engine.sink.steering import Steering
 from keelman.engine.sink.subscription import Subscription
 
 
@@ -41,6 +42,7 @@ class SinkAssignment:
         place: ConsumerPlace,
         subscription: Subscription,
         reset: Reset,
+        steering: Steering,
         progress: Progress,
         log: Any,
     ) -> None:
@@ -55,6 +57,7 @@ class SinkAssignment:
         self._place = place
         self._subscription = subscription
         self._reset = reset
+        self._steering = steering
         self._progress = progress
         self._log = log
         self._starts: dict[tuple[str, int], int] = {}
@@ -81,9 +84,23 @@ class SinkAssignment:
         if at is None:
             at = found.end if self._reset.offset(str(where), error.str()) == OFFSET_END else found.begin
         self._positions.move(where, at)
-        # The client does not seek in a partition that it has stopped to fetch.
+        self._go_on()
+
+    def follow(self) -> None:
+        """Goes where the writer wants to go on, if it does."""
+        seeks = {where: at for where, at in self._steering.take_seeks().items() if where in self._positions}
+        for where, at in seeks.items():
+            self._log.info("sink_went_elsewhere", partition=str(where), offset=at)
+            self._positions.rewind(where, at)
+        if seeks:
+            self._commits.advanced()
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """The client does not seek in a partition that it has stopped to fetch: it is given all of them again."""
         self._consumer.assign([self._at(one) for one in self._positions.partitions()])
-        self._polling.forget()
+        self._polling.drop()
+        self._polling.hold_again()
 
     def _at(self, one: ClientPartition) -> ClientPartition:
         due, _ = self._positions.due(TopicPartition(one.topic, one.partition))
@@ -104,7 +121,12 @@ class SinkAssignment:
                 start = OFFSET_BEGINNING if one.start.from_beginning else self._reset.offset(str(one.where), nothing)
             chosen.append(ClientPartition(*one.where, start))
         self._starts = {(one.topic, one.partition): one.offset for one in chosen}
-        consumer.assign(chosen)
+        contract.ASSIGNED.of(self._writer.assigned, {one.where: one.start.offset for one in begun})
+        for where, at in self._steering.take_seeks().items():
+            if where in self._positions:
+                self._positions.rewind(where, at)
+        consumer.assign([self._at(one) for one in chosen])
+        self._polling.hold_again()
         self._positions.assigned = True
         self._progress.changed = True
 
@@ -128,4 +150,6 @@ class SinkAssignment:
             raise RunFailure("FENCED", "the group gave the task's partitions to others")
         if self._positions and self._writer.keeps_offsets:
             self._commits.keep()
+        if self._positions.assigned:
+            contract.LOST.of(self._writer.lost)
         self._commits.forget()

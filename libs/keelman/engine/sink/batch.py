@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
 
 from keelman.connect.plugin import Writer
-from keelman.connect.records import Origin, SinkBatch
+from keelman.connect.records import Column, Origin, SinkBatch
+from keelman.connect.schema import OPTIONAL_BYTES
 from keelman.engine.control import CutShort
 from keelman.engine.progress import payload_bytes
 from keelman.engine.records.bad_records import BadRecords
@@ -73,6 +74,24 @@ class Columns:
     def place(self, index: int) -> int:
         """Which of the messages given last the record of their batch with this index was."""
         return index if self._places is None else self._places[index]
+
+
+class RawColumns:
+    """Builds batches for writers that convert themselves."""
+
+    def __init__(self, bad: BadRecords) -> None:
+        self._bad = bad
+
+    def batch(self, messages: list[Message], _writer: Writer) -> tuple[SinkBatch, int]:
+        """All of them as they are in Kafka, and the bytes of all keys and values."""
+        values, keys = list(map(Message.value, messages)), list(map(Message.key, messages))
+        self._bad.took(len(messages))
+        made = SinkBatch(Column(values, OPTIONAL_BYTES), Column(keys, OPTIONAL_BYTES), origin(messages))
+        return made, payload_bytes(values) + payload_bytes(keys)
+
+    def place(self, index: int) -> int:
+        """Where the record with this index was among the messages."""
+        return index
 
 
 def origin(messages: list[Message]) -> Origin:

@@ -64,7 +64,7 @@ class SinkCommits:
     @property
     def settled(self) -> bool:
         """Whether all is committed, by the writer and to the group."""
-        return not (self.unkept or self._unsent or self._positions.in_flight)
+        return not (self.unkept or self._unsent or self._positions.in_flight or self._positions.held_back)
 
     def commit(self) -> None:
         """Writer first, then the group, of which at most one commit is under way; nothing where a rebalance has just
@@ -72,7 +72,7 @@ class SinkCommits:
         self._control.beat()
         if not self.may_commit():
             return
-        if self.unkept:
+        if self.unkept or self._positions.held_back:
             self.keep()
         if self._unsent and not self._positions.in_flight and self._positions:
             self.send_group(asynchronous=True)
@@ -92,6 +92,9 @@ class SinkCommits:
                 raise RunFailure("TOPIC_RECREATED", changed)
         self._pipeline.flush()
         contract.COMMIT.of(self._writer.commit, self._positions.kept(), clean=clean)
+        self._pipeline.flush()  # a writer may hear of bad records while it commits
+        if self._positions.allow(contract.COMMITTABLE.of(self._writer.committable)):
+            self._unsent = True
         self._progress.commit(self.records, self._bytes, self._positions.texts(), passed=self._passed)
         self.records = self._bytes = self._passed = 0
         self.unkept = False
@@ -111,6 +114,9 @@ class SinkCommits:
             self._await_group()
         if self._positions:
             self.keep(clean=True)
+            if self._unsent:
+                self.send_group(asynchronous=True)
+                self._await_group()
         else:
             contract.COMMIT.of(self._writer.commit, {}, clean=True)
         contract.HAND_OVER.of(self._writer.hand_over)

@@ -40,6 +40,7 @@ from keelman.engine.sink.relocation import Reset
 from keelman.engine.sink.reports import SinkReports
 from keelman.engine.sink.source_topics import SourceTopics
 from keelman.engine.sink.start import Beginnings
+from keelman.engine.sink.steering import Steering
 from keelman.engine.sink.subscription import Subscription
 from keelman.engine.source.boundary import commit_interval_seconds
 from keelman.runtime.logs.logging import get_logger
@@ -67,8 +68,11 @@ class SinkCopy:
         self._interval = commit_interval_seconds(self._worker, self._config)
         self._most = most_records(self._worker, self._config)
         self._pipeline = SinkPipeline(
-            ticket.connector, ticket.task, self._worker, self._config, control, on_wait=self._attend_in_batch
+            *(ticket.connector, ticket.task, self._worker, self._config, control),
+            converted=connector.converts,
+            on_wait=self._attend_in_batch,
         )
+        self._steering = Steering(control, self._pipeline, lambda: self._polling)
         self._subscription = Subscription(self._config)
         self._idle = Idle(park_after_seconds(self._worker, self._config))
         self._positions = Positions()
@@ -94,7 +98,7 @@ class SinkCopy:
             self._copy(consumer, writer, topics, reset)
 
     def _open_writer(self, stack: ExitStack) -> Writer:
-        task = self._pipeline.task()
+        task = self._pipeline.task(dict(self._ticket.task_config), self._steering)
         made = contract.OPEN_WRITER.of(
             self._connector.open_task_writer, self._config, task, exactly_once=self._exactly_once
         )
@@ -148,6 +152,7 @@ class SinkCopy:
             place=ConsumerPlace(self._worker, self._config, self._ticket.connector, self._ticket.task),
             subscription=self._subscription,
             reset=reset,
+            steering=self._steering,
             progress=progress,
             log=self._log,
         )

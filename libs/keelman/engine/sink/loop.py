@@ -8,6 +8,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_DRAINING
+from keelman.connect import contract
 from keelman.connect.plugin import Writer
 from keelman.connect.records import TopicPartition
 from keelman.engine.control import Control, GaveUp
@@ -29,6 +30,8 @@ from keelman.engine.sink.subscription import Subscription
 POLL_SECONDS = 0.1
 # A longer wait for a limit goes on polling, with its partitions paused: pausing drops what was fetched ahead.
 SHORT_REST_SECONDS = 0.5
+IDLE_SECONDS = 1.0
+"""A writer hears so often that there is nothing to write."""
 
 
 class SinkLoop:
@@ -73,6 +76,7 @@ class SinkLoop:
         self._most = most_records
         self._interval = interval_seconds
         self._log = log
+        self._called_at = time.monotonic()
 
     def run(self) -> None:
         """Copies until drained, and commits the rest. Raises CutShort when cut, anything else when it failed."""
@@ -83,11 +87,13 @@ class SinkLoop:
             self._check_topics(all_read=all_read)
             try:
                 all_read = self._step()
+                self._assignment.follow()
             except GaveUp:  # drained, or the batch was another's by the time it could be taken
                 continue
             now = time.monotonic()
             if now - committed_at >= self._interval or self._writer.full:
                 commits.commit()
+                self._assignment.follow()
                 committed_at = now
             elif all_read and commits.records and self._writer.hides_until_commit and commits.may_commit():
                 commits.keep()
@@ -133,6 +139,9 @@ class SinkLoop:
             self._assignment.begin_again()
             return False
         self._take(messages)
+        if self._positions and time.monotonic() - self._called_at >= IDLE_SECONDS:
+            self._called_at = time.monotonic()
+            contract.IDLE.of(self._writer.idle)
         return len(messages) < most
 
     def _take(self, messages: list[Message]) -> None:
@@ -150,6 +159,7 @@ class SinkLoop:
             self._positions.check(messages, last)
         self._topics.taken()
         records, size = self._pipeline.put(messages, self._writer)
+        self._called_at = time.monotonic()
         self._positions.advance(last)
         self._commits.add(len(messages), records, size)
         self._idle.copied()

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from confluent_kafka import Message
 
 from keelman.connect import contract
+from keelman.connect.dead_letter import Whence
 from keelman.connect.plugin import SinkTask, Writer
+from keelman.connect.sink_source import SinkSource, WrittenRecord
 from keelman.connect.tolerance import Policy, RecordFailure, Stage
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.dead_letters.writer import JoinedDeadLetterWriter, SinkDeadLetterWriter
-from keelman.engine.records.bad_records import BadRecords, Counts
-from keelman.engine.sink.batch import Columns, origin
+from keelman.engine.records.bad_records import BadRecords, Counts, Original
+from keelman.engine.sink.batch import Columns, RawColumns, origin
 from keelman.engine.sink.conversion import original, whence_of
 
-_PUT = Stage("TASK_PUT", "org.apache.kafka.connect.sink.SinkTask", "put")
+PUT = Stage("TASK_PUT", "org.apache.kafka.connect.sink.SinkTask", "put")
+T = TypeVar("T")
 
 
 class SinkPipeline:
@@ -29,14 +33,16 @@ class SinkPipeline:
         config: Mapping[str, str],
         control: Control,
         *,
+        converted: bool = False,
         on_wait: Callable[[], None] | None = None,
     ) -> None:
-        """`on_wait` is called each half second while a batch waits to be tried again; it may raise GaveUp, which ends
-        `put`. Raises ConfigValueError when a converter, a transform or a key about errors is not legal."""
+        """`converted` stands for a writer that converts and transforms itself. `on_wait` is called each half second
+        while a batch waits to be tried again; it may raise GaveUp, which ends `put`. Raises ConfigValueError when a
+        converter, a transform or a key about errors is not legal."""
         self._connector, self._task, self._worker, self._control = connector, task, worker, control
         policy = Policy.of(config, sink=True)
         self._bad = BadRecords(connector, task, policy, control, on_wait)
-        self._columns = Columns(config, worker, self._bad)
+        self._columns = RawColumns(self._bad) if converted else Columns(config, worker, self._bad)
         self._messages: list[Message] = []
         self._putting = False
         self._dead: SinkDeadLetterWriter | JoinedDeadLetterWriter | None = None
@@ -52,9 +58,10 @@ class SinkPipeline:
         if self._putting:
             self._bad.give_up()
 
-    def task(self) -> SinkTask:
-        """What the writer gets to know of the task."""
-        return SinkTask(self._connector, self._task, self._worker, self._control.beat, self._report)
+    def task(self, config: Mapping[str, str] | None = None, source: SinkSource | None = None) -> SinkTask:
+        """What the writer gets to know of the task: `config` is its own, `source` where its records come from."""
+        about = self._connector, self._task, self._worker
+        return SinkTask(*about, self._control.beat, self._report, config or {}, source)
 
     def open(self, writer: Writer) -> None:
         """Makes ready for dead letters. Raises KafkaException, RunFailure, ConnectError or ProduceFailure."""
@@ -73,25 +80,37 @@ class SinkPipeline:
         before = self._bad.counts.skipped
         self._messages, self._putting = messages, True
         try:
-            try:
-                batch, size = self._columns.batch(messages, writer)
-            except GaveUp:
-                self._bad.give_up()
-                raise
+            batch, size = self._columns.batch(messages, writer)
             if batch.values.values:
                 contract.WRITE.of(writer.write, batch)
             if self._dead is not None:
                 self._dead.write()
+        except GaveUp:
+            self._bad.give_up()
+            raise
         finally:
             self._putting = False
         return len(messages) - (self._bad.counts.skipped - before), size
 
-    def _report(self, index: int, error: Exception) -> None:
-        """A writer could not write the record with this index of the batch that it was given last."""
+    def retry(self, work: Callable[[], T]) -> T:
+        """What the work gives, tried again as the policy says. Raises GaveUp, CutShort, and what the work raises."""
+        return self._bad.retry(work)
+
+    def report(self, index: int, error: Exception, stage: Stage = PUT) -> None:
+        """A writer could not take the record with this index of the batch that it was given last."""
         messages = [self._messages[self._columns.place(index)]]
         came, value, key = origin(messages), [messages[0].value()], [messages[0].key()]
-        failure = RecordFailure(_PUT, error, whence_of(came, 0))
+        failure = RecordFailure(stage, error, whence_of(came, 0))
         self._bad.pass_over(failure, lambda: original(value, key, came, 0))
+
+    def report_written(self, record: WrittenRecord, error: Exception) -> None:
+        """A writer could not write a record that it was given before."""
+        whence = Whence(record.place.topic, record.place.partition, record.offset)
+        made = Original(record.key, record.value, record.headers, record.timestamp_ms)
+        self._bad.pass_over(RecordFailure(PUT, error, whence), lambda: made)
+
+    def _report(self, index: int, error: Exception) -> None:
+        self.report(index, error)
 
     def flush(self) -> None:
         """Returns once all dead letters are in their topic, before what they came from is committed."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from confluent_kafka import Consumer, Message
+from confluent_kafka import TopicPartition as ClientPartition
 
+from keelman.connect.records import TopicPartition
 from keelman.engine.control import GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.sink.positions import Positions
@@ -30,6 +32,7 @@ class Polling:
         self._lapse = lapse_seconds
         self._polled_at = clock()
         self._early: list[Message] = []
+        self._held: set[TopicPartition] = set()
         self.paused = False
 
     def read(self, most: int, seconds: float) -> list[Message] | None:
@@ -61,11 +64,34 @@ class Polling:
     def resume(self) -> None:
         """Fetches again."""
         if self.paused:
-            self._consumer.resume(self._positions.partitions())
+            self._consumer.resume([one for one in self._positions.partitions() if _place(one) not in self._held])
             self.paused = False
+
+    def hold(self, partitions: Collection[TopicPartition]) -> None:
+        """Nothing of these is read until they are released or assigned again."""
+        self._held |= {one for one in partitions if one in self._positions}
+        self.hold_again()
+        self._early = [one for one in self._early if not self._is_held(one)]
+
+    def release(self, partitions: Collection[TopicPartition]) -> None:
+        """These are read again, unless all are paused."""
+        freed = self._held & set(partitions)
+        self._held -= freed
+        if freed and not self.paused:
+            self._consumer.resume([ClientPartition(*one) for one in freed])
+
+    def hold_again(self) -> None:
+        """Pauses what is held: the consumer was given its partitions anew."""
+        if self._held:
+            self._consumer.pause([ClientPartition(*one) for one in self._held])
 
     def forget(self) -> None:
         """Forgets partitions that are no longer assigned, with what was read of them."""
+        self.drop()
+        self._held.clear()
+
+    def drop(self) -> None:
+        """What was read ahead is read again, from where the consumer was told to go on."""
         self.paused = False
         self._early.clear()
 
@@ -95,3 +121,10 @@ class Polling:
             raise RunFailure(
                 "FENCED", f"the task has not polled for {silent:.1f} s: the group may have given its partitions away"
             )
+
+    def _is_held(self, message: Message) -> bool:
+        return message.error() is None and TopicPartition(message.topic(), message.partition()) in self._held
+
+
+def _place(one: ClientPartition) -> TopicPartition:
+    return TopicPartition(one.topic, one.partition)

@@ -30,6 +30,8 @@ class Positions:
         self._mirrors: dict[TopicPartition, Mirror] = {}
         self._topic_ids: dict[TopicPartition, str] = {}
         self._epochs: dict[TopicPartition, int] = {}
+        self._taken: dict[TopicPartition, int] = {}
+        self._allowed: Mapping[TopicPartition, int] | None = None
         self.assigned = False
         """Whether the group gave an assignment, even one of no partitions."""
         self.assignments = 0
@@ -49,7 +51,8 @@ class Positions:
         """The partitions are not ours any more."""
         self.assigned = False
         self.assignments += 1
-        for one in (self._next, self._mirrors, self._topic_ids, self._epochs):
+        self._allowed = None
+        for one in (self._next, self._mirrors, self._topic_ids, self._epochs, self._taken):
             one.clear()
 
     def begin(
@@ -94,7 +97,7 @@ class Positions:
         """All messages up to these are written."""
         for (topic, number), message in last.items():
             partition = TopicPartition(topic, number)
-            self._next[partition] = message.offset() + 1
+            self._next[partition] = self._taken[partition] = message.offset() + 1
             self._epochs[partition] = _epoch(message)
             self._met(topic)
 
@@ -120,6 +123,29 @@ class Positions:
         """It goes on there, which is not behind the last record that was taken."""
         self._next[partition], self._epochs[partition] = offset, NO_EPOCH
 
+    def rewind(self, partition: TopicPartition, offset: int) -> None:
+        """It goes on there because its writer wants that."""
+        self.move(partition, offset)
+        self._taken.pop(partition, None)
+
+    def allow(self, offsets: Mapping[TopicPartition, int] | None) -> bool:
+        """The group may be told of no more than this from now on, None for all there is; whether that is news."""
+        before = self._committable()
+        self._allowed = offsets
+        return self._committable() != before
+
+    @property
+    def held_back(self) -> bool:
+        """Whether something was taken that the group may not be told of yet."""
+        allowed = self._allowed
+        return allowed is not None and any(allowed.get(p, -1) < offset for p, offset in self._taken.items())
+
+    def _committable(self) -> dict[TopicPartition, int]:
+        """What the group is told."""
+        if self._allowed is None:
+            return self._next
+        return {p: offset for p, offset in self._allowed.items() if offset <= self._next.get(p, -1)}
+
     def kept(self) -> dict[TopicPartition, KeptOffset]:
         """What a writer that keeps offsets is to keep now."""
         return {
@@ -131,7 +157,8 @@ class Positions:
 
     def texts(self) -> dict[str, str]:
         """The offsets for people."""
-        return {json_text({"topic": p.topic, "partition": p.partition}): str(o) for p, o in self._next.items()}
+        found = self._committable()
+        return {json_text({"topic": p.topic, "partition": p.partition}): str(o) for p, o in found.items()}
 
     def partitions(self) -> list[ClientPartition]:
         """All assigned ones, for the client."""
@@ -139,19 +166,22 @@ class Positions:
 
     def send(self, consumer: Consumer, *, asynchronous: bool) -> None:
         """Commits to the group. Raises KafkaException."""
-        for partition, offset in self._next.items():
+        due = self._committable()
+        for partition, offset in due.items():
             self._mirrors[partition].sent(offset)
-        listed = [
-            ClientPartition(p.topic, p.partition, o, leader_epoch=self._epochs.get(p, NO_EPOCH))
-            for p, o in self._next.items()
-        ]
+        listed = [ClientPartition(p.topic, p.partition, o, leader_epoch=self._epoch_at(p, o)) for p, o in due.items()]
+        if not listed:
+            return
         if asynchronous:
             self.in_flight += 1
             consumer.commit(offsets=listed, asynchronous=True)
         else:
             consumer.commit(offsets=listed, asynchronous=False)
-            for partition, offset in self._next.items():
+            for partition, offset in due.items():
                 self._mirrors[partition].acknowledged(offset)
+
+    def _epoch_at(self, partition: TopicPartition, offset: int) -> int:
+        return self._epochs.get(partition, NO_EPOCH) if offset == self._next[partition] else NO_EPOCH
 
     def answered(self, error: KafkaError | None, partitions: list[ClientPartition]) -> None:
         """The client's answer to a commit to the group."""

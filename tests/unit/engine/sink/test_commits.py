@@ -34,6 +34,7 @@ class World(Writer):
         self.said: list[str] = []
         self.now = 0.0
         self.on_write: Any = None
+        self.safe: int | None = None
         self.positions, self.progress = Positions(), Progress()
         config = {**CONFIG, "errors.deadletterqueue.topic.name": "dead"}
         self.pipeline = SinkPipeline("c", 0, WORKER, config, Control())
@@ -57,6 +58,9 @@ class World(Writer):
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
         kept = offsets[WHERE].offset if offsets else "nothing"
         self.said.append(f"kept {kept}{' clean' * clean}")
+
+    def committable(self) -> Mapping[TopicPartition, int] | None:
+        return None if self.safe is None else {WHERE: self.safe}
 
     def hand_over(self) -> None:
         self.said.append("handed over")
@@ -130,3 +134,45 @@ def test_only_the_batch_that_is_being_put_is_given_up_with_its_letters() -> None
     world.on_write = world.pipeline.give_up
     world.wrote(b"1", b"{")
     assert world.pipeline._bad.take_letters() == []
+
+
+def test_the_group_hears_of_no_more_than_the_writer_says() -> None:
+    world = World()
+    world.safe = 1
+    world.wrote(b"1", b"2", b"3")
+    world.commits.commit()
+    world.commits._consumer.poll(0)
+    assert world.said == ["kept 3", "group 1"]
+    assert not world.commits.settled
+    assert world.positions.texts() == {'{"topic":"t","partition":0}': "1"}
+    world.commits.commit()
+    assert world.said[2:] == ["kept 3"], "the writer is asked again, and the group has heard of it"
+    world.safe = 3
+    world.commits.finish()
+    assert world.said[3:] == ["kept 3", "group 3", "kept 3 clean", "handed over"]
+    assert world.commits.settled
+
+
+def test_what_a_writer_says_last_is_committed_too() -> None:
+    world = World()
+    world.safe = 0
+    world.wrote(b"1", b"2")
+    world.commits.commit()
+    world.commits._consumer.poll(0)
+    world.safe = 9
+    world.commits.commit()
+    assert world.said[-1] == "kept 2", "it cannot be further than what it was given"
+
+
+def test_what_is_read_again_is_given_to_the_group_from_there() -> None:
+    world = World()
+    world.safe = 2
+    world.wrote(b"1", b"2")
+    world.commits.commit()
+    world.commits._consumer.poll(0)
+    world.positions.rewind(WHERE, 1)
+    world.commits.advanced()
+    world.safe = 1
+    world.commits.commit()
+    assert world.said[2:] == ["kept 1", "group 1"]
+    assert world.positions.due(WHERE)[0] == 1

@@ -2,7 +2,9 @@
 
 import pytest
 from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as ClientPartition
 
+from keelman.connect.records import TopicPartition
 from keelman.engine.control import GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.sink.polling import YOUNG_SECONDS, Polling
@@ -13,6 +15,7 @@ class World:
     def __init__(self) -> None:
         self.now = 0.0
         self.polls = 0
+        self.said: list[tuple[str, list[int]]] = []
         self.positions = Positions()
         consumer = Consumer({"group.id": "g", "bootstrap.servers": "127.0.0.1:1", "log_level": 0})
         world = self
@@ -23,8 +26,11 @@ class World:
                 consumer.poll(0)
                 world.on_poll()
 
-            pause = consumer.pause
-            resume = consumer.resume
+            def pause(self, partitions: list[ClientPartition]) -> None:
+                world.said.append(("pause", [one.partition for one in partitions]))
+
+            def resume(self, partitions: list[ClientPartition]) -> None:
+                world.said.append(("resume", [one.partition for one in partitions]))
 
         self.on_poll = lambda: None
         self.polling = Polling(Counted(), self.positions, 30.0, lambda: self.now)  # type: ignore[arg-type]
@@ -58,3 +64,19 @@ def test_nothing_is_committed_after_a_silence_in_which_the_place_may_have_been_l
     world.now = 30.0
     with pytest.raises(RunFailure, match=r"has not polled for 30.0 s"):
         world.polling.check()
+
+
+def test_what_a_writer_has_paused_stays_so_when_all_is_resumed() -> None:
+    world = World()
+    for number in range(2):
+        world.positions.begin(TopicPartition("t", number), None, 0)
+    world.polling.hold([TopicPartition("t", 1), TopicPartition("u", 0)])
+    world.polling.pause()
+    world.polling.release([TopicPartition("u", 0)])
+    world.polling.resume()
+    assert world.said == [("pause", [1]), ("pause", [0, 1]), ("resume", [0])]
+    world.polling.hold_again()
+    world.polling.release([TopicPartition("t", 1)])
+    assert world.said[3:] == [("pause", [1]), ("resume", [1])]
+    world.polling.hold_again()
+    assert len(world.said) == 5

@@ -1,0 +1,193 @@
+"""What a Java sink task may ask of its worker: the SinkTaskContext of Connect, and its reporter of errant records.
+
+The task asks from any thread of its own; what it asks is taken down, and done by the thread of the copy run.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import SinkTask
+from keelman.connect.records import TopicPartition
+from keelman.connect.sink_source import SinkSource
+from keelman.connect.tolerance import Policy
+from keelman.connectors.java.configs import string_map
+from keelman.connectors.java.errors import connect_error
+from keelman.connectors.java.jvm import java_class, jpype
+
+COMMON, CONNECT = "org.apache.kafka.common", "org.apache.kafka.connect"
+
+
+@dataclass(frozen=True, slots=True)
+class Errant:
+    """A record that the task could not write, and the future that it waits for."""
+
+    record: Any
+    error: ConnectError
+    future: Any
+
+
+class SinkContext:
+    """Java calls the methods with Java's names."""
+
+    def __init__(self, task: SinkTask, policy: Policy, wake: Callable[[], None]) -> None:
+        """`wake` is called when there is something for the copy run's thread to do."""
+        self._lock = threading.Lock()
+        self._wake = wake
+        self._config = string_map(task.config)
+        self._assigned: Any = java_class("java.util.HashSet")()
+        self._place: Any = java_class(f"{COMMON}.TopicPartition")
+        self._seeks: dict[TopicPartition, int] = {}
+        self._pauses: list[tuple[bool, set[TopicPartition]]] = []
+        self._errants: list[Errant] = []
+        self._tolerant = policy.tolerant
+        self._failed: ConnectError | None = None
+        self._reports = bool(policy.dead_letters) or policy.log
+        self.commit_requested = False
+        self.timeout_ms = -1
+        self._all_metrics: Any = java_class(f"{COMMON}.metrics.Metrics")()
+        tags = java_class("java.util.LinkedHashMap")()
+        tags.put("connector", task.connector)
+        tags.put("task", str(task.task))
+        self._metrics: Any = java_class(f"{COMMON}.metrics.internals.PluginMetricsImpl")(self._all_metrics, tags)
+
+    # For the copy run's thread.
+
+    def proxy(self) -> Any:
+        """As a Java object."""
+        return jpype().JProxy(f"{CONNECT}.sink.SinkTaskContext", inst=self)
+
+    def assign(self, partitions: Collection[TopicPartition]) -> Any:
+        """The task has these from now on; as a Java set."""
+        made = self.set_of(partitions)
+        self._assigned = made
+        return made
+
+    def set_of(self, partitions: Collection[TopicPartition]) -> Any:
+        """Partitions as a Java set."""
+        made: Any = java_class("java.util.HashSet")()
+        for one in partitions:
+            made.add(self.place_of(one))
+        return made
+
+    def place_of(self, one: TopicPartition) -> Any:
+        """A partition as Java has it."""
+        return self._place(one.topic, jpype().JInt(one.partition))
+
+    def steer(self, source: SinkSource) -> None:
+        """Does what was asked since the last time."""
+        with self._lock:
+            seeks, self._seeks = self._seeks, {}
+            pauses, self._pauses = self._pauses, []
+        for partition, offset in seeks.items():
+            source.seek(partition, offset)
+        for paused, partitions in pauses:
+            (source.pause if paused else source.resume)(partitions)
+
+    def take_errants(self) -> list[Errant]:
+        """The records that were reported since the last time."""
+        with self._lock:
+            taken, self._errants = self._errants, []
+        return taken
+
+    @property
+    def failed(self) -> ConnectError | None:
+        """What a record was reported with where none may be passed over."""
+        return self._failed
+
+    def take_timeout_ms(self) -> int:
+        """How long the task wants to wait before it is given the same records again; negative where it said nothing."""
+        found, self.timeout_ms = self.timeout_ms, -1
+        return found
+
+    def close(self) -> None:
+        """Drops the metrics."""
+        self._metrics.close()
+        self._all_metrics.close()
+
+    # For Java.
+
+    def configs(self) -> Any:
+        """The task's configuration."""
+        return self._config
+
+    def offset(self, *given: Any) -> None:
+        """Reads on from there: a map of offsets, or a partition and its offset."""
+        pairs = [(one.getKey(), one.getValue()) for one in given[0].entrySet()] if len(given) == 1 else [given]
+        with self._lock:
+            for place, offset in pairs:
+                if offset is not None:
+                    self._seeks[_partition(place)] = _number(offset)
+
+    def timeout(self, timeout_ms: Any) -> None:
+        """How long to wait before records are given again."""
+        self.timeout_ms = int(timeout_ms)
+
+    def assignment(self) -> Any:
+        """The task's partitions."""
+        return self._assigned
+
+    def pause(self, *partitions: Any) -> None:
+        """Gives nothing of these."""
+        self._steer(paused=True, given=partitions)
+
+    def resume(self, *partitions: Any) -> None:
+        """Gives of these again."""
+        self._steer(paused=False, given=partitions)
+
+    def requestCommit(self) -> None:
+        """Commits soon."""
+        self.commit_requested = True
+
+    def errantRecordReporter(self) -> Any:
+        """Takes records that the task cannot write; null where nothing would become of them."""
+        if not self._reports:
+            return None
+        return jpype().JProxy(f"{CONNECT}.sink.ErrantRecordReporter", dict={"report": self._report})
+
+    def pluginMetrics(self) -> Any:
+        """Where the task keeps metrics of its own."""
+        return self._metrics
+
+    def _steer(self, *, paused: bool, given: Collection[Any]) -> None:
+        """Raises Java's IllegalStateException for a partition that is not the task's, as a consumer does."""
+        places = [one for some in given for one in (some if _is_array(some) else [some])]
+        for one in places:
+            if not self._assigned.contains(one):
+                kind: Any = java_class(f"{CONNECT}.errors.IllegalWorkerStateException")
+                raise kind(f"SinkTasks may not pause or resume a partition that is not assigned to them: {one}")
+        with self._lock:
+            self._pauses.append((paused, {_partition(one) for one in places}))
+
+    def _report(self, record: Any, thrown: Any) -> Any:
+        error = connect_error(thrown)
+        if not self._tolerant:
+            self._failed = error
+            kind: Any = java_class(f"{CONNECT}.errors.ConnectException")
+            raise kind("Tolerance exceeded in error handler", thrown)
+        future: Any = java_class("java.util.concurrent.CompletableFuture")()
+        with self._lock:
+            self._errants.append(Errant(record, error, future))
+        self._wake()
+        return future
+
+
+def _partition(place: Any) -> TopicPartition:
+    return TopicPartition(str(place.topic()), int(place.partition()))
+
+
+def _number(offset: Any) -> int:
+    return int(offset.longValue()) if hasattr(offset, "longValue") else int(offset)
+
+
+def _is_array(found: Any) -> bool:
+    return isinstance(found, jpype().JArray | list | tuple)
+
+
+def partitions_of(offsets: Mapping[TopicPartition, Any]) -> list[TopicPartition]:
+    """In a fixed order."""
+    return sorted(offsets)

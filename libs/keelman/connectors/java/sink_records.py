@@ -1,0 +1,249 @@
+"""Makes Java's `SinkRecord`s of what was fetched: columns of bytes cross the border, a loop in Java does the rest."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import Any
+
+from keelman.connect.records import Headers, Origin
+from keelman.connectors.java.handles import Handles, call
+from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.record_buffer import RecordBuffer, aligned
+from keelman.connectors.java.source_steps import SourceSteps
+
+CONNECT, COMMON = "org.apache.kafka.connect", "org.apache.kafka.common"
+PIECE_BYTES = 4 << 20
+NO_TIME = -1
+_NULL = array("i", [-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Records as they are in Kafka."""
+
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None]
+    origin: Origin
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def part(self, begin: int, end: int) -> Fetched:
+        """Those from one index up to another."""
+        came = self.origin
+        return Fetched(
+            self.values[begin:end],
+            self.keys[begin:end],
+            Origin(
+                came.topics[begin:end],
+                came.partitions[begin:end],
+                came.offsets[begin:end],
+                came.timestamps_ms[begin:end],
+                came.headers[begin:end],
+            ),
+        )
+
+
+class SinkLoops:
+    """Of one task; used by one thread at a time."""
+
+    def __init__(self, steps: SourceSteps) -> None:
+        self._h = Handles()
+        self._steps = steps
+        self._record: Any = java_class(f"{CONNECT}.sink.SinkRecord")
+        self._both: Any = java_class(f"{CONNECT}.data.SchemaAndValue")
+        self._raw: Any = java_class(f"{COMMON}.header.internals.RecordHeaders")
+        self._all: Any = java_class(f"{COMMON}.header.Headers")
+        self._made: Any = java_class(f"{CONNECT}.header.ConnectHeaders")
+        self._list: Any = java_class("java.util.ArrayList")
+        self._ints: Any = java_class("java.nio.IntBuffer")
+        self._longs: Any = java_class("java.nio.LongBuffer")
+        self._bytes: Any = java_class("java.nio.ByteBuffer")
+        self._types: Any = java_class(f"{COMMON}.record.TimestampType")
+        self._buffer = RecordBuffer()
+        self._plain = self._loop(self._without_headers(), self._no_headers())
+        self._with_headers = self._loop(self._raw_headers(), self._converted_headers())
+
+    def made(self, records: Fetched) -> Any:
+        """A Java list of the records as the task gets them, without those that a transform dropped.
+
+        Raises what a converter or a transform raises, of whichever record."""
+        found = self._list(len(records))
+        for part in _pieces(records):
+            self._make(part, found)
+        return found
+
+    def _make(self, records: Fetched, found: Any) -> None:
+        came = records.origin
+        key_sizes, keys = _payloads(records.keys)
+        value_sizes, values = _payloads(records.values)
+        offsets = array("q", came.offsets)
+        times = array("q", [NO_TIME if one is None else one for one in came.timestamps_ms])
+        headed = any(came.headers)
+        counts, header_sizes, headers = _headers(came.headers) if headed else (array("i"), array("i"), b"")
+        numbers = [memoryview(one).cast("B") for one in (offsets, times, key_sizes, value_sizes, counts, header_sizes)]
+        columns: list[bytes | memoryview] = [*numbers, keys, values, headers]
+        self._buffer.clear(sum(aligned(len(one)) for one in columns))
+        made = [self._buffer.put(one) for one in columns]
+        of_longs = [one.asLongBuffer() for one in made[:2]]
+        of_ints = [one.asIntBuffer() for one in made[2:6]]
+        key_buffer, value_buffer, header_buffer = made[6:]
+        loop = self._with_headers if headed else self._plain
+        for (topic, partition, timed), number in _runs(came):
+            call(
+                loop,
+                jpype().JInt(number),
+                *(of_ints[2], of_ints[3], header_buffer),
+                topic,
+                jpype().JInt(partition),
+                self._types.CREATE_TIME if timed else self._types.NO_TIMESTAMP_TYPE,
+                *(of_ints[0], key_buffer, of_ints[1], value_buffer),
+                *of_longs,
+                found,
+            )
+
+    def _loop(self, raw: Any, converted: Any) -> Any:
+        """(number, counts, sizes and bytes of headers, topic, partition, type, sizes and bytes of keys, of values,
+        offsets, times, list) -> void"""
+        h = self._h
+        make = h.of.collectArguments(self._making(converted), 0, raw)
+        for step in self._steps.transforms:
+            apply = h.method(step.kind, "apply", java_class(f"{CONNECT}.connector.ConnectRecord"), step.parameter)
+            make = h.then(make, h.unless_null(h.retyped(apply.bindTo(step.target), self._record, self._record)))
+        add = h.retyped(h.method(self._list, "add", h.bool, h.object), h.void, self._list, self._record)
+        add = h.spread(add, [self._record, self._list], 1, 0)
+        add = h.of.guardWithTest(h.is_null(self._record), h.of.empty(add.type()), add)
+        body = h.of.collectArguments(add, 0, make)
+        context = [body.type().parameterType(n) for n in range(body.type().parameterCount())]
+        times = h.of.dropArguments(h.of.identity(h.int), 1, context)
+        return h.of.countedLoop(times, h.none, h.of.dropArguments(body, 0, [h.int, h.int]))
+
+    def _making(self, converted: Any) -> Any:
+        """(raw headers, topic, partition, type, sizes and bytes of keys, of values, offsets, times) -> SinkRecord"""
+        h, both, string = self._h, self._both, self._h.string
+        schema, long = java_class(f"{CONNECT}.data.Schema"), java_class("java.lang.Long")
+        make = h.constructor(
+            self._record, string, h.int, schema, h.object, schema, h.object, h.long, long, self._types, h.iterable
+        )
+        opened = [h.method(both, "schema", schema), h.method(both, "value", h.object)]
+        make = h.of.filterArguments(make, 2, [*opened, *opened])
+        behind = [h.long, long, self._types, h.iterable]
+        make = h.spread(make, [string, h.int, both, both, *behind], 0, 1, 2, 2, 3, 3, 4, 5, 6, 7)
+        make = h.of.collectArguments(make, 7, h.retyped(converted, h.iterable, self._raw, string))
+        take = h.method(self._longs, "get", h.long)
+        check = h.static(java_class(f"{CONNECT}.util.ConnectUtils"), "checkAndConvertTimestamp", long, long)
+        make = h.of.filterArguments(make, 4, [take, h.then(h.retyped(take, long, self._longs), check)])
+        make = h.of.collectArguments(make, 3, self._payload_opened("value"))
+        make = h.of.collectArguments(make, 2, self._payload_opened("key"))
+        column = [self._ints, self._bytes]
+        given = [self._raw, string, h.int, self._types, *column, *column, self._longs, self._longs]
+        return h.spread(make, given, 1, 2, 1, 0, 4, 5, 1, 0, 6, 7, 8, 9, 3, 0, 1)
+
+    def _payload_opened(self, role: str) -> Any:
+        """(topic, raw headers, sizes, bytes) -> SchemaAndValue"""
+        h = self._h
+        converter = self._steps.key if role == "key" else self._steps.value
+        kind = java_class(f"{CONNECT}.storage.Converter")
+        opened = h.method(kind, "toConnectData", self._both, h.string, self._all, h.bytes).bindTo(converter)
+        opened = h.retyped(opened, self._both, h.string, self._raw, h.bytes)
+        return h.of.collectArguments(opened, 2, self._payload())
+
+    def _payload(self) -> Any:
+        """(sizes, bytes) -> byte[], the next one; null for a negative size"""
+        h, integer = self._h, java_class("java.lang.Integer")
+        read = h.retyped(h.method(self._bytes, "get", self._bytes, h.bytes), h.void, self._bytes, h.bytes)
+        read = h.spread(read, [h.bytes, self._bytes], 1, 0)
+        filled = h.of.foldArguments(h.of.dropArguments(h.of.identity(h.bytes), 1, [self._bytes]), read)
+        filled = h.of.filterArguments(filled, 0, [h.of.arrayConstructor(h.bytes)])
+        # The sign comes to where a cast to a boolean looks.
+        sign = h.static(integer, "rotateLeft", h.int, h.int, h.int)
+        sign = h.of.explicitCastArguments(h.of.insertArguments(sign, 1, [jpype().JInt(1)]), h.type(h.bool, h.int))
+        chosen = h.of.guardWithTest(sign, h.constant(h.bytes, None, h.int, self._bytes), filled)
+        return h.of.filterArguments(chosen, 0, [h.method(self._ints, "get", h.int)])
+
+    def _without_headers(self) -> Any:
+        """(counts, sizes, bytes) -> raw headers, none at all"""
+        return self._h.of.dropArguments(self._h.constructor(self._raw), 0, [self._ints, self._ints, self._bytes])
+
+    def _raw_headers(self) -> Any:
+        """(counts, sizes, bytes) -> raw headers, the next record's"""
+        h, context = self._h, [self._ints, self._ints, self._bytes]
+        text = h.constructor(h.string, h.bytes, java_class("java.nio.charset.Charset"))
+        utf8 = java_class("java.nio.charset.StandardCharsets").UTF_8  # type: ignore[attr-defined]
+        name = h.then(self._payload(), h.of.insertArguments(text, 1, [utf8]))
+        add = h.retyped(
+            h.method(self._raw, "add", self._all, h.string, h.bytes), self._raw, self._raw, h.string, h.bytes
+        )
+        add = h.of.collectArguments(add, 2, self._payload())
+        add = h.of.collectArguments(add, 1, name)  # (headers, sizes, bytes, sizes, bytes), the name first
+        body = h.spread(add, [self._raw, h.int, *context], 0, 3, 4, 3, 4)
+        count = h.of.dropArguments(h.method(self._ints, "get", h.int), 1, context[1:])
+        return h.of.countedLoop(count, h.of.dropArguments(h.constructor(self._raw), 0, context), body)
+
+    def _no_headers(self) -> Any:
+        """(raw headers, topic) -> headers, none at all"""
+        return self._h.of.dropArguments(self._h.constructor(self._made), 0, [self._raw, self._h.string])
+
+    def _converted_headers(self) -> Any:
+        """(raw headers, topic) -> headers"""
+        h, made, one = self._h, self._made, java_class(f"{COMMON}.header.Header")
+        kind = java_class(f"{CONNECT}.storage.HeaderConverter")
+        key, value = h.method(one, "key", h.string), h.method(one, "value", h.bytes)
+        opened = h.method(kind, "toConnectHeader", self._both, h.string, h.string, h.bytes).bindTo(self._steps.headers)
+        opened = h.spread(h.of.filterArguments(opened, 1, [key, value]), [one, h.string], 1, 0, 0)
+        all_headers = java_class(f"{CONNECT}.header.Headers")
+        add = h.retyped(h.method(made, "add", all_headers, h.string, self._both), made, made, h.string, self._both)
+        add = h.of.collectArguments(h.of.filterArguments(add, 1, [key]), 2, opened)  # (headers, one, one, topic)
+        body = h.retyped(add, made, made, h.object, h.object, h.string)
+        body = h.spread(body, [made, h.object, h.iterable, h.string], 0, 1, 1, 3)
+        loop = h.of.iteratedLoop(h.none, h.of.dropArguments(h.constructor(made), 0, [h.iterable, h.string]), body)
+        return h.retyped(loop, made, self._raw, h.string)
+
+
+def _pieces(records: Fetched) -> Iterator[Fetched]:
+    """Parts of so many bytes, or of a single record."""
+    sizes = [len(v or b"") + len(k or b"") for v, k in zip(records.values, records.keys, strict=True)]
+    if sum(sizes) <= PIECE_BYTES:
+        yield records
+        return
+    begin = total = 0
+    for end, size in enumerate(sizes):
+        if total and total + size > PIECE_BYTES:
+            yield records.part(begin, end)
+            begin, total = end, 0
+        total += size
+    yield records.part(begin, len(records))
+
+
+def _runs(came: Origin) -> Iterator[tuple[tuple[str, int, bool], int]]:
+    """How many records with the same topic, partition and kind of time follow one another."""
+    timed = [one is not None for one in came.timestamps_ms]
+    columns: tuple[Sequence[Any], ...] = (came.topics, came.partitions, timed)
+    if all(one.count(one[0]) == len(one) for one in columns):
+        yield (came.topics[0], came.partitions[0], timed[0]), len(timed)
+        return
+    for place, group in groupby(zip(*columns, strict=True)):
+        yield place, sum(1 for _ in group)
+
+
+def _payloads(given: Sequence[bytes | None]) -> tuple[array[int], bytes]:
+    """Their sizes, -1 for None, and all of them together."""
+    nones = given.count(None)
+    if nones == len(given):
+        return _NULL * nones, b""
+    if nones:
+        return array("i", [-1 if one is None else len(one) for one in given]), b"".join(filter(None, given))
+    whole: Any = given
+    return array("i", map(len, whole)), b"".join(whole)
+
+
+def _headers(given: Sequence[Headers | None]) -> tuple[array[int], array[int], bytes]:
+    """How many each record has; then the sizes of their names and values, and these themselves, in turn."""
+    counts = array("i", [len(one or ()) for one in given])
+    encoded: Callable[[str], bytes] = lambda name: name.encode("utf-8", "surrogateescape")  # noqa: E731
+    flat = [part for name, raw in chain.from_iterable(one or () for one in given) for part in (encoded(name), raw)]
+    sizes, data = _payloads(flat)
+    return counts, sizes, data

@@ -1,0 +1,147 @@
+"""The thread that a Java sink task lives in: as in Connect all of its methods are called there, one after the other.
+The thread of the copy run waits for each call, and shows meanwhile that it is alive."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+from keelman.connect import contract
+from keelman.connectors.java.jvm import java_class
+from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.engine.control import GaveUp
+from keelman.runtime.logs.logging import get_logger
+
+T = TypeVar("T")
+LOOK_SECONDS = 0.25
+LONG_SECONDS = 30.0
+ATTEND_SECONDS = 2.0
+DEAF_SECONDS = 5.0
+
+_log = get_logger()
+
+
+class _Job:
+    def __init__(self, method: str, work: Callable[[], Any]) -> None:
+        self.method, self.work = method, work
+        self.done = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+class SinkThread:
+    """Of one task. All methods but `wake` are for the thread of its copy run."""
+
+    def __init__(self, loader: PluginLoader, class_name: str, *, name: str) -> None:
+        self.class_name = class_name
+        self._loader = loader
+        self._changed = threading.Condition()
+        self._jobs: deque[_Job] = deque()
+        self._woken = self._ended = False
+        self._java_thread: Any = None
+        run = copy_context().run
+        self._thread = threading.Thread(target=run, args=(self._run,), name=f"java-{name}", daemon=True)
+        self._thread.start()
+
+    def call(
+        self,
+        method: str,
+        work: Callable[[], T],
+        *,
+        beat: Callable[[], None],
+        attend: Callable[[], None] | None = None,
+        impatient: Callable[[float], bool] = lambda waited: False,
+    ) -> T:
+        """What the work gives, done in the task's thread with its plugin's class loader, behind all that was begun
+        before. Raises what it raises.
+
+        `beat` is called at least every LOOK_SECONDS and after each `wake`; what it raises is raised at once. `attend`
+        is called as often once the work takes long, until it raises GaveUp: that is raised when the work has come
+        back. Work that is not done when its caller is `impatient`, which is asked with the seconds since the call, is
+        interrupted; for work that is deaf to that nobody beats, so that the slot is ended.
+        """
+        job = _Job(method, work)
+        with self._changed:
+            self._jobs.append(job)
+            self._changed.notify_all()
+        began, gave_up = time.monotonic(), None
+        interrupted_at: float | None = None
+        warned = False
+        while not self._done(job):
+            waited = time.monotonic() - began
+            if waited > LONG_SECONDS and not warned:
+                warned = True
+                _log.warning("java_call_is_long", class_name=self.class_name, method=method, seconds=round(waited))
+            if interrupted_at is None and impatient(waited):
+                interrupted_at = waited
+                self._interrupt(method, waited)
+            elif interrupted_at is not None and waited - interrupted_at > DEAF_SECONDS:
+                self._wait_for_ever(job)
+            beat()
+            if attend is not None and gave_up is None and waited > ATTEND_SECONDS:
+                try:
+                    attend()
+                except GaveUp as error:
+                    gave_up = error
+        if gave_up is not None:
+            raise gave_up
+        if interrupted_at is not None and job.error is not None:
+            raise GaveUp from job.error
+        if job.error is not None:
+            raise job.error
+        found: T = job.result
+        return found
+
+    def _done(self, job: _Job) -> bool:
+        """Waits a little for it, or until somebody wakes."""
+        with self._changed:
+            self._changed.wait_for(lambda: job.done or self._woken, LOOK_SECONDS)
+            self._woken = False
+            return job.done
+
+    def _interrupt(self, method: str, waited: float) -> None:
+        _log.warning("java_task_interrupted", class_name=self.class_name, method=method, seconds=round(waited, 1))
+        with suppress(Exception):
+            self._java_thread.interrupt()
+
+    def _wait_for_ever(self, job: _Job) -> None:
+        with contract.standing(f"{self.class_name}.{job.method}"), self._changed:
+            self._changed.wait_for(lambda: job.done)
+
+    def wake(self) -> None:
+        """Has `meanwhile` called soon. From any thread."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Ends the thread; no call is under way."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        self._thread.join(1.0)
+
+    def _run(self) -> None:
+        self._java_thread = java_class("java.lang.Thread").currentThread()  # type: ignore[attr-defined]
+        self._java_thread.setName(self._thread.name)
+        with self._loader.entered():
+            while (job := self._next()) is not None:
+                contract.note_background(f"{self.class_name}.{job.method}")
+                try:
+                    job.result = job.work()
+                except BaseException as error:
+                    job.error = error
+                contract.note_background("")
+                with self._changed:
+                    job.done = True
+                    self._changed.notify_all()
+
+    def _next(self) -> _Job | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._jobs or self._ended)
+            return self._jobs.popleft() if self._jobs else None

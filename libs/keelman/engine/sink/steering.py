@@ -1,0 +1,64 @@
+"""What a sink's writer wants of the consumer: taken down while it is called, done once it has returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from keelman.connect.records import TopicPartition
+from keelman.connect.sink_source import WrittenRecord
+from keelman.connect.tolerance import Stage
+from keelman.engine.control import Control
+from keelman.engine.sink.pipeline import SinkPipeline
+from keelman.engine.sink.polling import Polling
+
+T = TypeVar("T")
+
+
+class Steering:
+    """Of one copy run; its thread alone uses it. A SinkSource for the writer."""
+
+    def __init__(self, control: Control, pipeline: SinkPipeline, polling: Callable[[], Polling]) -> None:
+        """`polling` is there once the writer is open."""
+        self._control = control
+        self._pipeline = pipeline
+        self._polling = polling
+        self._seeks: dict[TopicPartition, int] = {}
+
+    def take_seeks(self) -> dict[TopicPartition, int]:
+        """Where to go on, since the last call."""
+        taken, self._seeks = self._seeks, {}
+        return taken
+
+    @property
+    def draining(self) -> bool:
+        """Whether the run was ordered to drain."""
+        return self._control.draining
+
+    def attend(self) -> None:
+        """Polls, with nothing read. Raises GaveUp."""
+        self._polling().attend_in_batch()
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Done after the writer's method, where the partition is still this task's."""
+        self._seeks[partition] = offset
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """At once."""
+        self._polling().hold(partitions)
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """At once, unless all are paused for another reason."""
+        self._polling().release(partitions)
+
+    def retry(self, work: Callable[[], T]) -> T:
+        """What the work gives, tried again as `errors.retry.*` say."""
+        return self._pipeline.retry(work)
+
+    def report(self, index: int, error: Exception, stage: Stage) -> None:
+        """A record of the batch that is being written."""
+        self._pipeline.report(index, error, stage)
+
+    def report_written(self, record: WrittenRecord, error: Exception) -> None:
+        """A record of a batch before."""
+        self._pipeline.report_written(record, error)
