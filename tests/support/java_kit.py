@@ -19,7 +19,7 @@ import pytest
 from keelman.connect.plugin import Connector, Direction, Reader, SinkTask, Writer
 from keelman.connect.records import Offset, Partition
 from keelman.connect.source_task import SourceTask
-from keelman.connectors.java import jvm
+from keelman.connectors.java import jvm, poll_thread
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.sink import open_writer
 from keelman.connectors.java.source import open_reader
@@ -98,6 +98,7 @@ if __name__ == "__main__":
         print(json.dumps(preview(JavaTask, given["preview"])))
         code = 0
     else:
+        poll_thread.LONG_SECONDS = given.get("long_seconds", poll_thread.LONG_SECONDS)
         code = host(given, found)
     sys.stdout.flush()
     os._exit(code)  # the machine would be waited for

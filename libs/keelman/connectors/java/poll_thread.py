@@ -104,16 +104,16 @@ class PollThread:
             raise self._error
 
     def poll(self, seconds: float) -> Poll | None:
-        """The next poll, waiting so long for it. Raises what ended the task, once all before is taken."""
+        """The next poll, waiting so long for it; several that wait are one, unless each may end a transaction."""
         with self._changed:
             if not self._polls and self._error is None:
                 self._changed.wait_for(lambda: self._polls or self._error is not None, seconds)
-            if self._polls:
-                found = self._polls.popleft()
-                self._queued -= found.count
-                self._changed.notify_all()
-                return found
-        return None
+            found = [self._polls.popleft()] if self._polls else []
+            while found and self._polls and self._transactions is None:
+                found.append(self._polls.popleft())
+            self._queued -= sum(one.count for one in found)
+            self._changed.notify_all()
+        return _together(found) if found else None
 
     @property
     def error(self) -> Exception | None:
@@ -259,6 +259,16 @@ class PollThread:
     def _rest(self, seconds: float) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._stopping or bool(self._told), seconds)
+
+
+def _together(polls: Sequence[Poll]) -> Poll:
+    """Small polls as one: what is done for each poll would cost more than their records."""
+    if len(polls) == 1:
+        return polls[0]
+    records = java_class("java.util.ArrayList")()
+    for one in polls:
+        records.addAll(one.records)  # type: ignore[attr-defined]
+    return Poll(records, sum(one.count for one in polls))
 
 
 def _retriable() -> tuple[Any, ...]:

@@ -47,7 +47,8 @@ class Scripted:
 
     def hosted(self, die: list[Any] | None = None, worker: dict[str, str] | None = None, **config: Any) -> Any:
         """A process that copies, with these keys too, in which an underscore stands for a dot."""
-        spec: dict[str, Any] = {"fields": {"worker_config": worker or {}}, **({"die": die} if die else {})}
+        spec: dict[str, Any] = {"fields": {"worker_config": worker or {}}, "long_seconds": 1}
+        spec |= {"die": die} if die else {}
         self.log.unlink(missing_ok=True)
         given = {**self.config, **{key.replace("_", "."): value for key, value in config.items()}}
         return hosted(self.bootstrap, given, self.log, program="support.java_kit", **spec)
@@ -141,10 +142,12 @@ def test_a_poll_that_may_be_tried_again_is(scripted: Scripted) -> None:
     assert scripted.values() == [f"v{n}" for n in range(100)]
 
 
-def test_a_poll_that_does_not_come_back_is_interrupted_when_its_run_is_drained(scripted: Scripted) -> None:
+def test_a_poll_that_does_not_come_back_is_named_and_interrupted_when_its_run_is_drained(scripted: Scripted) -> None:
     with scripted.hosted(hangs="50", worker={"task.shutdown.graceful.timeout.ms": "300"}) as process:
         until(lambda: scripted.noted("hangs"), "it hangs")
         scripted.copied(50, process)
+        hangs = "waits for acme.ScriptedSource$ScriptedTask.poll, which was called at "
+        until(lambda: latest(scripted.log)["message"].startswith(hangs), "it says what hangs", 30)
         scripted.stopped(process)
     assert scripted.noted("interrupted") == [""]
     assert scripted.values() == [f"v{n}" for n in range(50)]
