@@ -346,6 +346,7 @@ GLANCE = ReturnCheck("glance", Expected("True, False or None", _none_or(_is(bool
 WATCH = ReturnCheck("watch", Expected("None, a FileWatch or a TopicWatch", _none_or(_is(FileWatch, TopicWatch))))
 CAUGHT_UP = ReturnCheck("caught_up", _TRUTH)
 FINISHED = ReturnCheck("finished", _TRUTH)
+WIND_UP = ReturnCheck("wind_up", _TRUTH)
 TOPIC_PLAN = ReturnCheck("topic_plan", Expected("None or a TopicPlan", _none_or(_is(TopicPlan))))
 COMMITTED = ReturnCheck("committed", _DONE)
 WAITS_FOR = ReturnCheck("waits_for", Expected("a text, empty when it can read", _none_or(_is(str))))

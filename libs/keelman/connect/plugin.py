@@ -94,6 +94,11 @@ class Reader(ABC):
         """Whether nothing is left to read, ever, and all that was read is committed: the copy run then ends."""
         return False
 
+    def wind_up(self) -> bool:
+        """Begins nothing new, for the run is drained; whether there is still something to read that its source may not
+        give again. Called before each read then."""
+        return False
+
     def topic_plan(self, topic: str) -> TopicPlan | None:
         """How to make a topic that is not there; None for the connector's `topic.creation.*`, as in Connect."""
         return None

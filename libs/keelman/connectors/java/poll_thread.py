@@ -79,7 +79,7 @@ class PollThread:
         self._polls: deque[Poll] = deque()
         self._queued = 0
         self._told: deque[Sequence[Told]] = deque()
-        self._stopping = False
+        self._stopping = self._last = self._polling = False
         self._started = False
         self._error: Exception | None = None
         self._call: tuple[str, float, float] = ("", 0.0, 0.0)
@@ -130,6 +130,12 @@ class PollThread:
         with self._changed:
             self._told.append(told)
             self._changed.notify_all()
+
+    def poll_no_more(self) -> bool:
+        """The poll that the task is in is the last one; whether it has given anything yet, or may still do so."""
+        with self._changed:
+            self._last = True
+            return bool(self._polls) or (self._polling and self._error is None)
 
     def hangs(self) -> str:
         """The call into the task that has not come back for long, and since when; empty when there is none."""
@@ -182,24 +188,29 @@ class PollThread:
         retry = RETRY_SECONDS
         while not self._stopping:
             with self._changed:
-                self._changed.wait_for(lambda: self._stopping or self._told or self._has_room())
-            if self._tell() or self._stopping:
+                self._changed.wait_for(lambda: self._stopping or self._told or (self._has_room() and not self._last))
+                self._polling = not (self._stopping or self._told or self._last)
+            if not self._polling:
+                self._tell()
                 continue
             began = time.monotonic()
             try:
-                records = self._calling("poll", self._task.poll)
+                found = self._poll_of(self._calling("poll", self._task.poll))
             except jpype().JException as error:
                 if not isinstance(error, _retriable()):
                     raise
                 _log.warning("java_poll_retried", class_name=self.class_name, error=str(error.toString()))
+                found, began, retry = None, began - retry, min(2 * retry, MAX_RETRY_SECONDS)
                 self._rest(retry)
-                retry = min(2 * retry, MAX_RETRY_SECONDS)
-                continue
-            retry = RETRY_SECONDS
-            found = self._poll_of(records)
-            if found is not None:
-                self._put(found)
-            elif time.monotonic() - began < EMPTY_SECONDS:
+            else:
+                retry = RETRY_SECONDS
+            with self._changed:
+                self._polling = False
+                if found is not None:
+                    self._polls.append(found)
+                    self._queued += found.count
+                    self._changed.notify_all()
+            if found is None and time.monotonic() - began < EMPTY_SECONDS:
                 self._rest(EMPTY_SECONDS)
         self._tell()
 
@@ -211,18 +222,14 @@ class PollThread:
     def _poll_of(self, records: Any) -> Poll | None:
         """A poll with what its task wants to become of the transaction, to be asked before it is polled again."""
         count = 0 if records is None else int(records.size())
+        if count:
+            records = java_class("java.util.ArrayList")(records)  # a task may use its list again for its next poll
         if self._transactions is None:
             return Poll(records, count) if count else None
         acts = self._loops.acts(records) if count else ""
         aborts, commits = bool(self._transactions.shouldAbortBatch()), bool(self._transactions.shouldCommitBatch())
         act = "a" if aborts else "c" if commits else ""
         return Poll(records, count, acts, act) if count or act else None
-
-    def _put(self, poll: Poll) -> None:
-        with self._changed:
-            self._polls.append(poll)
-            self._queued += poll.count
-            self._changed.notify_all()
 
     def _tell(self) -> bool:
         """Tells the task what is committed; whether there was something."""
@@ -265,9 +272,9 @@ def _together(polls: Sequence[Poll]) -> Poll:
     """Small polls as one: what is done for each poll would cost more than their records."""
     if len(polls) == 1:
         return polls[0]
-    records = java_class("java.util.ArrayList")()
+    records: Any = java_class("java.util.ArrayList")()
     for one in polls:
-        records.addAll(one.records)  # type: ignore[attr-defined]
+        records.addAll(one.records)
     return Poll(records, sum(one.count for one in polls))
 
 

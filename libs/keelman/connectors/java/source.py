@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from random import randrange
 from typing import Any, Literal
 
 from keelman.connect.offsets import parse_key
@@ -16,7 +17,7 @@ from keelman.connect.plugin import Reader
 from keelman.connect.records import Column, PackedRecords, Partition, RawOffset, SourceBatch
 from keelman.connect.source_task import SourceTask
 from keelman.connectors.java.configs import string_map
-from keelman.connectors.java.errors import task_error
+from keelman.connectors.java.errors import task_error, translated
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.logs import in_context
 from keelman.connectors.java.loops import SourceLoops, TaskLoops, compression, entry_of
@@ -69,6 +70,8 @@ class JavaReader(Reader):
         self._handed: list[Told] = []
         self._uncommitted = False
         self._told_end = False
+        self._stop_seconds = int(task.worker.get(STOP_KEY, STOP_MS)) / 1000
+        self._wound_up_by = 0.0
         self._record_bytes = GUESSED_BYTES
         self._compression: tuple[int | None, Any] = (None, compression(None))
         self._sticky: dict[str, int] = {}
@@ -110,7 +113,7 @@ class JavaReader(Reader):
                 self._poll, self._at = self._next_poll(), 0
                 if self._poll is None:
                     return None
-            with self._loader.entered():
+            with self._loader.entered(), translated():
                 self._ready.extend(self._piece(self._poll))
         self._uncommitted = True
         return self._ready.popleft()
@@ -123,6 +126,12 @@ class JavaReader(Reader):
         """A call into the task that does not come back."""
         return self._thread.hangs()
 
+    def wind_up(self) -> bool:
+        """Ends polling: what was polled is copied, for some sources have it nowhere else."""
+        self._wound_up_by = self._wound_up_by or time.monotonic() + self._stop_seconds
+        more = self._thread.poll_no_more() and time.monotonic() < self._wound_up_by
+        return more or bool(self._ready) or self._poll is not None
+
     def committed(self) -> None:
         """Has the task told, in its own thread."""
         handed, self._handed = self._handed, []
@@ -132,9 +141,8 @@ class JavaReader(Reader):
 
     def close(self) -> None:
         """Stops the task."""
-        seconds = int(self._task.worker.get(STOP_KEY, STOP_MS)) / 1000
         try:
-            self._thread.stop(seconds, self._task.beat)
+            self._thread.stop(self._stop_seconds, self._task.beat)
         finally:
             self._offsets.close()
             self._context.close()
@@ -224,7 +232,7 @@ class JavaReader(Reader):
                 yield partition, group
                 continue
             # As Java's producer: all to one partition until a batch has gone out to it.
-            self._sticky[topic] = (self._sticky.get(topic, -1) + 1) % among
+            self._sticky[topic] = (self._sticky.get(topic, randrange(among)) + 1) % among
             yield self._sticky[topic], group
 
     def _in_batches(self, topic: str, entries: Any, now_ms: int) -> Iterator[tuple[bytes, Any, int]]:

@@ -55,7 +55,7 @@ class SourceLoop:
         """Copies until drained, or until all that there will ever be is read; then commits the rest. Raises CutShort
         when cut, anything else when it failed."""
         commits = self._commits
-        while commits.torn or not (self._control.draining or commits.finished):
+        while commits.torn or not (self._drained() or commits.finished):
             self._control.beat()
             self._keep_pace()
             self._limit_reads()
@@ -75,6 +75,9 @@ class SourceLoop:
         if commits.pending:
             self._reporter.report(COPY_RUN_STATE_DRAINING)
             commits.end_last()
+
+    def _drained(self) -> bool:
+        return self._control.draining and not contract.WIND_UP.of(self._reader.wind_up)
 
     def _limit_reads(self) -> None:
         reader, pace = self._reader, self._control.pace

@@ -264,3 +264,11 @@ def test_a_preview_shows_what_would_be_written(classes: Path, tmp_path: Path) ->
     assert json.loads(first["steps"][-1]["record"]["value"]["text"])["payload"] == "v0"
     assert (last["outcome"], last["error"]["stage"]) == ("failed", "VALUE_CONVERTER")
     assert scripted.noted("commit") == []
+
+
+def test_what_was_polled_is_copied_before_a_drained_run_ends(scripted: Scripted) -> None:
+    with scripted.hosted(records="1000000", poll="100") as process:
+        scripted.copied(1000, process)
+        scripted.stopped(process)
+    assert len(scripted.values()) == int(scripted.noted("polled")[-1])
+    assert scripted.noted("stop") == [""]

@@ -86,6 +86,7 @@ public class ScriptedSource extends SourceConnector {
             }
             if (context.transactionContext() != null && props.containsKey("commits.polls"))
                 context.transactionContext().commitTransaction();
+            note("polled " + next);
             return found;
         }
 

@@ -170,6 +170,15 @@ def test_what_must_be_committed_together_is_and_a_drain_waits_for_the_rest_of_it
     assert world.producer.ends == ["aborted"]
 
 
+def test_what_a_reader_holds_when_its_run_is_drained_is_copied_first() -> None:
+    world = World([batch(1), batch(2), batch(3)], "poll")
+    world.reader.wind_up = lambda: len(world.reader.batches) > 1  # type: ignore[method-assign]
+    world.control.drain()
+    world.loop.run()
+    assert world.producer.ends == [[b'{"p":2}']]
+    assert world.reader.batches == [batch(3)]
+
+
 def test_offsets_that_are_bytes_already_are_committed_as_they_are() -> None:
     raw = RawOffset(b'["c",{"f":"f"}]', b'{"p" : 1.0E2}')
     world = World([SourceBatch("t", Column([1]), raw_offsets=[raw]), SourceBatch("t", Column([2]))], "poll")
