@@ -90,10 +90,9 @@ class AllowedPaths:
         return normal if any(parts.is_relative_to(one) for one in self.paths) else None
 
 
-class FileProvider(ConfigProvider):
-    """`${file:/path:key}`: a key of a .properties file."""
+class _OfPaths(ConfigProvider):
+    """A provider of what is in files, below paths that are allowed."""
 
-    java_class = PACKAGE + "FileConfigProvider"
     parameter = "allowed.paths"
 
     @classmethod
@@ -104,6 +103,12 @@ class FileProvider(ConfigProvider):
     def __init__(self, parameters: Mapping[str, str]) -> None:
         """Raises ConfigProviderError."""
         self._allowed = AllowedPaths.of(parameters)
+
+
+class FileProvider(_OfPaths):
+    """`${file:/path:key}`: a key of a .properties file."""
+
+    java_class = PACKAGE + "FileConfigProvider"
 
     def get(self, path: str, keys: Iterable[str]) -> dict[str, str]:
         """The keys of the file."""
@@ -122,20 +127,10 @@ class FileProvider(ConfigProvider):
         return () if file is None else (_stamp(file),)
 
 
-class DirectoryProvider(ConfigProvider):
+class DirectoryProvider(_OfPaths):
     """`${directory:/path:file}`: the whole text of a file, line ends and all."""
 
     java_class = PACKAGE + "DirectoryConfigProvider"
-    parameter = "allowed.paths"
-
-    @classmethod
-    def check(cls, parameters: Mapping[str, str]) -> None:
-        """Paths must be absolute."""
-        AllowedPaths.of(parameters, here=False)
-
-    def __init__(self, parameters: Mapping[str, str]) -> None:
-        """Raises ConfigProviderError."""
-        self._allowed = AllowedPaths.of(parameters)
 
     def get(self, path: str, keys: Iterable[str]) -> dict[str, str]:
         """The texts of the files of these names."""
