@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import zipfile
 from pathlib import Path
 
 import httpx
 import pytest
 
+from keelman import testing
+from keelman.runtime.java import maven
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
 from support.system_kit import FILE, STRING, Keelman, numbered
@@ -17,10 +20,32 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
 LIMIT = 1 << 30
 
 
+async def mongo(folder: Path) -> Path:
+    """MongoDB's plugin as an archive: it has no service files, so that Connect finds it by a scan."""
+    jars = await maven.jars(maven.Lock.read(Path(testing.__file__).with_name("mongo_connect.lock")))
+    made = folder / "mongo.zip"
+    with zipfile.ZipFile(made, "w") as archive:
+        for jar in jars:
+            archive.write(jar, f"mongo-2.0.1/lib/{jar.name}")
+    return made
+
+
 async def test_apaches_own_worker_has_the_same_life(own: Keelman, tmp_path: Path) -> None:
     await own.ok("up", "--detach", "--free-ports")
+    await own.ok("create", "plugin", str(await mongo(tmp_path)), "--name", "mongo", "--version", "2.0.1")
     (metrics,) = free_ports(1)
-    words = ("--engine", "kafka-connect", "--count", "1", "--memory", "1GiB", "--metrics-port", str(metrics))
+    words = (
+        "--engine",
+        "kafka-connect",
+        "--plugin",
+        "mongo",
+        "--count",
+        "1",
+        "--memory",
+        "1GiB",
+        "--metrics-port",
+        str(metrics),
+    )
     made = await own.run(
         "create", "wc", "java", *words, "--set", "keelman.cpus=2", "--set", "offset.flush.interval.ms=500"
     )
@@ -49,6 +74,7 @@ async def test_apaches_own_worker_has_the_same_life(own: Keelman, tmp_path: Path
     gateway = own.system["http"]
     classes = await own.ok("get", "plugins", "--cluster", "java")
     assert "MirrorSource" in classes
+    assert "MongoSource" in classes
     async with httpx.AsyncClient(trust_env=False) as client:
         assert (await client.get(f"{url}/")).json()["version"] == "4.3.0"
         text = (await client.get(f"http://127.0.0.1:{metrics}/metrics")).text
