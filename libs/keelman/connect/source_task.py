@@ -28,7 +28,8 @@ class SourceTarget(Protocol):
 @dataclass(frozen=True, slots=True)
 class SourceTask:
     """`config` is the task's own configuration, without its connector's; `worker`: the worker's properties, named as in
-    Java. `beat` is to be called at least once a second while the reader is opened; it raises when the run must end.
+    Java. `beat` is to be called at least once a second while the reader is opened; it raises when the run must end. Of
+    a preview, `dry`, nothing is written anywhere, no schema either.
     """
 
     connector: str
@@ -39,3 +40,4 @@ class SourceTask:
     committed: CommittedOffsets
     target: SourceTarget
     beat: Callable[[], None]
+    dry: bool = False

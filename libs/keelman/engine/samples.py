@@ -70,6 +70,7 @@ def source_records(
             committed=committed,
             target=NoTarget(),
             beat=lambda: None,
+            dry=True,
         )
         reader = contract.OPEN_READER.of(kind.open_task_reader, {**config, **own}, task, committed.offset)
         try:

@@ -41,6 +41,10 @@ class PluginLoader:
         with self.entered():
             return jpype().JClass(class_name, loader=self.loader)
 
+    def has(self, class_name: str) -> bool:
+        """Whether there is such a class in it."""
+        return self.loader.getResource(f"{class_name.replace('.', '/')}.class") is not None
+
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Around each call into the plugin, on the calling thread: its class loader is the thread's meanwhile.

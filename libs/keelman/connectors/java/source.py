@@ -12,9 +12,12 @@ from functools import partial
 from random import randrange
 from typing import Any, Literal
 
+from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import parse_key
 from keelman.connect.plugin import Reader
 from keelman.connect.records import Column, PackedRecords, Partition, RawOffset, SourceBatch
+from keelman.connect.registry.dry import DryRegistry
+from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.source_task import SourceTask
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import task_error, translated
@@ -27,6 +30,8 @@ from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.poll_thread import Poll, PollThread, Told
 from keelman.connectors.java.source_context import SourceContext
 from keelman.connectors.java.source_steps import SourceSteps, source_steps
+from keelman.engine.records.conversion import attended
+from keelman.engine.records.registries import open_registry
 
 STOP_KEY, STOP_MS = "task.shutdown.graceful.timeout.ms", "5000"
 PIECE_BYTES = 800_000
@@ -41,7 +46,7 @@ def open_reader(loader: PluginLoader, class_name: str, config: Mapping[str, str]
     """The reader of one task of a Java connector. `class_name` is the task's, `config` its connector's with its own.
 
     Raises what the task's start raises."""
-    steps = source_steps(loader, config, task.worker)
+    steps = source_steps(loader, config, task.worker, _registries(task))
     return JavaReader(loader, class_name, steps, config, task)
 
 
@@ -197,7 +202,7 @@ class JavaReader(Reader):
             handed = len(self._handed)
             try:
                 yield from self._packed(records)
-            except (jpype().JException, _DoesNotFit):
+            except (jpype().JException, _NotTogether):
                 del self._handed[handed:]
             else:
                 return
@@ -206,7 +211,11 @@ class JavaReader(Reader):
     def _packed(self, records: Any) -> list[SourceBatch]:
         now_ms, size, count = int(time.time() * 1000), 0, 0
         made = []
-        for topic, entries in self._loops.converted(records).items():
+        try:
+            topics = self._loops.converted(records)
+        except ConnectError as error:
+            raise _NotTogether from error
+        for topic, entries in topics.items():
             if topic is None:
                 self._note(Told(entries))
                 continue
@@ -244,7 +253,7 @@ class JavaReader(Reader):
             yield data, entries, number
             return
         if number == 1:
-            raise _DoesNotFit
+            raise _NotTogether
         for begin, end in ((0, number // 2), (number // 2, number)):
             yield from self._in_batches(topic, entries.subList(begin, end), now_ms)
 
@@ -278,8 +287,14 @@ class JavaReader(Reader):
         self._handed[at] = Told(found.entries, found.topic, partition, last - number + 1, found.now_ms)
 
 
-class _DoesNotFit(Exception):
-    """A record is larger than a batch may be: it is judged by itself."""
+class _NotTogether(Exception):
+    """A record is larger than a batch may be, or a converter of ours cannot take one: each is judged by itself."""
+
+
+def _registries(task: SourceTask) -> OpenRegistry:
+    """Opens schema registries for its converters: a preview only reads them."""
+    opened = attended(open_registry, task.beat)
+    return (lambda config: DryRegistry(opened(config), [])) if task.dry else opened
 
 
 def _empty() -> SourceBatch:

@@ -3,36 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.tolerance import Stage, converter_stage
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import translated
 from keelman.connectors.java.java_step import JavaStep
 from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.python_converter import OURS_ALONE, python_converter
 from keelman.connectors.java.transforms import java_transforms
+from keelman.engine.records.registries import open_registry
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSteps:
-    """Of one task. `key` and `value` are Converters, `headers` is a HeaderConverter; all are configured."""
+    """Of one task. `key` and `value` are Converters, `headers` is a HeaderConverter; all are configured. `names` are
+    the classes, by role, of those that are not Java's."""
 
     key: Any
     value: Any
     headers: Any
     transforms: Sequence[JavaStep] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def stage(self, role: str) -> Stage:
         """Of one of the converters."""
         found = {"key": self.key, "value": self.value, "header": self.headers}[role]
-        return converter_stage(role, str(found.getClass().getName()))
+        return converter_stage(role, self.names.get(role) or str(found.getClass().getName()))
 
 
-def source_steps(loader: PluginLoader, config: Mapping[str, str], worker: Mapping[str, str]) -> SourceSteps:
-    """As a connector's configuration has them, else its worker's. Raises ConfigValueError, ConnectError."""
-    key, value, headers = (java_converter(loader, role, config, worker) for role in ("key", "value", "header"))
-    return SourceSteps(key, value, headers, java_transforms(loader, config))
+def source_steps(
+    loader: PluginLoader,
+    config: Mapping[str, str],
+    worker: Mapping[str, str],
+    registries: OpenRegistry = open_registry,
+) -> SourceSteps:
+    """As a connector's configuration has them, else its worker's. Converters with a schema registry are ours where the
+    plugin brings none; `registries` opens it for them. Raises ConfigValueError, ConnectError."""
+    made: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    for role in ("key", "value", "header"):
+        class_name = _named(loader, role, config, worker)
+        if class_name in OURS_ALONE and role != "header" and not loader.has(class_name):
+            names[role] = class_name
+            made[role] = python_converter(role, config, worker, registries)
+        else:
+            made[role] = java_converter(loader, role, config, worker)
+    return SourceSteps(made["key"], made["value"], made["header"], java_transforms(loader, config), names)
 
 
 _DEFAULTS = {"header": "org.apache.kafka.connect.storage.SimpleHeaderConverter"}
@@ -41,10 +60,8 @@ _DEFAULTS = {"header": "org.apache.kafka.connect.storage.SimpleHeaderConverter"}
 def java_converter(loader: PluginLoader, role: str, config: Mapping[str, str], worker: Mapping[str, str]) -> Any:
     """The converter of keys, values or headers (`role` is key, value or header), configured; the connector's own where
     it names one. Raises ConnectError for what the class throws."""
-    name = f"{role}.converter"
-    whose = config if name in config else worker
-    named = whose.get(name, _DEFAULTS.get(role, "org.apache.kafka.connect.json.JsonConverter"))
-    class_name = loader.full_name(named)
+    name, class_name = f"{role}.converter", _named(loader, role, config, worker)
+    whose = _whose(role, config, worker)
     options = string_map({k.removeprefix(f"{name}."): v for k, v in whose.items() if k.startswith(f"{name}.")})
     with loader.entered(), translated(f"{name}={class_name}"):
         made = loader.load(class_name)()
@@ -54,3 +71,14 @@ def java_converter(loader: PluginLoader, role: str, config: Mapping[str, str], w
         else:
             made.configure(options, role == "key")
     return made
+
+
+def _named(loader: PluginLoader, role: str, config: Mapping[str, str], worker: Mapping[str, str]) -> str:
+    """The full name of a role's converter."""
+    named = _whose(role, config, worker).get(f"{role}.converter", "").strip()
+    return loader.full_name(named or _DEFAULTS.get(role, "org.apache.kafka.connect.json.JsonConverter"))
+
+
+def _whose(role: str, config: Mapping[str, str], worker: Mapping[str, str]) -> Mapping[str, str]:
+    """Who names it: the connector, else the worker."""
+    return config if config.get(f"{role}.converter", "").strip() else worker

@@ -1,0 +1,80 @@
+"""Java connectors with converters that are ours alone: what crosses between Java and Python, and Avro in topics."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keelman.connect.avro.converter import AvroConverter
+from keelman.engine.records.registries import open_registry
+from keelman.testing.registry import RegistryProcess
+from support.copy_harness import create_topic, hosted, latest, messages, until
+from support.java_kit import compiled, needs_java
+from support.places import with_tests
+
+pytestmark = [pytest.mark.component, needs_java()]
+
+
+def test_all_that_connects_data_may_be_crosses_and_comes_back() -> None:
+    command = [sys.executable, "-m", "support.java_data"]
+    said = subprocess.run(command, check=True, capture_output=True, timeout=120, env=with_tests()).stdout
+    found = json.loads(said.splitlines()[-1])
+    assert {what: is_so for what, is_so in found.items() if is_so is not True} == {}
+
+
+async def test_a_java_source_writes_avro_and_its_bad_record_has_its_stage(
+    bootstrap: str, registry: RegistryProcess, name: str, tmp_path: Path
+) -> None:
+    classes = await compiled(tmp_path / "classes")
+    letters, log = f"{name}-letters", tmp_path / "log"
+    create_topic(bootstrap, name)
+    create_topic(bootstrap, letters)
+    config = {
+        "name": name,
+        "connector.class": "acme.ScriptedSource",
+        "task.class": "acme.ScriptedSource$ScriptedTask",
+        "classes": str(classes),
+        "log": str(tmp_path / "calls"),
+        "topics": name,
+        "records": "30",
+        "bad": "13",
+        "key.converter": "AvroConverter",
+        "key.converter.schema.registry.url": registry.url,
+        "value.converter": AvroConverter.name,
+        "value.converter.schema.registry.url": registry.url,
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": letters,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    with hosted(bootstrap, config, log, program="support.java_kit") as process:
+
+        def done() -> bool:
+            assert process.poll() is None, log.read_text(errors="replace")[-3000:]
+            return bool(latest(log).get("records", 0) >= 29)
+
+        until(done, name, 90)
+        process.terminate()
+        assert process.wait(60) == 0
+    found = messages(bootstrap, name)
+    assert read(registry, "value", name, [one.value() for one in found]) == [f"v{n}" for n in range(30) if n != 13]
+    assert read(registry, "key", name, [one.key() for one in found]) == [f"k{n}" for n in range(30) if n != 13]
+    (letter,) = messages(bootstrap, letters)
+    headers = {key: (value or b"").decode() for key, value in letter.headers() or ()}
+    assert headers["__connect.errors.stage"] == "VALUE_CONVERTER"
+    assert headers["__connect.errors.class.name"] == AvroConverter.name
+    assert "java.lang.Integer" in headers["__connect.errors.exception.message"]
+    assert log.read_text(errors="replace").count("java_converter_slow") == 2
+
+
+def read(registry: RegistryProcess, role: str, topic: str, payloads: list[bytes | None]) -> list[str]:
+    """What Avro payloads hold."""
+    converter = AvroConverter({"schema.registry.url": registry.url, "converter.type": role})
+    converter.bind(open_registry)
+    column = converter.of_topic(topic).to_connect(payloads)
+    assert [(one.type, one.optional) for one in (column.schema_of(0),) if one] == [("string", role == "key")]
+    return list(column.values)
