@@ -42,7 +42,8 @@ class Published:
 
     @property
     def _lock(self) -> maven.Lock:
-        return maven.Lock.read(LOCKS / f"{self.lock}.lock")
+        own = LOCKS / f"{self.lock}.lock"
+        return maven.Lock.read(own if own.exists() else maven.KAFKA_CONNECT.with_name(own.name))
 
     async def path(self) -> Path:
         """A folder for `plugin.path` that has this plugin alone. Raises as `maven.jars` does."""

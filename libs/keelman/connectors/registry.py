@@ -67,9 +67,14 @@ def add_steps(steps: Iterable[Step]) -> None:
     too stays ours."""
     _steps.clear()
     for one in sorted(steps, key=lambda one: ordered(one.version), reverse=True):
-        if not any(own.class_name == one.class_name for own in shipped.ALL):
+        if not is_ours(one.class_name):
             _steps[one.class_name, one.kind] = (*_steps.get((one.class_name, one.kind), ()), one)
     full_name.cache_clear()
+
+
+def is_ours(class_name: str) -> bool:
+    """Whether we ship a plugin of this full name."""
+    return any(one.class_name == class_name for one in shipped.ALL)
 
 
 def is_step(class_name: str) -> bool:

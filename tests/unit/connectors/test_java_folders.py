@@ -1,12 +1,13 @@
 """Java plugins below a plugin.path: which there are, and what is kept of them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from keelman.connectors.plugins import java_folders
 from keelman.connectors.plugins.plugin_path import scan
-from keelman.testing.jar_files import SINK, SOURCE, class_bytes, jar_bytes
+from keelman.testing.jar_files import SINK, SOURCE, TRANSFORMATION, class_bytes, jar_bytes
 from keelman.workers.plugins import inspection
 
 SEA, LAKE = "com.acme.SeaSourceConnector", "com.acme.LakeSinkConnector"
@@ -77,3 +78,18 @@ def test_a_class_that_keelman_has_too_is_chosen_by_a_name_of_its_own(tmp_path: P
     found = catalog.find(f"java:{OURS}")
     assert found is not None
     assert found[1] == f"java:{OURS}"
+
+
+def test_connectors_can_name_the_steps_of_other_folders(tmp_path: Path) -> None:
+    path = tmp_path / "plugins"
+    sea(path / "waters" / "sea.jar")
+    jar(path / "steps" / "steps-2.jar", class_bytes("com/acme/Stamp", interfaces=[TRANSFORMATION]))
+    found = {plugin.name: plugin for plugin in scan(str(path)).plugins}
+    waters, steps = found["waters"], found["steps"]
+    assert waters.java is not None
+    assert (waters.java.others, dict(steps.classes)) == ((steps.folder,), {})
+    assert java_folders.read(waters.folder) == waters.java
+    answers = [{"class": SEA, "type": "source", "version": "8", "problem": ""}]
+    told = java_folders.keep_answers(waters.java, answers)
+    assert java_folders.read(waters.folder) == told
+    assert scan(str(path)).find(SEA) == (replace(waters, java=told), SEA)

@@ -29,6 +29,7 @@ CONFIG_DEF = "org.apache.kafka.common.config.ConfigDef"
 
 _VALUES: Mapping[str, Callable[[Any], Any]] = {
     "java.lang.Boolean": bool,
+    "java.lang.String": str,
     **{f"java.lang.{name}": int for name in ("Integer", "Long", "Short")},
     **{f"java.lang.{name}": float for name in ("Double", "Float")},
     "org.apache.kafka.common.config.types.Password": lambda value: Password(str(value.value())),
@@ -95,7 +96,7 @@ def config_values(values: Any, types: Mapping[str, Type]) -> dict[str, ConfigVal
 
 def python_value(value: Any) -> Any:
     """A Java configuration value as ours: numbers, texts, lists, passwords, classes by their names."""
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, _class("java.util.Collection")):
         return [python_value(one) for one in value]

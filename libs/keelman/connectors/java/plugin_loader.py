@@ -6,7 +6,7 @@ folder's own classes come first, Connect's API from its parent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,17 @@ LOADER = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
 class PluginLoader:
     """One folder's class loader. The machine runs already."""
 
-    def __init__(self, folder: Path, jars: Sequence[Path], aliases: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        jars: Sequence[Path],
+        aliases: Mapping[str, str] | None = None,
+        others: Mapping[str, Callable[[], PluginLoader]] | None = None,
+    ) -> None:
         """`jars` are all files that the plugin's classes are looked for in, libraries last; `aliases` short names of
-        its classes with the full ones."""
+        classes with the full ones; `others` classes of other plugins with these plugins' loaders."""
         self._aliases = aliases or {}
+        self._others = others or {}
         library = jpype()
         urls = [_url(jar) for jar in jars]
         array = library.JArray(java_class("java.net.URL"))(urls)
@@ -36,10 +43,16 @@ class PluginLoader:
         found = name.strip()
         return self._aliases.get(found) or registry.full_name(found) or found
 
+    def of(self, class_name: str) -> PluginLoader:
+        """The loader of the plugin that has a converter, transform or predicate: another's, or this one."""
+        other = self._others.get(class_name)
+        return self if other is None else other()
+
     def load(self, class_name: str) -> Any:
         """A class of it by name. Raises Java's ClassNotFoundException, LinkageError."""
-        with self.entered():
-            return jpype().JClass(class_name, loader=self.loader)
+        found = self.of(class_name)
+        with found.entered():
+            return jpype().JClass(class_name, loader=found.loader)
 
     def has(self, class_name: str) -> bool:
         """Whether there is such a class in it."""

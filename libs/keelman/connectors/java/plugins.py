@@ -6,6 +6,8 @@ import faulthandler
 import functools
 import importlib
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from keelman.connect.config.definition import ConfigDef
@@ -15,6 +17,7 @@ from keelman.connect.plugin import Connector
 from keelman.connectors import registry
 from keelman.connectors.java import jvm, logs
 from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.plugins import java_folders
 from keelman.connectors.plugins.java_folders import JavaPlugin
 from keelman.model.errors import InvalidArgument
 from keelman.model.plugin import PluginClass
@@ -37,7 +40,9 @@ def use(plugin: JavaPlugin, *, quick: bool) -> None:
             one.version or UNDEFINED,
             functools.partial(step_keys, one.class_name, one.type),
         )
-        for one in plugin.steps
+        for whose in (plugin, *_others(plugin))
+        for one in whose.steps
+        if not whose.problem_of(one.class_name)
     )
 
 
@@ -61,9 +66,10 @@ def answers() -> list[dict[str, str]]:
 def step_keys(class_name: str, kind: str) -> ConfigDef:
     """The keys of a class that is no connector, with Java's validators. Raises ConnectError, InvalidArgument."""
     for plugin, quick in _used.items():
-        if any((one.class_name, one.type) == (class_name, kind) for one in plugin.steps):
+        known = (one for whose in (plugin, *_others(plugin)) for one in whose.steps)
+        if any((one.class_name, one.type) == (class_name, kind) for one in known):
             _start(quick=quick)
-            loader = _loader(plugin)
+            loader = _loader(plugin).of(class_name)
             configs = importlib.import_module("keelman.connectors.java.configs")
             errors = importlib.import_module("keelman.connectors.java.errors")
             with loader.entered(), errors.translated(f"{class_name}.config"):
@@ -107,12 +113,22 @@ def _start(*, quick: bool) -> None:
 
 @functools.cache
 def _loader(plugin: JavaPlugin) -> PluginLoader:
-    return PluginLoader(plugin.location, [*plugin.jars, *plugin.libraries], _aliases(plugin))
+    own = {one.class_name for one in plugin.classes}
+    names: dict[str, str] = {}
+    others: dict[str, Callable[[], PluginLoader]] = {}
+    for whose in reversed((plugin, *_others(plugin))):  # the plugin's own win, then the latest version
+        for one in whose.steps:
+            names |= dict.fromkeys(aliases(one.class_name, Kind(one.type)), one.class_name)
+            if one.class_name not in own and not registry.is_ours(one.class_name):
+                others[one.class_name] = functools.partial(_loader, whose)
+    return PluginLoader(plugin.location, [*plugin.jars, *plugin.libraries], names, others)
 
 
-def _aliases(plugin: JavaPlugin) -> dict[str, str]:
-    """The short names of the plugin's classes that are no connectors."""
-    found: dict[str, str] = {}
-    for one in plugin.steps:
-        found |= dict.fromkeys(aliases(one.class_name, Kind(one.type)), one.class_name)
-    return found
+@functools.cache
+def _others(plugin: JavaPlugin) -> tuple[JavaPlugin, ...]:
+    """The plugins whose steps this one's connectors can name; one that was removed meanwhile is none of them."""
+    found = []
+    for folder in plugin.others:
+        with suppress(OSError, ValueError, KeyError):
+            found.append(java_folders.read(folder))
+    return tuple(found)

@@ -63,7 +63,7 @@ def java_converter(loader: PluginLoader, role: str, config: Mapping[str, str], w
     name, class_name = f"{role}.converter", _named(loader, role, config, worker)
     whose = _whose(role, config, worker)
     options = string_map({k.removeprefix(f"{name}."): v for k, v in whose.items() if k.startswith(f"{name}.")})
-    with loader.entered(), translated(f"{name}={class_name}"):
+    with loader.of(class_name).entered(), translated(f"{name}={class_name}"):
         made = loader.load(class_name)()
         if role == "header":
             options.put("converter.type", "header")

@@ -56,7 +56,7 @@ def _made(loader: PluginLoader, key: str, own: Mapping[str, str]) -> tuple[Any, 
         raise ConfigValueError(key, None, whole=f'Missing required configuration "{key}" which has no default value.')
     class_name = loader.full_name(named)
     options = string_map({name: value for name, value in own.items() if name not in NOT_THEIRS})
-    with loader.entered(), translated(f"{key}={class_name}"):
+    with loader.of(class_name).entered(), translated(f"{key}={class_name}"):
         made = loader.load(class_name)()
         made.configure(options)
     return made, class_name

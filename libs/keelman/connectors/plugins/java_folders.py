@@ -44,6 +44,8 @@ class JavaPlugin:
     libraries: tuple[Path, ...]
     classes: tuple[PluginClass, ...]
     problems: tuple[str, ...] = ()
+    others: tuple[Path, ...] = ()
+    """Folders in the cache of plugins whose converters, transforms and predicates its connectors can name."""
     asked: bool = False
     broken: tuple[tuple[str, str], ...] = ()
 
@@ -99,9 +101,24 @@ def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | No
     return read(folder)
 
 
+def beside(plugin: JavaPlugin, others: Sequence[JavaPlugin]) -> JavaPlugin:
+    """The plugin as it is on a worker that has these others too, whose steps its connectors can name. Raises
+    OSError."""
+    found = [one.folder for one in others if one.steps and one.folder != plugin.folder]
+    if not (found and plugin.connectors):
+        return plugin
+    digest = hashlib.sha256("\0".join(map(str, [plugin.folder, *found])).encode()).hexdigest()[:32]
+    folder = plugin.folder.with_name(f"java-{digest}")
+    if not is_description(folder):
+        _write(folder, {"plugin": str(plugin.folder), "others": list(map(str, found))})
+    return replace(plugin, folder=folder, others=tuple(found))
+
+
 def read(folder: Path) -> JavaPlugin:
     """What was written to a folder of the cache. Raises OSError, ValueError, KeyError."""
     document = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+    if "plugin" in document:
+        return replace(read(Path(document["plugin"])), folder=folder, others=tuple(map(Path, document["others"])))
     found = JavaPlugin(
         document["name"],
         document["version"],
@@ -120,10 +137,12 @@ def read(folder: Path) -> JavaPlugin:
 def keep_answers(plugin: JavaPlugin, answers: Sequence[Mapping[str, str]]) -> JavaPlugin:
     """The plugin with what its classes said ({"class", "type", "version", "problem"}); kept for the next start."""
     found = _with_answers(plugin, answers)
-    with suppress(OSError):  # then they are asked again
-        temporary = plugin.folder / f".{ANSWERS}.{os.getpid()}"
+    with suppress(OSError, ValueError, KeyError):  # then they are asked again
+        document = json.loads((plugin.folder / DESCRIPTION).read_text(encoding="utf-8"))
+        own = Path(document.get("plugin", plugin.folder))
+        temporary = own / f".{ANSWERS}.{os.getpid()}"
         temporary.write_text(json.dumps(list(answers)), encoding="utf-8")
-        temporary.rename(plugin.folder / ANSWERS)
+        temporary.rename(own / ANSWERS)
     return found
 
 

@@ -127,7 +127,19 @@ def scan(plugin_path: str, libraries: Sequence[str] = ()) -> Catalog:
             except (InvalidArgument, OSError, UnicodeDecodeError) as error:
                 broken.append(BrokenPlugin(path, str(error)))
                 _log.warning("plugin_broken", path=str(path), error=str(error))
-    return Catalog(sorted(plugins.values(), key=str), broken)
+    return Catalog(sorted(_beside_each_other([*plugins.values()]), key=str), broken)
+
+
+def _beside_each_other(plugins: Sequence[Plugin]) -> Iterator[Plugin]:
+    """The plugins, of which Java's know each other's converters, transforms and predicates: the latest first."""
+    java = [one.java for one in plugins if one.java is not None]
+    java.sort(key=lambda one: (_ordered(one.version), one.name), reverse=True)
+    for plugin in plugins:
+        if plugin.java is None:
+            yield plugin
+        else:
+            found = java_folders.beside(plugin.java, java)
+            yield replace(plugin, java=found, folder=found.folder)
 
 
 def use(folder: str | Path, *, quick: bool = False) -> None:

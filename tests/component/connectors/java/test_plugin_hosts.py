@@ -24,16 +24,26 @@ STAMP = "acme.StampTransform"
 
 
 @pytest.fixture(scope="session")
-async def acme(tmp_path_factory: pytest.TempPathFactory) -> Plugin:
-    """The kit's classes in a jar, as a plugin."""
-    classes = await compiled(tmp_path_factory.mktemp("classes"))
+async def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kit's classes."""
+    return await compiled(tmp_path_factory.mktemp("classes"))
+
+
+@pytest.fixture(scope="session")
+def acme(classes: Path, tmp_path_factory: pytest.TempPathFactory) -> Plugin:
+    """All of them as a plugin."""
     path = tmp_path_factory.mktemp("plugins")
-    (path / "acme").mkdir()
-    with zipfile.ZipFile(path / "acme" / "acme-7.jar", "w") as jar:
-        for file in classes.rglob("*.class"):
-            jar.write(file, file.relative_to(classes))
+    jar_of(path / "acme" / "acme-7.jar", classes, "*.class")
     (plugin,) = scan(str(path)).plugins
     return plugin
+
+
+def jar_of(path: Path, classes: Path, pattern: str) -> None:
+    """A jar of the classes whose files' names are like this."""
+    path.parent.mkdir()
+    with zipfile.ZipFile(path, "w") as jar:
+        for file in classes.rglob(pattern):
+            jar.write(file, file.relative_to(classes))
 
 
 @pytest.fixture
@@ -72,6 +82,17 @@ async def test_a_transforms_keys_are_judged_by_its_own_validators(acme: Plugin) 
         assert empty == {"folder": ["Invalid value  for configuration folder: String must be non-empty"]}
         keys = (await host.step_keys(STAMP, "transformation")).keys
         assert [(key.name, key.default) for key in keys.values()] == [("level", 3)]
+
+
+async def test_a_connector_can_name_a_transform_of_another_folder(classes: Path, tmp_path: Path) -> None:
+    jar_of(tmp_path / "waters" / "waters.jar", classes, "[RS]*Source*.class")
+    jar_of(tmp_path / "steps" / "steps.jar", classes, "Stamp*.class")
+    waters = {one.name: one for one in scan(str(tmp_path)).plugins}["waters"]
+    config = {"connector.class": RESTLESS, "name": "sea", "folder": "/tmp", "transforms": "s"}
+    config |= {"transforms.s.type": STAMP, "transforms.s.level": "11"}
+    async with PluginHost(waters, answer_seconds=60) as host:
+        found = errors(await host.validate(RESTLESS, config, {}))
+    assert found == {"transforms.s.level": ["Invalid value 11 for configuration level: Value must be no more than 9"]}
 
 
 def errors(infos: Mapping[str, Any]) -> dict[str, list[str]]:

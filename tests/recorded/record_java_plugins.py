@@ -1,0 +1,38 @@
+"""Records what Apache Kafka Connect answers about published Java plugins: writes java_plugins.json beside this file.
+
+Run it by hand when the steps or a plugin's lock change: `python -m recorded.record_java_plugins`. It starts a broker
+and a real Connect worker with the plugins in its `plugin.path`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from keelman.testing.broker import running_broker
+from keelman.testing.connect_worker import ConnectProcess
+from recorded.java_plugins_steps import play, told
+from recorded.one_a_line import one_a_line
+from support.java_plugins import FILES, MONGO, POSTGRES, plugin_path
+
+HERE = Path(__file__).parent
+
+
+async def main() -> None:
+    """Asks and writes the answers."""
+    properties = {"plugin.path": await plugin_path(POSTGRES, FILES, MONGO)}
+    properties["exactly.once.source.support"] = "enabled"
+    with tempfile.TemporaryDirectory() as name:
+        async with running_broker(Path(name) / "broker") as bootstrap:
+            worker = ConnectProcess(Path(name) / "connect", bootstrap, "recorded", properties)
+            await worker.start()
+            try:
+                found = await play(worker.ask)
+            finally:
+                await worker.end()
+    (HERE / "java_plugins.json").write_text(one_a_line(told(found)))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
