@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from keelman.connectors.java import jvm
 from keelman.testing.eventually import eventually
@@ -20,6 +21,7 @@ from support.worker_kit import WorkerProcess, workers
 pytestmark = [pytest.mark.component, needs_java()]
 APACHE = "org.apache.kafka.connect"
 SOURCE = f"java:{APACHE}.file.FileStreamSourceConnector"
+SINK = f"java:{APACHE}.file.FileStreamSinkConnector"
 LINES = 20_000
 
 
@@ -86,6 +88,52 @@ async def test_a_java_source_copies_exactly_once_through_transforms(
         await eventually(_reaches(offset, lines), seconds=90, what="all lines are committed after a kill")
         copied = [json.loads(one.value()) for one in await asyncio.to_thread(messages, bootstrap, "java-lines")]
         assert copied == [{"line": str(n), "seen": "yes"} for n in range(2 * LINES)]
+        assert await worker.end() == 0
+
+
+async def test_a_java_sink_loses_nothing_and_its_offsets_can_be_set(
+    bootstrap: str, spark: SparkService, tmp_path: Path
+) -> None:
+    plugins, target = await file_plugin(tmp_path), tmp_path / "copied.txt"
+    config = {"connector.class": SINK, "file": str(target), "topics": "java-sunk"}
+    create_topic(bootstrap, "java-sunk", 2)
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "javasunk", spark.address, {"plugin.path": str(plugins)})
+
+    def send(numbers: range) -> None:
+        producer = Producer({"bootstrap.servers": bootstrap})
+        for n in numbers:
+            producer.produce("java-sunk", str(n).encode(), partition=n % 2)
+        assert producer.flush(60) == 0
+
+    async with workers(worker):
+        await asyncio.to_thread(send, range(LINES))
+        made = await worker.ask("PUT", "/connectors/sunk/config", config)
+        assert (made.status_code, made.json()["type"]) == (201, "sink"), made.text
+
+        async def committed(count: int = LINES) -> bool:
+            rows = (await worker.ask("GET", "/connectors/sunk/offsets")).json()["offsets"]
+            return sum(row["offset"]["kafka_offset"] for row in rows) == count
+
+        await eventually(committed, seconds=90, what="all records are committed")
+        assert sorted(map(int, target.read_text().splitlines())) == list(range(LINES))
+        await asyncio.to_thread(send, range(LINES, 2 * LINES))
+        await _kill_slot()
+        await eventually(lambda: committed(2 * LINES), seconds=90, what="all are committed after a kill")
+        assert set(map(int, target.read_text().splitlines())) == set(range(2 * LINES))
+        before = len(target.read_text().splitlines())
+        assert (await worker.ask("PUT", "/connectors/sunk/stop")).status_code == 204
+        rows = [
+            {"partition": {"kafka_topic": "java-sunk", "kafka_partition": 1}, "offset": {"kafka_offset": LINES - 5}}
+        ]
+
+        async def altered() -> bool:
+            answer = await worker.ask("PATCH", "/connectors/sunk/offsets", {"offsets": rows})
+            return answer.status_code == 200
+
+        await eventually(altered, seconds=60, what="offsets of the stopped connector are set")
+        assert (await worker.ask("PUT", "/connectors/sunk/resume")).status_code == 202
+        await eventually(lambda: committed(2 * LINES), seconds=90, what="the last ones are read again")
+        assert len(target.read_text().splitlines()) == before + 5
         assert await worker.end() == 0
 
 

@@ -21,6 +21,7 @@ from keelman.connectors.java.errors import connect_error, translated
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.started import TASK_CLASS, StartedConnectors
+from keelman.connectors.java.unserved import why_unserved
 
 REFRESH_SECONDS = 5.0
 SUPPORT = "exactly.once.support"
@@ -69,7 +70,10 @@ class JavaConnector(Connector):
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValueError]:
-        """What an exactly-once guarantee that is required finds: Connect's own words."""
+        """What cannot be served here; and what an exactly-once guarantee that is required finds, in Connect's words."""
+        unserved = why_unserved(cls.java_name)
+        if unserved:
+            return [ConfigValueError("connector.class", config.get("connector.class"), whole=unserved)]
         if cls.direction is not Direction.SOURCE or config.get(SUPPORT, "").strip().lower() != "required":
             return ()
         support = cls._asked("exactlyOnceSupport", config)

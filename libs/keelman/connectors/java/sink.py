@@ -157,8 +157,9 @@ class JavaWriter(Writer):
             current.put(self._context.place_of(where), self._offset(jpype().JLong(kept.offset)))
         try:
             found = self._call("preCommit", lambda: self._java.preCommit(current))
-        except jpype().JException as error:
-            _log.warning("java_precommit_failed", class_name=self._thread.class_name, error=_text(error))
+        except (jpype().JException, GaveUp) as error:
+            why = "it was interrupted" if isinstance(error, GaveUp) else _text(error)
+            _log.warning("java_precommit_failed", class_name=self._thread.class_name, error=why)
             for where in offsets:
                 last = self._safe.get(where, self._begun.get(where))
                 if last is not None:
@@ -232,6 +233,8 @@ class JavaWriter(Writer):
             return self._call(method, work)
         except jpype().JException as error:
             raise connect_error(error) from None
+        except GaveUp:
+            raise ConnectError(f"{self._thread.class_name}.{method} was interrupted: its run is to end") from None
 
     def _call(self, method: str, work: Callable[[], T], attend: Callable[[], None] | None = None) -> T:
         """Calls the task. Raises what it throws, and what ends the run."""

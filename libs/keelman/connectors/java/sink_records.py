@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, groupby
 from typing import Any
 
@@ -64,8 +65,16 @@ class SinkLoops:
         self._bytes: Any = java_class("java.nio.ByteBuffer")
         self._types: Any = java_class(f"{COMMON}.record.TimestampType")
         self._buffer = RecordBuffer()
-        self._plain = self._loop(self._without_headers(), self._no_headers())
-        self._with_headers = self._loop(self._raw_headers(), self._converted_headers())
+
+    # To compose a loop takes tenths of a second: most tasks need one of the two.
+
+    @cached_property
+    def _plain(self) -> Any:
+        return self._loop(self._without_headers(), self._no_headers())
+
+    @cached_property
+    def _with_headers(self) -> Any:
+        return self._loop(self._raw_headers(), self._converted_headers())
 
     def made(self, records: Fetched) -> Any:
         """A Java list of the records as the task gets them, without those that a transform dropped.

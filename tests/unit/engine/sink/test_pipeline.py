@@ -1,0 +1,107 @@
+"""What a sink's writer is given that converts itself, and what becomes of the records that it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from keelman.connect.plugin import KeptOffset, Writer
+from keelman.connect.records import SinkBatch, TopicPartition
+from keelman.connect.sink_source import WrittenRecord
+from keelman.connect.tolerance import RecordRefused, Stage, converter_stage
+from keelman.engine.control import Control, GaveUp
+from keelman.engine.sink.pipeline import SinkPipeline
+from keelman.engine.sink.polling import Polling
+from keelman.engine.sink.positions import Positions
+from keelman.engine.sink.steering import Steering
+
+CONFIG = {"name": "c", "transforms": "a", "transforms.a.type": "com.acme.JavaOnly", "value.converter": "com.acme.Java"}
+TOLERANT = {**CONFIG, "errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead"}
+JSON: Stage = converter_stage("value", "org.apache.kafka.connect.json.JsonConverter")
+
+
+class Kept(Writer):
+    """Keeps what it was given, and does with it what a test wants."""
+
+    def __init__(self, then: Any = lambda: None) -> None:
+        self.batches: list[SinkBatch] = []
+        self._then = then
+
+    def write(self, batch: SinkBatch) -> None:
+        self.batches.append(batch)
+        self._then()
+
+    def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
+        raise AssertionError
+
+
+def pipeline(config: Mapping[str, str]) -> tuple[SinkPipeline, Steering]:
+    """One whose connector converts, and what its writer steers by."""
+    control = Control()
+    made = SinkPipeline("c", 0, {"bootstrap.servers": "none:1"}, config, control, converted=True)
+    consumer: Any = None
+    return made, Steering(control, made, lambda: Polling(consumer, Positions(), 30.0))
+
+
+def messages() -> list[Message]:
+    return [
+        Message(topic="t", partition=1, offset=7, key=b"k", value=b"v", timestamp=(1, 99), headers=[("h", b"1")]),
+        Message(topic="u", partition=0, offset=8),
+    ]
+
+
+def test_it_is_given_bytes_whatever_converters_and_transforms_are_named() -> None:
+    made, _ = pipeline(CONFIG)
+    writer = Kept()
+    assert made.put(messages(), writer) == (2, 2)
+    (batch,) = writer.batches
+    assert batch.keys is not None
+    assert batch.origin is not None
+    assert (batch.values.values, batch.keys.values) == ([b"v", None], [b"k", None])
+    assert (batch.origin.topics, batch.origin.partitions, batch.origin.offsets) == (["t", "u"], [1, 0], [7, 8])
+    assert (batch.origin.timestamps_ms, batch.origin.headers) == ([99, None], [[("h", b"1")], None])
+
+
+def test_what_it_reports_is_a_dead_letter_with_its_own_stage() -> None:
+    made, steering = pipeline(TOLERANT)
+    earlier = WrittenRecord(TopicPartition("t", 0), 3, b"k", b"old", [("h", b"1")], 5)
+
+    def report() -> None:
+        steering.report(0, ValueError("no json"), JSON)
+        steering.report_written(earlier, ValueError("late"))
+
+    assert made.put(messages(), Kept(report)) == (0, 2)
+    found = made._bad.take_letters()
+    assert [(one.why.stage, one.whence.offset, one.original.value) for one in found] == [
+        ("VALUE_CONVERTER", 7, b"v"),
+        ("TASK_PUT", 3, b"old"),
+    ]
+
+
+def test_what_is_not_tolerated_fails_the_run() -> None:
+    made, steering = pipeline(CONFIG)
+    with pytest.raises(RecordRefused, match="value converter JsonConverter"):
+        made.put(messages(), Kept(lambda: steering.report(1, ValueError("no json"), JSON)))
+
+
+def test_a_write_that_gives_up_takes_its_letters_back() -> None:
+    made, steering = pipeline(TOLERANT)
+
+    def give_up() -> None:
+        steering.report(0, ValueError("no json"), JSON)
+        raise GaveUp
+
+    with pytest.raises(GaveUp):
+        made.put(messages(), Kept(give_up))
+    assert made._bad.take_letters() == []
+
+
+def test_seeks_are_taken_once() -> None:
+    _, steering = pipeline(CONFIG)
+    steering.seek(TopicPartition("t", 0), 3)
+    steering.seek(TopicPartition("t", 0), 5)
+    assert steering.take_seeks() == {TopicPartition("t", 0): 5}
+    assert steering.take_seeks() == {}
