@@ -166,8 +166,11 @@ class Plugins:
                         if piece.sha256 != file.sha256:
                             raise _unavailable(file, f"that has the digest {piece.sha256} and not {file.sha256}")
                         continue
-                    await asyncio.to_thread(stream.write, piece)
                     have += len(piece)
+                    if have > file.size_bytes > 0:
+                        part.unlink()
+                        raise _unavailable(file, f"more came than its {file.size_bytes} bytes")
+                    await asyncio.to_thread(stream.write, piece)
                     share = f", {100 * have // file.size_bytes} %" if file.size_bytes else ""
                     told(f"fetches plugin {_words(file)}{share}")
 

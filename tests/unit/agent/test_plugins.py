@@ -113,6 +113,9 @@ async def test_a_file_with_another_digest_is_never_unpacked(tmp_path: Path) -> N
         await plugins(tmp_path, server).ensure([file], silent)
     assert len(server.asked) == 2
     assert left(tmp_path) == set()
+    with pytest.raises(Unavailable, match="more came than its"):
+        await plugins(tmp_path, Server(JAR, sent=JAR + b"x")).ensure([file], silent)
+    assert left(tmp_path) == set()
     with pytest.raises(Unavailable, match="has the digest"):
         await plugins(tmp_path, Server(b"another")).ensure([file], silent)
 
