@@ -32,6 +32,7 @@ from keelman.connectors.validation.rules import (
     add_client_faults,
     check_sink,
     check_source,
+    check_steps,
     converter_infos,
     override_infos,
 )
@@ -74,6 +75,7 @@ def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
     own = contract.CONFIG_DEF.of(connector.config_def)
     keys, groups = {**definition.keys, **own.keys}, [*definition.groups, *own.groups]
     found = {**values, **own.validate(config, registry.find)}
+    check_steps(connector, config, found)
     _check_whole(connector, config, found)
     _check_own_names(config, found)
     clients = override_infos(connector.direction, config, worker)

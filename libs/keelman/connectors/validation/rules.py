@@ -3,6 +3,7 @@ connector's own converters and of the clients whose properties it overrides."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from keelman.connect import contract
@@ -17,12 +18,14 @@ from keelman.connect.config.types import trim
 from keelman.connect.java.regex import JavaPattern, PatternError
 from keelman.connect.java.text import hash_order, java_text
 from keelman.connect.plugin import Connector, Direction
+from keelman.connectors import registry
 from keelman.kafka.properties.faults import client_faults
 from keelman.model.keys import under
 
 Config = Mapping[str, str | None]
 GROUP = "consumer.override.group.id"
 Values = dict[str, ConfigValue]
+_STEP_KEY = re.compile(r"(transforms|predicates)\..+\.type|(key|value|header)\.converter")
 
 
 def override_infos(direction: Direction, config: Config, worker: Mapping[str, str]) -> list[Info]:
@@ -154,6 +157,22 @@ def check_source(connector: type[Connector], config: Config, worker: Mapping[str
         name = config.get("connector.class") or ""
         text = f"{name} delivers exactly once only, and this worker has {WORKER_SUPPORT}=disabled."
         _add(values, text, "connector.class")
+
+
+def check_steps(connector: type[Connector], config: Config, values: Values) -> None:
+    """Converters, transforms and predicates of Java plugins are for connectors that convert by themselves: Java's."""
+    if connector.converts:
+        return
+    for key, value in config.items():
+        if value is None or key not in values or not _STEP_KEY.fullmatch(key):
+            continue
+        full = registry.full_name(value)
+        if full is not None and registry.is_step(full):
+            text = (
+                f"Class {full} of a Java plugin runs beside connectors of Java plugins only, and {connector.names[0]} "
+                "is none: expected a class that comes with keelman"
+            )
+            _add(values, f"Invalid value {value} for configuration {key}: {text}", key)
 
 
 def _chosen(values: Values, key: str) -> str:
