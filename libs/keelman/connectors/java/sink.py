@@ -6,6 +6,7 @@ Source: `WorkerSinkTask` of Kafka Connect 4.3.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import KeptOffset, SinkTask, Writer
 from keelman.connect.records import SinkBatch, TopicPartition
+from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.sink_source import SinkSource, WrittenRecord
 from keelman.connect.tolerance import Policy, Stage
 from keelman.connectors.java.errors import RETRIABLE, connect_error
@@ -25,6 +27,8 @@ from keelman.connectors.java.sink_records import Fetched, SinkLoops
 from keelman.connectors.java.sink_thread import SinkThread
 from keelman.connectors.java.source_steps import SourceSteps, source_steps
 from keelman.engine.control import CutShort, GaveUp
+from keelman.engine.records.conversion import attended
+from keelman.engine.records.registries import open_registry
 from keelman.runtime.logs.logging import get_logger
 
 T = TypeVar("T")
@@ -48,7 +52,7 @@ def open_writer(
     return JavaWriter(
         loader,
         class_name,
-        source_steps(loader, config, task.worker),
+        source_steps(loader, config, task.worker, _registries(task)),
         config,
         replace(task, config={**task.config, **topics}),
     )
@@ -132,7 +136,7 @@ class JavaWriter(Writer):
             try:
                 if not made:
                     made.append(self._loops.made(records))
-            except jpype().JException:
+            except (jpype().JException, ConnectError):
                 return False
             self._java.put(made[0])
             return True
@@ -315,6 +319,12 @@ class JavaWriter(Writer):
             ),
             None,
         )
+
+
+def _registries(task: SinkTask) -> OpenRegistry:
+    """Opens schema registries for its converters. Where these work in the task's thread, the run's beats meanwhile."""
+    own = threading.get_ident()
+    return attended(open_registry, lambda: task.beat() if threading.get_ident() == own else None)
 
 
 def _text(thrown: Any) -> str:

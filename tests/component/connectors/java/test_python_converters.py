@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from keelman.connect.avro.converter import AvroConverter
+from keelman.connect.records import Column
+from keelman.connect.schema import STRING
 from keelman.engine.records.registries import open_registry
 from keelman.testing.registry import RegistryProcess
 from support.copy_harness import create_topic, hosted, latest, messages, until
@@ -69,6 +72,54 @@ async def test_a_java_source_writes_avro_and_its_bad_record_has_its_stage(
     assert headers["__connect.errors.class.name"] == AvroConverter.name
     assert "java.lang.Integer" in headers["__connect.errors.exception.message"]
     assert log.read_text(errors="replace").count("java_converter_slow") == 2
+
+
+async def test_a_java_sink_reads_avro_and_its_bad_record_has_its_stage(
+    bootstrap: str, registry: RegistryProcess, name: str, tmp_path: Path
+) -> None:
+    classes, calls = await compiled(tmp_path / "classes"), tmp_path / "calls"
+    letters, log = f"{name}-letters", tmp_path / "log"
+    create_topic(bootstrap, name)
+    converter = AvroConverter({"schema.registry.url": registry.url, "converter.type": "value"})
+    converter.bind(open_registry)
+    payloads = converter.of_topic(name).from_connect(Column(["v0", "v1"], STRING))
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for payload in (payloads[0], b"no avro", payloads[1]):
+        producer.produce(name, payload, key="k")
+    assert producer.flush(60) == 0
+    config = {
+        "name": name,
+        "connector.class": "acme.ScriptedSink",
+        "task.class": "acme.ScriptedSink$ScriptedTask",
+        "classes": str(classes),
+        "log": str(calls),
+        "topics": name,
+        "value.converter": AvroConverter.name,
+        "value.converter.schema.registry.url": registry.url,
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": letters,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+
+    def put() -> list[str]:
+        lines = calls.read_text().splitlines() if calls.exists() else []
+        return [line.split(" ")[5] for line in lines if line.startswith("record ")]
+
+    with hosted(bootstrap, config, log, program="support.java_kit") as process:
+
+        def done() -> bool:
+            assert process.poll() is None, log.read_text(errors="replace")[-3000:]
+            return put() == ["v0", "v1"]
+
+        until(done, name, 90)
+        process.terminate()
+        assert process.wait(60) == 0
+    (letter,) = messages(bootstrap, letters)
+    headers = {key: (value or b"").decode() for key, value in letter.headers() or ()}
+    assert letter.value() == b"no avro"
+    assert headers["__connect.errors.stage"] == "VALUE_CONVERTER"
+    assert headers["__connect.errors.class.name"] == AvroConverter.name
 
 
 def read(registry: RegistryProcess, role: str, topic: str, payloads: list[bytes | None]) -> list[str]:
