@@ -217,16 +217,19 @@ def _plugins_of(path: Path, libraries: Sequence[Path], *, root: bool) -> Sequenc
     wheels = [] if root else sorted(path.glob("*.whl"))
     if any(_has_connectors(wheel) for wheel in wheels):
         found += _installed(unpacked(wheels))
-    return found if root else [*found, *_java_plugins(path, libraries)]
+    return found if root else [*found, *_java_plugins(path, libraries, needed=not found)]
 
 
-def _java_plugins(path: Path, libraries: Sequence[Path]) -> list[Plugin]:
-    """The Java plugin of a folder or a jar, if it has any; what is wrong with parts of it is in the log."""
+def _java_plugins(path: Path, libraries: Sequence[Path], *, needed: bool = False) -> list[Plugin]:
+    """The Java plugin of a folder or a jar, if it has any; what is wrong with parts of it is in the log. Raises
+    InvalidArgument (PLUGIN_BROKEN) where it is `needed`, for jars that have problems and no class that can be used."""
     found = java_folders.described(path, libraries)
     if found is None:
         return []
     for problem in found.problems:
         _log.warning("plugin_part_broken", path=str(path), error=problem)
+    if needed and found.problems and not found.classes:
+        raise InvalidArgument("; ".join(found.problems), reason="PLUGIN_BROKEN")
     connectors = {registry.java_name(one.class_name): one.type for one in found.connectors}
     return [Plugin(found.name, found.version, found.folder, connectors, java=found)] if found.classes else []
 

@@ -49,8 +49,10 @@ def read_class(data: bytes) -> ClassFile:
     """The class of a file; raises InvalidClassFile."""
     try:
         return _read(data)
-    except (struct.error, IndexError, KeyError, UnicodeDecodeError) as error:
-        raise InvalidClassFile(f"not a class file: {type(error).__name__} {error}") from error
+    except (struct.error, IndexError) as error:
+        raise InvalidClassFile("not a class file: it ends early") from error
+    except (KeyError, UnicodeDecodeError) as error:
+        raise InvalidClassFile("not a class file: a constant that is none") from error
 
 
 def _read(data: bytes) -> ClassFile:

@@ -98,6 +98,18 @@ async def test_a_plugin_of_the_cluster_of_which_nothing_can_be_used_is_refused(
     assert caught.value.reason == "PLUGIN_BROKEN"
 
 
+async def test_jars_of_the_cluster_without_a_class_that_can_be_read_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "plugins" / "ab12"
+    (folder / "rain").mkdir(parents=True)
+    half = jar_files.class_bytes("com/acme/RainSource", jar_files.SOURCE)[:60]
+    (folder / "rain" / "rain-4.jar").write_bytes(jar_files.jar_bytes(files={"com/acme/RainSource.class": half}))
+    async with ThirdParty.open(str(folder), lambda: None) as plugins:
+        found = PluginSet(plugins, {str(folder): "rain 4"})
+        with pytest.raises(InvalidArgument, match=r"plugin rain 4 cannot be loaded: rain-4\.jar: .*it ends early"):
+            await found.read()
+    assert [(one.plugin, one.path) for one in found.found()] == [("rain 4", "rain")]
+
+
 async def test_one_that_cannot_say_yet_what_it_is_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
