@@ -44,7 +44,7 @@ async def test_answers_about_java_plugins_are_connects(
 
         ours = {CLASS: "FileStreamSource", "name": "x", "topic": "t", "transforms": "u", "transforms.u.type": UNWRAP}
         refused = await worker.ask("PUT", "/connector-plugins/FileStreamSource/config/validate", ours)
-        assert f"{UNWRAP} is a class of a Java plugin, which connectors of Java plugins only can use" in refused.text
+        assert f"Class {UNWRAP} of a Java plugin runs beside connectors of Java plugins only" in refused.text
     assert set(found) == set(RECORDED)
     wrong = [line for name, answer in found.items() for line in differences(name, RECORDED[name], answer)]
     assert not wrong, "\n".join(wrong)

@@ -133,14 +133,17 @@ class StartedConnectors:
             return found
 
     def settled(self, config: Mapping[str, str]) -> bool:
-        """Whether it runs with this configuration and has not asked for new tasks. Raises what it has failed with."""
+        """Whether it runs with this configuration and has not asked for new tasks. Raises what it has failed with,
+        once: it is stopped then, and starts again when it is asked for tasks."""
+        name = config.get("name", "")
         with self._lock:
-            found = self._found.get(config.get("name", ""))
+            found = self._found.get(name)
             if found is None or found.config != dict(config):
                 return False
             found.asked_at = self._clock()
-            if found.context.failure is not None:
-                raise found.context.failure
+            if (failure := found.context.failure) is not None:
+                self._forget(name)
+                raise failure
             return not found.context.asked_again
 
     def stop_all(self) -> None:

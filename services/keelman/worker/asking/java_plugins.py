@@ -55,21 +55,5 @@ def steps(known: Iterable[tuple[PluginHost, JavaPlugin]], wait: Wait) -> list[re
     ]
 
 
-def with_java_refused(infos: dict[str, Any]) -> dict[str, Any]:
-    """ConfigInfos of a connector that runs in Python: a Java class that it names as one of its steps is an error."""
-    for one in infos["configs"]:
-        value = one["value"]
-        if (
-            value
-            and one["definition"]
-            and one["definition"]["type"] == "CLASS"
-            and registry.is_step(value["value"] or "")
-        ):
-            text = f"{value['value']} is a class of a Java plugin, which connectors of Java plugins only can use"
-            value["errors"] = [*value["errors"], text]
-            infos["error_count"] += 1
-    return infos
-
-
 def _keys(wait: Wait, host: PluginHost, class_name: str, kind: str) -> ConfigDef:
     return wait(host.step_keys(class_name, kind))

@@ -329,7 +329,7 @@ def infos_of(config: Mapping[str, str | None], worker_config: Mapping[str, str])
             kind = registry.find_connector(named, config.get("connector.plugin.version"))
     if kind is not None and issubclass(kind, StandIn):
         return kind.infos(config, worker_config)
-    return java_plugins.with_java_refused(validation.validate(config, worker_config))
+    return validation.validate(config, worker_config)
 
 
 def problems_of(config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> list[ConfigError]:

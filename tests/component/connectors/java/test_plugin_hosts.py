@@ -145,6 +145,11 @@ async def test_what_a_connector_fails_with_by_itself_has_its_java_trace(host: Pl
     assert lines[0] == "org.apache.kafka.connect.errors.ConnectException: the sea is gone"
     assert "\tat acme.RestlessSource.watch(RestlessSource.java:" in error.java_trace
     assert "Caused by: java.lang.IllegalStateException: dry" in lines
+    assert calls(tmp_path) == ["start", "stop"]
+    (tmp_path / "gone").unlink()
+    assert not await host.tend_again(RESTLESS, config, tasks)
+    assert await host.task_configs(RESTLESS, config, 1) == tasks
+    assert await host.tend_again(RESTLESS, config, tasks)
 
 
 async def test_a_value_that_start_refuses_is_an_error_of_the_configuration(host: PluginHost, tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""Java plugins of a worker whose machine lacks what they run with: listed with the reason, and refused with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.config.plugin_kinds import Kind
+from keelman.connectors import registry
+from keelman.connectors.java import jvm
+from keelman.connectors.registry import Registry, Step
+from keelman.model.errors import FailedPrecondition, NotFound
+from keelman.runtime.java.ivy import Progress
+from keelman.testing.jar_files import SOURCE, class_bytes, jar_bytes
+from keelman.worker.asking.plugin_set import PluginSet
+from keelman.worker.asking.third_party import ThirdParty, infos_of
+
+SEA, STAMP = "com.acme.SeaSourceConnector", "com.acme.Stamp$Value"
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(registry, "_added", {})
+    registry.full_name.cache_clear()
+    yield
+    registry.add_steps([])
+
+
+async def test_without_jpype_a_connector_is_refused_with_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def prepare(_progress: Progress) -> None:
+        raise FailedPrecondition(jvm.MISSING, reason="JPYPE_MISSING")
+
+    monkeypatch.setattr(jvm, "prepare", prepare)
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "sea-2.jar").write_bytes(jar_bytes([class_bytes(SEA.replace(".", "/"), SOURCE)]))
+    async with ThirdParty.open(str(tmp_path / "plugins"), lambda: None) as plugins:
+        await plugins.read()
+        (told,) = PluginSet(plugins, {}).found()
+        assert (told.class_name, told.type, told.language) == (SEA, "source", "java")
+        assert told.problem.endswith("pip install 'keelman[java]'")
+        with pytest.raises(NotFound, match=rf"{SEA} of plugin sea 2 cannot run: .*pip install 'keelman\[java\]'"):
+            await asyncio.to_thread(infos_of, {"connector.class": SEA, "name": "x"}, {})
+
+
+def test_steps_of_plugins_are_known_and_listed() -> None:
+    registry.add_steps(
+        [Step(STAMP, Kind.TRANSFORMATION, version, ConfigDef) for version in ("1.9", "1.10")]
+        + [Step("org.apache.kafka.connect.json.JsonConverter", Kind.CONVERTER, "1", ConfigDef)]
+    )
+    known = Registry()
+    assert known.find(STAMP) == known.find(f" {STAMP} ") == STAMP
+    assert known.nested("com.acme.Stamp") == [STAMP]
+    assert known.versions(STAMP) == ["1.10", "1.9"]
+    assert known.versions("org.apache.kafka.connect.json.JsonConverter") == ["4.3.0", "4.3.0"]
+    assert known.is_a(STAMP, Kind.TRANSFORMATION)
+    assert not known.is_a(STAMP, Kind.PREDICATE)
+    assert registry.kind_of(STAMP) is Kind.TRANSFORMATION
+    assert [one.version for one in registry.listed(Kind.TRANSFORMATION) if one.class_name == STAMP] == ["1.10", "1.9"]
+    assert STAMP not in {one.class_name for one in registry.listed(Kind.SINK, Kind.SOURCE)}
