@@ -123,8 +123,8 @@ class SinkCommits:
 
     def forget(self) -> None:
         """Forgets partitions that are no longer assigned, with all uncommitted records of theirs."""
-        self._positions.forget()
         self._polling.forget()
+        self._positions.forget()
         self.unkept = self._unsent = False
 
     def _await_group(self) -> None:

@@ -86,13 +86,17 @@ class Polling:
             self._consumer.pause([ClientPartition(*one) for one in self._held])
 
     def forget(self) -> None:
-        """Forgets partitions that are no longer assigned, with what was read of them."""
+        """Forgets partitions that are no longer assigned, with what was read of them.
+
+        Called while they are still known: one that was paused would be so when it is assigned the next time."""
+        held, self._held = self._held, set()
         self.drop()
-        self._held.clear()
+        if held:
+            self._consumer.resume([ClientPartition(*one) for one in held])
 
     def drop(self) -> None:
         """What was read ahead is read again, from where the consumer was told to go on."""
-        self.paused = False
+        self.resume()
         self._early.clear()
 
     def attend(self) -> bool:

@@ -241,6 +241,24 @@ def test_two_tasks_share_the_partitions_and_lose_nothing(scripted: Scripted) -> 
     assert sum(scripted.group(other, n) for n in range(4)) == 400
 
 
+def test_while_a_put_takes_long_another_task_may_join(scripted: Scripted) -> None:
+    other = f"{scripted.name}-b"
+    create_topic(scripted.bootstrap, other, 2)
+    values = [f"v{n}" for n in range(100)]
+    scripted.send(values, other)
+    with ExitStack() as stack:
+        first = stack.enter_context(scripted.hosted(topics=other, hangs_at="1", hangs_ms="8000"))
+        until(lambda: scripted.noted("hangs"), "it takes long", 60)
+        second = stack.enter_context(scripted.hosted(topics=other, task=1))
+        until(lambda: set(scripted.values()) == set(values), "all are there", 60)
+        until(lambda: sum(max(0, scripted.group(other, n)) for n in range(2)) == 100, "all are committed", 60)
+        scripted.stopped(first)
+        scripted.stopped(second)
+    lines = [line for line in scripted.calls.read_text().splitlines() if line.split(" ")[0] in ("open", "close")]
+    assert lines[0].startswith(f"open {other}-0,{other}-1")
+    assert lines[1].startswith(f"close {other}-0,{other}-1"), "once the put had come back"
+
+
 @pytest.mark.parametrize("count", [2, 12])
 def test_no_record_is_lost_whatever_kills_its_slot(scripted: Scripted, count: int) -> None:
     values = [f"v{n}" for n in range(20_000)]

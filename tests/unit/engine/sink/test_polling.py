@@ -80,3 +80,16 @@ def test_what_a_writer_has_paused_stays_so_when_all_is_resumed() -> None:
     assert world.said[3:] == [("pause", [1]), ("resume", [1])]
     world.polling.hold_again()
     assert len(world.said) == 5
+
+
+def test_what_was_paused_is_not_so_when_it_is_assigned_the_next_time() -> None:
+    world = World()
+    world.positions.begin(TopicPartition("t", 0), None, 0)
+    world.polling.pause()
+    world.polling.forget()
+    assert world.said == [("pause", [0]), ("resume", [0])]
+    world.polling.hold([TopicPartition("t", 0)])
+    world.polling.forget()
+    assert world.said[2:] == [("pause", [0]), ("resume", [0])]
+    world.polling.hold_again()
+    assert len(world.said) == 4
