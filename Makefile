@@ -12,7 +12,7 @@ JARS := $(VENV)/.jars
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: release-protos bench explore masters help setup protos fmt lint types contracts unit component e2e chaos alone test faults operations check run lock clean
+.PHONY: release-protos bench explore masters help setup protos fmt lint types contracts unit component e2e chaos alone test faults java-proofs operations check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -98,6 +98,9 @@ test: unit component e2e chaos alone ## all tests; sets itself up on a clean clo
 SEEDS ?= 3
 faults: setup ## every fault on every path, with seeds; writes docs/faults.md and build/faults.json: [SEEDS=3] [ONLY=x,y] [RESUME=1]
 	PYTHONPATH=tests $(BIN)/python -m chaos.faults --seeds '$(SEEDS)' --only '$(ONLY)' $(if $(RESUME),--resume)
+
+java-proofs: setup ## tests of published Java plugins; writes what is proven into docs/java-plugins.md
+	PYTHONPATH=tests $(BIN)/python -m support.java_proofs
 
 SECONDS ?= 60
 operations: setup ## random clients and faults on three workers; checks that some order of the operations explains every answer: [SEEDS=3] [FIRST=1] [SECONDS=60]

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
+from bench import java_plugins
 from bench.figures import Figure, save, show
 from bench.rows import THREE, Bench
 
@@ -23,6 +24,7 @@ NAMES = (
     *("worker-start", "create", "idle-10k", "list-10k", "failover", "takeover"),
     *("cluster-start", "state-100", "state-300", "state-1000"),
     *("json-smt", "avro", "slow-targets", f"mirror-eos{THREE}", f"file-source{THREE}"),
+    *java_plugins.ROWS,
 )
 RESULTS = Path("build/bench.json")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from bench.data import Topics, line
@@ -70,9 +71,16 @@ async def parked(system: Keelman, connector: str) -> None:
 
 
 async def start(
-    system: Keelman, topics: Topics, bootstrap: str, folder: Path, *, samples: int
+    system: Keelman,
+    topics: Topics,
+    bootstrap: str,
+    folder: Path,
+    *,
+    samples: int,
+    more: Mapping[str, str] | None = None,
 ) -> tuple[list[float], list[float]]:
-    """Milliseconds from the order (the copy run's creation) and from the REST request to the first visible record."""
+    """Milliseconds from the order (the copy run's creation) and from the REST request to the first visible record;
+    `more` goes over the connector's configuration."""
     topics.create("start", 1)
     reader = Reader(bootstrap, "start")
     ordered: list[float] = []
@@ -82,7 +90,7 @@ async def start(
             name, file = f"start-{number}", folder / f"start-{number}.txt"
             file.write_bytes(line(number) + b"\n")
             begun, wall = time.perf_counter(), time.time()
-            await create(system, name, config(file, "start"))
+            await create(system, name, {**config(file, "start"), **(more or {})})
             came = await _came(reader, number)
             run = (await copy_runs(system, name))[0]
             order = begun + run.create_time.ToNanoseconds() / 1e9 - wall

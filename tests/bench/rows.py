@@ -15,6 +15,7 @@ from bench import (
     avro,
     cluster_start,
     failover,
+    java_plugins,
     many,
     quickness,
     slow_targets,
@@ -73,7 +74,10 @@ class Bench:
         self._site = site
         try:
             await site.start()
-            await getattr(self, name.removesuffix(THREE).replace("-", "_"))()
+            if name in java_plugins.ROWS:
+                self.figures += await java_plugins.ROWS[name](self)
+            else:
+                await getattr(self, name.removesuffix(THREE).replace("-", "_"))()
         except BaseException:
             await site.end_systems()
             raise

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import httpx
 import psycopg
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from keelman.testing.eventually import eventually
-from support.copy_harness import messages
 from support.java_plugins import DEBEZIUM_JDBC, DEBEZIUM_POSTGRES
 from support.numbered_rows import TABLE, Change, NumberedRows, change_of
 
@@ -20,6 +20,7 @@ JSON = "org.apache.kafka.connect.json.JsonConverter"
 COPIED = "copied"
 """The table that the sink makes."""
 PATIENCE = 120.0
+LOOK_SECONDS = 30.0
 
 
 class RestWorker(Protocol):
@@ -121,27 +122,52 @@ async def _runs(worker: RestWorker, name: str) -> bool:
 
 
 async def changes(bootstrap: str, name: str) -> list[Change]:
-    """What readers of committed records find in the connector's topic."""
-    try:
-        found = await asyncio.to_thread(messages, bootstrap, topic_of(name))
-    except KafkaException:
-        return []  # there is no topic yet
+    """What readers of committed records find in the connector's topic by now; nothing while there is no topic."""
+    found = await asyncio.to_thread(_committed, bootstrap, topic_of(name))
     return [change_of(value) for one in found if (value := one.value()) is not None]
 
 
-async def followed(bootstrap: str, name: str, rows: NumberedRows, seconds: float = PATIENCE) -> list[Change]:
-    """The changes, once the last version of each row is among them."""
-    wanted = await asyncio.to_thread(rows.versions)
-    found: list[Change] = []
+def _committed(bootstrap: str, topic: str) -> list[Message]:
+    """Up to the end as it is at the first look, while more comes in."""
+    level = {"isolation.level": "read_committed", "enable.auto.commit": False, "log_level": 0}
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"look-{topic}", **level})
+    found: list[Message] = []
+    try:
+        if consumer.list_topics(topic, LOOK_SECONDS).topics[topic].error is not None:
+            return []
+        place, deadline = TopicPartition(topic, 0, 0), time.monotonic() + LOOK_SECONDS
+        _, end = consumer.get_watermark_offsets(place, timeout=LOOK_SECONDS)
+        consumer.assign([place])
+        while consumer.position([place])[0].offset < end:
+            assert time.monotonic() < deadline, f"{topic} was not read to {end}"
+            found += [one for one in consumer.consume(10_000, 0.1) if one.error() is None]
+    except KafkaException as error:
+        raise AssertionError(f"{topic} cannot be read: {error}") from None
+    finally:
+        consumer.close()
+    return found
+
+
+async def followed(bootstrap: str, name: str, rows: NumberedRows, seconds: float = PATIENCE) -> None:
+    """Waits until the last version of each row is in the topic, and the end of each row that is gone."""
+    wanted, gone = await asyncio.to_thread(rows.versions), await asyncio.to_thread(rows.versions, "gone")
+
+    missing: list[str] = []
 
     async def all_there() -> bool:
-        nonlocal found
-        found = await changes(bootstrap, name)
-        newest = {one.id: one.version for one in found}
-        return all(newest.get(row) == version for row, version in wanted.items())
+        newest = {one.id: one for one in await changes(bootstrap, name)}
+        missing[:] = [
+            f"{row} in version {version}, not {newest.get(row)}"
+            for row, version in wanted.items()
+            if row not in newest or newest[row].version != version
+        ]
+        missing.extend(f"the end of {row}" for row in gone if row in newest and newest[row].op != "d")
+        return not missing
 
-    await eventually(all_there, seconds=seconds, every=0.5, what=f"all changes are in {topic_of(name)}")
-    return found
+    try:
+        await eventually(all_there, seconds=seconds, every=0.5)
+    except AssertionError as error:
+        raise AssertionError(f"{len(missing)} are not in {topic_of(name)}: {missing[:5]}") from error
 
 
 def copied(target: str) -> dict[int, int]:

@@ -15,10 +15,11 @@ from keelman.runtime.home import cache_folder
 from keelman.runtime.java import maven
 
 LOCKS = Path(keelman.testing.__file__).parent
+RECORDED = Path(__file__).parents[1] / "recorded"
 FILE_SOURCE, FILE_SINK = (f"org.apache.kafka.connect.file.FileStream{kind}Connector" for kind in ("Source", "Sink"))
 DEBEZIUM_POSTGRES = "io.debezium.connector.postgresql.PostgresConnector"
 DEBEZIUM_JDBC = "io.debezium.connector.jdbc.JdbcSinkConnector"
-MONGO_SOURCE = "com.mongodb.kafka.connect.MongoSourceConnector"
+MONGO_SOURCE, MONGO_SINK = (f"com.mongodb.kafka.connect.Mongo{kind}Connector" for kind in ("Source", "Sink"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,10 @@ class Published:
     """One plugin: its lock, and those of the lock's jars that are the plugin's, where they are not all."""
 
     name: str
-    lock: str
+    lock: Path
     artifacts: tuple[str, ...] = ()
+    libraries: tuple[Path, ...] = ()
+    """Locks of what it needs beside."""
 
     @property
     def version(self) -> str:
@@ -42,8 +45,7 @@ class Published:
 
     @property
     def _lock(self) -> maven.Lock:
-        own = LOCKS / f"{self.lock}.lock"
-        return maven.Lock.read(own if own.exists() else maven.KAFKA_CONNECT.with_name(own.name))
+        return maven.Lock.read(self.lock)
 
     async def path(self) -> Path:
         """A folder for `plugin.path` that has this plugin alone. Raises as `maven.jars` does."""
@@ -51,7 +53,11 @@ class Published:
         jars = await maven.jars(lock)
         wanted = [a.artifact for a in lock.artifacts]
         chosen = [jar for jar, name in zip(jars, wanted, strict=True) if name in (self.artifacts or wanted)]
-        place = cache_folder() / "java-plugins" / f"{self.name}-{lock.digest[:8]}"
+        digest = lock.digest[:8]
+        for more in map(maven.Lock.read, self.libraries):
+            chosen += await maven.jars(more)
+            digest += f"-{more.digest[:8]}"
+        place = cache_folder() / "java-plugins" / f"{self.name}-{digest}"
         place.parent.mkdir(parents=True, exist_ok=True)
         with place.with_suffix(".lock").open("w") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
@@ -77,11 +83,11 @@ def _unpack(files: list[Path], folder: Path) -> None:
         inner.rmdir()
 
 
-POSTGRES = Published("debezium-postgres", "debezium_postgres")
-JDBC = Published("debezium-jdbc", "debezium_jdbc")
-FILES = Published("connect-file", "kafka_connect", ("connect-file",))
-MIRROR = Published("connect-mirror", "kafka_connect", ("connect-mirror", "connect-mirror-client"))
-MONGO = Published("mongo", "mongo_connect")
+POSTGRES = Published("debezium-postgres", LOCKS / "debezium_postgres.lock")
+JDBC = Published("debezium-jdbc", LOCKS / "debezium_jdbc.lock")
+FILES = Published("connect-file", maven.KAFKA_CONNECT, ("connect-file",))
+MIRROR = Published("connect-mirror", maven.KAFKA_CONNECT, ("connect-mirror", "connect-mirror-client"))
+MONGO = Published("mongo", LOCKS / "mongo_connect.lock", libraries=(RECORDED / "avro.lock",))
 
 
 async def plugin_path(*wanted: Published) -> str:

@@ -25,6 +25,16 @@ def test_a_snapshot_that_is_begun_again_repeats_rows_and_is_clean() -> None:
     assert (report.wrong, report.snapshots, report.repeated) == ([], 2, 1)
 
 
+def test_a_change_that_a_snapshot_begun_again_contains_may_come_behind_it_once() -> None:
+    again = [Change("r", 2, 3, first=True), Change("r", 1, 1), Change("u", 1, 1)]
+    rest = [Change("u", 1, 2), *STREAM[1:]]
+    after = {**AFTER, 1: 2}
+    report = judge([SNAPSHOT[0], *again, *rest], BEFORE, after, GONE)
+    assert (report.wrong, report.snapshots, report.repeated) == ([], 2, 2)
+    assert "row 1 changes to 1 twice" in judge([SNAPSHOT[0], *again, again[-1], *rest], BEFORE, after, GONE).wrong
+    assert not judge([*again, *rest], BEFORE, after, GONE).clean, "no snapshot was begun again"
+
+
 @pytest.mark.parametrize(
     ("seen", "wrong"),
     [

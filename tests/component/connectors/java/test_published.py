@@ -1,0 +1,64 @@
+"""Classes of published plugins in a worker: listed with their versions, described, and their configurations judged."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from keelman.testing.eventually import eventually
+from support.java_kit import needs_java
+from support.java_plugins import (
+    DEBEZIUM_JDBC,
+    DEBEZIUM_POSTGRES,
+    FILES,
+    JDBC,
+    MIRROR,
+    MONGO,
+    MONGO_SINK,
+    MONGO_SOURCE,
+    POSTGRES,
+    plugin_path,
+)
+from support.spark_kit import SparkService
+from support.worker_kit import WorkerProcess, workers
+
+pytestmark = [pytest.mark.component, pytest.mark.timeout(300), needs_java()]
+
+
+@pytest.fixture(scope="module")
+async def worker(
+    bootstrap: str, spark: SparkService, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[WorkerProcess]:
+    """One that has them all."""
+    path = {"plugin.path": await plugin_path(POSTGRES, JDBC, MONGO, FILES, MIRROR)}
+    made = WorkerProcess(tmp_path_factory.mktemp("published"), bootstrap, "published", spark.address, path)
+    async with workers(made):
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "version", "key", "bad", "error"),
+    [
+        (DEBEZIUM_POSTGRES, "source", POSTGRES.version, "database.port", "many", "An integer is expected"),
+        (DEBEZIUM_JDBC, "sink", JDBC.version, "batch.size", "many", "Not a number of type INT"),
+        (MONGO_SOURCE, "source", MONGO.version, "poll.max.batch.size", "many", "Not a number of type INT"),
+        (MONGO_SINK, "sink", MONGO.version, "max.batch.size", "-1", "Value must be at least 0"),
+    ],
+)
+async def test_a_class_is_listed_described_and_judges_its_configuration(
+    worker: WorkerProcess, *, name: str, kind: str, version: str, key: str, bad: str, error: str
+) -> None:
+    async def listed() -> list[dict[str, str]]:
+        return [one for one in (await worker.ask("GET", "/connector-plugins")).json() if one["class"] == name]
+
+    assert await eventually(listed, seconds=60, what=f"{name} is listed") == [
+        {"class": name, "type": kind, "version": version}
+    ]
+    described = await worker.ask("GET", f"/connector-plugins/{name}/config")
+    assert described.status_code == 200, described.text
+    assert key in [one["name"] for one in described.json()]
+    config = {"connector.class": name, "name": "x", "topics": "t", key: bad}
+    judged = (await worker.ask("PUT", f"/connector-plugins/{name}/config/validate", config)).json()
+    errors = {one["value"]["name"]: one["value"]["errors"] for one in judged["configs"]}
+    assert error in " ".join(errors[key]), errors[key]
+    refused = await worker.ask("POST", "/connectors", {"name": "x", "config": config})
+    assert (refused.status_code, error in refused.json()["message"]) == (400, True), refused.text

@@ -1,0 +1,88 @@
+"""A cluster of Apache Kafka Connect with Debezium and a JDBC sink is taken over by ours, and goes back."""
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.eventually import eventually
+from keelman.testing.postgresql import BINARIES, PostgresqlServer, running_postgresql
+from support.debezium_kit import (
+    RestWorker,
+    changes,
+    copied,
+    followed,
+    put,
+    running,
+    sink_config,
+    source_config,
+    topic_of,
+)
+from support.java_kit import needs_java
+from support.java_plugins import JDBC, POSTGRES, plugin_path
+from support.numbered_rows import NumberedRows
+from support.spark_kit import SparkService
+from support.worker_kit import WorkerProcess
+
+pytestmark = [
+    pytest.mark.component,
+    pytest.mark.timeout(600),
+    needs_java(),
+    pytest.mark.skipif(not BINARIES, reason="PostgreSQL is not installed"),
+]
+ROWS = 2000
+GROUP = "java-take-over"
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresqlServer]:
+    """Ends behind the workers."""
+    with running_postgresql() as started:
+        yield started
+
+
+async def test_debezium_and_a_jdbc_sink_go_over_to_us_and_back(
+    bootstrap: str, spark: SparkService, server: PostgresqlServer, tmp_path: Path
+) -> None:
+    rows, target = NumberedRows(server.database()), server.database()
+    rows.add(ROWS)
+    before = rows.versions()
+    extra = {"plugin.path": await plugin_path(POSTGRES, JDBC), "exactly.once.source.support": "enabled"}
+    java = ConnectProcess(tmp_path / "java", bootstrap, GROUP, extra)
+    ours = WorkerProcess(tmp_path / "ours", bootstrap, GROUP, spark.address, extra)
+
+    async def goes_on(worker: RestWorker) -> None:
+        """Changes are copied to the target while both connectors run."""
+        await running(worker, "orders")
+        await running(worker, "warehouse")
+        rows.change(0, ROWS // 2)
+        rows.remove([removed.pop()])
+        await followed(bootstrap, "orders", rows)
+        await eventually(lambda: copied(target) == rows.versions(), seconds=120, every=0.5, what="all is in the target")
+
+    removed = [30, 20, 10]
+    try:
+        await java.start()
+        await put(java, "orders", source_config(rows, "orders"))
+        await put(java, "warehouse", sink_config(target, topic_of("orders")))
+        with rows.changing(ROWS):
+            await running(java, "orders")
+        await goes_on(java)
+        with rows.changing(ROWS):
+            await java.end()
+            await ours.start()
+        await goes_on(ours)
+        with rows.changing(ROWS):
+            assert await ours.end() == 0
+            await java.start()
+        await goes_on(java)
+        report = rows.judged(await changes(bootstrap, "orders"), before)
+        assert report.clean, report
+        assert (report.snapshots, report.repeated) == (1, 0), report
+    finally:
+        for worker in (ours, java):
+            with contextlib.suppress(AssertionError):
+                await worker.end(signal.SIGKILL)
