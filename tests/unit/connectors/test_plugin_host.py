@@ -1,8 +1,19 @@
-"""The process of a plugin when its worker has ended."""
+"""The process of a plugin: when its worker has ended, and what it logs."""
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+from keelman.connectors.java.logs import one_line
+from keelman.connectors.plugins.plugin_path import scan
+from keelman.connectors.plugins.process import PluginProcess
+from keelman.runtime.logs import logging
+from keelman.testing.eventually import eventually
+from keelman.testing.plugin_wheel import wheel
 
 
 def test_a_host_that_nobody_hears_ends_without_a_word() -> None:
@@ -13,3 +24,65 @@ def test_a_host_that_nobody_hears_ends_without_a_word() -> None:
     host = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=says, stderr=subprocess.PIPE, check=False)
     os.close(says)
     assert (host.returncode, host.stderr) == (1, b"")
+
+
+PLUGIN = """
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.plugin import Connector, Direction
+from keelman.runtime.logs.logging import get_logger
+
+
+class Talks(Connector):
+    names = ("com.acme.TalksSourceConnector",)
+    version = "1"
+    direction = Direction.SOURCE
+    runs_on = "anywhere"
+
+    @classmethod
+    def config_def(cls):
+        return ConfigDef()
+
+    @classmethod
+    def supports_exactly_once(cls, config):
+        return True
+
+    @classmethod
+    def open_reader(cls, config, offset):
+        raise NotImplementedError
+
+    @classmethod
+    def task_configs(cls, config, max_tasks):
+        get_logger().info("asked")
+        return [dict(config)]
+"""
+
+
+async def test_what_is_logged_in_a_host_has_the_form_of_its_workers_log(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging, "_configured", {"json": True, "level": "info"})
+    entries = "[keelman.connectors]\ncom.acme.TalksSourceConnector = acme_weather.source:Talks\n"
+    wheel(tmp_path, entry_points=entries, more={"acme_weather/source.py": PLUGIN})
+    (plugin,) = scan(str(tmp_path)).plugins
+    process = PluginProcess(plugin.folder, memory_bytes=1 << 30)
+    await process.start()
+    asked = {"id": 1, "method": "task_configs", "class": "com.acme.TalksSourceConnector", "max_tasks": 1}
+    answer = await process.ask({**asked, "config": {"name": "in"}})
+    assert answer == {"id": 1, "result": [{"name": "in"}]}
+    printed: list[str] = []
+
+    def line() -> str | None:  # which comes through the output's brake, in its own time
+        printed.append(capfd.readouterr().err)
+        return next((one for one in "".join(printed).splitlines() if "asked" in one and one.endswith("}")), None)
+
+    found = json.loads(await eventually(line, seconds=20))
+    await process.close()
+    assert (found["event"], found["connector"], found["service"]) == ("asked", "in", "plugin-host")
+
+
+def test_a_message_of_several_lines_is_one_in_the_log() -> None:
+    assert one_line("JsonConverterConfig values: \n\tconverter.type = key\n\tschema.content = null\n") == (
+        "JsonConverterConfig values: converter.type = key; schema.content = null"
+    )
+    assert one_line("Starting\n") == "Starting"
+    assert one_line("") == ""

@@ -131,4 +131,10 @@ def _set_levels() -> None:
 
 
 def _text(message: Any) -> str:
-    return str(message.getFormattedMessage())[:LONGEST_MESSAGE]
+    return one_line(str(message.getFormattedMessage())[:LONGEST_MESSAGE])
+
+
+def one_line(text: str) -> str:
+    """A message of several lines, as Kafka's configurations are, in one: its lines separated by semicolons."""
+    first, *more = [line for line in map(str.strip, text.splitlines()) if line] or [""]
+    return f"{first} {'; '.join(more)}" if first.endswith(":") else "; ".join((first, *more))

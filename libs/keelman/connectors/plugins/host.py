@@ -1,12 +1,12 @@
 """A process that asks one plugin's classes what a worker wants to know, so that no worker imports third-party code.
 
-`python -m keelman.connectors.plugins.host <folder> <bytes of memory>` reads one request a line from standard input and
-answers each on standard output, after an empty line when it is ready, until its input ends. Requests: {"id", "method",
-"class", ...arguments}. Each gets two lines: {"id"} when it is heard, before any of the plugin's code runs for it, so
-that the finder of a dead process knows whether it died of the request; then {"id", "result"} or {"id", "error":
-{"type", "name", "message"}}, with key and value of a ConfigValueError, with the reason of what is Unavailable,
-with where and why of a PluginFault, with what a Java class has thrown.
-What the plugin prints goes to standard error. The worker's side is `client.PluginHost`.
+`python -m keelman.connectors.plugins.host <folder> <bytes of memory> [form of the log]` reads one request a line from
+standard input and answers each on standard output, after an empty line when it is ready, until its input ends.
+Requests: {"id", "method", "class", ...arguments}. Each gets two lines: {"id"} when it is heard, before any of the
+plugin's code runs for it, so that the finder of a dead process knows whether it died of the request; then {"id",
+"result"} or {"id", "error": {"type", "name", "message"}}, with key and value of a ConfigValueError, with the reason
+of what is Unavailable, with where and why of a PluginFault, with what a Java class has thrown.
+What the plugin prints and logs goes to standard error. The worker's side is `client.PluginHost`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from keelman.connectors.plugins import plugin_path as plugins
 from keelman.connectors.validation import configuration as validation
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.error_text import error_text, plain
+from keelman.runtime.logs.logging import about, configure
 from keelman.runtime.processes.output_brake import bound_memory, brake_output
 
 LONGEST_VERSION = 100
@@ -169,15 +170,23 @@ OF_NO_CONNECTOR: dict[str, Callable[[Request], Any]] = {f.__name__: f for f in (
 def answered(request: Request) -> str:
     """The answer to a request as JSON, whatever the plugin does short of ending the process."""
     try:
-        if (ask := OF_NO_CONNECTOR.get(request["method"])) is not None:
-            result = ask(request)
-        else:
-            result = METHODS[request["method"]](registry.find_connector(request["class"]), request)
+        with about(_subject(request)):
+            if (ask := OF_NO_CONNECTOR.get(request["method"])) is not None:
+                result = ask(request)
+            else:
+                result = METHODS[request["method"]](registry.find_connector(request["class"]), request)
         text = json.dumps({"id": request["id"], "result": result}, ensure_ascii=False)
         text.encode()  # half a surrogate pair is no text that can be stored
         return text
     except BaseException as error:  # sys.exit too says what went wrong
         return json.dumps({"id": request["id"], "error": error_to_json(error)})
+
+
+def _subject(request: Request) -> dict[str, str]:
+    """What lines that are logged meanwhile are about."""
+    config = request.get("config")
+    name = config.get("name") if isinstance(config, Mapping) else None
+    return {"connector": str(name)} if name else {}
 
 
 def error_to_json(error: BaseException) -> dict[str, Any]:
@@ -247,10 +256,11 @@ def say(answers: BinaryIO, text: str) -> None:
     answers.flush()
 
 
-def main(folder: str, memory_bytes: int) -> None:
+def main(folder: str, memory_bytes: int, log_form: str = "{}") -> None:
     """Serves until the input ends. Without a folder it is asked about connectors that we ship."""
     requests, answers = own_channels()
     brake_output()
+    configure("plugin-host", **json.loads(log_form))
     bound_memory(memory_bytes)
     if folder:
         plugins.use(folder, quick=True)
@@ -263,6 +273,6 @@ def main(folder: str, memory_bytes: int) -> None:
 
 if __name__ == "__main__":
     try:
-        main(sys.argv[1], int(sys.argv[2]))
+        main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
     except BrokenPipeError:  # the worker has ended
         os._exit(1)  # an ordinary end would try to say what is left

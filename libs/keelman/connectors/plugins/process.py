@@ -11,6 +11,7 @@ from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from pathlib import Path
 from typing import Any, cast
 
+from keelman.runtime.logs.logging import log_form
 from keelman.runtime.processes.children import own_environment
 from keelman.runtime.processes.die_with_parent import kept
 
@@ -27,7 +28,7 @@ class PluginProcess:
 
     def __init__(self, folder: Path | None, *, memory_bytes: int) -> None:
         """Without a folder it answers for connectors that we ship. `memory_bytes` is what it may have; 0: no bound."""
-        self._words = [str(folder or ""), str(memory_bytes)]
+        self._words = [str(folder or ""), str(memory_bytes), json.dumps(log_form())]
         self._pipes: _Pipes | None = None
         self._code: int | None = None
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, cast
 
 # structlog imports rich, for tracebacks in a form that is not ours, and that is a tenth of a second of every start.
@@ -19,12 +21,14 @@ from keelman.runtime.logs.recent_lines import RECENT
 from keelman.runtime.logs.redaction import hide_in_log
 
 Logger = structlog.stdlib.BoundLogger
+_configured: dict[str, Any] = {}
 _SEVERITIES = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "warn": logging.WARNING}
 
 
 def configure(service: str, *, json: bool = False, level: str = "info", **fields: Any) -> None:
     """Sets up logging for this process; called first thing in a service's main."""
     LOG_LEVELS.begin(level)
+    _configured.update(json=json, level=level)
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -56,9 +60,19 @@ def configure(service: str, *, json: bool = False, level: str = "info", **fields
     logging.basicConfig(handlers=[foreign], level=logging.WARNING)
 
 
+def log_form() -> dict[str, Any]:
+    """How this process's log was set up: what `configure` is given in a process whose lines come into the same one."""
+    return {"json": False, "level": "info"} | _configured
+
+
 def bind(**fields: Any) -> None:
     """Binds fields to all lines that this task or thread, and those that it begins, log from now on."""
     structlog.contextvars.bind_contextvars(**fields)
+
+
+def about(fields: Mapping[str, str]) -> AbstractContextManager[None]:
+    """Binds fields to the lines that are logged within."""
+    return structlog.contextvars.bound_contextvars(**fields)
 
 
 def get_logger(**fields: Any) -> Logger:
