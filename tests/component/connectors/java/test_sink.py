@@ -67,8 +67,9 @@ class Scripted:
         return [line.partition(" ")[2] for line in text.splitlines() if line.split(" ")[0] == word]
 
     def values(self) -> list[str]:
-        """Those of the records that were put, in order."""
-        return [line.split(" ")[4] for line in self.noted("record")]
+        """Those of the records that were put, in order; a kill may leave half a line, which counts for nothing."""
+        lines = [line.split(" ") for line in self.noted("record")]
+        return [fields[4] for fields in lines if len(fields) == 7]
 
     def group(self, topic: str = "", partition: int = 0) -> int:
         """The offset that the group shows."""
