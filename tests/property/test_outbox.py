@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from keelman.api.event.v1 import event_pb2
 from keelman.kafka.feed import event_topic
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import KeelmanError, Unavailable
+from keelman.state import relay as relaying
 from keelman.state.executor import Executor
 from keelman.state.hub import Hub
 from keelman.state.nouns import broker_cluster, worker_cluster
@@ -25,6 +27,7 @@ from keelman.state.planning.draft import Limits
 from keelman.state.relay import Relay
 from keelman.state.store import Store, load, open_store, subjects_of
 from keelman.state.tables import RelayRow
+from keelman.state.watch import Tail
 from keelman.testing.eventually import eventually
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
@@ -80,7 +83,9 @@ async def history(path: Path, writes: list[tuple[str, str]], failures: list[int]
         store.listen(planner.changed)
         async with store.write() as tx:
             broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
-        relay = Relay(store, hub, "default", sole=True, connect=brokers.connect)
+        tail = Tail(store)
+        store.follow(tail.add)
+        relay = Relay(store, hub, "default", tail, sole=True, connect=brokers.connect)
         running = asyncio.ensure_future(relay.run())
         try:
             for verb, of in writes:
@@ -144,5 +149,5 @@ async def published(store: Store, revision: int) -> bool:
 @settings(max_examples=15, deadline=None)
 @given(st.lists(write, max_size=15), st.lists(st.integers(0, 3), max_size=2))
 def test_the_events_retell_the_tables(writes: list[tuple[str, str]], failures: list[int]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, patch.object(relaying, "NOTE_SECONDS", 0.01):
         asyncio.run(history(Path(folder) / "state.db", writes, list(failures)))

@@ -14,8 +14,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import InterfaceError, OperationalError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlmodel import col, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
@@ -27,6 +27,9 @@ from keelman.state.tables import CounterRow
 POSTGRESQL = "postgresql://"
 BUSY_SECONDS = 10
 _WRITES = "keelman_writes"
+_REVISION = col(CounterRow.name) == "revision"
+_TURN = sa.select(col(CounterRow.value)).where(_REVISION).with_for_update()
+_COUNT = sa.update(CounterRow).where(_REVISION).values(value=sa.bindparam("revision"))
 
 
 @dataclass(slots=True)
@@ -73,13 +76,26 @@ class Database:
                 ) as session,
                 session.begin(),
             ):
-                statement = select(CounterRow).where(col(CounterRow.name) == "revision").with_for_update()
-                counter = (await session.exec(statement)).one()
-                turn = Turn(session, counter.value)
+                connection = await session.connection()
+                revision = (await connection.execute(_TURN)).scalar_one()
+                turn = Turn(session, revision)
                 yield turn
-                counter.value = turn.revision
                 await session.flush()
+                if turn.revision != revision:
+                    await connection.execute(_COUNT, {"revision": turn.revision})
                 hit("revision-counted")
+
+    @contextlib.asynccontextmanager
+    async def aside(self) -> AsyncIterator[AsyncConnection]:
+        """One transaction that writes nothing that has a revision: on PostgreSQL no writer waits for it."""
+        async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(_translate())
+            if self.engine.dialect.name == "sqlite":
+                await stack.enter_async_context(self._turn)
+            plain = await stack.enter_async_context(self.engine.connect())
+            connection = await plain.execution_options(**{_WRITES: True})
+            await stack.enter_async_context(connection.begin())
+            yield connection
 
 
 @contextlib.asynccontextmanager

@@ -2,7 +2,8 @@
 
 Whoever has the relay's row with its present epoch publishes; every advance is checked against that epoch. A process
 takes the row over when its beat stood still for the lease time by its own monotonic clock, so no two wall clocks are
-compared. One that lost the row may still have sent a few events again: a reader drops what is not newer than its last.
+compared. How far it is, it notes a moment later, for many events at once. One that ended before, or lost the row, may
+have sent a few events again: a reader drops what is not newer than its last.
 
 After the event of a delete comes a tombstone, so that what is gone leaves the compacted topic; what is published again
 has both again, and a name that is used again comes after them.
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import sqlalchemy as sa
-from sqlmodel import col, select
+from sqlmodel import col
 
 from keelman.api.event.v1 import event_pb2
 from keelman.kafka.feed import EventPublisher, Fact, event_topic
@@ -36,10 +37,12 @@ from keelman.state.nouns.registry import NOUNS
 from keelman.state.snapshot import BROKER_CLUSTER
 from keelman.state.store import Store
 from keelman.state.tables import OutboxRow, RelayRow
+from keelman.state.watch import Change, Tail
 
 log = get_logger()
-BATCH = 500
 KEPT = 10_000
+NOTE_SECONDS = 0.5
+"""So long after an event was published it is noted, with all that were meanwhile; after a crash these come again."""
 TOPICS = tuple(event_topic(noun) for noun in NOUNS)
 
 
@@ -61,11 +64,16 @@ class Relay:
     store: Store
     hub: Hub
     events_broker_cluster: str
+    tail: Tail
     sole: bool
     lease_seconds: float = 6.0
     clock: Callable[[], float] = time.monotonic
     connect: Callable[[str, Sequence[str], Mapping[str, str]], AbstractAsyncContextManager[Publisher]] = EventPublisher
     holder: str = field(default_factory=_identity)
+    _published: int = 0
+    _confirmed: float = 0.0
+    """When the row was last seen to be this one's."""
+    _unnoted: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
         """Runs until cancelled; waits without harm while there is no broker."""
@@ -73,7 +81,7 @@ class Relay:
             epoch = await self._take()
             log.info("relay_taken", epoch=epoch)
             try:
-                await first_of(self._publish(epoch), self._beat(epoch))
+                await first_of(self._publish(epoch), self._note(epoch), self._beat(epoch))
             except Conflict as error:
                 log.warning("relay_lost", error=error.message)
 
@@ -88,6 +96,7 @@ class Relay:
                 if self.sole or not row.holder or self.clock() - since >= self.lease_seconds:
                     row.holder, row.epoch, row.beat = self.holder, row.epoch + 1, row.beat + 1
                     hit("relay-taken")
+                    self._published, self._confirmed = row.published, self.clock()
                     return row.epoch
             await asyncio.sleep(self.lease_seconds / 6)
 
@@ -119,24 +128,31 @@ class Relay:
         with self.hub.subscribe() as changed:
             while True:
                 changed.clear()
-                async with self.store.database.read() as reader:
-                    published = (await reader.exec(select(RelayRow.published))).one()
-                    statement = select(OutboxRow).where(col(OutboxRow.revision) > published)
-                    rows = (await reader.exec(statement.order_by(col(OutboxRow.revision)).limit(BATCH))).all()
-                if not rows:
+                found, _ = await self.tail.after(self._published)
+                if not found:
                     await changed.wait()
                     continue
-                facts = [fact for row in rows for fact in facts_of(row)]
-                if len(facts) > len(rows):
+                facts = [fact for change in found for fact in facts_of(change)]
+                is_old = not self.sole and self.clock() - self._confirmed > self.lease_seconds / 2
+                if is_old or len(facts) > len(found):
                     # A tombstone that comes too late would hide a name that is used again: only who relays sends one.
                     await self._update(epoch, {"beat": RelayRow.beat + 1})
                 await publisher.publish(facts)
-                await self._update(epoch, {"published": rows[-1].revision, "beat": RelayRow.beat + 1})
+                self._published = found[-1].revision
+                self._unnoted.set()
+
+    async def _note(self, epoch: int) -> None:
+        """Stores how far it is, soon after it went on."""
+        while True:
+            await self._unnoted.wait()
+            await asyncio.sleep(NOTE_SECONDS)
+            self._unnoted.clear()
+            await self._update(epoch, {"published": self._published, "beat": RelayRow.beat + 1})
 
     async def _update(self, epoch: int, values: dict[str, object]) -> None:
         """Changes the row, and trims the outbox when the relay went on; raises Conflict when another process has it."""
-        async with self.store.database.write() as turn:
-            connection = await turn.session.connection()
+        begun = self.clock()
+        async with self.store.database.aside() as connection:
             changed = await connection.execute(
                 sa.update(RelayRow).where(col(RelayRow.id) == 1, col(RelayRow.epoch) == epoch).values(**values)
             )
@@ -145,6 +161,7 @@ class Relay:
             published = values.get("published")
             if isinstance(published, int) and published > KEPT:
                 await connection.execute(sa.delete(OutboxRow).where(col(OutboxRow.revision) <= published - KEPT))
+        self._confirmed = begun
 
     async def _brokers(self) -> EventsBrokers:
         """Waits until the events' broker cluster has an address."""
@@ -156,9 +173,9 @@ class Relay:
                 await changed.wait()
 
 
-def facts_of(row: OutboxRow) -> list[Fact]:
+def facts_of(change: Change) -> list[Fact]:
     """The records of an event: one, and a tombstone after that of a delete."""
-    topic = event_topic(row.noun)
-    fact = Fact(topic, row.name, row.payload)
-    gone = event_pb2.Event.FromString(row.payload).type == event_pb2.EVENT_TYPE_DELETED
-    return [fact, Fact(topic, row.name, None)] if gone else [fact]
+    topic = event_topic(change.noun)
+    fact = Fact(topic, change.name, change.event)
+    gone = event_pb2.Event.FromString(change.event).type == event_pb2.EVENT_TYPE_DELETED
+    return [fact, Fact(topic, change.name, None)] if gone else [fact]

@@ -59,7 +59,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         sole = not url.startswith(POSTGRESQL)
         plugins = await opened_files(store, settings, sole=sole)
         stack.push_async_callback(plugins.close)
-        copy_runs, watch = CopyRunApi(store, reports, commits), WatchApi(store, commits, Tail(store))
+        tail = Tail(store)
+        store.follow(tail.add)
+        copy_runs, watch = CopyRunApi(store, reports, commits), WatchApi(store, commits, tail)
         executor = Executor(store, limits, sessions.alive)
         server = serve(
             *registry.all_services(Parts(store, sessions, reports, plugins, executor)),
@@ -79,7 +81,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         probe = Reconciler("external-probe", ExternalProbe(store).reconcile, PROBE_SECONDS)
         in_sync = Reconciler("in-sync", InSyncProbe(store).reconcile, IN_SYNC_SECONDS)
         judge = Reconciler("judge", sessions.judge, settings.heartbeat_seconds / 2)
-        relay = Relay(store, commits, settings.events_broker_cluster, sole=sole)
+        relay = Relay(store, commits, settings.events_broker_cluster, tail, sole=sole)
         follower = Reconciler("follower", store.catch_up, FOLLOW_SECONDS)
         sweeper = Reconciler("plugin-sweeper", plugins.sweep, SWEEP_SECONDS)
         reader = Reader(store, commits, reports, settings.events_broker_cluster)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -26,6 +27,7 @@ from keelman.model.plugin import Plugin
 from keelman.model.workload import Workload, WorkloadKind
 from keelman.state.database import Database, Turn, open_database
 from keelman.state.failpoints import hit
+from keelman.state.nouns.noun import Noun
 from keelman.state.nouns.registry import CREATED, DELETED, NOUNS, UPDATED, event_bytes
 from keelman.state.nouns.rows import micros
 from keelman.state.planning.status import with_status
@@ -100,6 +102,7 @@ class Store:
         self.snapshot = Snapshot()
         self.revision = 0
         self._listeners: list[Callable[[Sequence[Change]], None]] = []
+        self._followers: list[Callable[[Sequence[Mapping[str, Any]]], None]] = []
         self._loaded = False
         self._lock = asyncio.Lock()
 
@@ -122,12 +125,18 @@ class Store:
                 self.snapshot.advance(tx.snapshot)
                 self.revision = turn.revision
                 hit("snapshot-advanced")
+                for follower in self._followers:
+                    follower(tx.events)
                 self._tell(changes)
                 hit("listeners-told")
 
     def listen(self, listener: Callable[[Sequence[Change]], None]) -> None:
         """Calls the listener after each commit, also of other processes, with what it changed; it must not wait."""
         self._listeners.append(listener)
+
+    def follow(self, follower: Callable[[Sequence[Mapping[str, Any]]], None]) -> None:
+        """Gives the follower the rows of the outbox of each commit of this process, before the listeners hear of it."""
+        self._followers.append(follower)
 
     def _tell(self, changes: Sequence[Change]) -> None:
         for listener in self._listeners:
@@ -239,8 +248,7 @@ def _touched(tx: Transaction) -> tuple[set[str], set[str]]:
 async def write_rows(session: AsyncSession, changes: Sequence[Change], events: list[dict[str, Any]]) -> None:
     """Writes the rows of changes and their events."""
     connection = await session.connection()
-    order = {table.name: number for number, table in enumerate(SQLModel.metadata.sorted_tables)}
-    nouns = sorted(NOUNS.values(), key=lambda n: order[_table(n.table).name])
+    nouns = [noun for noun in _in_order() if any(c.noun == noun.name for c in changes)]
     for noun in nouns:
         table, mine = _table(noun.table), [c for c in changes if c.noun == noun.name]
         new = [sealed(session, noun.name, noun.to_row(c.new)) for c in mine if c.old is None]
@@ -253,7 +261,7 @@ async def write_rows(session: AsyncSession, changes: Sequence[Change], events: l
             await connection.execute(sa.insert(table), new)
             hit("rows-added")
         if changed:
-            await connection.execute(sa.update(table).where(table.c.name == sa.bindparam("key")), changed)
+            await connection.execute(_update_by_name(table), changed)
             hit("rows-changed")
     for noun in reversed(nouns):
         table = _table(noun.table)
@@ -264,6 +272,18 @@ async def write_rows(session: AsyncSession, changes: Sequence[Change], events: l
     if events:
         await connection.execute(sa.insert(_table(OutboxRow)), events)
         hit("events-added")
+
+
+@cache
+def _in_order() -> Sequence[Noun[Any]]:
+    """The nouns so that each comes after those that its table refers to."""
+    order = {table.name: number for number, table in enumerate(SQLModel.metadata.sorted_tables)}
+    return sorted(NOUNS.values(), key=lambda n: order[_table(n.table).name])
+
+
+@cache
+def _update_by_name(table: sa.Table) -> sa.Update:
+    return sa.update(table).where(table.c.name == sa.bindparam("key"))
 
 
 async def _read_again(session: AsyncSession, draft: Snapshot, noun: str, name: str) -> None:

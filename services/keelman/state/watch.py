@@ -1,14 +1,14 @@
 """Watches: what there is at one revision, then each change of the outbox in the order of revisions.
 
-Changes are read once for all watches of this process and kept for a while; a watch that is slower than that reads the
-outbox itself, in batches, and begins again with a snapshot where the outbox has been trimmed meanwhile.
+Changes are kept for a while, for all watches of this process and for the relay; a watch that is slower than that reads
+the outbox itself, in batches, and begins again with a snapshot where the outbox has been trimmed meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -56,13 +56,19 @@ async def changes_between(session: AsyncSession, after: int, newest: int, most: 
 
 @dataclass(slots=True)
 class Tail:
-    """The newest changes, read once for all who ask."""
+    """The newest changes, for all who ask: those that this process commits as they are, others' read once."""
 
     store: Store
     _kept: deque[Change] = field(default_factory=deque)
     _size: int = 0  # of the kept ones, in bytes
     _newest: int = -1
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def add(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Takes in the rows of the outbox that a commit of this process wrote, where they are the next ones."""
+        if events and events[0]["revision"] == self._newest + 1:
+            self._keep([Change(e["revision"], e["noun"], e["name"], e["payload"]) for e in events])
+            self._newest = events[-1]["revision"]
 
     async def after(self, revision: int) -> tuple[Sequence[Change], bool]:
         """The next changes after a revision, not all of them where they are many; and whether none before them is lost.
@@ -88,14 +94,17 @@ class Tail:
             async with self.store.database.read() as session:
                 found = await changes_between(session, self._newest, newest, PART)
         if len(found) == newest - self._newest:
-            self._kept.extend(found)
-            self._size += sum(len(change.event) for change in found)
+            self._keep(found)
         else:
             self._kept.clear()  # whoever is so far behind reads the outbox
             self._size = 0
+        self._newest = newest
+
+    def _keep(self, found: Sequence[Change]) -> None:
+        self._kept.extend(found)
+        self._size += sum(len(change.event) for change in found)
         while len(self._kept) > KEPT or self._size > KEPT_BYTES:
             self._size -= len(self._kept.popleft().event)
-        self._newest = newest
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import functools
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import sqlalchemy as sa
@@ -14,6 +15,7 @@ from sqlmodel import col, select
 from keelman.api.event.v1 import event_pb2
 from keelman.model.cluster import ClusterState, ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
+from keelman.state.database import Database
 from keelman.state.hub import Hub
 from keelman.state.migrate import NEWEST
 from keelman.state.nouns import broker_cluster, worker_cluster
@@ -22,6 +24,7 @@ from keelman.state.sealed_rows import rekeyed
 from keelman.state.sealing import made_key
 from keelman.state.store import load, open_store, revision_of
 from keelman.state.tables import OutboxRow, RelayRow, SQLModel
+from keelman.state.watch import Tail, changes_between
 from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
@@ -158,12 +161,44 @@ async def test_a_reader_sees_one_moment(url: str) -> None:
         assert await revision_of(session) == 0, "nor the revision of the write"
 
 
+async def test_the_tail_asks_no_table_for_what_its_process_commits(url: str) -> None:
+    async with open_store(url) as store:
+        tail = Tail(store)
+        store.follow(tail.add)
+        assert await tail.after(0) == ((), True)
+        async with store.write() as tx:
+            broker_cluster.create(tx, "one", EXTERNAL)
+            broker_cluster.create(tx, "two", EXTERNAL)
+        with patch.object(Database, "read", side_effect=AssertionError("it asked")):
+            found, whole = await tail.after(0)
+        async with store.database.read() as session:
+            stored = await changes_between(session, 0, store.revision, 100)
+    assert (list(found), whole) == (stored, True)
+
+
+async def test_the_tail_of_one_process_has_another_ones_changes_between_its_own(postgresql) -> None:
+    url = postgresql()
+    async with open_store(url) as one, open_store(url) as two:
+        tail = Tail(one)
+        one.follow(tail.add)
+        await tail.after(0)
+        for number, store in enumerate((one, two, one)):
+            async with store.write() as tx:
+                broker_cluster.create(tx, f"brokers-{number}", EXTERNAL)
+        found, whole = await tail.after(0)
+        async with one.database.read() as session:
+            stored = await changes_between(session, 0, one.revision, 100)
+    assert (list(found), whole) == (stored, True)
+
+
 async def test_two_processes_do_not_both_relay(postgresql) -> None:
     """Both on one PostgreSQL: the second takes over only when the first one's beat stands still, by its own clock."""
     url, now = postgresql(), 0.0
     async with open_store(url) as one, open_store(url) as two:
-        first = Relay(one, Hub(), "default", sole=False, lease_seconds=0.6, holder="first")
-        second = Relay(two, Hub(), "default", sole=False, lease_seconds=0.6, holder="second", clock=lambda: now)
+        first = Relay(one, Hub(), "default", Tail(one), sole=False, lease_seconds=0.6, holder="first")
+        second = Relay(
+            two, Hub(), "default", Tail(two), sole=False, lease_seconds=0.6, holder="second", clock=lambda: now
+        )
 
         async def taken(epoch: int) -> bool:
             nonlocal now

@@ -78,12 +78,12 @@ def shown(config: Mapping[str, str]) -> dict[str, str]:
 
 def shown_json(value: Any, key: str = "") -> Any:
     """A JSON value for people's eyes. All texts and numbers below a key that holds a secret are hidden."""
+    if isinstance(value, str):  # as most are
+        return shown_value(key, value)
     if isinstance(value, Mapping):
         return {name: shown_json(one, key if is_secret_key(key) else str(name)) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [shown_json(one, key) for one in value]
-    if isinstance(value, str):
-        return shown_value(key, value)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return HIDDEN if is_number and is_secret_key(key) else value
 

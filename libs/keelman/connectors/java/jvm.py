@@ -117,7 +117,8 @@ def start(options: JvmOptions, *, class_path: Sequence[Path] = ()) -> None:
             convertStrings=False,
         )
     except (OSError, RuntimeError) as error:
-        raise Unavailable(f"Java {java.version} did not start: {error}", reason="JVM_FAILED") from error
+        given = f" (with {' '.join(options.more)})" if options.more else ""
+        raise Unavailable(f"Java {java.version} did not start{given}: {error}", reason="JVM_FAILED") from error
     _started = options
 
 

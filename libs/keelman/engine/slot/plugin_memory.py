@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from keelman.connect.config.copying_keys import JVM_HEAP, JVM_OPTIONS, SLOT_MEMORY
 from keelman.runtime.java.machine_options import MACHINE_BYTES, MachineOptions, set_machine_options
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.output_brake import bound_memory
 
+_log = get_logger()
 LEAST_HEAP_BYTES = 16 << 20
 
 
@@ -19,6 +21,8 @@ def bound_slot(worker: Mapping[str, str]) -> None:
     bound = SLOT_MEMORY.among(worker)
     heap = JVM_HEAP.among(worker)
     if bound and heap + MACHINE_BYTES > bound:
-        heap = max(LEAST_HEAP_BYTES, bound - MACHINE_BYTES)
+        least = max(LEAST_HEAP_BYTES, bound - MACHINE_BYTES)
+        _log.warning("java_heap_bounded", wanted=heap, bytes=least, by=SLOT_MEMORY.name, bound=bound)
+        heap = least
     set_machine_options(MachineOptions(heap, tuple(JVM_OPTIONS.among(worker).split())))
     bound_memory(bound)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from keelman.rpc.pages import key_of, page_limit, token_for
 from keelman.rpc.server import Context, Service
 from keelman.rpc.times import to_timestamp
 from keelman.state.nouns.noun import Parts, service
-from keelman.state.nouns.rows import big_column, json_column, micros, moment
+from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
@@ -41,12 +40,12 @@ async def save(tx: Transaction, revision: int, changes: Sequence[PlanChange]) ->
     """Stores a plan whose first change has this revision, and forgets the oldest beyond those that are kept."""
     if not changes:
         return
-    tx.session.add(PlanRow(revision=revision, time=micros(tx.now), changes=[dataclasses.asdict(c) for c in changes]))
-    await tx.session.flush()
+    connection = await tx.session.connection()
+    values = {"revision": revision, "time": micros(tx.now), "changes": [plain(c) for c in changes]}
+    await connection.execute(sa.insert(PlanRow), [values])
     newest = select(PlanRow.revision).order_by(col(PlanRow.revision).desc())
-    last = (await tx.session.exec(newest.offset(KEPT).limit(1))).one_or_none()
-    if last is not None:
-        await (await tx.session.connection()).execute(sa.delete(PlanRow).where(col(PlanRow.revision) <= last))
+    last = newest.offset(KEPT).limit(1).scalar_subquery()
+    await connection.execute(sa.delete(PlanRow).where(col(PlanRow.revision) <= last))
 
 
 def of_row(row: PlanRow) -> StoredPlan:
