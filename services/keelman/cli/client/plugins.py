@@ -38,6 +38,8 @@ async def upload(link: Any, file: Path, line: Line, **header: Any) -> Plugin:
             total, sha256 = os.fstat(opened.fileno()).st_size, await asyncio.to_thread(_digest, opened)
     except OSError as error:
         raise InvalidArgument.of("FILE", str(file), f"a file that can be read ({error.strerror})") from None
+    if not total:
+        raise InvalidArgument.of("FILE", str(file), "a file that is not empty")
     made = pb.UploadHeader(file_name=file.name, size_bytes=total, sha256=sha256, request_id=uuid.uuid4().hex, **header)
 
     async def pieces() -> AsyncIterator[pb.UploadPluginRequest]:

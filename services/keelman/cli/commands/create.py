@@ -147,7 +147,8 @@ def check_options(kind: Kind, given: Mapping[str, object], *, start: bool) -> No
         if value:
             check_option(option, kind, _MEANT_FOR[option])
     if start and kind is not kinds.WORKER_CLUSTERS:
-        raise InvalidArgument(f"--start: only for worker-clusters; a {kind.singular} starts by itself")
+        why = "is not started" if kind is kinds.PLUGINS else "starts by itself"
+        raise InvalidArgument(f"--start: only for worker-clusters; a {kind.singular} {why}")
 
 
 def broker_spec(given: Given, *, managed: bool = False, controllers: int | None = None) -> BrokerClusterSpec:

@@ -10,6 +10,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.struct_pb2 import Struct
 
 from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.api.connect.v1.plugin_pb2 import Plugin
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.cli import kinds
@@ -80,6 +81,8 @@ def in_words(resource: Any) -> dict[str, Any]:
     found = _words(plain(resource), resource.DESCRIPTOR)
     if isinstance(resource, Connector) and resource.tasks:
         found["tasks"] = task_lines(resource.tasks)
+    if isinstance(resource, Plugin) and resource.classes:
+        found["classes"] = class_lines(resource.classes)
     for part, name, text in _SENTENCES:
         whole = getattr(resource, part, None)
         if whole is not None and name in whole.DESCRIPTOR.fields_by_name and whole.HasField(name) and part in found:
@@ -114,6 +117,14 @@ def task_lines(tasks: Sequence[Any]) -> list[Any]:
         line += f" on worker {worker}" if worker else ""
         lines.append({line: trace.expandtabs(4)} if trace else line)
     return lines
+
+
+def class_lines(classes: Sequence[Any]) -> dict[str, list[str]]:
+    """The classes of a plugin by the jar or wheel that has them, each in a line with its type and version."""
+    found: dict[str, list[str]] = {}
+    for one in classes:
+        found.setdefault(one.path, []).append(" ".join(filter(None, (one.type, one.class_name, one.version))))
+    return found
 
 
 def _ranges(numbers: Sequence[int]) -> str:

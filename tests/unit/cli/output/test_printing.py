@@ -19,6 +19,7 @@ from keelman.api.connect.v1.broker_cluster_pb2 import (
 )
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorTask, ConnectorType
 from keelman.api.connect.v1.origin_pb2 import Origin
+from keelman.api.connect.v1.plugin_pb2 import Plugin, PluginClass
 from keelman.api.connect.v1.worker_cluster_pb2 import Rollout, WorkerCluster, WorkerClusterSpec, WorkerClusterStatus
 from keelman.api.connect.v1.worker_pb2 import Worker
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, CopyProgress, CopyRun, CopyRunState
@@ -133,6 +134,13 @@ async def test_a_description_shows_traces_and_why_copy_runs_wait(capsys: pytest.
     assert "NO_FREE_SLOT" in out
     assert "c, task 0: PENDING: no room\n" in out
     assert "of before" not in out
+
+
+def test_the_classes_of_a_plugin_are_described_by_their_jars() -> None:
+    rain = PluginClass(class_name="com.acme.Rain", type="source", version="3", language="java", path="a.jar")
+    flip = PluginClass(class_name="com.acme.Flip", type="transformation", language="java", path="a.jar")
+    found = in_words(Plugin(name="acme", version="3", classes=[rain, flip]))["classes"]
+    assert found == {"a.jar": ["source com.acme.Rain 3", "transformation com.acme.Flip"]}
 
 
 def test_a_description_is_in_words_and_folds_equal_tasks() -> None:
