@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_AT_LEAST_ONCE, DELIVERY_GUARANTEE_EXACTLY_ONCE
 from keelman.connect.offsets import parse_key
 from recorded.record_java_offsets import CONFIG, CONNECTOR, FILE
 from support.copy_harness import OFFSET_TOPIC, committed_offsets, create_topic, hosted, latest, messages, until
@@ -21,6 +22,7 @@ from support.places import with_tests
 
 pytestmark = [pytest.mark.component, needs_java()]
 
+ONCE, AT_LEAST_ONCE = DELIVERY_GUARANTEE_EXACTLY_ONCE, DELIVERY_GUARANTEE_AT_LEAST_ONCE
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
@@ -45,9 +47,11 @@ class Scripted:
             "topics": name,
         }
 
-    def hosted(self, die: list[Any] | None = None, worker: dict[str, str] | None = None, **config: Any) -> Any:
+    def hosted(
+        self, die: list[Any] | None = None, worker: dict[str, str] | None = None, delivery: int = ONCE, **config: Any
+    ) -> Any:
         """A process that copies, with these keys too, in which an underscore stands for a dot."""
-        spec: dict[str, Any] = {"fields": {"worker_config": worker or {}}, "long_seconds": 1}
+        spec: dict[str, Any] = {"fields": {"worker_config": worker or {}, "delivery": delivery}, "long_seconds": 1}
         spec |= {"die": die} if die else {}
         self.log.unlink(missing_ok=True)
         given = {**self.config, **{key.replace("_", "."): value for key, value in config.items()}}
@@ -272,3 +276,25 @@ def test_what_was_polled_is_copied_before_a_drained_run_ends(scripted: Scripted)
         scripted.stopped(process)
     assert len(scripted.values()) == int(scripted.noted("polled")[-1])
     assert scripted.noted("stop") == [""]
+
+
+def test_a_transform_that_fails_is_named_and_the_run_goes_on_without_transactions_too(scripted: Scripted) -> None:
+    dead = f"{scripted.name}-dead"
+    config = {
+        "transforms": "cast",
+        "transforms_cast_type": "org.apache.kafka.connect.transforms.Cast$Value",
+        "transforms_cast_spec": "int32",
+        "errors_tolerance": "all",
+        "errors_deadletterqueue_topic_name": dead,
+        "errors_deadletterqueue_topic_replication_factor": "1",
+        "errors_deadletterqueue_context_headers_enable": "true",
+        "bad": "7",
+    }
+    with scripted.hosted(delivery=AT_LEAST_ONCE, **config) as process:
+        until(lambda: scripted.offsets() == {"p0": 99}, "all is committed", 60)
+        scripted.stopped(process)
+    assert scripted.values() == ["7"], "the one that is a number already"
+    letters = messages(scripted.bootstrap, dead)
+    assert [json.loads(one.value() or b"")["payload"] for one in letters] == [f"v{n}" for n in range(100) if n != 7]
+    assert dict(letters[0].headers() or [])["__connect.errors.stage"] == b"TRANSFORMATION"
+    assert f"7 {scripted.name} 0 0" in scripted.noted("record")
