@@ -55,14 +55,14 @@ class Sides:
 
 
 @asynccontextmanager
-async def sides(bench: Bench, row: str) -> AsyncIterator[Sides]:
-    """Starts all for one row."""
+async def sides(bench: Bench, row: str, **more: str) -> AsyncIterator[Sides]:
+    """Starts all for one row; `more` are properties of our worker, with `_` for `.`."""
     bench.say(f"{row}: starting both systems with Java plugins, and PostgreSQL")
     path = {"plugin.path": await plugin_path(POSTGRES, JDBC, FILES)}
     stem = f"{row}-{time.monotonic_ns()}"
     with running_postgresql() as server:
         async with (
-            keelman(bench.folder / f"ours-{stem}", bench.bootstrap, plugin_path=path["plugin.path"]) as ours,
+            keelman(bench.folder / f"ours-{stem}", bench.bootstrap, plugin_path=path["plugin.path"], **more) as ours,
             connect(bench.folder / f"peer-{stem}", bench.bootstrap, exactly_once=True, properties=path) as peer,
         ):
             yield Sides(bench, ours, peer, server)
@@ -233,9 +233,9 @@ def _rows_of(target: str) -> int:
 
 
 async def memory(bench: Bench) -> list[Figure]:
-    """What a Debezium task and what twenty small tasks of one plugin add to an idle system."""
+    """What a Debezium task and what twenty small tasks of one plugin, which share a slot, add to an idle system."""
     figures: list[Figure] = []
-    async with sides(bench, "java-memory") as both:
+    async with sides(bench, "java-memory", keelman_plugin_tasks_per_slot=str(SMALL_TASKS)) as both:
         added: dict[str, list[float]] = {}
         for system in (both.ours, both.peer):
             rows = await asyncio.to_thread(_filled, both, 10_000)
@@ -253,8 +253,7 @@ async def memory(bench: Bench) -> list[Figure]:
                 config = {**quickness.config(file, f"small-{system.name}"), **_class_of(system, FILE_SOURCE)}
                 config["keelman.park.after.ms"] = "-1"
                 await create(system, name, config)
-            for name in names:
-                await running(system, name, seconds=300)
+                await running(system, name, seconds=300)  # one after the other: twenty machines at once are slow
             await asyncio.sleep(SETTLED_SECONDS)
             added[system.name].append(pss_mb(system.processes()) - idle)
             for name in names:
