@@ -55,9 +55,10 @@ class Published:
         chosen = [jar for jar, name in zip(jars, wanted, strict=True) if name in (self.artifacts or wanted)]
         digest = lock.digest[:8]
         for more in map(maven.Lock.read, self.libraries):
-            chosen += await maven.jars(more)
+            found = zip(await maven.jars(more), more.artifacts, strict=True)
+            chosen += [jar for jar, one in found if not one.group.startswith("io.apicurio")]
             digest += f"-{more.digest[:8]}"
-        place = cache_folder() / "java-plugins" / f"{self.name}-{digest}"
+        place = cache_folder() / "java-plugins" / f"{self.name}-{digest}-of-{len(chosen)}"
         place.parent.mkdir(parents=True, exist_ok=True)
         with place.with_suffix(".lock").open("w") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)

@@ -170,6 +170,10 @@ class Control:
         """Whether no part of the task's backlog is copied elsewhere any more."""
         return self._whole
 
+    def excuse(self, seconds: float) -> None:
+        """The run's thread does something that may take so long, and beats behind it."""
+        self._last_beat = time.monotonic() + seconds
+
     def beat(self) -> None:
         """Notes that the run's thread is alive. Raises CutShort when it must end at once or may copy no longer."""
         self._last_beat = time.monotonic()

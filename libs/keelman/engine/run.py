@@ -30,7 +30,8 @@ from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
 from keelman.runtime.logs.logging import bind
 from keelman.runtime.side_loop import KAFKA_LOOP
 
-OURS = ("keelman.engine", "keelman.connect.contract", "threading")
+OURS = ("keelman.engine", "keelman.connect.contract", "keelman.connect.plugin", "threading")
+MACHINE_SECONDS = 60.0
 
 
 def method_in(frame: FrameType) -> str:
@@ -138,7 +139,10 @@ class CopyRunLoop:
     def _copy(self) -> None:
         if self._ticket.HasField("plugin"):
             bound_slot(self._ticket.worker_config)
+        if self._ticket.plugin.runs_per_slot:  # Java's, whose virtual machine is slow to start where much is going on
+            self._control.excuse(MACHINE_SECONDS)
         connector = self._find(self._ticket.connector_config["connector.class"])
+        self._control.beat()
         try:
             # Third-party code waits where it likes, and what was sent is to go out meanwhile.
             with nullcontext() if self._ticket.HasField("plugin") else KAFKA_LOOP.driven_here():

@@ -207,6 +207,7 @@ class Dispatcher:
 
     def slot_lost(self, slot: Slot, why: str) -> None:
         """The pool gave a slot up."""
+        self._placing.lost(slot, self._runs_in(slot))
         for run in self._runs_in(slot):
             self._life.fail(run, "SLOT_LOST", f"slot {slot.id} was lost: {why}")
         self.place()

@@ -183,7 +183,7 @@ async def test_reflection_names_every_service(gateway: Channel) -> None:
     names = {s.name.rpartition(".")[2] for s in answers[0].list_services_response.service}
     assert names == {
         "NodeService", "WorkloadService", "BrokerClusterService", "WorkerClusterService", "WorkerService",
-        "PlanService", "CopyRunService", "ConnectorService", "AgentService", "WatchService", "Health",
+        "PlanService", "PluginService", "CopyRunService", "ConnectorService", "AgentService", "WatchService", "Health",
         "ServerReflection",
     }  # fmt: skip
     assert answers[1].file_descriptor_response.file_descriptor_proto

@@ -12,6 +12,7 @@ import pytest_asyncio
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers
+from keelman.api.connect.v1 import worker_cluster_pb2
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as clusters
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers, ManagedBrokers
 from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
@@ -88,6 +89,7 @@ async def test_only_what_the_mask_names_is_changed(stubs: Stubs) -> None:
     whole = WorkerClusterSpec(broker_cluster="outside", count=2)
     request = clusters.UpdateWorkerClusterRequest(name="masked", spec=whole)
     third = (await stubs.clusters.UpdateWorkerCluster(request)).worker_cluster
+    whole.engine = worker_cluster_pb2.WORKER_ENGINE_KEELMAN
     assert third.spec == whole, "no mask: the whole spec"
 
 

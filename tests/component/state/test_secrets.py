@@ -86,7 +86,7 @@ async def test_secrets_are_sealed_hidden_and_handed_to_agents(tmp_path: Path) ->
             await update(clients, "demo", worker_cluster_pb2.WorkerClusterSpec(count=1, properties=bad), "properties")
         assert CANARY not in str(refused.value) + str(refused.value.violations)
         assert CANARY.encode() not in texts_of(tmp_path)
-        modes = {f.name: f.stat().st_mode & 0o777 for f in (tmp_path / "state").iterdir()}
+        modes = {f.name: f.stat().st_mode & 0o777 for f in (tmp_path / "state").iterdir() if f.is_file()}
         assert {"state.db", "state.db-wal", "state.db.lock", "secrets.key"} <= modes.keys()
         assert set(modes.values()) == {0o600}
         assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700

@@ -37,6 +37,7 @@ class Slot:
     cpus: float = 0.0  # what it may use, as it last heard; 0 is without bound
     plugin: str = ""  # folder of the one plugin that it runs; empty for the connectors that we ship
     alone: bool = False  # takes one copy run only, or the few of its plugin that may share one
+    plugin_runs: int = 1  # how many of that plugin's it takes
     data: str = ""  # the copy run that its Spark job has rows for; empty for most
 
     def measured(self, cpu_seconds: float, memory_bytes: int, now: float) -> None:
@@ -98,6 +99,7 @@ class NewSlot:
     plugin: str = ""
     alone: bool = False
     data: str = ""
+    plugin_runs: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +132,12 @@ def _own(mine: list[Slot], room: bool, limits: Limits, need: Need) -> Place | Ne
     if not need.plugin and not need.busy:
         return None
     alike = [s for s in mine if s.alone and not s.data and s.plugin == need.plugin]
-    free = [s for s in alike if len(s.runs) < need.plugin_runs]
+    free = [s for s in alike if len(s.runs) < min(need.plugin_runs, s.plugin_runs)]
     if free:
         return Place(max(free, key=lambda s: len(s.runs)))  # full before another virtual machine is started
     if not room or (not need.plugin and len(alike) >= limits.busy_slots):
         return None
-    return NewSlot(need.plugin, alone=True)
+    return NewSlot(need.plugin, alone=True, plugin_runs=need.plugin_runs)
 
 
 def _shared(

@@ -48,6 +48,7 @@ class Placing:
         self._book, self._life, self._pool, self._leases = book, life, pool, leases
         self._busy, self._limits, self._clock = busy, limits, clock
         self._problems: dict[Start, StartProblem] = {}
+        self._apart: set[tuple[Owner, tuple[str, str, int]]] = set()
 
     @property
     def has_problems(self) -> bool:
@@ -99,8 +100,14 @@ class Placing:
             run.copy_run.slot = ""
             self._life.explain(run, "SLOT_START_FAILED", problem.message)
 
+    def lost(self, slot: Slot, runs: Iterable[Run]) -> None:
+        """A slot died: tasks of a plugin that shared it share none from now on. One of them may have killed it."""
+        if slot.plugin and len(slot.runs) > 1:
+            self._apart.update((slot.owner, run.task) for run in runs)
+
     def forgive(self, owner: Owner) -> None:
         """A worker is gone, and its problems with it."""
+        self._apart = {one for one in self._apart if one[0] != owner}
         for key in [k for k in self._problems if k[0] == owner]:
             del self._problems[key]
 
@@ -149,7 +156,11 @@ class Placing:
         if run.data is not None:
             return Need(data=run.uid)
         busy = run.copy_run.part > 0 or self._busy.has(run.task, self._clock())
-        return Need(run.plugin, busy=not run.plugin and busy, plugin_runs=run.plugin_runs)
+        return Need(
+            run.plugin,
+            busy=not run.plugin and busy,
+            plugin_runs=1 if (run.owner, run.task) in self._apart else run.plugin_runs,
+        )
 
     def _choice(self, owner: Owner, need: Need) -> Place | NewSlot | Wait:
         return choose(owner, self._pool.slots.values(), self._limits, need, may_start=self._may_start(owner))

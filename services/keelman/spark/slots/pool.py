@@ -109,6 +109,7 @@ class SlotPool:
         now = self._clock()
         slot = Slot(f"slot-{secrets.token_hex(4)}", owner, secrets.token_urlsafe(24), now, heard=now, empty_since=now)
         slot.plugin, slot.alone, slot.data = kind.plugin, kind.alone, kind.data
+        slot.plugin_runs = kind.plugin_runs
         self.slots[slot.id], self._mail[slot.id] = slot, Mailbox()
         self._jobs.start(slot, self._tenants.data_of(slot), self.job_ended)
         return slot

@@ -76,7 +76,7 @@ def grant(
 
 def _plugin(plugin: Plugin, properties: WorkerProperties) -> wire.Plugin:
     """Tasks of a Java plugin may share a virtual machine; Python code is alone in its process."""
-    runs = PLUGIN_RUNS.among(properties.raw) if plugin.java is not None else 1
+    runs = PLUGIN_RUNS.among(properties.raw) if plugin.java is not None else 0
     return wire.Plugin(name=str(plugin), folder=str(plugin.folder), runs_per_slot=runs)
 
 

@@ -16,7 +16,7 @@ from keelman.connectors.plugins.client import PluginHost
 from keelman.connectors.plugins.plugin_path import Plugin, scan
 from keelman.testing.eventually import eventually
 from support.java_kit import compiled, needs_java
-from support.java_plugins import FILES, JDBC, MIRROR, MONGO, MONGO_SOURCE, POSTGRES, Published
+from support.java_plugins import FILES, JDBC, MIRROR, MONGO, POSTGRES, Published
 
 pytestmark = [pytest.mark.component, needs_java()]
 RESTLESS, SCRIPTED, BROKEN = "acme.RestlessSource", "acme.ScriptedSource", "acme.BrokenSink"
@@ -167,10 +167,6 @@ async def test_published_plugins_classes_can_all_be_made_and_asked(published: Pu
             assert (one["class"], one["problem"]) == (one["class"], "")
             assert one["version"] not in ("", "undefined")
         for full in plugin.classes:
-            if full == MONGO_SOURCE:
-                with pytest.raises(ConnectError, match="NoClassDefFoundError: org/apache/avro/Schema"):
-                    await host.config_def(full)
-                continue
             assert (await host.config_def(full)).keys
             found = await host.validate(full, {"connector.class": full, "name": "x", "topics": "t"}, {})
             assert found["configs"]

@@ -85,8 +85,12 @@ def test_a_plugin_never_shares_a_slot_nor_takes_over_anothers() -> None:
 def test_tasks_of_a_plugin_share_a_slot_where_they_may_and_fill_one_before_the_next() -> None:
     need = Need("/plugins/a", plugin_runs=3)
     two, one, full = own("a2", 2, "/plugins/a"), own("a1", 1, "/plugins/a"), own("a3", 3, "/plugins/a")
+    for each in (two, one, full):
+        each.plugin_runs = 3
     assert choose(ME, [one, two, full, own("b", 0, "/plugins/b")], LIMITS, need) == Place(two)
-    assert choose(ME, [full], LIMITS, need) == NewSlot("/plugins/a", alone=True)
+    assert choose(ME, [full, own("a4", 1, "/plugins/a")], LIMITS, need) == NewSlot(
+        "/plugins/a", alone=True, plugin_runs=3
+    ), "a slot of one that is to be alone is not joined"
 
 
 def test_a_plugin_without_room_waits_and_an_idle_slot_makes_room() -> None:
