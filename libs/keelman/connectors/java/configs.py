@@ -80,7 +80,7 @@ def _validator(kind: Type, java: Any) -> Validator | None:
     return check
 
 
-def config_values(values: Any, types: Mapping[str, Type]) -> dict[str, ConfigValue]:
+def config_values(values: Any) -> dict[str, ConfigValue]:
     """What a Java list of ConfigValues says, by key."""
     return {
         str(one.name()): ConfigValue(

@@ -22,6 +22,7 @@ from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.started import TASK_CLASS, StartedConnectors
 from keelman.connectors.java.unserved import why_unserved
+from keelman.connectors.plugins.java_folders import UNDEFINED
 
 REFRESH_SECONDS = 5.0
 SUPPORT = "exactly.once.support"
@@ -64,7 +65,7 @@ class JavaConnector(Connector):
                 found = connector.validate(string_map(config))
                 if found is None:
                     raise ConnectError(f"{cls.java_name}.validate() must return a Config that is not null.")
-                return config_values(found.configValues(), {key.name: key.type for key in keys})
+                return config_values(found.configValues())
 
         return JavaConfigDef(*keys, judge=judge)
 
@@ -182,7 +183,7 @@ def java_connector(loader: PluginLoader, class_name: str) -> type[JavaConnector]
         names = tuple(dict.fromkeys((class_name, simple, simple.removesuffix("Connector"))))
     attributes = {
         "names": names,
-        "version": "undefined" if version is None else str(version),
+        "version": UNDEFINED if version is None else str(version),
         "direction": direction,
         "java_name": class_name,
         "loader": loader,

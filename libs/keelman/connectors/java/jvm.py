@@ -39,11 +39,9 @@ class JvmOptions:
     heap_bytes: int = DEFAULT_HEAP_BYTES
     quick: bool = False
     more: Sequence[str] = ()
-    error_folder: Path | None = None
 
     def arguments(self) -> list[str]:
         """For the machine's command line; `more` comes last, so that it wins."""
-        folder = self.error_folder or Path.cwd()
         return [
             f"-Xmx{max(16 << 20, self.heap_bytes) >> 20}m",
             f"-XX:MaxMetaspaceSize={METASPACE_BYTES >> 20}m",
@@ -53,7 +51,7 @@ class JvmOptions:
             "-XX:+UseSerialGC",
             "-XX:-UsePerfData",
             "-XX:+ExitOnOutOfMemoryError",
-            f"-XX:ErrorFile={folder}/hs_err_%p.log",
+            f"-XX:ErrorFile={Path.cwd()}/hs_err_%p.log",
             "-Xrs",
             "-Djava.awt.headless=true",
             "-Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.BasicContextSelector",
@@ -95,8 +93,8 @@ async def prepare(progress: Progress) -> None:
     await fetch_runtime_jars(progress)
 
 
-def start(options: JvmOptions, *, class_path: Sequence[Path] = ()) -> None:
-    """Starts the machine with Connect's runtime and `class_path`; nothing where it runs already.
+def start(options: JvmOptions) -> None:
+    """Starts the machine with Connect's runtime; nothing where it runs already.
 
     Raises FailedPrecondition without Java (JAVA_MISSING) or JPype, Unavailable when it does not start.
     """
@@ -107,7 +105,7 @@ def start(options: JvmOptions, *, class_path: Sequence[Path] = ()) -> None:
     if _started is not None:
         raise Unavailable("this process had a Java virtual machine that has ended", reason="JVM_LOST")
     java = installation.find()
-    jars = [*runtime_jars(), *class_path]
+    jars = runtime_jars()
     os.environ.setdefault("JAVA_HOME", str(java.home))
     try:
         library.startJVM(

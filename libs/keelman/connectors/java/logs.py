@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from keelman.connectors.java.errors import stack_trace
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.runtime.logs.levels import LOG_LEVELS, ROOT
 from keelman.runtime.logs.logging import Logger, logger_named
@@ -38,9 +39,7 @@ class _Appender:
             fields["context"] = str(place).strip()
         thrown = event.getThrown()
         if thrown is not None:
-            writer: Any = java_class("java.io.StringWriter")()
-            thrown.printStackTrace(java_class("java.io.PrintWriter")(writer, True))
-            fields["trace"] = str(writer.toString())[:LONGEST_TRACE].rstrip()
+            fields["trace"] = stack_trace(thrown)[:LONGEST_TRACE].rstrip()
         getattr(_logger(name), _SEVERITIES.get(str(event.getLevel().name()), "debug"))("java", **fields)
 
     def getName(self) -> str:

@@ -9,14 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from keelman.connect.dead_letter import Format
-from keelman.connect.errors import ConnectError
 from keelman.connect.failed_record import FailedRecord
 from keelman.connect.records import Column, Headers, Offset, Partition, SourceBatch
 from keelman.connect.source_task import SourceTarget
-from keelman.connect.tolerance import Stage
-from keelman.connectors.java.errors import connect_error
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.source_steps import SourceSteps
+from keelman.connectors.java.step_attempts import StepAttempts, StepFailed
 
 
 class RecordNotes(Protocol):
@@ -58,17 +56,11 @@ class _Rows:
         )
 
 
-class _Failed(Exception):
-    def __init__(self, stage: Stage, error: ConnectError) -> None:
-        super().__init__(str(error))
-        self.stage, self.error = stage, error
-
-
 class OneByOne:
     """Of one task; used by the thread of its copy run."""
 
     def __init__(self, steps: SourceSteps, target: SourceTarget) -> None:
-        self._steps, self._target = steps, target
+        self._steps, self._attempts = steps, StepAttempts(target)
         self._envelope, self._plain = (_json(schemas=schemas) for schemas in ("true", "false"))
         self._stages = {role: steps.stage(role) for role in ("key", "value", "header")}
         self._headers: Any = java_class("org.apache.kafka.common.header.internals.RecordHeaders")
@@ -80,23 +72,22 @@ class OneByOne:
         for record in records:
             try:
                 self._take(record, topics, notes)
-            except _Failed as failure:
+            except StepFailed as failure:
                 notes.note_lost(record)
                 self._take_failed(record, topics.setdefault(str(record.topic()), _Rows()), failure)
         for topic, rows in topics.items():
             yield rows.batch(topic, self._position)
 
     def _take(self, record: Any, topics: dict[str, _Rows], notes: RecordNotes) -> None:
-        one = record
-        for step in self._steps.transforms:
-            if one is not None:
-                one = self._try(step.stage, lambda step=step, one=one: step.target.apply(one))  # type: ignore[misc]
+        one = self._attempts.transformed(record, self._steps.transforms)
         if one is None:
             notes.note_lost(record)
             return
-        headers = self._try(self._stages["header"], lambda: self._converted_headers(one))
-        key = self._try(self._stages["key"], lambda: self._payload(self._steps.key, one, headers, "key"))
-        value = self._try(self._stages["value"], lambda: self._payload(self._steps.value, one, headers, "value"))
+        headers = self._attempts.of(self._stages["header"], lambda: self._converted_headers(one))
+        key = self._attempts.of(self._stages["key"], lambda: self._payload(self._steps.key, one, headers, "key"))
+        value = self._attempts.of(
+            self._stages["value"], lambda: self._payload(self._steps.value, one, headers, "value")
+        )
         rows = topics.setdefault(str(one.topic()), _Rows())
         partition, time = one.kafkaPartition(), self._checked(one.timestamp())
         notify = notes.note_sent(record)
@@ -109,7 +100,7 @@ class OneByOne:
         rows.headers.append(_raw_headers(headers))
         rows.records.append(record)
 
-    def _take_failed(self, record: Any, rows: _Rows, failure: _Failed) -> None:
+    def _take_failed(self, record: Any, rows: _Rows, failure: StepFailed) -> None:
         """The record as it was read, for a dead letter."""
         key, key_format = self._shown(record, record.keySchema(), record.key())
         value, value_format = self._shown(record, record.valueSchema(), record.value())
@@ -125,13 +116,6 @@ class OneByOne:
         rows.times.append(None if time is None else int(time))
         rows.headers.append(headers)
         rows.records.append(record)
-
-    def _try(self, stage: Stage, work: Callable[[], Any]) -> Any:
-        """What the work gives, tried again as the policy says. Raises _Failed, and what ends the run."""
-        try:
-            return self._target.retry(lambda: _translated(work))
-        except ConnectError as error:
-            raise _Failed(stage, error) from error
 
     def _converted_headers(self, record: Any) -> Any:
         made, topic = self._headers(), record.topic()
@@ -158,15 +142,6 @@ class OneByOne:
             for one in (record.sourcePartition(), record.sourceOffset())
         )
         return partition or {}, offset
-
-
-def _translated(work: Callable[[], Any]) -> Any:
-    try:
-        return work()
-    except jpype().JException as error:
-        if not isinstance(error, java_class("java.lang.Exception")):
-            raise  # one of Java's own: short of memory, say
-        raise connect_error(error) from None
 
 
 def _raw_headers(headers: Any) -> Headers:

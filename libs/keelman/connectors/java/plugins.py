@@ -18,13 +18,11 @@ from keelman.connectors import registry
 from keelman.connectors.java import jvm, logs
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.plugins import java_folders
-from keelman.connectors.plugins.java_folders import JavaPlugin
+from keelman.connectors.plugins.java_folders import UNDEFINED, JavaPlugin
 from keelman.model.errors import InvalidArgument
 from keelman.model.plugin import PluginClass
 from keelman.runtime.java.machine_options import machine_options
 
-UNDEFINED = "undefined"
-"""The version of a class that tells none, in Connect's word."""
 _used: dict[JavaPlugin, bool] = {}
 
 
@@ -33,17 +31,7 @@ def use(plugin: JavaPlugin, *, quick: bool) -> None:
     _used[plugin] = quick
     for one in plugin.connectors:
         registry.add(registry.java_name(one.class_name), functools.partial(load, plugin, one.class_name, quick=quick))
-    registry.add_steps(
-        registry.Step(
-            one.class_name,
-            Kind(one.type),
-            one.version or UNDEFINED,
-            functools.partial(step_keys, one.class_name, one.type),
-        )
-        for whose in (plugin, *_others(plugin))
-        for one in whose.steps
-        if not whose.problem_of(one.class_name)
-    )
+    registry.add_steps(one for whose in (plugin, *_others(plugin)) for one in whose.usable_steps(step_keys))
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from typing import Any
 
 from keelman.connect import contract
 from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.logs import in_context
 from keelman.connectors.java.loops import TaskLoops
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.runtime.logs.logging import get_logger
@@ -84,7 +85,7 @@ class PollThread:
         self._error: Exception | None = None
         self._call: tuple[str, float, float] = ("", 0.0, 0.0)
         self._java_thread: Any = None
-        self._log_context = f"[{connector}|task-{number}] "  # as Connect has it for log lines
+        self._connector, self._number = connector, number
         run, name = copy_context().run, f"{connector}-{number}"
         self._thread = threading.Thread(target=run, args=(self._run,), name=f"java-{name}", daemon=True)
         self._thread.start()
@@ -167,7 +168,7 @@ class PollThread:
     def _run(self) -> None:
         self._java_thread = java_class("java.lang.Thread").currentThread()  # type: ignore[attr-defined]
         self._java_thread.setName(self._thread.name)
-        java_class("org.slf4j.MDC").put("connector.context", self._log_context)  # type: ignore[attr-defined]
+        in_context(self._connector, self._number)
         try:
             with self._loader.entered():
                 try:

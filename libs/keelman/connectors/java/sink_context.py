@@ -6,7 +6,7 @@ The task asks from any thread of its own; what it asks is taken down, and done b
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from keelman.connect.tolerance import Policy
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import connect_error
 from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.plugin_metrics import PluginMetrics
 
 COMMON, CONNECT = "org.apache.kafka.common", "org.apache.kafka.connect"
 
@@ -49,11 +50,7 @@ class SinkContext:
         self._reports = bool(policy.dead_letters) or policy.log
         self.commit_requested = False
         self.timeout_ms = -1
-        self._all_metrics: Any = java_class(f"{COMMON}.metrics.Metrics")()
-        tags = java_class("java.util.LinkedHashMap")()
-        tags.put("connector", task.connector)
-        tags.put("task", str(task.task))
-        self._metrics: Any = java_class(f"{COMMON}.metrics.internals.PluginMetricsImpl")(self._all_metrics, tags)
+        self._metrics = PluginMetrics({"connector": task.connector, "task": str(task.task)})
 
     # For the copy run's thread.
 
@@ -107,7 +104,6 @@ class SinkContext:
     def close(self) -> None:
         """Drops the metrics."""
         self._metrics.close()
-        self._all_metrics.close()
 
     # For Java.
 
@@ -151,7 +147,7 @@ class SinkContext:
 
     def pluginMetrics(self) -> Any:
         """Where the task keeps metrics of its own."""
-        return self._metrics
+        return self._metrics.java
 
     def _steer(self, *, paused: bool, given: Collection[Any]) -> None:
         """Raises Java's IllegalStateException for a partition that is not the task's, as a consumer does."""
@@ -186,8 +182,3 @@ def _number(offset: Any) -> int:
 
 def _is_array(found: Any) -> bool:
     return isinstance(found, jpype().JArray | list | tuple)
-
-
-def partitions_of(offsets: Mapping[TopicPartition, Any]) -> list[TopicPartition]:
-    """In a fixed order."""
-    return sorted(offsets)

@@ -3,32 +3,22 @@ found with the step that could not take it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-from keelman.connect.errors import ConnectError
 from keelman.connect.sink_source import SinkSource
-from keelman.connect.tolerance import Stage
-from keelman.connectors.java.errors import connect_error
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.sink_records import Fetched
 from keelman.connectors.java.source_steps import SourceSteps
+from keelman.connectors.java.step_attempts import StepAttempts, StepFailed
 
-T = TypeVar("T")
 CONNECT, COMMON = "org.apache.kafka.connect", "org.apache.kafka.common"
-
-
-class _Failed(Exception):
-    def __init__(self, stage: Stage, error: ConnectError) -> None:
-        super().__init__(str(error))
-        self.stage, self.error = stage, error
 
 
 class SinkOneByOne:
     """Of one task; used by the thread of its copy run."""
 
     def __init__(self, steps: SourceSteps, source: SinkSource) -> None:
-        self._steps, self._source = steps, source
+        self._steps, self._source, self._attempts = steps, source, StepAttempts(source)
         self._stages = {role: steps.stage(role) for role in ("key", "value", "header")}
         self._record: Any = java_class(f"{CONNECT}.sink.SinkRecord")
         self._raw: Any = java_class(f"{COMMON}.header.internals.RecordHeaders")
@@ -41,7 +31,7 @@ class SinkOneByOne:
         for n in range(len(records)):
             try:
                 one = self._made(records, n)
-            except _Failed as failure:
+            except StepFailed as failure:
                 self._source.report(n, failure.error, failure.stage)
                 continue
             if one is not None:
@@ -55,9 +45,11 @@ class SinkOneByOne:
         for name, value in came.headers[n] or ():
             raw.add(name, _bytes(value))
         steps, stages = self._steps, self._stages
-        key = self._try(stages["key"], lambda: steps.key.toConnectData(topic, raw, _bytes(records.keys[n])))
-        value = self._try(stages["value"], lambda: steps.value.toConnectData(topic, raw, _bytes(records.values[n])))
-        headers = self._try(stages["header"], lambda: self._converted(topic, raw))
+        key = self._attempts.of(stages["key"], lambda: steps.key.toConnectData(topic, raw, _bytes(records.keys[n])))
+        value = self._attempts.of(
+            stages["value"], lambda: steps.value.toConnectData(topic, raw, _bytes(records.values[n]))
+        )
+        headers = self._attempts.of(stages["header"], lambda: self._converted(topic, raw))
         time = came.timestamps_ms[n]
         one = self._record(
             topic,
@@ -68,32 +60,13 @@ class SinkOneByOne:
             self._types.NO_TIMESTAMP_TYPE if time is None else self._types.CREATE_TIME,
             headers,
         )
-        for step in steps.transforms:
-            if one is not None:
-                one = self._try(step.stage, lambda step=step, one=one: step.target.apply(one))  # type: ignore[misc]
-        return one
+        return self._attempts.transformed(one, steps.transforms)
 
     def _converted(self, topic: Any, raw: Any) -> Any:
         made = self._headers()
         for one in raw:
             made.add(one.key(), self._steps.headers.toConnectHeader(topic, one.key(), one.value()))
         return made
-
-    def _try(self, stage: Stage, work: Callable[[], T]) -> T:
-        """What the work gives, tried again as the policy says. Raises _Failed, and what ends the run."""
-        try:
-            return self._source.retry(lambda: _translated(work))
-        except ConnectError as error:
-            raise _Failed(stage, error) from error
-
-
-def _translated(work: Callable[[], T]) -> T:
-    try:
-        return work()
-    except jpype().JException as error:
-        if not isinstance(error, java_class("java.lang.Exception")):
-            raise  # one of Java's own: short of memory, say
-        raise connect_error(error) from None
 
 
 def _bytes(value: bytes | None) -> Any:

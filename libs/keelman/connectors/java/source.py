@@ -22,7 +22,6 @@ from keelman.connect.source_task import SourceTask
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import task_error, translated
 from keelman.connectors.java.jvm import java_class, jpype
-from keelman.connectors.java.logs import in_context
 from keelman.connectors.java.loops import SourceLoops, TaskLoops, compression, entry_of
 from keelman.connectors.java.offsets import TaskOffsets
 from keelman.connectors.java.one_by_one import OneByOne
@@ -86,7 +85,6 @@ class JavaReader(Reader):
         context, options = self._context.proxy(), string_map(task.config)
 
         def begin() -> None:
-            in_context(task.connector, task.task)
             java_task.initialize(context)
             java_task.start(options)
 

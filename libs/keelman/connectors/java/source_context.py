@@ -6,24 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.connectors.java.configs import string_map
-from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.jvm import jpype
+from keelman.connectors.java.plugin_metrics import PluginMetrics
 
 
 class SourceContext:
     """Java calls it, by these names."""
 
-    def __init__(self, config: Mapping[str, str], offsets: Any, transactions: Any, tags: Mapping[str, str]) -> None:
+    def __init__(self, config: Mapping[str, str], offsets: Any, transactions: Any, tags: dict[str, str]) -> None:
         """`offsets` is Connect's OffsetStorageReader, `transactions` its WorkerTransactionContext, None unless the
         connector defines its boundaries. The task's own metrics have these tags."""
         self._config = string_map(config)
         self._offsets = offsets
         self._transactions = transactions
-        metrics = java_class("org.apache.kafka.common.metrics.Metrics")()
-        pairs = java_class("java.util.LinkedHashMap")()
-        for key, value in tags.items():
-            pairs.put(key, value)
-        self._metrics = java_class("org.apache.kafka.common.metrics.internals.PluginMetricsImpl")(metrics, pairs)
-        self._all_metrics = metrics
+        self._metrics = PluginMetrics(tags)
 
     def proxy(self) -> Any:
         """As a Java object."""
@@ -43,9 +39,8 @@ class SourceContext:
 
     def pluginMetrics(self) -> Any:
         """Where the task keeps metrics of its own."""
-        return self._metrics
+        return self._metrics.java
 
     def close(self) -> None:
         """Drops the metrics."""
         self._metrics.close()
-        self._all_metrics.close()

@@ -16,9 +16,10 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import connect_error, translated
-from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.jvm import jpype
 from keelman.connectors.java.offsets import TaskOffsets
 from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.plugin_metrics import PluginMetrics
 
 FORGOTTEN_SECONDS = 30.0
 LOOK_SECONDS = 5.0
@@ -40,7 +41,7 @@ class Context:
 
     committed: LatestOffsets
     offsets: TaskOffsets
-    metrics: Any
+    metrics: PluginMetrics
     asked_again: bool = False
     failure: ConnectError | None = None
 
@@ -54,7 +55,7 @@ class Context:
 
     def pluginMetrics(self) -> Any:
         """Where it keeps metrics of its own."""
-        return self.metrics
+        return self.metrics.java
 
     def offsetStorageReader(self) -> Any:
         """Committed offsets; of a source."""
@@ -93,6 +94,7 @@ class Started:
         with self.loader.entered(), translated(f"{self.connector.getClass().getName()}.stop"):
             self.connector.stop()
         self.context.offsets.close()
+        self.context.metrics.close()
 
 
 class StartedConnectors:
@@ -179,9 +181,5 @@ class StartedConnectors:
 
 
 def _context(connector: str, rows: Sequence[tuple[bytes, bytes | None]]) -> Context:
-    metrics: Any = java_class("org.apache.kafka.common.metrics.Metrics")
-    tags: Any = java_class("java.util.LinkedHashMap")()
-    tags.put("connector", connector)
-    plugin: Any = java_class("org.apache.kafka.common.metrics.internals.PluginMetricsImpl")
     committed = LatestOffsets(connector, rows)
-    return Context(committed, TaskOffsets(committed), plugin(metrics(), tags))
+    return Context(committed, TaskOffsets(committed), PluginMetrics({"connector": connector}))

@@ -7,16 +7,20 @@ they look into no jar themselves.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.config.plugin_kinds import Kind
+from keelman.connectors import registry
 from keelman.model.errors import InvalidArgument
 from keelman.model.plugin import PluginClass
 from keelman.runtime.home import cache_folder
@@ -26,6 +30,10 @@ DESCRIPTION = "java_plugin.json"
 ANSWERS = "answers.json"
 """What the classes themselves have said when they were loaded: beside the description, once that was done."""
 CONNECTORS = ("source", "sink")
+UNDEFINED = "undefined"
+"""The version of a class that tells none, in Connect's word."""
+StepKeys = Callable[[str, str], ConfigDef]
+"""Asks the keys of a class, of this kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,13 @@ class JavaPlugin:
     def steps(self) -> tuple[PluginClass, ...]:
         """Its converters, transforms and predicates."""
         return tuple(one for one in self.classes if one.type not in CONNECTORS)
+
+    def usable_steps(self, keys: StepKeys) -> Iterator[registry.Step]:
+        """Those of its converters, transforms and predicates that can be loaded, as the registry has them."""
+        for one in self.steps:
+            if not self.problem_of(one.class_name):
+                asks = functools.partial(keys, one.class_name, one.type)
+                yield registry.Step(one.class_name, Kind(one.type), one.version or UNDEFINED, asks)
 
     def problem_of(self, class_name: str) -> str:
         """Why the class cannot be loaded; empty when it can, or was not yet."""

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from keelman.connect.config.definition import ConfigDef
-from keelman.connect.config.plugin_kinds import Kind
 from keelman.connect.errors import ConnectError
 from keelman.connectors import registry
 from keelman.connectors.java import jvm
@@ -18,7 +17,6 @@ from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
-UNDEFINED = "undefined"
 Wait = Callable[[Coroutine[Any, Any, ConfigDef]], ConfigDef]
 
 
@@ -42,17 +40,7 @@ async def answered(host: PluginHost, java: JavaPlugin) -> JavaPlugin:
 def steps(known: Iterable[tuple[PluginHost, JavaPlugin]], wait: Wait) -> list[registry.Step]:
     """The converters, transforms and predicates of these plugins that can be loaded; `wait` has their keys asked for,
     in a thread."""
-    return [
-        registry.Step(
-            one.class_name,
-            Kind(one.type),
-            one.version or UNDEFINED,
-            partial(_keys, wait, host, one.class_name, one.type),
-        )
-        for host, java in known
-        for one in java.steps
-        if not java.problem_of(one.class_name)
-    ]
+    return [step for host, java in known for step in java.usable_steps(partial(_keys, wait, host))]
 
 
 def _keys(wait: Wait, host: PluginHost, class_name: str, kind: str) -> ConfigDef:

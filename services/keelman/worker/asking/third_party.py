@@ -19,7 +19,7 @@ from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import registry
 from keelman.connectors.plugins.client import Description, PluginHost
-from keelman.connectors.plugins.java_folders import JavaPlugin
+from keelman.connectors.plugins.java_folders import UNDEFINED, JavaPlugin
 from keelman.connectors.plugins.plugin_path import Catalog, Plugin, PluginFault, scan
 from keelman.connectors.validation import configuration as validation
 from keelman.model.errors import KeelmanError, NotFound
@@ -254,7 +254,7 @@ class ThirdParty:
                 self._known[host.plugin.folder, name] = NotFound(problem, reason=PLUGIN_BROKEN)
                 log.warning("plugin_broken", plugin=str(host.plugin), connector=name, error=problem)
                 continue
-            found = Description((name,), one.version or java_plugins.UNDEFINED, Direction(one.type), "anywhere")
+            found = Description((name,), one.version or UNDEFINED, Direction(one.type), "anywhere")
             self._known[host.plugin.folder, name] = self._made(host, name, found)
             log.info("plugin", plugin=str(host.plugin), connector=name, version=found.version)
         self._judge_usable(names)

@@ -1,0 +1,60 @@
+"""One step of one record: tried as the policy says, and what fails of it is told with the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.tolerance import Stage
+from keelman.connectors.java.errors import connect_error
+from keelman.connectors.java.java_step import JavaStep
+from keelman.connectors.java.jvm import java_class, jpype
+
+T = TypeVar("T")
+
+
+class Retrying(Protocol):
+    """What tries work again for as long as `errors.retry.*` say: the target of a source, the source of a sink."""
+
+    def retry(self, work: Callable[[], T]) -> T:
+        """What the work gives."""
+
+
+class StepFailed(Exception):
+    """A step could not take a record."""
+
+    def __init__(self, stage: Stage, error: ConnectError) -> None:
+        super().__init__(str(error))
+        self.stage, self.error = stage, error
+
+
+class StepAttempts:
+    """Of one task; used by the thread of its copy run."""
+
+    def __init__(self, retrying: Retrying) -> None:
+        self._retrying = retrying
+
+    def of(self, stage: Stage, work: Callable[[], T]) -> T:
+        """What the work gives, tried again as the policy says. Raises StepFailed, and what ends the run."""
+        try:
+            return self._retrying.retry(lambda: _translated(work))
+        except ConnectError as error:
+            raise StepFailed(stage, error) from error
+
+    def transformed(self, record: Any, transforms: Sequence[JavaStep]) -> Any:
+        """The record behind all of them; None where one has dropped it. Raises as `of`."""
+        one = record
+        for step in transforms:
+            if one is not None:
+                one = self.of(step.stage, lambda step=step, one=one: step.target.apply(one))  # type: ignore[misc]
+        return one
+
+
+def _translated(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except jpype().JException as error:
+        if not isinstance(error, java_class("java.lang.Exception")):
+            raise  # one of Java's own: short of memory, say
+        raise connect_error(error) from None
