@@ -104,6 +104,13 @@ def python_value(value: Any) -> Any:
     return str(value.toString()) if made is None else made(value)
 
 
+def json_converter(*, schemas: bool, key: bool = False) -> Any:
+    """Connect's JsonConverter, configured: with schemas around what it writes, or without."""
+    made = _class("org.apache.kafka.connect.json.JsonConverter")()
+    made.configure(string_map({"schemas.enable": "true" if schemas else "false"}), key)
+    return made
+
+
 def string_map(pairs: Mapping[str, str | None]) -> Any:
     """A Java map of these texts."""
     made = _class("java.util.HashMap")()

@@ -12,6 +12,7 @@ from typing import Any
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.records import RawOffset
+from keelman.connectors.java.configs import json_converter
 from keelman.connectors.java.jvm import java_class, jpype
 
 STORAGE = "org.apache.kafka.connect.storage"
@@ -66,7 +67,8 @@ class TaskOffsets:
         library = jpype()
         self._store = OffsetStore(committed)
         store = library.JProxy(f"{STORAGE}.OffsetBackingStore", inst=self._store)
-        converters = [_internal_converter(key=key) for key in (True, False)]
+        # As a worker's for its own topics.
+        converters = [json_converter(schemas=False, key=key) for key in (True, False)]
         self.reader: Any = java_class(f"{STORAGE}.OffsetStorageReaderImpl")(store, committed.connector, *converters)
         self.writer: Any = java_class(f"{STORAGE}.OffsetStorageWriter")(store, committed.connector, *converters)
         self._callback = library.JProxy("org.apache.kafka.connect.util.Callback", inst=self)
@@ -97,15 +99,6 @@ class TaskOffsets:
     def close(self) -> None:
         """Ends look-ups that wait."""
         self.reader.close()
-
-
-def _internal_converter(*, key: bool) -> Any:
-    """As a worker's for its own topics: JSON without schemas."""
-    made = java_class("org.apache.kafka.connect.json.JsonConverter")()
-    options = java_class("java.util.HashMap")()
-    options.put("schemas.enable", "false")
-    made.configure(options, key)
-    return made
 
 
 def _bytes(buffer: Any) -> Any:

@@ -12,6 +12,7 @@ from keelman.connect.dead_letter import Format
 from keelman.connect.failed_record import FailedRecord
 from keelman.connect.records import Column, Headers, Offset, Partition, SourceBatch
 from keelman.connect.source_task import SourceTarget
+from keelman.connectors.java.configs import json_converter
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.source_steps import SourceSteps
 from keelman.connectors.java.step_attempts import StepAttempts, StepFailed
@@ -61,7 +62,7 @@ class OneByOne:
 
     def __init__(self, steps: SourceSteps, target: SourceTarget) -> None:
         self._steps, self._attempts = steps, StepAttempts(target)
-        self._envelope, self._plain = (_json(schemas=schemas) for schemas in ("true", "false"))
+        self._envelope, self._plain = (json_converter(schemas=schemas) for schemas in (True, False))
         self._stages = {role: steps.stage(role) for role in ("key", "value", "header")}
         self._headers: Any = java_class("org.apache.kafka.common.header.internals.RecordHeaders")
         self._checked: Any = java_class("org.apache.kafka.connect.util.ConnectUtils").checkAndConvertTimestamp  # type: ignore[attr-defined]
@@ -150,11 +151,3 @@ def _raw_headers(headers: Any) -> Headers:
 
 def _bytes(array: Any) -> bytes | None:
     return None if array is None else bytes(memoryview(array))
-
-
-def _json(*, schemas: str) -> Any:
-    made = java_class("org.apache.kafka.connect.json.JsonConverter")()
-    options = java_class("java.util.HashMap")()
-    options.put("schemas.enable", schemas)
-    made.configure(options, False)
-    return made

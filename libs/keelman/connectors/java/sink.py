@@ -26,13 +26,13 @@ from keelman.connectors.java.sink_one_by_one import SinkOneByOne
 from keelman.connectors.java.sink_records import Fetched, SinkLoops
 from keelman.connectors.java.sink_thread import SinkThread
 from keelman.connectors.java.source_steps import SourceSteps, source_steps
+from keelman.connectors.java.stopping import stop_seconds
 from keelman.engine.control import CutShort, GaveUp
 from keelman.engine.records.conversion import attended
 from keelman.engine.records.registries import open_registry
 from keelman.runtime.logs.logging import get_logger
 
 T = TypeVar("T")
-STOP_KEY, STOP_MS = "task.shutdown.graceful.timeout.ms", "5000"
 RETRY_MS = 1_000
 SHORTEST_WAIT_SECONDS = 0.05
 TOPIC_KEYS = ("topics", "topics.regex")
@@ -70,7 +70,7 @@ class JavaWriter(Writer):
         assert task.source is not None
         self._task, self._loader, self._steps = task, loader, steps
         self._source: SinkSource = task.source
-        self._stop_seconds = int(task.worker.get(STOP_KEY, STOP_MS)) / 1000
+        self._stop_seconds = stop_seconds(task.worker)
         self._draining_since: float | None = None
         self._open: set[TopicPartition] = set()
         self._safe: dict[TopicPartition, int] = {}

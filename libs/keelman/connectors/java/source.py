@@ -29,10 +29,10 @@ from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.poll_thread import Poll, PollThread, Told
 from keelman.connectors.java.source_context import SourceContext
 from keelman.connectors.java.source_steps import SourceSteps, source_steps
+from keelman.connectors.java.stopping import stop_seconds
 from keelman.engine.records.conversion import attended
 from keelman.engine.records.registries import open_registry
 
-STOP_KEY, STOP_MS = "task.shutdown.graceful.timeout.ms", "5000"
 PIECE_BYTES = 800_000
 GUESSED_BYTES = 400.0
 SMALL_POLL = 512
@@ -74,7 +74,7 @@ class JavaReader(Reader):
         self._handed: list[Told] = []
         self._uncommitted = False
         self._told_end = False
-        self._stop_seconds = int(task.worker.get(STOP_KEY, STOP_MS)) / 1000
+        self._stop_seconds = stop_seconds(task.worker)
         self._wound_up_by = 0.0
         self._record_bytes = GUESSED_BYTES
         self._compression: tuple[int | None, Any] = (None, compression(None))
