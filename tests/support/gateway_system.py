@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -343,9 +343,11 @@ class System:
 
 
 @contextlib.asynccontextmanager
-async def running_system(tmp: Path, **settings: str) -> AsyncIterator[System]:
-    """A state service with these settings beside the usual ones, two nodes and a gateway."""
-    state_port, grpc_port, http_port, one, two = free_ports(5)
+async def running_system(tmp: Path, hosts: Mapping[str, str] | None = None, **settings: str) -> AsyncIterator[System]:
+    """A state service with these settings beside the usual ones, a gateway, and nodes: two, or those that `hosts` names
+    with the address of each."""
+    hosts = hosts if hosts is not None else {"node-1": "127.0.0.1", "node-2": "127.0.0.1"}
+    state_port, grpc_port, http_port, *ports = free_ports(3 + len(hosts))
     state = Process(
         "state",
         {
@@ -368,7 +370,7 @@ async def running_system(tmp: Path, **settings: str) -> AsyncIterator[System]:
         tmp / "gateway.log",
     )
     clusters: dict[str, dict[str, dict[str, Any]]] = {}
-    nodes = {n: Node(n, f"127.0.0.1:{p}", clusters) for n, p in (("node-1", one), ("node-2", two))}
+    nodes = {n: Node(n, f"{host}:{p}", clusters) for (n, host), p in zip(hosts.items(), ports, strict=True)}
     started: list[Process] = []
     async with Siblings() as tasks:
         try:

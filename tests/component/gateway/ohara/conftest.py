@@ -1,0 +1,29 @@
+"""One system for all Ohara tests that need no real brokers: whoever shares it works in a group of its own."""
+
+import itertools
+from collections.abc import AsyncIterator
+
+import pytest
+
+from support.ohara_kit import JsClient, OharaWorld, ohara_world
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OharaWorld]:
+    """State, a gateway, and agents that do as told on node00, node01 and node02."""
+    async with ohara_world(tmp_path_factory.mktemp("ohara")) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+async def wire(world: OharaWorld) -> JsClient:
+    """A client of the shared system."""
+    return world.js
+
+
+@pytest.fixture
+def group() -> str:
+    """A group that no other test has."""
+    return f"g{next(NUMBERS)}"
