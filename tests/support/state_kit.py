@@ -12,6 +12,7 @@ from keelman.api.connect.v1 import (
     broker_cluster_pb2,
     broker_cluster_service_pb2,
     broker_cluster_service_pb2_grpc,
+    document_service_pb2_grpc,
     plugin_service_pb2_grpc,
     worker_cluster_pb2,
     worker_cluster_service_pb2,
@@ -54,6 +55,7 @@ class Clients:
     """A stub for each service of one address."""
 
     def __init__(self, made: Any) -> None:
+        self.channel = made
         self.nodes = node_service_pb2_grpc.NodeServiceStub(made)
         self.workloads_ = workload_service_pb2_grpc.WorkloadServiceStub(made)
         self.sessions = session_service_pb2_grpc.SessionServiceStub(made)
@@ -61,6 +63,7 @@ class Clients:
         self.clusters = worker_cluster_service_pb2_grpc.WorkerClusterServiceStub(made)
         self.workers = worker_service_pb2_grpc.WorkerServiceStub(made)
         self.plugins = plugin_service_pb2_grpc.PluginServiceStub(made)
+        self.documents = document_service_pb2_grpc.DocumentServiceStub(made)
         self.runs = copy_run_service_pb2_grpc.CopyRunServiceStub(made)
 
     async def workloads(self) -> dict[str, workload_pb2.Workload]:

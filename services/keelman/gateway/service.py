@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 
 from keelman.api.connect.v1 import (
     broker_cluster_service_pb2,
+    document_service_pb2,
     plugin_service_pb2,
     worker_cluster_service_pb2,
     worker_service_pb2,
@@ -44,6 +45,7 @@ FORWARDED = (
     worker_cluster_service_pb2.DESCRIPTOR.services_by_name["WorkerClusterService"],
     worker_service_pb2.DESCRIPTOR.services_by_name["WorkerService"],
     plugin_service_pb2.DESCRIPTOR.services_by_name["PluginService"],
+    document_service_pb2.DESCRIPTOR.services_by_name["DocumentService"],
     copy_run_service_pb2.DESCRIPTOR.services_by_name["CopyRunService"],
     watch_service_pb2.DESCRIPTOR.services_by_name["WatchService"],
 )

@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NodeSpec
+from keelman.model.document import check_document_key, check_scope
 from keelman.model.errors import InvalidArgument
 from keelman.model.names import checked_name, checked_request_id
 from keelman.model.plugin import checked_version
@@ -26,6 +27,7 @@ NAMED = frozenset(
     }
 )
 FILTERS = ("node", "worker_cluster")
+DOCUMENTS = "keelman.api.connect.v1.DocumentService"
 PLUGINS = "keelman.api.connect.v1.PluginService"
 WATCHES = "keelman.api.event.v1.WatchService"  # its `name` is a filter too, of any noun
 
@@ -38,6 +40,8 @@ def check(service: str, method: str, request: Message) -> None:
         page_limit(given("page_size"))
     if service == PLUGINS and method != "ListWorkerPlugins":
         _check_plugin(method, request)
+    elif service == DOCUMENTS:
+        _check_document(method, request)
     elif "name" in fields and service not in (PLUGINS, WATCHES):
         if service in NAMED:
             checked_name("name", given("name"))
@@ -64,6 +68,17 @@ def _check_plugin(method: str, request: Any) -> None:
         checked_name(f"{field}name", given.name)
     if method != "ListPlugins" and (given.version or method in ("UpdatePlugin", "DeletePlugin")):
         checked_version(f"{field}version", given.version)
+
+
+def _check_document(method: str, request: Any) -> None:
+    """Judges which document a request is about; a list may leave that open."""
+    if method == "ListDocuments":
+        if request.kind:
+            checked_name("kind", request.kind)
+        check_scope("scope", request.scope)
+        return
+    given, prefix = (request.document, "document.") if method == "PutDocument" else (request, "")
+    check_document_key(prefix, given.kind, given.scope, given.key)
 
 
 def _check_spec(spec: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from keelman.model.cluster import Annotations, BrokerCluster, ManagedBrokers, Origin, WorkerCluster
+from keelman.model.document import Document
 from keelman.model.errors import NotFound
 from keelman.model.node import Node, NodeState
 from keelman.model.plugin import Plugin
@@ -15,8 +16,8 @@ from keelman.state.properties import group_of, topics_of
 
 MAX_NAMED = 20  # in an error
 NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = Node.NOUN, BrokerCluster.NOUN, WorkerCluster.NOUN, Workload.NOUN
-PLUGIN = Plugin.NOUN
-Resource: TypeAlias = Node | BrokerCluster | WorkerCluster | Workload | Plugin
+PLUGIN, DOCUMENT = Plugin.NOUN, Document.NOUN
+Resource: TypeAlias = Node | BrokerCluster | WorkerCluster | Workload | Plugin | Document
 Names: TypeAlias = frozenset[str]
 NO_NAMES: Names = frozenset()
 T = TypeVar("T")
@@ -35,7 +36,7 @@ class Load(NamedTuple):
 
 
 class Snapshot:
-    """Nodes, clusters, workloads and plugins by name. Whoever has one reads it; only its maker puts into it."""
+    """Nodes, clusters, workloads, plugins and documents by name. Whoever has one reads it; its maker puts into it."""
 
     __slots__ = ("_below", "_index", "_loads", "_names", "_tables")
 
@@ -157,6 +158,8 @@ class Snapshot:
         match resource:
             case Node() | Plugin():
                 return set()
+            case Document(kind=kind, scope=scope):
+                return {("document", kind), ("document", kind, scope)}
             case BrokerCluster():
                 found: set[tuple[Any, ...]] = {("waits", BROKER_CLUSTER)} if resource.note else set()
                 found |= _origin(BROKER_CLUSTER, resource.spec.annotations)
@@ -212,6 +215,18 @@ class Snapshot:
     def plugins(self) -> Mapping[str, Plugin]:
         """Plugins by name/version."""
         return self._table(PLUGIN)
+
+    @property
+    def documents(self) -> Mapping[str, Document]:
+        """Documents by kind/scope/key."""
+        return self._table(DOCUMENT)
+
+    def documents_of(self, kind: str, scope: str) -> list[Document]:
+        """The documents of a kind and a scope, in no order; empty ones mean all."""
+        if not kind:
+            return [one for one in self.documents.values() if scope in ("", one.scope)]
+        key = ("document", kind, scope) if scope else ("document", kind)
+        return [self.documents[name] for name in self._index.get(key, NO_NAMES)]
 
     def resources(self, noun: str) -> Mapping[str, Any]:
         """All resources of a noun by name."""

@@ -21,6 +21,7 @@ from sqlmodel import SQLModel, col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from keelman.model.cluster import BrokerCluster, WorkerCluster
+from keelman.model.document import Document
 from keelman.model.errors import InvalidArgument
 from keelman.model.node import Node
 from keelman.model.plugin import Plugin
@@ -35,7 +36,7 @@ from keelman.state.sealed_rows import opened, opened_sealer, sealed
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
 from keelman.state.tables import CounterRow, OutboxRow
 
-R = TypeVar("R", Node, BrokerCluster, WorkerCluster, Workload, Plugin)
+R = TypeVar("R", Node, BrokerCluster, WorkerCluster, Workload, Plugin, Document)
 CLUSTERS = {WorkloadKind.BROKER: BROKER_CLUSTER, WorkloadKind.WORKER: WORKER_CLUSTER}
 
 

@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from keelman.api.connect.v1 import broker_cluster_pb2, broker_cluster_service_pb2, worker_cluster_pb2
+from keelman.api.connect.v1 import document_service_pb2 as documents
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as clusters
 from keelman.api.connect.v1 import worker_service_pb2 as workers
 from keelman.api.copy.v1 import copy_run_service_pb2 as runs
@@ -27,6 +28,7 @@ from keelman.runtime.settings import load
 
 NODE, WORKER = "keelman.api.node.v1.NodeService", "keelman.api.connect.v1.WorkerService"
 CLUSTER, BROKERS = "keelman.api.connect.v1.WorkerClusterService", "keelman.api.connect.v1.BrokerClusterService"
+DOCUMENTS = "keelman.api.connect.v1.DocumentService"
 RUN = "keelman.api.copy.v1.CopyRunService"
 
 
@@ -48,6 +50,10 @@ def changed(*mask: str, **spec: Any) -> Any:
         (WORKER, "GetWorker", workers.GetWorkerRequest(), "name"),
         (WORKER, "ListWorkers", workers.ListWorkersRequest(worker_cluster="a/b"), "worker_cluster"),
         (RUN, "ListCopyRuns", runs.ListCopyRunsRequest(page_size=-1), "page_size"),
+        (DOCUMENTS, "GetDocument", documents.GetDocumentRequest(kind="k"), "key"),
+        (DOCUMENTS, "ListDocuments", documents.ListDocumentsRequest(kind="K"), "kind"),
+        (DOCUMENTS, "ListDocuments", documents.ListDocumentsRequest(scope="\n"), "scope"),
+        (DOCUMENTS, "PutDocument", documents.PutDocumentRequest(), "document.kind"),
         (CLUSTER, "CreateWorkerCluster", worker_cluster(), "spec.broker_cluster"),
         (
             CLUSTER,
