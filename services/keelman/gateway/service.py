@@ -23,6 +23,8 @@ from keelman.gateway.api import Agents, ConnectorApi, LogApi
 from keelman.gateway.asking import Asking
 from keelman.gateway.connectors import Connectors
 from keelman.gateway.listing import Listing, Written
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.service import ohara_api
 from keelman.gateway.rest import Rest
 from keelman.gateway.settings import Settings
 from keelman.gateway.state import State
@@ -65,7 +67,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             channel(settings.state_address, root_certificates=certificates, translate=False)
         )
         asked = channel(settings.state_address, root_certificates=certificates, peer="the state service")
-        state = State(await stack.enter_async_context(asked))
+        state_channel = await stack.enter_async_context(asked)
+        state = State(state_channel)
         rest = await stack.enter_async_context(Rest(state, request_seconds=settings.request_seconds, tls=access.tls))
         written = Written()
         connectors = Connectors(Asking(rest, access), list_seconds=settings.list_seconds, on_write=written.note)
@@ -87,7 +90,12 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         ]
         await stack.enter_async_context(
             serve_http(
-                application(state, rest, max_body_bytes=settings.max_body_bytes),
+                application(
+                    state,
+                    rest,
+                    max_body_bytes=settings.max_body_bytes,
+                    ohara=ohara_api(Control(state_channel), settings) if settings.ohara else None,
+                ),
                 host=settings.http_host,
                 port=settings.http_port,
                 label="gateway.http",

@@ -51,5 +51,12 @@ class Settings(ProcessSettings):
         10.0, "Longest time that one worker cluster may take when all connectors are listed.", unit="s", minimum=0.1
     )
     max_body_bytes: int = setting(
-        16 * 1024 * 1024, "Largest body of a request to a worker.", unit="bytes", minimum=1024
+        16 * 1024 * 1024,
+        "Largest body of a request to a worker, or in JSON to Ohara's API.",
+        unit="bytes",
+        minimum=1024,
+    )
+    ohara: bool = setting(True, "Serve Ohara's REST API at /v0 of the HTTP server.")
+    advertised_http: str = setting(
+        "", "host:port at which users reach the HTTP server, for URLs in answers; empty: http_host and http_port."
     )

@@ -1,4 +1,4 @@
-"""The gateway's HTTP server: an index, health, metrics, and the worker clusters' Connect REST APIs."""
+"""The gateway's HTTP server: an index, health, metrics, the worker clusters' Connect REST APIs, and Ohara's API."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from starlette.routing import Mount, Route
 
 from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
 from keelman.gateway.metrics import exposition
+from keelman.gateway.ohara.routes import PREFIX, OharaApi
 from keelman.gateway.proxy import Proxy
 from keelman.gateway.rest import Rest
 from keelman.gateway.state import State
@@ -23,8 +24,9 @@ from keelman.runtime.http.errors import error_body
 from keelman.runtime.version import version
 
 
-def application(state: State, rest: Rest, *, max_body_bytes: int) -> Starlette:
-    """The ASGI application."""
+def application(state: State, rest: Rest, *, max_body_bytes: int, ohara: OharaApi | None) -> Starlette:
+    """The ASGI application; without `ohara` there is nothing at /v0."""
+    legal = ["/", "/healthz", "/metrics", "/clusters/{name}/..."] + ([f"{PREFIX}/..."] if ohara else [])
 
     async def index(_: Request) -> Response:
         answer: dict[str, Any] = {"name": "keelman", "version": version(), "clusters": []}
@@ -50,9 +52,7 @@ def application(state: State, rest: Rest, *, max_body_bytes: int) -> Starlette:
     async def refused(_: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         detail = (
-            "HTTP 404 Not Found: legal are /, /healthz, /metrics and /clusters/{name}/..."
-            if status == 404
-            else str(error)
+            f"HTTP 404 Not Found: legal are {', '.join(legal[:-1])} and {legal[-1]}" if status == 404 else str(error)
         )
         return Response(error_body(status, detail), status, media_type="application/json")
 
@@ -62,6 +62,7 @@ def application(state: State, rest: Rest, *, max_body_bytes: int) -> Starlette:
             Route("/healthz", healthz),
             Route("/metrics", metrics),
             Mount("/clusters", app=Proxy(state, rest, max_body_bytes=max_body_bytes)),
+            *([Mount(PREFIX, app=ohara)] if ohara else []),
         ],
         exception_handlers={HTTPException: refused},
     )

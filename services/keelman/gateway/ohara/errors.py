@@ -1,0 +1,93 @@
+"""Errors as Ohara answers them: a status, the name of a Java class and a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keelman.model import errors
+
+BRANCH = "0.11"
+API_URL = f"https://oharastream.github.io/en/docs/{BRANCH}/rest-api/"
+ILLEGAL_ARGUMENT = "java.lang.IllegalArgumentException"
+ILLEGAL_STATE = "java.lang.IllegalStateException"
+NO_SUCH = "java.util.NoSuchElementException"
+BAD_VALUE = "spray.json.DeserializationException"
+BAD_JSON = "spray.json.JsonParser$ParsingException"
+DATA_CHECK = "oharastream.ohara.configurator.route.DataCheckException"
+UNSUPPORTED_OPERATION = "java.lang.UnsupportedOperationException"
+TIMEOUT = "java.util.concurrent.TimeoutException"
+RUNTIME = "java.lang.RuntimeException"
+NO_STACK = "N/A"
+
+
+class OharaError(Exception):
+    """An answer that is no success. `api_url`: with the page that lists what there is."""
+
+    def __init__(self, status: int, code: str, message: str, *, api_url: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message or "unknown"
+        self.api_url = api_url
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The JSON of the answer; without secrets that this process knows of once it is sent."""
+        body = {"code": self.code, "message": self.message, "stack": NO_STACK}
+        return body | {"apiUrl": self.api_url} if self.api_url else body
+
+
+def bad_value(message: str) -> OharaError:
+    """A field, or a name in the URL, that is not legal."""
+    return OharaError(400, BAD_VALUE, message)
+
+
+def bad_json(message: str) -> OharaError:
+    """A body that is no JSON."""
+    return OharaError(400, BAD_JSON, message)
+
+
+def illegal_argument(message: str) -> OharaError:
+    """A conflict: of ports, of names in Kafka, with what uses the object."""
+    return OharaError(400, ILLEGAL_ARGUMENT, message)
+
+
+def no_such(message: str) -> OharaError:
+    """An object that is not there: 400, as Ohara answers."""
+    return OharaError(400, NO_SUCH, message)
+
+
+def data_check(message: str) -> OharaError:
+    """An object that another one names is missing, or is not in the state that it must be in."""
+    return OharaError(500, DATA_CHECK, message)
+
+
+def illegal_state(message: str) -> OharaError:
+    """An object that is there already, or is about to start or stop."""
+    return OharaError(500, ILLEGAL_STATE, message)
+
+
+def unsupported_operation(message: str) -> OharaError:
+    """What this kind of object does not do."""
+    return OharaError(500, UNSUPPORTED_OPERATION, message)
+
+
+def unsupported(path: str) -> OharaError:
+    """A path, or a method on it, that there is not. `path` is without its first slash."""
+    message = f"please see link to find the available APIs. input url:{path}"
+    return OharaError(404, f"Unsupported API: {path}", message, api_url=API_URL)
+
+
+def error_of(error: errors.KeelmanError) -> OharaError:
+    """What an error of ours becomes, whatever was called."""
+    match error:
+        case errors.NotFound():
+            return no_such(error.message)
+        case errors.AlreadyExists():
+            return illegal_state(error.message)
+        case errors.Unavailable() | errors.DeadlineExceeded():
+            return OharaError(500, TIMEOUT, error.message)
+        case errors.Internal() | errors.Conflict():
+            return OharaError(500, RUNTIME, error.message)
+        case _:
+            return illegal_argument(error.message)

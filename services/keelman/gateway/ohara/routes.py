@@ -1,0 +1,103 @@
+"""`/v0/...`: which call goes to which kind of object. It is routed on the raw path: an encoded slash is no slash."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from keelman.gateway.ohara.call import Call, ClientGone, accepted, call_of, failed, no_content, ok
+from keelman.gateway.ohara.errors import RUNTIME, OharaError, error_of, unsupported
+from keelman.gateway.ohara.filters import filtered
+from keelman.gateway.ohara.resource import Resource
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logs.logging import get_logger
+
+log = get_logger()
+
+PREFIX = "/v0"
+Handler = Callable[[Call], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A path that is no resource's, e.g. GET inspect/workers/{name}. `{name}` matches any one segment."""
+
+    method: str
+    pattern: str
+    handler: Handler
+
+    def matches(self, call: Call) -> Call | None:
+        """The call with the variables of the pattern; None where it is of another path or method."""
+        words = self.pattern.split("/")
+        if call.method != self.method or len(words) != len(call.path):
+            return None
+        variables = {}
+        for word, segment in zip(words, call.path, strict=True):
+            if word.startswith("{"):
+                variables[word[1:-1]] = segment
+            elif word != segment:
+                return None
+        return replace(call, variables=variables)
+
+
+class OharaApi:
+    """An ASGI application, mounted at /v0. Every answer but 202 and downloads is JSON; every error has Ohara's form."""
+
+    def __init__(
+        self, resources: Mapping[str, Resource], endpoints: Sequence[Endpoint] = (), *, max_body_bytes: int
+    ) -> None:
+        """`endpoints` win over resources of the same path."""
+        self._resources = resources
+        self._endpoints = endpoints
+        self._limit = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request."""
+        try:
+            response = await self._answer(scope, receive)
+        except ClientGone:
+            return
+        except OharaError as error:
+            response = failed(error)
+        except KeelmanError as error:
+            response = failed(error_of(error))
+        except Exception as error:
+            log.exception("ohara_request_failed", method=scope["method"], path=scope["path"])
+            response = failed(OharaError(500, RUNTIME, f"{type(error).__name__}: see the gateway's log"))
+        await response(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+        call = call_of(scope, receive, below=PREFIX, max_body_bytes=self._limit)
+        for endpoint in self._endpoints:
+            if (found := endpoint.matches(call)) is not None:
+                return await endpoint.handler(found)
+        resource = self._resources.get(call.path[0])
+        if resource is None or not all(call.path):
+            raise unsupported(call.target)
+        return await _answered(resource, call)
+
+
+async def _answered(resource: Resource, call: Call) -> Response:  # noqa: PLR0911
+    match call.method, call.path[1:]:
+        case "GET", ():
+            return ok(filtered(await resource.list(), call.query))
+        case "POST", ():
+            return ok(await resource.create(await call.settings()))
+        case "GET", (name,):
+            return ok(await resource.get(resource.key(call.group, name)))
+        case "PUT", (name,):
+            key = resource.key(call.group, name)
+            return ok(await resource.put(key, await call.settings()))
+        case "DELETE", (name,):
+            await resource.delete(resource.key(call.group, name))
+            return no_content()
+        case "PUT", (name, verb):
+            await resource.act(resource.key(call.group, name), verb, call)
+            return accepted()
+        case "DELETE", (name, part):
+            await resource.remove(resource.key(call.group, name), part, call)
+            return no_content()
+    raise unsupported(call.target)

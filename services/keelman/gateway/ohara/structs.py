@@ -1,0 +1,47 @@
+"""JSON as it is kept in a Struct: whole numbers come back as such, and those that no double holds as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Struct
+
+EXACT = 1 << 53
+NUMBER = "$number"
+"""The only key of an object that stands for a number which no double holds."""
+
+
+def struct_of(value: Mapping[str, Any]) -> Struct:
+    """A JSON object to be kept."""
+    struct = Struct()
+    struct.update({key: _kept(one) for key, one in value.items()})
+    return struct
+
+
+def value_of(struct: Struct) -> dict[str, Any]:
+    """The JSON object that was kept."""
+    return {key: _given(one) for key, one in MessageToDict(struct).items()}
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _kept(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_kept(one) for one in value]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > EXACT:
+        return {NUMBER: str(value)}
+    return value
+
+
+def _given(value: Any) -> Any:
+    if isinstance(value, dict):
+        if len(value) == 1 and isinstance(text := value.get(NUMBER), str) and text.removeprefix("-").isdecimal():
+            return int(text)
+        return {key: _given(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_given(one) for one in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT:
+        return int(value)
+    return value
