@@ -43,6 +43,11 @@ _CODES: dict[type[errors.KeelmanError], grpc.StatusCode] = {
 _CLASSES = {code: cls for cls, code in _CODES.items()}
 
 
+def code_name(error: errors.KeelmanError) -> str:
+    """The gRPC code of an error by name, e.g. "INVALID_ARGUMENT"."""
+    return next((_CODES[c] for c in type(error).__mro__ if c in _CODES), grpc.StatusCode.INTERNAL).name
+
+
 def to_status(error: errors.KeelmanError) -> grpc.Status:
     """The gRPC status that carries this error, without secrets that this process knows of in its texts."""
     code = next((_CODES[c] for c in type(error).__mro__ if c in _CODES), grpc.StatusCode.INTERNAL)

@@ -18,6 +18,8 @@ NAMES = (
     "plan-made", "plan-placed", "plan-forgot", "plan-noted", "plan-kept", "plan-stored",
     "session-numbered", "session-registered", "session-begun", "assignments-due", "assignments-sent",
     "report-come", "report-folded", "report-stored",
+    "operation-begun", "operations-led", "step-begun", "step-tried", "step-ended", "step-failed", "operation-turned",
+    "undo-tried", "undo-ended", "operation-ended", "operations-forgotten",
     "plugin-received", "plugin-chunked", "plugin-stored", "plugin-forgotten",
 )  # fmt: skip
 _ACTIVE = os.environ.get("KEELMAN_FAILPOINT", "")

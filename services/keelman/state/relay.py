@@ -12,10 +12,7 @@ has both again, and a name that is used again comes after them.
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -33,6 +30,7 @@ from keelman.runtime.supervise import first_of
 from keelman.state.events_cluster import EventsBrokers, events_brokers, events_moved
 from keelman.state.failpoints import hit
 from keelman.state.hub import Hub
+from keelman.state.lease import identity
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.snapshot import BROKER_CLUSTER
 from keelman.state.store import Store
@@ -53,10 +51,6 @@ class Publisher(Protocol):
         """Returns when all are stored in this order; raises Unavailable when some may not be."""
 
 
-def _identity() -> str:
-    return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
-
-
 @dataclass(slots=True)
 class Relay:
     """`sole` says that no other process can have this database (an SQLite file is locked): no lease is waited for."""
@@ -69,7 +63,7 @@ class Relay:
     lease_seconds: float = 6.0
     clock: Callable[[], float] = time.monotonic
     connect: Callable[[str, Sequence[str], Mapping[str, str]], AbstractAsyncContextManager[Publisher]] = EventPublisher
-    holder: str = field(default_factory=_identity)
+    holder: str = field(default_factory=identity)
     _published: int = 0
     _confirmed: float = 0.0
     """When the row was last seen to be this one's."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 from keelman.api.copy.v1 import copy_run_service_pb2_grpc as runs_grpc
 from keelman.api.event.v1 import watch_service_pb2_grpc as watch_grpc
@@ -19,8 +21,12 @@ from keelman.state.executor import Executor
 from keelman.state.external import ExternalProbe
 from keelman.state.hub import Hub
 from keelman.state.in_sync import InSyncProbe
+from keelman.state.lease import Lease
 from keelman.state.nouns import registry
 from keelman.state.nouns.noun import Parts, service
+from keelman.state.operations.kinds import Tools, all_kinds
+from keelman.state.operations.retention import Retention
+from keelman.state.operations.runner import Runner
 from keelman.state.planning.draft import Limits
 from keelman.state.plugins.opening import opened_files
 from keelman.state.relay import Relay
@@ -28,7 +34,7 @@ from keelman.state.reports import Reader, Reports
 from keelman.state.sessions import Sessions
 from keelman.state.settings import Settings, port_range
 from keelman.state.snapshot import BROKER_CLUSTER
-from keelman.state.store import open_store, subjects_of
+from keelman.state.store import Store, open_store, subjects_of
 from keelman.state.streams_api import CopyRunApi, SessionApi
 from keelman.state.watch import Tail, WatchApi
 
@@ -94,6 +100,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             ("follower", follower.run()),
             ("reports", reader.run()),
             ("plugin-sweeper", sweeper.run()),
+            *_operations(store, commits, settings, sole=sole),
             ("planner-waker", _wake(commits, planner)),
             ("probe-waker", _wake(commits, probe, BROKER_CLUSTER)),
             ("in-sync-waker", _wake(commits, in_sync, BROKER_CLUSTER)),
@@ -129,6 +136,16 @@ async def _wake(commits: Hub, reconciler: Reconciler, *subjects: str) -> None:
             await changed.wait()
             changed.clear()
             reconciler.wake()
+
+
+def _operations(
+    store: Store, commits: Hub, settings: Settings, *, sole: bool
+) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+    lease = Lease(store.database, "operations", sole)
+    runner = Runner(store, commits, lease, all_kinds(Tools(store)), wait_seconds=settings.operation_wait_seconds)
+    yield "operations", runner.run()
+    retention = Retention(store, settings.operations_kept_seconds, settings.operations_kept)
+    yield "operation-forgetter", Reconciler("operation-forgetter", retention.reconcile, SWEEP_SECONDS).run()
 
 
 def _streams(sessions: Sessions, copy_runs: CopyRunApi, watch: WatchApi) -> list[Service]:

@@ -48,6 +48,18 @@ class Settings(ProcessSettings):
     plugin_s3_region: str = setting("", "Region of the bucket; empty means that of AWS_REGION.")
     plugin_max_bytes: int = setting(1 << 30, "Largest file of a plugin.", unit="bytes", minimum=1)
     plugins_max_bytes: int = setting(20 << 30, "All files of plugins together.", unit="bytes", minimum=1)
+    operation_wait_seconds: float = setting(
+        300.0,
+        "For so long a step of an operation is tried again while a cluster cannot be reached or is not ready.",
+        unit="s",
+        minimum=1,
+    )
+    operations_kept_seconds: float = setting(
+        7 * 86400.0, "An operation is forgotten so long after its end.", unit="s", minimum=0
+    )
+    operations_kept: int = setting(
+        1000, "At most so many operations that have ended are kept, of each noun that they are about.", minimum=0
+    )
     tls_certificate: Path | None = setting(None, "PEM file of the server's certificate chain; empty for no TLS.")
     tls_key: Path | None = setting(None, "PEM file of the certificate's private key.")
     trust: str = setting("loopback", "mesh when a sidecar does TLS for this port.", choices=("loopback", "mesh"))

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from keelman.model.cluster import Annotations, BrokerCluster, ManagedBrokers, Origin, WorkerCluster
+from keelman.model.cluster import BrokerCluster, Origin, WorkerCluster
 from keelman.model.document import Document
 from keelman.model.errors import NotFound
 from keelman.model.node import Node, NodeState
+from keelman.model.operation import Operation
 from keelman.model.plugin import Plugin
-from keelman.model.workload import Goal, WorkerSpec, Workload, WorkloadKind
+from keelman.model.workload import Goal, Workload, WorkloadKind
+from keelman.state.index_keys import keys_of
 from keelman.state.layers import Layer
-from keelman.state.properties import group_of, topics_of
 
 MAX_NAMED = 20  # in an error
 NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = Node.NOUN, BrokerCluster.NOUN, WorkerCluster.NOUN, Workload.NOUN
-PLUGIN, DOCUMENT = Plugin.NOUN, Document.NOUN
-Resource: TypeAlias = Node | BrokerCluster | WorkerCluster | Workload | Plugin | Document
+PLUGIN, DOCUMENT, OPERATION = Plugin.NOUN, Document.NOUN, Operation.NOUN
+Resource: TypeAlias = Node | BrokerCluster | WorkerCluster | Workload | Plugin | Document | Operation
 Names: TypeAlias = frozenset[str]
 NO_NAMES: Names = frozenset()
 T = TypeVar("T")
@@ -154,38 +155,7 @@ class Snapshot:
                 self._loads[one.node] = None
 
     def _keys(self, resource: Resource) -> set[tuple[Any, ...]]:
-        """Where a resource stands in the index."""
-        match resource:
-            case Node() | Plugin():
-                return set()
-            case Document(kind=kind, scope=scope):
-                return {("document", kind), ("document", kind, scope)}
-            case BrokerCluster():
-                found: set[tuple[Any, ...]] = {("waits", BROKER_CLUSTER)} if resource.note else set()
-                found |= _origin(BROKER_CLUSTER, resource.spec.annotations)
-                nodes: tuple[str, ...] = ()
-                if isinstance(resource.spec, ManagedBrokers):
-                    nodes = resource.spec.nodes
-                    found |= {("naming", BROKER_CLUSTER, resource.spec.port)} if resource.spec.port else set()
-                return found | {("pinned", BROKER_CLUSTER, node) for node in nodes}
-            case WorkerCluster():
-                spec, brokers = resource.spec, resource.spec.broker_cluster
-                found = {("users", brokers), ("group", brokers, group_of(resource.name, spec.properties))}
-                found |= {("topic", brokers, topic) for topic in topics_of(resource.name, spec.properties).values()}
-                found |= {("waits", WORKER_CLUSTER)} if resource.note else set()
-                found |= {("naming", WORKER_CLUSTER, port) for port in resource.spec.ports}
-                found |= _origin(WORKER_CLUSTER, resource.spec.annotations)
-                found |= {("plugin", key) for key in _plugins_named_by(resource)}
-                return found | {("pinned", WORKER_CLUSTER, node) for node in resource.spec.nodes}
-            case Workload():
-                found = {("on", resource.node)}
-                if resource.cluster:
-                    found.add(("in", resource.kind, resource.cluster))
-                if isinstance(resource.spec, WorkerSpec):
-                    files = resource.spec.plugins + resource.spec.libraries
-                    found |= {("loads", f"{file.name}/{file.version}") for file in files}
-                host = self._host_of(resource.node)
-                return found | {("port", host, port) for port in (*resource.ports, *resource.tried_ports)}
+        return keys_of(resource, self._host_of)
 
     def _host_of(self, node: str) -> str:
         found = self.nodes.get(node)
@@ -227,6 +197,11 @@ class Snapshot:
             return [one for one in self.documents.values() if scope in ("", one.scope)]
         key = ("document", kind, scope) if scope else ("document", kind)
         return [self.documents[name] for name in self._index.get(key, NO_NAMES)]
+
+    @property
+    def operations(self) -> Mapping[str, Operation]:
+        """Operations by name."""
+        return self._table(OPERATION)
 
     def resources(self, noun: str) -> Mapping[str, Any]:
         """All resources of a noun by name."""
@@ -282,6 +257,20 @@ class Snapshot:
         workers = self._index.get(("loads", key), NO_NAMES)
         return sorted({*self._index.get(("plugin", key), NO_NAMES), *(self.workloads[w].cluster for w in workers)})
 
+    @property
+    def unfinished_operations(self) -> Names:
+        """Operations that have not ended."""
+        return self._index.get(("unfinished",), NO_NAMES)
+
+    def unfinished_operation(self, noun: str, name: str) -> Operation | None:
+        """The operation on a resource that has not ended, if there is one."""
+        found = self._index.get(("unfinished", noun, name), NO_NAMES)
+        return next((self.operations[one] for one in sorted(found)), None)
+
+    def operations_on(self, noun: str, name: str) -> Names:
+        """All operations on a resource."""
+        return self._index.get(("operations", noun, name), NO_NAMES)
+
     def waiting(self, noun: str) -> Names:
         """Clusters that something stands in the way of."""
         return self._index.get(("waits", noun), NO_NAMES)
@@ -310,6 +299,10 @@ class Snapshot:
         """The worker cluster of that name; raises NotFound."""
         return _get("worker cluster", self.worker_clusters, name)
 
+    def operation(self, name: str) -> Operation:
+        """The operation of that name; raises NotFound."""
+        return _get("operation", self.operations, name)
+
     def worker(self, name: str) -> Workload:
         """The workload of a worker's name, e.g. "demo/0"; raises NotFound."""
         workload = self.workloads.get(f"{WorkloadKind.WORKER}/{name}")
@@ -320,18 +313,6 @@ class Snapshot:
                 f"no worker is named {name!r} (a name is <worker cluster>/<number>)", metadata={"worker": name}
             )
         return workload
-
-
-def _origin(noun: str, annotations: Annotations) -> set[tuple[Any, ...]]:
-    return set() if annotations.origin is None else {("origin", noun, annotations.origin)}
-
-
-def _plugins_named_by(cluster: WorkerCluster) -> set[str]:
-    """The plugins of its spec, and those of its former set while its workers have that or may go back to it."""
-    former, refs = cluster.plugin_history.former, cluster.spec.plugin_set.refs
-    if former is not None and (cluster.went_back is not None or cluster.status.rollout is not None):
-        refs += former.refs
-    return {ref.key for ref in refs}
 
 
 def _host(node: Node) -> str:

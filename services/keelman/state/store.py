@@ -20,12 +20,8 @@ import sqlalchemy as sa
 from sqlmodel import SQLModel, col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from keelman.model.cluster import BrokerCluster, WorkerCluster
-from keelman.model.document import Document
 from keelman.model.errors import InvalidArgument
-from keelman.model.node import Node
-from keelman.model.plugin import Plugin
-from keelman.model.workload import Workload, WorkloadKind
+from keelman.model.workload import WorkloadKind
 from keelman.state.database import Database, Turn, open_database
 from keelman.state.failpoints import hit
 from keelman.state.nouns.noun import Noun
@@ -36,7 +32,7 @@ from keelman.state.sealed_rows import opened, opened_sealer, sealed
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
 from keelman.state.tables import CounterRow, OutboxRow
 
-R = TypeVar("R", Node, BrokerCluster, WorkerCluster, Workload, Plugin, Document)
+R = TypeVar("R", bound=Resource)
 CLUSTERS = {WorkloadKind.BROKER: BROKER_CLUSTER, WorkloadKind.WORKER: WORKER_CLUSTER}
 
 

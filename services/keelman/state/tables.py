@@ -51,6 +51,16 @@ class RelayRow(SQLModel, table=True):
     published: int = Field(sa_column=_big())
 
 
+class LeaseRow(SQLModel, table=True):
+    """Which process does what only one may do; one row for each such thing."""
+
+    __tablename__ = "lease"
+    name: str = Field(primary_key=True)
+    holder: str
+    epoch: int = Field(sa_column=_big())
+    beat: int = Field(sa_column=_big())
+
+
 class SealingRow(SQLModel, table=True):
     """Tells whether a key is the one that the secrets in all rows are sealed with: one row."""
 

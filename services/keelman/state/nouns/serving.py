@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from google.protobuf.message import Message
@@ -112,6 +114,23 @@ def page_of(
     found: list[T] = []
     last = ""
     for name in _after(names, after):
+        if not wanted(known[name]):
+            continue
+        if len(found) == limit:
+            return found, token_for(last)
+        found.append(known[name])
+        last = name
+    return found, ""
+
+
+def newest_page(
+    names: Sequence[str], known: Mapping[str, T], request: Page, wanted: Callable[[T], bool] = lambda one: True
+) -> tuple[list[T], str]:
+    """One page of the resources against the order of `names`, and the token of the next."""
+    limit, before = page_limit(request.page_size), key_of(request.page_token)
+    found: list[T] = []
+    last = ""
+    for name in islice(reversed(names), len(names) - bisect_left(names, before) if before else 0, None):
         if not wanted(known[name]):
             continue
         if len(found) == limit:

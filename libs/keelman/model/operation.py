@@ -1,0 +1,113 @@
+"""An operation: work that takes more than one transaction, as steps that are stored before and after each is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from keelman.model.cluster import Origin
+
+
+class OperationKind(StrEnum):
+    """What an operation does."""
+
+    APPLY_CONNECTOR = "APPLY_CONNECTOR"
+    APPLY_TOPIC = "APPLY_TOPIC"
+
+
+class OperationState(StrEnum):
+    """Where an operation stands."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    ROLLING_BACK = "ROLLING_BACK"
+    CANCELED = "CANCELED"
+
+
+ENDED = (OperationState.SUCCEEDED, OperationState.FAILED, OperationState.CANCELED)
+
+
+class StepState(StrEnum):
+    """Where a step stands."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    """Begun; whether it has taken effect is not known."""
+    DONE = "DONE"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+    """Nothing was to be done."""
+    UNDONE = "UNDONE"
+    """What it had done was taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The resource that an operation is about, its generation that is applied, and what it is brought to."""
+
+    noun: str
+    name: str
+    generation: int = 0
+    goal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. `undo_time` is set once it need not be taken back any more."""
+
+    name: str
+    state: StepState = StepState.PENDING
+    message: str = ""
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    attempts: int = 0
+    undo_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an operation failed: a gRPC code by name, a reason for programs, a message for people."""
+
+    code: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation. `facts` is JSON that its steps were given and what they found: kept sealed, shown to nobody."""
+
+    NOUN: ClassVar[str] = "operation"
+
+    name: str
+    uid: str
+    create_time: datetime
+    update_time: datetime
+    kind: OperationKind
+    target: Target
+    steps: tuple[Step, ...]
+    origin: Origin | None = None
+    state: OperationState = OperationState.PENDING
+    message: str = ""
+    error: Failure | None = None
+    end_time: datetime | None = None
+    back_time: datetime | None = None
+    """When it began to be taken back."""
+    cancel_reason: str = ""
+    """Not empty once somebody asked it to end."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    etag: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        """True when nothing of it will be done any more."""
+        return self.state in ENDED
+
+    def step(self, name: str) -> Step:
+        """The step of that name."""
+        return next(one for one in self.steps if one.name == name)

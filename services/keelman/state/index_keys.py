@@ -1,0 +1,81 @@
+"""Under which keys a snapshot finds each resource, beside its name. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from keelman.model.cluster import Annotations, BrokerCluster, ManagedBrokers, WorkerCluster
+from keelman.model.document import Document
+from keelman.model.operation import Operation
+from keelman.model.workload import WorkerSpec, Workload
+from keelman.state.properties import group_of, topics_of
+
+Key: TypeAlias = tuple[Any, ...]
+
+
+def keys_of(resource: object, host_of: Callable[[str], str]) -> set[Key]:
+    """Where a resource stands in the index; nowhere where its noun has no line here. `host_of` gives a node's host."""
+    match resource:
+        case BrokerCluster():
+            return _of_broker_cluster(resource)
+        case WorkerCluster():
+            return _of_worker_cluster(resource)
+        case Workload():
+            return _of_workload(resource, host_of(resource.node))
+        case Document(kind=kind, scope=scope):
+            return {("document", kind), ("document", kind, scope)}
+        case Operation():
+            return _of_operation(resource)
+        case _:
+            return set()
+
+
+def _of_broker_cluster(cluster: BrokerCluster) -> set[Key]:
+    noun = cluster.NOUN
+    found: set[Key] = {("waits", noun)} if cluster.note else set()
+    found |= _of_origin(noun, cluster.spec.annotations)
+    nodes: tuple[str, ...] = ()
+    if isinstance(cluster.spec, ManagedBrokers):
+        nodes = cluster.spec.nodes
+        found |= {("naming", noun, cluster.spec.port)} if cluster.spec.port else set()
+    return found | {("pinned", noun, node) for node in nodes}
+
+
+def _of_worker_cluster(cluster: WorkerCluster) -> set[Key]:
+    noun, spec, brokers = cluster.NOUN, cluster.spec, cluster.spec.broker_cluster
+    found: set[Key] = {("users", brokers), ("group", brokers, group_of(cluster.name, spec.properties))}
+    found |= {("topic", brokers, topic) for topic in topics_of(cluster.name, spec.properties).values()}
+    found |= {("waits", noun)} if cluster.note else set()
+    found |= {("naming", noun, port) for port in spec.ports}
+    found |= _of_origin(noun, spec.annotations)
+    found |= {("plugin", key) for key in _plugins_named_by(cluster)}
+    return found | {("pinned", noun, node) for node in spec.nodes}
+
+
+def _of_workload(workload: Workload, host: str) -> set[Key]:
+    found: set[Key] = {("on", workload.node)}
+    if workload.cluster:
+        found.add(("in", workload.kind, workload.cluster))
+    if isinstance(workload.spec, WorkerSpec):
+        files = workload.spec.plugins + workload.spec.libraries
+        found |= {("loads", f"{file.name}/{file.version}") for file in files}
+    return found | {("port", host, port) for port in (*workload.ports, *workload.tried_ports)}
+
+
+def _of_operation(operation: Operation) -> set[Key]:
+    target = (operation.target.noun, operation.target.name)
+    found: set[Key] = {("operations", *target)}
+    return found if operation.has_ended else found | {("unfinished",), ("unfinished", *target)}
+
+
+def _of_origin(noun: str, annotations: Annotations) -> set[Key]:
+    return set() if annotations.origin is None else {("origin", noun, annotations.origin)}
+
+
+def _plugins_named_by(cluster: WorkerCluster) -> set[str]:
+    """The plugins of its spec, and those of its former set while its workers have that or may go back to it."""
+    former, refs = cluster.plugin_history.former, cluster.spec.plugin_set.refs
+    if former is not None and (cluster.went_back is not None or cluster.status.rollout is not None):
+        refs += former.refs
+    return {ref.key for ref in refs}

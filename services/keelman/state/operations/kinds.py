@@ -1,0 +1,74 @@
+"""The kinds of operations that there are, and how one is added.
+
+1. A value of `OperationKind`, in the proto and in keelman.model.operation.
+2. A module of this room with a function `kind(tools) -> Kind`: its steps by name, each a function from the operation to
+   what came of it. A step is idempotent: after a crash it is done again. It returns `Done` (with facts to keep) or
+   `Waiting` (it is tried again), or raises: Unavailable, DeadlineExceeded and Conflict are tried again with a back-off
+   until the step's deadline; every other error fails the step at once, with its message.
+3. A line in `MAKERS`.
+4. Whoever wants one calls `keelman.state.nouns.operation.begin` in its transaction, with the names of the steps in
+   their order and JSON facts for them; secrets in facts are sealed at rest by the names of their keys.
+
+The runner stores each step before and after it is done. `stored` is called in each of these transactions, so that the
+target can note what was applied, and that the operation has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from keelman.model.operation import Operation, OperationKind
+from keelman.state.operations.moves import Outcome
+
+if TYPE_CHECKING:
+    from keelman.state.store import Store, Transaction
+
+Work: TypeAlias = Callable[[Operation], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the steps of all kinds use."""
+
+    store: Store
+
+
+@dataclass(frozen=True, slots=True)
+class StepWork:
+    """How a step is done, and how it is taken back; None: there is nothing to take back.
+
+    `seconds`: for so long from its begin it is tried again; None: as the service's settings say.
+    """
+
+    do: Work
+    undo: Work | None = None
+    seconds: float | None = None
+
+
+def _always(operation: Operation) -> bool:
+    return True
+
+
+def _nothing(tx: Transaction, operation: Operation) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is done for operations of a kind."""
+
+    steps: Mapping[str, StepWork]
+    takes_back: Callable[[Operation], bool] = _always
+    """Whether an operation that failed or was canceled is taken back, or ends with what was done left as it is."""
+    stored: Callable[[Transaction, Operation], None] = _nothing
+    """Called with the operation as it is about to be stored, in the transaction that stores it."""
+
+
+MAKERS: Mapping[OperationKind, Callable[[Tools], Kind]] = {}
+
+
+def all_kinds(tools: Tools) -> Mapping[OperationKind, Kind]:
+    """Every kind, ready to be used."""
+    return {kind: make(tools) for kind, make in MAKERS.items()}

@@ -1,0 +1,175 @@
+"""What comes next in an operation, and what each event makes of it: the next step, a failure, a way back. Pure.
+
+A step is stored RUNNING before it is done and ended after; one that is found RUNNING is done again, so steps are
+idempotent. On the way back every step that was begun is undone, the last first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from keelman.model.errors import KeelmanError
+from keelman.model.operation import Failure, Operation, OperationState, Step, StepState
+from keelman.rpc.errors import code_name
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A step's outcome: it has taken effect. `facts` are kept with the operation's, for later steps and ways back."""
+
+    message: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    skipped: bool = False
+    """Nothing was to be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A step's outcome: it is to be tried again in so many seconds, as what the message says is not so yet."""
+
+    message: str
+    seconds: float = 0.5
+
+
+Outcome: TypeAlias = Done | Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A step is to be stored as begun."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """A step that is stored as begun is to be done."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBack:
+    """What was done is to be taken back, or left as it is: that is for the kind to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """A step is to be taken back."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Nothing more is to be done."""
+
+    state: OperationState
+
+
+Move: TypeAlias = Begin | Do | TurnBack | Undo | End
+
+
+def next_move(operation: Operation) -> Move:
+    """What is to be done next with an operation that has not ended."""
+    if operation.state is OperationState.ROLLING_BACK:
+        for index in reversed(range(len(operation.steps))):
+            step = operation.steps[index]
+            if step.start_time is not None and step.state is not StepState.SKIPPED and step.undo_time is None:
+                return Undo(index)
+        return End(OperationState.CANCELED if operation.error is None else OperationState.FAILED)
+    if operation.error is not None or operation.cancel_reason:
+        return TurnBack()
+    for index, step in enumerate(operation.steps):
+        if step.state is StepState.PENDING:
+            return Begin(index)
+        if step.state is StepState.RUNNING:
+            return Do(index)
+    return End(OperationState.SUCCEEDED)
+
+
+def begun(operation: Operation, index: int, now: datetime) -> Operation:
+    """The operation with a step begun."""
+    step = dataclasses.replace(operation.steps[index], state=StepState.RUNNING, start_time=now, attempts=1)
+    return dataclasses.replace(_with(operation, index, step), state=OperationState.RUNNING, message="")
+
+
+def done(operation: Operation, index: int, outcome: Done, attempts: int, now: datetime) -> Operation:
+    """The operation with a step done."""
+    state = StepState.SKIPPED if outcome.skipped else StepState.DONE
+    step = dataclasses.replace(
+        operation.steps[index], state=state, message=outcome.message, end_time=now, attempts=attempts
+    )
+    return dataclasses.replace(_with(operation, index, step), message="", facts={**operation.facts, **outcome.facts})
+
+
+def waits(operation: Operation, index: int, message: str, attempts: int) -> Operation:
+    """The operation with a step that is to be tried again."""
+    step = operation.steps[index]
+    if step.message == message == operation.message:
+        return operation
+    return dataclasses.replace(
+        _with(operation, index, dataclasses.replace(step, message=message, attempts=attempts)), message=message
+    )
+
+
+def failed(operation: Operation, index: int, error: KeelmanError, attempts: int, now: datetime) -> Operation:
+    """The operation with a step that failed for good."""
+    step = dataclasses.replace(
+        operation.steps[index], state=StepState.FAILED, message=error.message, end_time=now, attempts=attempts
+    )
+    failure = Failure(code_name(error), error.reason, error.message)
+    return dataclasses.replace(_with(operation, index, step), message=error.message, error=failure)
+
+
+def turned_back(operation: Operation, now: datetime, *, takes_back: bool) -> Operation:
+    """The operation that is to be taken back, or that has ended, with what was done left as it is."""
+    if takes_back:
+        return dataclasses.replace(operation, state=OperationState.ROLLING_BACK, back_time=now)
+    return ended(operation, OperationState.CANCELED if operation.error is None else OperationState.FAILED, now)
+
+
+def undone(operation: Operation, index: int, message: str, now: datetime) -> Operation:
+    """The operation with a step taken back; one that failed stays FAILED."""
+    step = operation.steps[index]
+    if step.state is StepState.FAILED:
+        step = dataclasses.replace(step, undo_time=now)
+    else:
+        step = dataclasses.replace(
+            step, state=StepState.UNDONE, message=message, end_time=step.end_time or now, undo_time=now
+        )
+    return _with(operation, index, step)
+
+
+def not_undone(operation: Operation, index: int, why: str, now: datetime) -> Operation:
+    """The operation with a step that could not be taken back, which its message and error say."""
+    step = operation.steps[index]
+    text = f"{step.name} could not be taken back: {why}"
+    made = _with(
+        operation, index, dataclasses.replace(step, message=text, end_time=step.end_time or now, undo_time=now)
+    )
+    error = operation.error
+    if error is None:
+        error = Failure("ABORTED", "NOT_TAKEN_BACK", text)
+    else:
+        error = dataclasses.replace(error, message=f"{error.message}; {text}")
+    return dataclasses.replace(made, error=error, message=error.message)
+
+
+def ended(operation: Operation, state: OperationState, now: datetime) -> Operation:
+    """The operation at its end; steps that were begun and are not known to have ended are so no more."""
+    message = ""
+    if operation.error is not None:
+        message = operation.error.message
+    elif state is OperationState.CANCELED:
+        message = f"canceled: {operation.cancel_reason}"
+    return dataclasses.replace(operation, state=state, message=message, end_time=now)
+
+
+def _with(operation: Operation, index: int, step: Step) -> Operation:
+    steps = (*operation.steps[:index], step, *operation.steps[index + 1 :])
+    return dataclasses.replace(operation, steps=steps)

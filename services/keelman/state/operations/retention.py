@@ -1,0 +1,53 @@
+"""Forgets operations that ended long ago, and the oldest where there are too many."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from keelman.model.operation import Operation
+from keelman.runtime.logs.logging import get_logger
+from keelman.state.failpoints import hit
+from keelman.state.snapshot import OPERATION
+from keelman.state.store import Store
+
+log = get_logger()
+AT_ONCE = 500
+
+
+def to_forget(operations: Iterable[Operation], now: datetime, seconds: float, most: int) -> list[str]:
+    """The names of those that ended so many seconds ago, and of all but the `most` newest that ended, by noun. Pure."""
+    by_noun: dict[str, list[Operation]] = defaultdict(list)
+    for one in operations:
+        if one.has_ended:
+            by_noun[one.target.noun].append(one)
+    found: list[str] = []
+    for ended in by_noun.values():
+        ended.sort(key=lambda one: (one.end_time or one.update_time, one.name), reverse=True)
+        oldest = now - timedelta(seconds=seconds)
+        found += [o.name for n, o in enumerate(ended) if n >= most or (o.end_time or o.update_time) < oldest]
+    return sorted(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """A reconciler calls `reconcile` now and then."""
+
+    store: Store
+    seconds: float
+    most: int
+
+    async def reconcile(self) -> None:
+        """Forgets what is to be forgotten, some at a time."""
+        now = self.store.database.clock()
+        gone = to_forget(self.store.snapshot.operations.values(), now, self.seconds, self.most)
+        for begin in range(0, len(gone), AT_ONCE):
+            async with self.store.write() as tx:
+                for name in gone[begin : begin + AT_ONCE]:
+                    if name in tx.snapshot.operations:
+                        tx.drop(OPERATION, name)
+                hit("operations-forgotten")
+        if gone:
+            log.info("operations_forgotten", count=len(gone))

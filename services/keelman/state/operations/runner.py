@@ -1,0 +1,241 @@
+"""Does the steps of operations: one state service at a time, each step stored before and after it is done."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from keelman.model.errors import Conflict, DeadlineExceeded, Internal, KeelmanError, Unavailable
+from keelman.model.operation import Operation, OperationKind
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import Siblings, first_of
+from keelman.state.failpoints import hit
+from keelman.state.hub import Hub
+from keelman.state.lease import Lease, LeaseLost
+from keelman.state.operations.kinds import Kind, StepWork, Work
+from keelman.state.operations.moves import (
+    Begin,
+    Do,
+    Done,
+    End,
+    TurnBack,
+    Undo,
+    Waiting,
+    begun,
+    done,
+    ended,
+    failed,
+    next_move,
+    not_undone,
+    turned_back,
+    undone,
+    waits,
+)
+from keelman.state.snapshot import OPERATION
+from keelman.state.store import Store
+
+log = get_logger()
+AT_ONCE = 64
+AGAIN = (Unavailable, DeadlineExceeded, Conflict)
+"""Errors of a step that another try may not have."""
+
+
+async def _unknown(operation: Operation) -> Done:
+    raise Internal(f"this state service does not know how to do {operation.kind}", reason="UNKNOWN_STEP")
+
+
+NO_WORK = StepWork(do=_unknown)
+
+
+@dataclass(slots=True)
+class _Tries:
+    """How often a step was tried in this process."""
+
+    count: int = 0
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=0.2, most=5.0))
+
+
+@dataclass(slots=True)
+class Runner:
+    """Does them while it has the lease. `wait_seconds`: for so long a step is tried again that has to wait."""
+
+    store: Store
+    commits: Hub
+    lease: Lease
+    kinds: Mapping[OperationKind, Kind]
+    wait_seconds: float
+    _running: set[str] = field(default_factory=set)
+    _tries: dict[tuple[str, int, bool], _Tries] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        while True:
+            await self.lease.take()
+            log.info("operations_led", epoch=self.lease.epoch)
+            hit("operations-led")
+            try:
+                await first_of(self._lead(), self.lease.keep())
+            except LeaseLost as error:
+                log.warning("operations_lost", error=error.message)
+
+    async def _lead(self) -> None:
+        """Goes on with every operation that has not ended, many side by side."""
+        await self.store.catch_up()
+        async with Siblings() as group:
+            with self.commits.subscribe(OPERATION) as changed:
+                while True:
+                    changed.clear()
+                    for name in sorted(self.store.snapshot.unfinished_operations - self._running):
+                        if len(self._running) < AT_ONCE:
+                            self._running.add(name)
+                            group.start(self._finish(name, changed), name=name)
+                    await changed.wait()
+
+    async def _finish(self, name: str, changed: asyncio.Event) -> None:
+        try:
+            await self._go_on(name)
+        finally:
+            self._running.discard(name)
+            for key in [key for key in self._tries if key[0] == name]:
+                del self._tries[key]
+            changed.set()
+
+    async def _go_on(self, name: str) -> None:
+        backoff = Backoff(first=0.2, most=5.0)
+        with self.commits.subscribe((OPERATION, name)) as changed:
+            while True:
+                changed.clear()
+                operation = self.store.snapshot.operations.get(name)
+                if operation is None or operation.has_ended:
+                    return
+                try:
+                    pause = await self._move(operation)
+                    backoff.reset()
+                except Unavailable as error:  # the database
+                    log.warning("operation_waits", operation=name, error=error.message)
+                    pause = backoff.next()
+                changed.clear()  # of what was stored here
+                present = self.store.snapshot.operations.get(name)
+                if pause and present is not None and present.cancel_reason == operation.cancel_reason:
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(pause):
+                            await changed.wait()
+
+    async def _move(self, operation: Operation) -> float:
+        """Does the next thing; returns how many seconds to wait before the one after it."""
+        kind = self.kinds.get(operation.kind, Kind({}))
+        match next_move(operation):
+            case Begin(index):
+                await self._store(operation, lambda present, now: begun(present, index, now))
+                hit("step-begun")
+            case Do(index):
+                return await self._do(operation, index, kind.steps.get(operation.steps[index].name, NO_WORK))
+            case TurnBack():
+                takes_back = kind.takes_back(operation)
+                await self._store(operation, lambda present, now: turned_back(present, now, takes_back=takes_back))
+                hit("operation-turned")
+            case Undo(index):
+                return await self._undo(operation, index, kind.steps.get(operation.steps[index].name, NO_WORK))
+            case End(state):
+                await self._store(operation, lambda present, now: ended(present, state, now))
+                hit("operation-ended")
+                log.info("operation_ended", operation=operation.name, state=str(state))
+        return 0.0
+
+    async def _do(self, operation: Operation, index: int, work: StepWork) -> float:
+        step, tries = operation.steps[index], self._tries.setdefault((operation.name, index, False), _Tries())
+        tries.count += 1
+        outcome = await self._tried(operation, work.do)
+        hit("step-tried")
+        attempts = max(step.attempts, tries.count)
+        match outcome:
+            case Done():
+                await self._store(operation, lambda present, now: done(present, index, outcome, attempts, now))
+                hit("step-ended")
+                return 0.0
+            case Waiting():
+                assert step.start_time is not None
+                return await self._wait(operation, index, outcome, work, attempts)
+            case _:
+                if not isinstance(outcome, AGAIN):
+                    await self._fail(operation, index, outcome, attempts)
+                    return 0.0
+                waiting = Waiting(outcome.message, tries.backoff.next())
+                return await self._wait(operation, index, waiting, work, attempts)
+
+    async def _wait(self, operation: Operation, index: int, waiting: Waiting, work: StepWork, attempts: int) -> float:
+        seconds = self.wait_seconds if work.seconds is None else work.seconds
+        start = operation.steps[index].start_time or operation.create_time
+        if self._now() >= (until := start + timedelta(seconds=seconds)):
+            text = f"{operation.steps[index].name} took longer than {seconds:g} s: {waiting.message}"
+            await self._fail(operation, index, DeadlineExceeded(text, reason="STEP_DEADLINE"), attempts)
+            return 0.0
+        message = f"{waiting.message}; waits until {_clock(until)}"
+        if operation.steps[index].message != message:
+            await self._store(operation, lambda present, now: waits(present, index, message, attempts))
+        return waiting.seconds
+
+    async def _fail(self, operation: Operation, index: int, error: KeelmanError, attempts: int) -> None:
+        log.info("operation_failed", operation=operation.name, step=operation.steps[index].name, error=error.message)
+        await self._store(operation, lambda present, now: failed(present, index, error, attempts, now))
+        hit("step-failed")
+
+    async def _undo(self, operation: Operation, index: int, work: StepWork) -> float:
+        tries = self._tries.setdefault((operation.name, index, True), _Tries())
+        outcome = Done() if work.undo is None else await self._tried(operation, work.undo)
+        hit("undo-tried")
+        match outcome:
+            case Done():
+                await self._store(operation, lambda present, now: undone(present, index, outcome.message, now))
+                hit("undo-ended")
+                return 0.0
+            case Waiting():
+                why, pause = outcome.message, outcome.seconds
+            case _:
+                why, pause = outcome.message, tries.backoff.next()
+        until = (operation.back_time or operation.create_time) + timedelta(seconds=self.wait_seconds)
+        if self._now() >= until or not isinstance(outcome, (Waiting, *AGAIN)):
+            await self._store(operation, lambda present, now: not_undone(present, index, why, now))
+            hit("undo-ended")
+            return 0.0
+        message = f"{operation.steps[index].name} is being taken back: {why}; waits until {_clock(until)}"
+        if operation.message != message:
+            await self._store(operation, lambda present, now: dataclasses.replace(present, message=message))
+        return pause
+
+    async def _tried(self, operation: Operation, work: Work) -> Done | Waiting | KeelmanError:
+        """What came of one try."""
+        await self.lease.confirm()
+        try:
+            return await work(operation)
+        except KeelmanError as error:
+            return error
+        except Exception as error:
+            log.exception("operation_crashed", operation=operation.name)
+            return Internal(f"{type(error).__name__}: {error}")
+
+    async def _store(self, operation: Operation, change: Callable[[Operation, datetime], Operation]) -> None:
+        """Stores what a change makes of the operation as it is by now, while this process has the lease."""
+        async with self.store.write() as tx:
+            await self.lease.check(tx)
+            present = tx.snapshot.operations.get(operation.name)
+            if present is None or present.has_ended:
+                return
+            changed = change(present, tx.now)
+            if changed == present:
+                return
+            if (kind := self.kinds.get(operation.kind)) is not None:
+                kind.stored(tx, changed)
+            tx.put(changed)
+
+    def _now(self) -> datetime:
+        return self.store.database.clock()
+
+
+def _clock(time: datetime) -> str:
+    return time.strftime("%H:%M:%S UTC")

@@ -1,0 +1,217 @@
+"""Operations of scripted steps, with a database of their own."""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from keelman.api.connect.v1 import operation_service_pb2 as pb
+from keelman.model.errors import Conflict, FailedPrecondition, InvalidArgument, KeelmanError, NotFound, Unavailable
+from keelman.model.operation import Operation, OperationKind, OperationState, StepState, Target
+from keelman.runtime.supervise import Siblings
+from keelman.state.hub import Hub
+from keelman.state.lease import Lease, LeaseLost
+from keelman.state.nouns.operation import begin, cancel, delete
+from keelman.state.operations.kinds import Kind, StepWork
+from keelman.state.operations.moves import Done, Outcome, Waiting
+from keelman.state.operations.runner import Runner
+from keelman.state.store import Store, open_store, subjects_of
+from keelman.testing.eventually import eventually
+
+KIND = OperationKind.APPLY_CONNECTOR
+ORDERS = Target("connector_definition", "orders", 3, "RUNNING")
+
+
+class Script:
+    """Steps that do what a test says: each outcome in turn, the last one again and again."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, list[Outcome | Exception]] = {}
+        self.calls: list[str] = []
+        self.stored: list[OperationState] = []
+        self.takes_back = True
+        self.seconds: float | None = None
+
+    def kind(self, *names: str) -> Kind:
+        """A kind with these steps."""
+        steps = {n: StepWork(self._work(n), self._work(f"undo {n}"), self.seconds) for n in names}
+        return Kind(steps, lambda operation: self.takes_back, lambda tx, operation: self.stored.append(operation.state))
+
+    def _work(self, name: str) -> Callable[[Operation], object]:
+        async def work(operation: Operation) -> Outcome:
+            self.calls.append(name)
+            told = self.outcomes.get(name, [Done()])
+            outcome = told.pop(0) if len(told) > 1 else told[0]
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        return work
+
+
+@asynccontextmanager
+async def running(store: Store, kind: Kind, *, sole: bool = True, wait_seconds: float = 60.0) -> AsyncIterator[Lease]:
+    commits = Hub()
+    store.listen(lambda changes: commits.wake(subjects_of(changes)))
+    lease = Lease(store.database, "operations", sole, seconds=0.6)
+    async with Siblings() as group:
+        group.start(Runner(store, commits, lease, {KIND: kind}, wait_seconds).run())
+        yield lease
+
+
+async def begun(store: Store, *steps: str) -> str:
+    async with store.write() as tx:
+        return begin(tx, KIND, ORDERS, steps, {"config": {"db.password": "s3cret", "a": "b"}}).name
+
+
+async def at_end(store: Store, name: str) -> Operation:
+    await eventually(lambda: store.snapshot.operations[name].has_ended)
+    return store.snapshot.operations[name]
+
+
+async def test_steps_are_done_in_their_order(tmp_path: Path) -> None:
+    script = Script()
+    script.outcomes = {"b": [Waiting("not yet", 0.01), Done("found it", {"uid": "u1"})], "c": [Done(skipped=True)]}
+    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a", "b", "c")):
+        found = await at_end(store, await begun(store, "a", "b", "c"))
+    assert script.calls == ["a", "b", "b", "c"]
+    assert [(s.state, s.attempts) for s in found.steps] == [
+        (StepState.DONE, 1), (StepState.DONE, 2), (StepState.SKIPPED, 1),
+    ]  # fmt: skip
+    assert (found.state, found.message, found.facts["uid"]) == (OperationState.SUCCEEDED, "", "u1")
+    assert script.stored[-1] is OperationState.SUCCEEDED
+
+
+async def test_it_is_read_again_as_it_was_with_its_secrets_sealed(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    script = Script()
+    script.outcomes = {"a": [InvalidArgument("a: no", reason="NO")]}
+    async with open_store(str(path)) as store, running(store, script.kind("a")):
+        kept = await at_end(store, await begun(store, "a", "b"))
+    for file in tmp_path.glob("state.db*"):
+        assert b"s3cret" not in file.read_bytes()
+    async with open_store(str(path)) as store:
+        assert store.snapshot.operations == {kept.name: kept}
+        assert kept.facts["config"]["db.password"] == "s3cret"
+
+
+async def test_a_refusal_fails_at_once_and_what_was_done_is_taken_back(tmp_path: Path) -> None:
+    script = Script()
+    script.outcomes = {
+        "b": [InvalidArgument("tasks.max: 0 is not legal", reason="CONFIG_REFUSED")],
+        "undo a": [Unavailable("away"), Done("put back")],
+    }
+    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a", "b", "c")):
+        found = await at_end(store, await begun(store, "a", "b", "c"))
+    assert script.calls == ["a", "b", "undo b", "undo a", "undo a"]
+    assert [s.state for s in found.steps] == [StepState.UNDONE, StepState.FAILED, StepState.PENDING]
+    assert (found.state, found.message) == (OperationState.FAILED, "tasks.max: 0 is not legal")
+
+
+async def test_without_a_way_back_what_was_done_stays(tmp_path: Path) -> None:
+    script = Script()
+    script.takes_back, script.outcomes = False, {"b": [RuntimeError("a bug")]}
+    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a", "b")):
+        found = await at_end(store, await begun(store, "a", "b"))
+    assert [s.state for s in found.steps] == [StepState.DONE, StepState.FAILED]
+    assert (found.state, found.message) == (OperationState.FAILED, "RuntimeError: a bug")
+
+
+@pytest.mark.parametrize("error", [Unavailable("cluster away"), Conflict("a rebalance is under way")])
+async def test_what_may_pass_is_waited_for_until_the_deadline(tmp_path: Path, error: KeelmanError) -> None:
+    script = Script()
+    script.outcomes, script.seconds = {"a": [error]}, 0.5
+    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a")):
+        name = await begun(store, "a")
+        await eventually(lambda: "; waits until " in store.snapshot.operations[name].message)
+        assert store.snapshot.operations[name].message.startswith(error.message)
+        found = await at_end(store, name)
+    assert found.error is not None
+    assert (found.error.code, found.error.reason) == ("DEADLINE_EXCEEDED", "STEP_DEADLINE")
+    assert found.message == f"a took longer than 0.5 s: {error.message}"
+    assert found.steps[0].attempts > 1
+
+
+async def test_one_that_is_canceled_is_taken_back_at_once(tmp_path: Path) -> None:
+    script = Script()
+    script.outcomes = {"b": [Waiting("not yet", 3600.0)]}
+    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a", "b")):
+        name = await begun(store, "a", "b")
+        await eventually(lambda: "b" in script.calls)
+        async with store.write() as tx:
+            asked = cancel(tx, pb.CancelOperationRequest(name=name, reason="too slow"))
+            assert cancel(tx, pb.CancelOperationRequest(name=name, etag=asked.etag, reason="again")) == asked
+        found = await at_end(store, name)
+        assert [s.state for s in found.steps] == [StepState.UNDONE, StepState.UNDONE]
+        assert (found.state, found.message) == (OperationState.CANCELED, "canceled: too slow")
+        with pytest.raises(FailedPrecondition, match="has ended: CANCELED"):
+            async with store.write() as tx:
+                cancel(tx, pb.CancelOperationRequest(name=name))
+        async with store.write() as tx:
+            delete(tx, pb.DeleteOperationRequest(name=name))
+        with pytest.raises(NotFound):
+            store.snapshot.operation(name)
+
+
+async def test_a_target_has_one_operation_at_a_time(tmp_path: Path) -> None:
+    async with open_store(str(tmp_path / "state.db")) as store:
+        name = await begun(store, "a")
+        with pytest.raises(FailedPrecondition) as refused:
+            await begun(store, "a")
+        assert refused.value.reason == "OPERATION_UNDER_WAY"
+        assert refused.value.metadata["operation"] == name
+        with pytest.raises(FailedPrecondition, match="has not ended: cancel it first"):
+            async with store.write() as tx:
+                delete(tx, pb.DeleteOperationRequest(name=name))
+        async with running(store, Script().kind("a")):
+            await at_end(store, name)
+            assert await begun(store, "a") > name
+
+
+async def test_a_step_that_was_begun_before_a_crash_is_done_again(tmp_path: Path) -> None:
+    path = str(tmp_path / "state.db")
+    first = Script()
+    first.outcomes = {"b": [Waiting("not yet", 3600.0)]}
+    async with open_store(path) as store, running(store, first.kind("a", "b")):
+        name = await begun(store, "a", "b")
+        await eventually(lambda: store.snapshot.operations[name].message.startswith("not yet"))
+    again = Script()
+    async with open_store(path) as store, running(store, again.kind("a", "b")):
+        found = await at_end(store, name)
+    assert (again.calls, found.state) == (["b"], OperationState.SUCCEEDED)
+
+
+async def test_only_who_has_the_lease_does_steps(tmp_path: Path) -> None:
+    first, second = Script(), Script()
+    first.outcomes = {"a": [Waiting("not yet", 0.02)]}
+    async with open_store(str(tmp_path / "state.db")) as store:
+        async with running(store, first.kind("a"), sole=False) as held:
+            name = await begun(store, "a")
+            await eventually(lambda: "a" in first.calls)
+            other = Lease(store.database, "operations", sole=False, seconds=0.6)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(other.take(), 1.5)
+            assert held.epoch == 1
+        async with running(store, second.kind("a"), sole=False) as taken:
+            await at_end(store, name)
+        assert (taken.epoch, second.calls) == (2, ["a"])
+        with pytest.raises(LeaseLost):
+            async with store.write() as tx:
+                await held.check(tx)
+
+
+async def test_its_times_come_back_as_they_were(tmp_path: Path) -> None:
+    path, now = str(tmp_path / "state.db"), datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
+    async with open_store(path) as store:
+        name = await begun(store, "a")
+        async with store.write() as tx:
+            operation = tx.snapshot.operations[name]
+            step = dataclasses.replace(operation.steps[0], start_time=now, end_time=now, undo_time=now)
+            later = now + timedelta(hours=1)
+            kept = tx.put(dataclasses.replace(operation, steps=(step,), back_time=now, end_time=later))
+    async with open_store(path) as store:
+        assert store.snapshot.operations[name] == kept
