@@ -17,6 +17,7 @@ if _alone:
     del sys.modules["rich"]
 
 from keelman.runtime.logs.levels import LOG_LEVELS, ROOT
+from keelman.runtime.logs.own_lines import OWN
 from keelman.runtime.logs.recent_lines import RECENT
 from keelman.runtime.logs.redaction import hide_in_log
 
@@ -38,7 +39,7 @@ def configure(service: str, *, json: bool = False, level: str = "info", **fields
         hide_in_log,
         RECENT.note,
     ]
-    renderer: Any = (
+    renderer: Any = OWN.noting(
         structlog.processors.JSONRenderer()
         if json
         else structlog.dev.ConsoleRenderer(colors=False, pad_event_to=24, sort_keys=False)

@@ -1,0 +1,53 @@
+"""Keeps the last lines that this process logged, as they were printed, within a limit."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Any
+
+
+class OwnLines:
+    """Keeps nothing until `keep` says how much. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._most = 0
+        self._size = 0
+        self._lines: deque[str] = deque()
+        self._lock = threading.Lock()
+
+    def keep(self, characters: int) -> None:
+        """Keeps so many characters in all from now on; the oldest lines give way."""
+        with self._lock:
+            self._most = characters
+            self._shrink()
+
+    def noting(self, renderer: Any) -> Any:
+        """A structlog renderer that keeps what this one makes of an event."""
+
+        def rendered(logger: Any, method: str, event: Any) -> Any:
+            made = renderer(logger, method, event)
+            if self._most and isinstance(made, str):
+                self._note(made)
+            return made
+
+        return rendered
+
+    def text(self) -> str:
+        """The lines, oldest first, each with its end."""
+        with self._lock:
+            return "".join(self._lines)
+
+    def _note(self, text: str) -> None:
+        line = text + "\n"
+        with self._lock:
+            self._lines.append(line)
+            self._size += len(line)
+            self._shrink()
+
+    def _shrink(self) -> None:
+        while self._lines and self._size > self._most:
+            self._size -= len(self._lines.popleft())
+
+
+OWN = OwnLines()

@@ -1,0 +1,94 @@
+"""A broker cluster of ours from Ohara's settings, and back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keelman.api.connect.v1 import broker_cluster_pb2 as pb
+from keelman.api.connect.v1.broker_cluster_pb2 import BrokerCluster, BrokerClusterSpec
+from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.gateway.ohara.definitions.broker import BROKER, KAFKA, KAFKA_0_12, SENT_ONLY, ZOOKEEPER_CLUSTER_KEY
+from keelman.gateway.ohara.hosts import Hosts, own_node
+from keelman.gateway.ohara.keys import API, ObjectKey
+from keelman.gateway.ohara.processes import FAILED, PENDING, RUNNING, Life, life_of
+from keelman.gateway.ohara.structs import struct_of, value_of
+from keelman.gateway.ohara.values import Settings, default_of
+
+ALL = (*BROKER, *SENT_ONLY)
+CLIENT_PORT, JMX_PORT, NODE_NAMES = "clientPort", "jmxPort", "nodeNames"
+KAFKA_PORT, USUAL_JMX_PORT = 9092, 9999
+_PROPERTIES = tuple(one.key for one in (*KAFKA, *KAFKA_0_12))
+_EXTERNAL = {
+    pb.CLUSTER_STATE_RUNNING: RUNNING,
+    pb.CLUSTER_STATE_STARTING: PENDING,
+    pb.CLUSTER_STATE_DEGRADED: FAILED,
+}
+
+
+def spec_of(settings: Mapping[str, Any], key: ObjectKey, present: BrokerClusterSpec | None = None) -> BrokerClusterSpec:
+    """What the state service is asked for; `present`: the spec that is changed, whose own properties stay."""
+    spec = BrokerClusterSpec()
+    if present is not None:
+        spec.CopyFrom(present)
+    else:
+        spec.origin.CopyFrom(key.origin)
+    spec.managed.nodes[:] = [own_node(name) for name in settings[NODE_NAMES]]
+    spec.managed.port = settings.get(CLIENT_PORT, 0)
+    for name in _PROPERTIES:
+        if name in settings:
+            spec.managed.properties[name] = str(settings[name])
+    spec.extra.CopyFrom(struct_of(settings))
+    return spec
+
+
+def settings_of(cluster: BrokerCluster, key: ObjectKey, hosts: Hosts, brokers: Sequence[Workload] = ()) -> Settings:
+    """The settings of a broker cluster, complete: as they were sent, with what its spec says by now."""
+    spec = cluster.spec
+    if spec.origin.api == API:
+        settings = value_of(spec.extra)
+    else:
+        defaults = {one.key: default_of(one) for one in BROKER}
+        settings = {name: value for name, value in defaults.items() if value is not None} | {
+            ZOOKEEPER_CLUSTER_KEY: key.json, JMX_PORT: USUAL_JMX_PORT, "tags": dict(spec.labels),
+        }  # fmt: skip
+    for name in _PROPERTIES:
+        if (text := spec.managed.properties.get(name, "")).removeprefix("-").isdecimal():
+            settings[name] = int(text)
+    ours = {NODE_NAMES: nodes_of(cluster, hosts), CLIENT_PORT: _client_port(cluster, brokers)}
+    return settings | ours | key.json
+
+
+def nodes_of(cluster: BrokerCluster, hosts: Hosts) -> list[str]:
+    """The names of the nodes that have its brokers; of an external one the hosts at which they are reached."""
+    if cluster.spec.WhichOneof("kind") == "external":
+        servers = cluster.spec.external.bootstrap_servers.split(",")
+        return list(dict.fromkeys(one.strip().rpartition(":")[0].strip("[]") for one in servers))
+    return [hosts.shown(node) for node in cluster.spec.managed.nodes]
+
+
+def life(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload]) -> Life:
+    """How it lives; external brokers are alive where their cluster is."""
+    if cluster.spec.WhichOneof("kind") == "external":
+        state = _EXTERNAL.get(cluster.status.state, "")
+        alive = tuple(nodes_of(cluster, hosts)) if state == RUNNING else ()
+        return Life(state, alive, "" if state == RUNNING else cluster.status.message)
+    return life_of(brokers, cluster.status.state, cluster.status.message, hosts=hosts)
+
+
+def ports_of(settings: Mapping[str, Any], cluster: BrokerCluster, brokers: Sequence[Workload]) -> frozenset[int]:
+    """Its ports in the table of ports: those that it has, and those that its users reserve."""
+    found = {port for one in brokers for port in (one.spec.broker.port, one.spec.broker.controller_port)}
+    if cluster.spec.WhichOneof("kind") == "managed":
+        found.add(settings[CLIENT_PORT])
+    if cluster.spec.origin.api == API:
+        found.add(settings[JMX_PORT])
+    return frozenset(found - {0})
+
+
+def _client_port(cluster: BrokerCluster, brokers: Sequence[Workload]) -> int:
+    if cluster.spec.managed.port:
+        return cluster.spec.managed.port
+    servers = cluster.spec.external.bootstrap_servers or cluster.status.bootstrap_servers
+    port = servers.partition(",")[0].rpartition(":")[2].strip()
+    return int(port) if port.isdecimal() else next((one.spec.broker.port for one in brokers), KAFKA_PORT)

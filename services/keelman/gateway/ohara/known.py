@@ -1,0 +1,184 @@
+"""Every cluster that this API shows, of every kind: who runs where, on which ports, and on what. Read at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keelman.api.connect.v1 import broker_cluster_service_pb2 as broker_pb
+from keelman.api.connect.v1 import worker_cluster_service_pb2 as worker_pb
+from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_DELETING, BrokerCluster
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.api.node.v1 import node_service_pb2, workload_service_pb2
+from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.gateway.ohara.brokers import specs
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER as ZOOKEEPER_SETTINGS
+from keelman.gateway.ohara.hosts import Hosts
+from keelman.gateway.ohara.keys import API, ObjectKey, key_of, shown_key
+from keelman.gateway.ohara.ports import Holder
+from keelman.gateway.ohara.processes import GONE, RUNNING, Life, life_of
+from keelman.gateway.ohara.stored import Stored, StoredDocument
+from keelman.gateway.ohara.structs import value_of
+from keelman.gateway.ohara.values import Settings, default_of
+
+WORKER, BROKER, ZOOKEEPER, STREAM, SHABONDI = KINDS = "worker", "broker", "zookeeper", "stream", "shabondi"
+SETTINGS, STARTED = "settings", "started"
+"""Of a zookeeper's document."""
+USUAL_PORTS = {"clientPort": 2181, "peerPort": 2888, "electionPort": 3888, "jmxPort": 9999}
+"""Of a zookeeper that nobody made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster of any kind. `uses`: the broker cluster of a worker cluster, stream or shabondi, the zookeeper of a
+    broker cluster. `made`: the message or the document that it is; None for a zookeeper that nobody made."""
+
+    kind: str
+    key: ObjectKey
+    made: Any
+    settings: Settings
+    node_names: tuple[str, ...] = ()
+    ports: frozenset[int] = frozenset()
+    uses: ObjectKey | None = None
+    life: Life = GONE
+    processes: tuple[Workload, ...] = ()
+
+    @property
+    def holder(self) -> Holder:
+        """Its line in the table of ports."""
+        return Holder(self.kind, self.key, self.ports)
+
+
+class Known:
+    """All clusters, the nodes, and which of the clusters use each other."""
+
+    def __init__(self, hosts: Hosts, clusters: Iterable[Cluster]) -> None:
+        self.hosts = hosts
+        self.clusters = {(one.kind, one.key): one for one in clusters}
+
+    def get(self, kind: str, key: ObjectKey) -> Cluster | None:
+        """One cluster; None when there is none."""
+        return self.clusters.get((kind, key))
+
+    def of(self, kind: str) -> list[Cluster]:
+        """All clusters of a kind, by their keys."""
+        return sorted((one for one in self.clusters.values() if one.kind == kind), key=lambda one: one.key)
+
+    def users(self, kind: str, key: ObjectKey, *, running: bool) -> list[Cluster]:
+        """The clusters of a kind that use this one; only those that have processes where `running`."""
+        return [one for one in self.of(kind) if one.uses == key and (one.life.state or not running)]
+
+    def holders(self) -> list[Holder]:
+        """The ports of all that has processes."""
+        return [one.holder for one in self.clusters.values() if one.life.state]
+
+
+async def read_known(control: Control) -> Known:
+    """All that there is."""
+    nodes, kept, workloads, brokers, workers, zookeepers, streams, shabondis = await asyncio.gather(
+        control.all(control.nodes.ListNodes, node_service_pb2.ListNodesRequest, "nodes"),
+        Stored(control, "node").list(),
+        control.all(control.workloads.ListWorkloads, workload_service_pb2.ListWorkloadsRequest, "workloads"),
+        control.all(control.broker_clusters.ListBrokerClusters, broker_pb.ListBrokerClustersRequest, "broker_clusters"),
+        control.all(control.worker_clusters.ListWorkerClusters, worker_pb.ListWorkerClustersRequest, "worker_clusters"),
+        Stored(control, ZOOKEEPER).list(),
+        Stored(control, STREAM).list(),
+        Stored(control, SHABONDI).list(),
+    )
+    hosts = Hosts(nodes, kept)
+    processes: dict[tuple[str, str], list[Workload]] = defaultdict(list)
+    for one in workloads:
+        processes[owner_of(one)].append(one)
+    brokers.sort(
+        key=lambda one: one.spec.origin.api
+    )  # of two with one key the one that was made here comes last, and wins
+    clusters = [broker for one in brokers if (broker := broker_of(one, hosts, processes[BROKER, one.name]))]
+    names = {one.made.name: one.key for one in clusters}
+    clusters = [*stand_ins(clusters), *clusters, *(zookeeper_of(one) for one in zookeepers)]
+    workers.sort(key=lambda one: one.spec.origin.api)
+    clusters += [w for one in workers if (w := worker_of(one, hosts, processes[WORKER, one.name], names))]
+    clusters += [_dormant(STREAM, one) for one in streams] + [_dormant(SHABONDI, one) for one in shabondis]
+    return Known(hosts, clusters)
+
+
+def owner_of(workload: Workload) -> tuple[str, str]:
+    """Kind and own name of the cluster that a process is of; empty names for what is of none."""
+    match workload.spec.WhichOneof("kind"):
+        case "broker":
+            return BROKER, workload.spec.broker.broker_cluster
+        case "worker":
+            return WORKER, workload.spec.worker.worker_cluster
+    return "", ""
+
+
+def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload]) -> Cluster | None:
+    """A broker cluster; None for one that is not shown here."""
+    key = shown_key(cluster.name, cluster.spec.origin)
+    if key is None or cluster.status.state == CLUSTER_STATE_DELETING:
+        return None
+    settings = specs.settings_of(cluster, key, hosts, brokers)
+    return Cluster(
+        BROKER, key, cluster, settings, tuple(settings["nodeNames"]), specs.ports_of(settings, cluster, brokers),
+        key_of(settings["zookeeperClusterKey"]), specs.life(cluster, hosts, brokers), tuple(brokers),
+    )  # fmt: skip
+
+
+def worker_of(
+    cluster: WorkerCluster, hosts: Hosts, workers: Sequence[Workload], brokers: dict[str, ObjectKey]
+) -> Cluster | None:
+    """A worker cluster; None for one that is not shown here. `brokers`: the keys of broker clusters by own names."""
+    key = shown_key(cluster.name, cluster.spec.origin)
+    if key is None or cluster.status.state == CLUSTER_STATE_DELETING:
+        return None
+    spec = cluster.spec
+    nodes = spec.nodes.names or dict.fromkeys(one.node for one in workers)
+    ports = {spec.port, spec.metrics_port, spec.admin_port, *spec.reserved_ports}
+    for one in workers:
+        made = one.spec.worker
+        ports |= {made.port, made.metrics_port, made.admin_port, *made.reserved_ports}
+    return Cluster(
+        WORKER, key, cluster, value_of(spec.extra) if spec.origin.api == API else {},
+        tuple(hosts.shown(node) for node in nodes), frozenset(ports - {0}), brokers.get(spec.broker_cluster),
+        life_of(workers, cluster.status.state, cluster.status.message, hosts=hosts), tuple(workers),
+    )  # fmt: skip
+
+
+def zookeeper_of(document: StoredDocument) -> Cluster:
+    """A zookeeper: while it is started, all of its nodes are alive."""
+    settings = dict(document.content[SETTINGS])
+    nodes = tuple(settings["nodeNames"])
+    life = Life(RUNNING, nodes) if document.content[STARTED] else GONE
+    ports = frozenset(settings[name] for name in USUAL_PORTS)
+    return Cluster(ZOOKEEPER, document.key, document, settings, nodes, ports, life=life)
+
+
+def stand_ins(brokers: Iterable[Cluster]) -> list[Cluster]:
+    """The zookeepers of broker clusters that were made past this API: of the same keys, alive where they are."""
+    return [
+        Cluster(
+            ZOOKEEPER, one.key, None, stand_in_settings(one), one.node_names,
+            life=Life(one.life.state, one.life.alive_nodes) if one.life.state == RUNNING else GONE,
+        )
+        for one in brokers
+        if one.made.spec.origin.api != API
+    ]  # fmt: skip
+
+
+def stand_in_settings(broker: Cluster) -> Settings:
+    """The settings of a zookeeper that nobody made."""
+    defaults = {one.key: default for one in ZOOKEEPER_SETTINGS if (default := default_of(one)) is not None}
+    return defaults | USUAL_PORTS | {"nodeNames": list(broker.node_names)} | broker.key.json
+
+
+def _dormant(kind: str, document: StoredDocument) -> Cluster:
+    """What is stored and does not run."""
+    settings = dict(document.content.get(SETTINGS, document.content))
+    uses = settings.get("brokerClusterKey")
+    return Cluster(
+        kind, document.key, document, settings, tuple(settings.get("nodeNames", ())),
+        uses=None if uses is None else key_of(uses),
+    )  # fmt: skip
