@@ -235,6 +235,14 @@ class Workload:
         """True when the agent reported this state for this generation."""
         return self.current is not None and self.current.state is state
 
+    @property
+    def has_ended(self) -> bool:
+        """True when its process was asked to end and has ended; asked for its end, a workload is asked once more for
+        that of its files."""
+        status, last = self.status, self.generation - (self.goal is Goal.REMOVED)
+        ends = self.goal is not Goal.RUNNING and status is not None and status.generation >= last
+        return ends and status is not None and status.state in (ProcessState.STOPPED, ProcessState.REMOVED)
+
 
 def joined_address(host: str, port: int) -> str:
     """host:port, with brackets around an IPv6 address."""

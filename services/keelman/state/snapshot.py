@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from keelman.model.cluster import BrokerCluster, Origin, WorkerCluster
+from keelman.model.cluster import BrokerCluster, ClusterGoal, Origin, WorkerCluster
 from keelman.model.document import Document
 from keelman.model.errors import NotFound
 from keelman.model.node import Node, NodeState
@@ -286,6 +286,12 @@ class Snapshot:
     def users_of(self, broker_cluster: str) -> list[WorkerCluster]:
         """Worker clusters on a broker cluster, by name."""
         return [self.worker_clusters[n] for n in sorted(self._index.get(("users", broker_cluster), NO_NAMES))]
+
+    def is_past(self, cluster: WorkerCluster) -> bool:
+        """True of a cluster that is being deleted and none of whose workers runs: what only one can have is free."""
+        return cluster.goal is ClusterGoal.DELETED and all(
+            workload.has_ended for workload in self.workloads_in(WorkloadKind.WORKER, cluster.name)
+        )
 
     def node(self, name: str) -> Node:
         """The node of that name; raises NotFound."""

@@ -24,6 +24,7 @@ from keelman.model.cluster import (
     ClusterState,
     ExternalBrokers,
     ManagedBrokers,
+    WorkerCluster,
     new_cluster_id,
 )
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Violation
@@ -254,7 +255,7 @@ def _servers(spec: BrokerClusterSpec) -> str:
 def delete(tx: Transaction, name: str, etag: str) -> BrokerCluster:
     """Asks for the end of a broker cluster and of its data."""
     cluster = _found(tx, name, etag)
-    if cluster.goal is not ClusterGoal.DELETED and (users := tx.snapshot.users_of(name)):
+    if cluster.goal is not ClusterGoal.DELETED and (users := _users(tx, name)):
         names = ", ".join(u.name for u in users)
         raise FailedPrecondition(
             f"broker cluster {name!r} is used by worker clusters {names}: delete these first",
@@ -277,7 +278,7 @@ def stop(tx: Transaction, name: str, etag: str) -> BrokerCluster:
     cluster = _found(tx, name, etag)
     _check_managed(cluster)
     check_not_deleted(cluster)
-    running = ", ".join(u.name for u in tx.snapshot.users_of(name) if u.status.state is not ClusterState.STOPPED)
+    running = ", ".join(u.name for u in _users(tx, name) if u.status.state is not ClusterState.STOPPED)
     if running:
         raise FailedPrecondition(
             f"worker clusters {running} run on broker cluster {name!r}: stop these first",
@@ -285,6 +286,11 @@ def stop(tx: Transaction, name: str, etag: str) -> BrokerCluster:
             metadata={"worker_clusters": running},
         )
     return with_goal(tx, cluster, ClusterGoal.STOPPED)
+
+
+def _users(tx: Transaction, name: str) -> list[WorkerCluster]:
+    """Its worker clusters, but for those that are being deleted and run no more."""
+    return [user for user in tx.snapshot.users_of(name) if not tx.snapshot.is_past(user)]
 
 
 def _found(tx: Transaction, name: str, etag: str) -> BrokerCluster:

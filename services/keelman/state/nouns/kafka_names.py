@@ -12,31 +12,38 @@ from keelman.state.snapshot import Snapshot
 
 def check_own_names(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
     """Raises FailedPrecondition for a group or topic of another worker cluster. Two that both say so may share their
-    offset topic."""
+    offset topic. The group is looked at first, then the topics one after another."""
     group = group_of(name, spec.properties)
     topics = topics_of(name, spec.properties)
-    for other in _rivals(name, spec.broker_cluster, group, topics.values(), snapshot):
-        where = f"worker cluster {other.name!r} on " + (
-            "the same broker cluster"
-            if other.spec.broker_cluster == spec.broker_cluster
-            else f"broker cluster {other.spec.broker_cluster!r}, which is the same Kafka"
-        )
-        held_by = {"worker_cluster": other.name, "broker_cluster": other.spec.broker_cluster}
+    rivals = list(_rivals(name, spec.broker_cluster, group, topics.values(), snapshot))
+    for other in rivals:
         if group_of(other.name, other.spec.properties) == group:
             raise FailedPrecondition(
-                f"spec.properties.group.id: {group!r} is the group of {where}: give another group.id",
+                f"spec.properties.group.id: {group!r} is the group of {_where(spec, other)}: give another group.id",
                 reason="GROUP_IN_USE",
-                metadata=held_by | {"group": group},
+                metadata=_held_by(other) | {"group": group},
             )
-        theirs = topics_of(other.name, other.spec.properties)
-        shared = theirs[OFFSET_TOPIC] if spec.shared_offset_topic and other.spec.shared_offset_topic else None
-        for key, topic in topics.items():
+    for key, topic in topics.items():
+        for other in rivals:
+            theirs = topics_of(other.name, other.spec.properties)
+            shared = theirs[OFFSET_TOPIC] if spec.shared_offset_topic and other.spec.shared_offset_topic else None
             if topic in theirs.values() and not (key == OFFSET_TOPIC and topic == shared):
                 raise FailedPrecondition(
-                    f"spec.properties.{key}: {topic!r} is a topic of {where}: give another topic",
+                    f"spec.properties.{key}: {topic!r} is a topic of {_where(spec, other)}: give another topic",
                     reason="TOPIC_IN_USE",
-                    metadata=held_by | {"topic": topic},
+                    metadata=_held_by(other) | {"topic": topic, "property": key},
                 )
+
+
+def _where(spec: WorkerClusterSpec, other: WorkerCluster) -> str:
+    brokers = other.spec.broker_cluster
+    same = brokers == spec.broker_cluster
+    on = "the same broker cluster" if same else f"broker cluster {brokers!r}, which is the same Kafka"
+    return f"worker cluster {other.name!r} on {on}"
+
+
+def _held_by(other: WorkerCluster) -> dict[str, str]:
+    return {"worker_cluster": other.name, "broker_cluster": other.spec.broker_cluster}
 
 
 def same_kafka(one: BrokerCluster, other: BrokerCluster) -> bool:
@@ -63,4 +70,5 @@ def _rivals(
     for other in sorted(snapshot.broker_clusters):
         if same_kafka(mine, snapshot.broker_clusters[other]):
             found = snapshot.named_in_kafka(other, group, topics) - {name}
-            yield from (snapshot.worker_clusters[rival] for rival in sorted(found))
+            rivals = (snapshot.worker_clusters[rival] for rival in sorted(found))
+            yield from (rival for rival in rivals if not snapshot.is_past(rival))

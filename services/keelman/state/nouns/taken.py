@@ -46,6 +46,8 @@ def check_origin(noun: str, name: str, origin: Origin | None, snapshot: Snapshot
     if origin is None:
         return
     for other in sorted(snapshot.of_origin(noun, origin) - {name}):
+        if _is_past(noun, other, snapshot):
+            continue
         raise FailedPrecondition(
             f"spec.origin: {origin.key!r} in scope {origin.scope!r} of {origin.api!r} is the origin of "
             f"{WORDS[noun]} {other!r}: give another",
@@ -54,9 +56,13 @@ def check_origin(noun: str, name: str, origin: Origin | None, snapshot: Snapshot
         )
 
 
+def _is_past(noun: str, name: str, snapshot: Snapshot) -> bool:
+    return noun == WORKER_CLUSTER and snapshot.is_past(snapshot.worker_clusters[name])
+
+
 def _check_port(given: tuple[str, int], mine: _Holder, nodes: Sequence[str], snapshot: Snapshot) -> None:
     field, port = given
-    holders = [one for one in snapshot.naming(port) if one != mine]
+    holders = [one for one in snapshot.naming(port) if one != mine and not _is_past(*one, snapshot)]
     for kind, holder in holders or list(_owners(port, mine, nodes, snapshot)):
         raise FailedPrecondition(
             f"{field}: {port} is a port of {WORDS[kind]} {holder!r}: give another",
@@ -71,7 +77,7 @@ def _owners(port: int, mine: _Holder, nodes: Sequence[str], snapshot: Snapshot) 
     for node in nodes or [n.name for n in snapshot.nodes.values() if n.takes_new]:
         owners = [snapshot.workloads[owner] for owner in port_owners(snapshot, node, port)]
         found[node] = [(_KINDS[o.kind], o.cluster or o.node) for o in owners]
-        found[node] = [one for one in found[node] if one != mine]
+        found[node] = [one for one in found[node] if one != mine and not _is_past(*one, snapshot)]
         if not nodes and not found[node]:
             return
     for owned in found.values():

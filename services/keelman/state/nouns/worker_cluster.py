@@ -16,6 +16,7 @@ from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
 from keelman.api.connect.v1 import worker_cluster_service_pb2_grpc as grpc
 from keelman.model.cluster import (
     ClusterGoal,
+    ClusterState,
     ExternalBrokers,
     Rollout,
     WorkerCluster,
@@ -194,10 +195,18 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
     check_origin(WORKER_CLUSTER, name, spec.annotations.origin, snapshot)
 
 
-def check_change(old: WorkerClusterSpec, new: WorkerClusterSpec) -> None:
-    """Raises InvalidArgument for a field that cannot be changed."""
-    check_same("spec.broker_cluster", old.broker_cluster, new.broker_cluster)
+def check_change(cluster: WorkerCluster, new: WorkerClusterSpec) -> None:
+    """Raises InvalidArgument for a field that cannot be changed, FailedPrecondition for one that cannot be changed
+    now."""
+    old = cluster.spec
     check_same("spec.origin", old.annotations.origin, new.annotations.origin)
+    is_stopped = cluster.goal is ClusterGoal.STOPPED and cluster.status.state is ClusterState.STOPPED
+    if old.broker_cluster != new.broker_cluster and not is_stopped:
+        raise FailedPrecondition(
+            f"spec.broker_cluster: {old.broker_cluster!r} cannot become {new.broker_cluster!r} while worker cluster "
+            f"{cluster.name!r} is {cluster.status.state}: stop it first",
+            reason="RUNNING",
+        )
 
 
 def _check_ports(spec: WorkerClusterSpec) -> None:
@@ -229,7 +238,7 @@ def update(
     spec = resolved(change(cluster.spec), tx.snapshot)
     if spec == cluster.spec:
         return cluster
-    check_change(cluster.spec, spec)
+    check_change(cluster, spec)
     check_engine(cluster, spec)
     check(name, spec, tx.snapshot)
     return saved(tx, updated(cluster, spec))

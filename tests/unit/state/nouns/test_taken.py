@@ -17,7 +17,7 @@ from keelman.model.cluster import (
 )
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.node import Node, NodeState
-from keelman.model.workload import Goal, SparkSpec, WorkerSpec, Workload
+from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.nouns.kafka_names import check_own_names
 from keelman.state.nouns.taken import check_broker_port_free, check_origin, check_ports_free
 from keelman.state.snapshot import WORKER_CLUSTER, Snapshot
@@ -158,3 +158,48 @@ def test_an_offset_topic_is_shared_when_both_say_so(old, new, legal) -> None:
     with pytest.raises(FailedPrecondition) as refused:
         check_own_names("new", WorkerClusterSpec("ext", **new), snapshot)
     assert refused.value.reason == "TOPIC_IN_USE"
+
+
+def test_the_group_is_looked_at_before_the_topics() -> None:
+    a = workers("a", count=1, properties={"config.storage.topic": "c"})
+    z = workers("z", count=1, properties={"group.id": "g", "status.storage.topic": "s"})
+    snapshot = Snapshot(NODES, {"ext": EXT}, {"a": a, "z": z})
+    mine = {"group.id": "g", "config.storage.topic": "s", "offset.storage.topic": "c"}
+    found = []
+    for key in ("group.id", "config.storage.topic", "offset.storage.topic"):
+        with pytest.raises(FailedPrecondition) as refused:
+            check_own_names("new", WorkerClusterSpec("ext", count=1, properties=mine), snapshot)
+        found.append((refused.value.metadata.get("property", "group.id"), refused.value.metadata["worker_cluster"]))
+        del mine[key]
+    assert found == [("group.id", "z"), ("config.storage.topic", "z"), ("offset.storage.topic", "a")]
+
+
+@pytest.mark.parametrize(
+    ("goal", "generation", "status", "free"),
+    [
+        (Goal.REMOVED, 6, (ProcessState.STOPPED, 5), True),
+        (Goal.REMOVED, 6, (ProcessState.REMOVED, 6), True),
+        (Goal.REMOVED, 6, (ProcessState.STOPPED, 4), False),  # asked to run at 5
+        (Goal.REMOVED, 6, (ProcessState.RUNNING, 5), False),
+        (Goal.STOPPED, 6, (ProcessState.STOPPED, 5), False),
+        (Goal.RUNNING, 6, (ProcessState.STOPPED, 6), False),
+        (Goal.REMOVED, 6, None, False),
+    ],
+)
+def test_what_a_deleted_cluster_had_is_free_once_it_has_ended(goal, generation, status, free) -> None:
+    gone = dataclasses.replace(HELD, goal=ClusterGoal.DELETED)
+    told = None if status is None else WorkloadStatus(status[0], status[1])
+    spec = WorkerSpec("held", "10.0.0.1", 9000, {}, "")
+    worker = Workload("worker/held/0", "n1", generation, goal, spec, status=told)
+    there = Snapshot(NODES, {"ext": EXT}, {"held": gone}, {worker.name: worker})
+    wanted = WorkerClusterSpec("ext", ("n1",), port=9000, properties={"group.id": "keelman-held"})
+    for check in (
+        lambda: check_ports_free("new", wanted, there),
+        lambda: check_own_names("new", wanted, there),
+        lambda: check_origin(WORKER_CLUSTER, "new", ORIGIN, there),
+    ):
+        if free:
+            check()
+        else:
+            with pytest.raises(FailedPrecondition):
+                check()
