@@ -20,6 +20,7 @@ import orjson
 
 from keelman.testing.eventually import eventually
 from support.gateway_system import System, running_system
+from support.ohara_schemas import Schemas
 
 Json = Any
 SECONDS = 20.0
@@ -65,8 +66,9 @@ def faults(value: Json, path: str = "$", *, nulls: bool = False) -> Iterator[str
         yield from faults(part, f"{path}[{number}]", nulls=nulls)
 
 
-def judge(answer: httpx.Response) -> None:
-    """Asserts what holds for every answer: a documented status, the body that belongs to it, nothing empty in it."""
+def judge(answer: httpx.Response, schemas: Schemas | None = None) -> None:
+    """Asserts what holds for every answer: a documented status, the body that belongs to it, nothing empty in it; with
+    `schemas` also that it is as documented."""
     text, status = answer.text, answer.status_code
     about = f"{answer.request.method} {answer.request.url}: {status} {text[:600]}"
     assert status in {200, 202, 204, 400, 404, 500}, about
@@ -83,6 +85,8 @@ def judge(answer: httpx.Response) -> None:
             assert not found, f"{found}: {about}"
         else:
             _judge_error(status, body, about)
+        if schemas is not None:
+            schemas.check(answer.request.method, answer.request.url.path, status, body)
 
 
 def _judge_error(status: int, body: Json, about: str) -> None:
@@ -111,14 +115,21 @@ class Refusal:
 class Wire:
     """Sends requests to `/v0` of a gateway and judges each answer."""
 
+    schemas: Schemas | None = None
+    """What answers are held to beside; `documented` sets it."""
+
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client
+
+    async def documented(self) -> None:
+        """Holds every answer from now on to the document that the gateway serves."""
+        self.schemas = Schemas(await self.ok("GET", "/openapi.json"))
 
     async def send(self, method: str, path: str, body: Json = None, **query: Json) -> httpx.Response:
         """One request, and its answer as it is. Values of `query` that are no text are sent as JSON."""
         params = {k: v if isinstance(v, str) else orjson.dumps(v).decode() for k, v in query.items()}
         answer = await self.client.request(method, f"/v0{path}", json=body, params=params or None)
-        judge(answer)
+        judge(answer, self.schemas)
         return answer
 
     async def ok(self, method: str, path: str, body: Json = None, **query: Json) -> Json:
@@ -315,6 +326,8 @@ async def ohara_world(folder: Path, hosts: Mapping[str, str] = NODES, **settings
     """A state service, a gateway and agents that do as told, with every node in `/v0/nodes`."""
     async with running_system(folder, hosts, **settings) as system, client_of(system.http) as client:
         world = OharaWorld(system, JsClient(client), ScalaClient(client))
+        for one in (world.js, world.scala):
+            await one.documented()
         for node in hosts:
             await world.js.create("nodes", hostname=node, user="user", password="secret")
 

@@ -50,8 +50,8 @@ class OharaApi:
         self, resources: Mapping[str, Resource], endpoints: Sequence[Endpoint] = (), *, max_body_bytes: int
     ) -> None:
         """`endpoints` win over resources of the same path."""
-        self._resources = resources
-        self._endpoints = endpoints
+        self.resources = resources
+        self.endpoints = endpoints
         self._limit = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,10 +71,10 @@ class OharaApi:
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         call = call_of(scope, receive, below=PREFIX, max_body_bytes=self._limit)
-        for endpoint in self._endpoints:
+        for endpoint in self.endpoints:
             if (found := endpoint.matches(call)) is not None:
                 return await endpoint.handler(found)
-        resource = self._resources.get(call.path[0])
+        resource = self.resources.get(call.path[0])
         if resource is None or not all(call.path):
             raise unsupported(call.target)
         return await _answered(resource, call)

@@ -1,0 +1,394 @@
+"""What holds for every resource of the Ohara API: status codes, error bodies, JSON rules, keys, filters and PUT."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import orjson
+import pytest
+
+from support.ohara_kit import (
+    BAD_JSON,
+    BAD_VALUE,
+    DATA_CHECK,
+    ILLEGAL_STATE,
+    NO_SUCH,
+    RUN_TIME,
+    JsClient,
+    OharaWorld,
+    brokers,
+    key,
+)
+
+pytestmark = pytest.mark.component
+CONVENTIONS = "conventions"
+BROKERS = {"group": CONVENTIONS, "name": "bk"}
+WORKERS = {"group": CONVENTIONS, "name": "wk"}
+MINIMAL: dict[str, dict[str, Any]] = {
+    "zookeepers": {"nodeNames": ["node00"]},
+    "brokers": {"nodeNames": ["node00"], "zookeeperClusterKey": BROKERS},
+    "workers": {"nodeNames": ["node00"], "brokerClusterKey": BROKERS},
+    "topics": {"brokerClusterKey": BROKERS},
+    "connectors": {"connector.class": "FileStreamSource", "workerClusterKey": WORKERS},
+    "objects": {},
+    "volumes": {"nodeNames": ["node00"], "path": "/tmp/volume"},
+    "pipelines": {"endpoints": []},
+}
+"""The least that each kind must be sent, beside its name and group."""
+KINDS = list(MINIMAL)
+VERBS = {
+    **dict.fromkeys(("zookeepers", "brokers", "workers", "topics", "volumes"), ("start", "stop")),
+    "connectors": ("start", "stop", "pause", "resume"),
+    "pipelines": ("refresh",),
+}
+
+
+@pytest.fixture(scope="module")
+async def api(world: OharaWorld) -> JsClient:
+    """The shared system, with a broker cluster and a worker cluster that do not run."""
+    await brokers(world.js, "bk", CONVENTIONS, start=False)
+    await world.js.create("workers", **WORKERS, **MINIMAL["workers"])
+    return world.js
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_each_call_has_its_status(api: JsClient, group: str, kind: str) -> None:
+    made = await api.create(kind, group=group, name="one", **MINIMAL[kind])
+    assert (made["group"], made["name"]) == (group, "one")
+    assert abs(made["lastModified"] - time.time() * 1000) < 60_000
+    assert await api.get(kind, "one", group) == made
+    assert await api.list(kind, group=group) == [made]
+    again = await api.refused("POST", f"/{kind}", {"group": group, "name": "one", **MINIMAL[kind]})
+    assert (again.status, again.code) == (500, ILLEGAL_STATE)
+    assert again.message.startswith(f"({group}, one}} already exists on ")
+    upserted = await api.ok("PUT", f"/{kind}/one", {"tags": {"a": "b"}}, group=group)
+    assert upserted == made | {"tags": {"a": "b"}, "lastModified": upserted["lastModified"]}
+    for _ in range(2):
+        await api.delete(kind, "one", group)
+    assert await api.list(kind, group=group) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_is_missing_is_a_bad_request(api: JsClient, group: str, kind: str) -> None:
+    missing = await api.refused("GET", f"/{kind}/nobody", group=group)
+    assert (missing.status, missing.code) == (400, NO_SUCH)
+    assert key("nobody", group) in missing.message
+    for verb in VERBS.get(kind, ()):
+        found = await api.refused("PUT", f"/{kind}/nobody/{verb}", group=group)
+        assert (found.status, found.code) == (400, NO_SUCH), verb
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_names_are_checked_in_body_and_url(api: JsClient, group: str, kind: str) -> None:
+    for name in ("ABC", "a-b", "a_b", "a" * 26, "ä", "a b", "a/b", "a\n"):
+        for field in ("name", "group"):
+            body = {"group": group, "name": "one", **MINIMAL[kind], field: name}
+            found = await api.refused("POST", f"/{kind}", body)
+            assert (found.status, found.code) == (400, BAD_VALUE), (field, name)
+            assert found.message.endswith(f'the value "{name}" is not matched to [a-z0-9\\.]{{1,25}}$'), found.message
+    for name in ("ABC", "a-b", "a" * 26):
+        for method in ("GET", "PUT", "DELETE"):
+            found = await api.refused(method, f"/{kind}/{name}", MINIMAL[kind] if method == "PUT" else None)
+            assert (found.status, found.code) == (400, BAD_VALUE), (method, name)
+            assert found.message.endswith(f'the value "{name}" is not matched to [a-z0-9\\.]{{1,25}}$')
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_missing_name_is_made_up(api: JsClient, group: str, kind: str) -> None:
+    names = [(await api.create(kind, group=group, **MINIMAL[kind]))["name"] for _ in range(2)]
+    assert len(set(names)) == 2
+    assert all(re.fullmatch(r"[0-9a-z]{1,25}", name) for name in names)
+    if "nodeNames" in MINIMAL[kind]:
+        assert all(re.fullmatch(r"[0-9a-f]{25}", name) for name in names)
+
+
+async def test_names_with_dots_are_names(api: JsClient, group: str) -> None:
+    names = (".", "..", ".a", "a.", "a.b", "a..b")
+    for name in names:
+        for own in (group, f"{group}."):
+            made = await api.create("workers", group=own, name=name, **MINIMAL["workers"])
+            assert (made["group"], made["name"]) == (own, name)
+    assert {w["name"] for w in await api.list("workers", group=group)} == set(names)
+    for name in (".a", "a.", "a.b", "a..b"):
+        assert (await api.get("workers", name, group))["name"] == name
+
+
+UNKNOWN = (
+    ("GET", "/abc"),
+    ("GET", ""),
+    ("GET", "/"),
+    ("GET", "/workers/wk/start"),
+    ("GET", "/workers/wk/node00/more"),
+    ("PATCH", "/workers/wk"),
+    ("POST", "/workers/wk"),
+    ("PUT", "/workers"),
+    ("DELETE", "/workers"),
+    ("PUT", "/objects/one/start"),
+    ("PUT", "/pipelines/one/start"),
+    ("PUT", "/topics/one/pause"),
+    ("PUT", "/files/one/start"),
+    ("POST", "/inspect/workers"),
+    ("GET", "/validate/connectors"),
+    ("DELETE", "/containers/wk"),
+)
+
+
+@pytest.mark.parametrize(("method", "path"), UNKNOWN, ids=lambda part: part or "root")
+async def test_an_unknown_path_names_the_documentation(api: JsClient, method: str, path: str) -> None:
+    answer = await api.send(method, path, {} if method in {"POST", "PUT", "PATCH"} else None)
+    body = orjson.loads(answer.content)
+    assert answer.status_code == 404
+    assert body["code"] == f"Unsupported API: v0{path}"
+    assert body["message"] == f"please see link to find the available APIs. input url:v0{path}"
+    assert re.fullmatch(r"https://oharastream\.github\.io/en/docs/[^/]+/rest-api/", body["apiUrl"])
+
+
+async def test_a_body_of_another_type_is_an_unknown_api(api: JsClient, group: str) -> None:
+    for media in ("text/plain", "application/xml", "application/x-www-form-urlencoded"):
+        answer = await api.client.post("/v0/objects", content=b'{"name":"a"}', headers={"content-type": media})
+        assert (answer.status_code, answer.json()["code"]) == (404, "Unsupported API: v0/objects"), media
+    with_charset = {"content-type": "application/json; charset=UTF-8"}
+    answer = await api.client.post("/v0/objects", content=orjson.dumps({"group": group}), headers=with_charset)
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"nonsense", b'{"a":1,}', b'{"a":NaN}', b"\xff\xfe", b'{"a":"\xc3"}', b"{'a':1}", b'{"a":1} x'],
+    ids=repr,
+)
+async def test_bad_json_is_refused(api: JsClient, content: bytes) -> None:
+    answer = await api.client.post("/v0/objects", content=content, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["code"]) in {(400, BAD_JSON), (400, BAD_VALUE)}, answer.text
+    for other in (b"[]", b"1", b'"a"', b"null", b"true"):
+        answer = await api.client.post("/v0/objects", content=other, headers={"content-type": "application/json"})
+        assert (answer.status_code, answer.json()["code"]) == (400, BAD_VALUE), other
+
+
+INT, SHORT, LONG = 2147483647, 32767, 9223372036854775807
+BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
+    "no broker": ({"brokerClusterKey": None}, "Set(brokerClusterKey) are required!!!"),
+    "no nodes": ({"nodeNames": None}, "Set(nodeNames) are required!!!"),
+    "empty nodes": ({"nodeNames": []}, "empty array is illegal to nodeNames"),
+    "start": ({"nodeNames": ["start"]}, "the start is protected word"),
+    "stop": ({"nodeNames": ["node00", "stop"]}, "the stop is protected word"),
+    "pause": ({"nodeNames": ["pause"]}, "the pause is protected word"),
+    "resume": ({"nodeNames": ["resume"]}, "the resume is protected word"),
+    "empty text": ({"imageName": ""}, 'the value of "imageName" can\'t be empty string!!!'),
+    "empty text in tags": ({"tags": {"a": {"b": ""}}}, "can't be empty string!!!"),
+    "empty text in an array": ({"tags": {"a": ["x", ""]}}, "can't be empty string!!!"),
+    "empty text in an extra": ({"mine": ""}, 'the value of "mine" can\'t be empty string!!!'),
+    "empty text in a key": ({"brokerClusterKey": {"group": "", "name": "bk"}}, "can't be empty string!!!"),
+    "port 0": ({"clientPort": 0}, "clientPort: the number must be [1, 65535], actual:0"),
+    "port -1": ({"jmxPort": -1}, "jmxPort: the number must be [1, 65535], actual:-1"),
+    "port 65536": ({"clientPort": 65536}, "clientPort: the number must be [1, 65535], actual:65536"),
+    "short": (
+        {"config.storage.replication.factor": SHORT + 1},
+        f"config.storage.replication.factor: the number must be [1, {SHORT}], actual:{SHORT + 1}",
+    ),
+    "int": (
+        {"offset.storage.partitions": INT + 1},
+        f"offset.storage.partitions: the number must be [1, {INT}], actual:{INT + 1}",
+    ),
+    "int 0": (
+        {"status.storage.partitions": 0},
+        f"status.storage.partitions: the number must be [1, {INT}], actual:0",
+    ),
+    "long 0": ({"xms": 0}, f"xms: the number must be [1, {LONG}], actual:0"),
+    "text for a port": ({"clientPort": "123"}, 'the clientPort must be JsNumber type, but actual type is "JsString"'),
+    "array for a port": ({"clientPort": [1]}, 'the clientPort must be JsNumber type, but actual type is "JsArray"'),
+    "number for text": ({"imageName": 1}, 'the imageName must be JsString type, but actual type is "JsNumber"'),
+    "text for an array": ({"nodeNames": "a"}, 'the nodeNames must be JsArray type, but actual type is "JsString"'),
+    "text for tags": ({"tags": "a"}, 'the tags must be JsObject type, but actual type is "JsString"'),
+    "array for tags": ({"tags": []}, 'the tags must be JsObject type, but actual type is "JsArray"'),
+    "number for a group id": ({"group.id": 7}, 'the group.id must be JsString type, but actual type is "JsNumber"'),
+    "number for a key": ({"brokerClusterKey": 5}, ""),
+    "bad key": ({"brokerClusterKey": {"group": "a"}}, ""),
+    "bad keys": ({"pluginKeys": [5]}, ""),
+    "bad name in a key": ({"brokerClusterKey": "A-B"}, ""),
+    "bad freePorts": ({"freePorts": "a"}, 'the freePorts must be JsArray type, but actual type is "JsString"'),
+}
+
+
+@pytest.mark.parametrize("what", BAD_FIELDS)
+async def test_a_bad_field_is_named(api: JsClient, group: str, what: str) -> None:
+    fields, message = BAD_FIELDS[what]
+    body = {"group": group, "name": "one", **MINIMAL["workers"], **fields}
+    found = await api.refused("POST", "/workers", body)
+    assert found.status == 400
+    if what != "bad name in a key":  # it may as well be a broker cluster that does not exist
+        assert found.code == BAD_VALUE, found
+    assert message in found.message, found
+    assert await api.list("workers", group=group) == []
+    await api.create("workers", group=group, name="one", **MINIMAL["workers"])
+    changed = {k: v for k, v in fields.items() if v is not None}
+    if changed and what != "bad name in a key":
+        found = await api.refused("PUT", "/workers/one", changed, group=group)
+        assert (found.status, found.code) == (400, BAD_VALUE)
+
+
+async def test_all_missing_fields_are_named(api: JsClient) -> None:
+    found = await api.refused("POST", "/workers", {})
+    assert re.fullmatch(r"Set\((\S+), (\S+)\) are required!!!", found.message), found
+    assert {"nodeNames", "brokerClusterKey"} <= set(re.split(r"[(), ]+", found.message))
+    found = await api.refused("PUT", "/workers/new", {"nodeNames": ["node00"]})
+    assert found.message == "Set(brokerClusterKey) are required!!!"
+
+
+async def test_nulls_are_dropped(api: JsClient, group: str) -> None:
+    body = {"group": group, "name": None, "xms": None, "tags": None, "mine": None, **MINIMAL["workers"]}
+    made = await api.ok("POST", "/workers", body)
+    assert (made["xms"], made["tags"], len(made["name"])) == (2048, {}, 25)
+    assert "mine" not in made
+    assert await api.ok("PUT", f"/workers/{made['name']}", {"xmx": None}, group=group) | {"lastModified": 0} == made | {
+        "lastModified": 0
+    }
+
+
+async def test_each_form_of_a_key_is_taken(api: JsClient, group: str) -> None:
+    own = {"nodeNames": ["node00"], "group": group}
+    await brokers(api, group, start=False)
+    full = {"group": "default", "name": group}
+    for form in (group, {"name": group}, full):
+        made = await api.create("workers", brokerClusterKey=form, **own)
+        assert made["brokerClusterKey"] == full
+    other = await api.create("workers", brokerClusterKey=BROKERS, **own)
+    assert other["brokerClusterKey"] == BROKERS
+
+
+async def test_what_nobody_knows_is_kept(api: JsClient, group: str) -> None:
+    extras = {"mine": {"deep": [1, 2.5, True, {"a": "b"}]}, "number": 7, "zookeeperClusterKey": {"name": "zk"}}
+    made = await api.create("workers", group=group, name="one", **MINIMAL["workers"], **extras)
+    assert extras.items() <= made.items()
+    assert "settings" not in made
+    updated = await api.ok("PUT", "/workers/one", {"number": 8, "more": "x"}, group=group)
+    assert extras | {"number": 8, "more": "x"} == {k: v for k, v in updated.items() if k in {*extras, "more"}}
+    assert await api.get("workers", "one", group) == updated
+
+
+async def test_run_time_fields_of_a_request_are_dropped(api: JsClient, group: str) -> None:
+    sent = dict.fromkeys(RUN_TIME | {"metrics", "status", "settings"}, "nonsense")
+    made = await api.create("workers", group=group, name="one", **MINIMAL["workers"], **sent)
+    assert made["aliveNodes"] == []
+    assert "state" not in made
+    assert not (RUN_TIME | {"metrics", "status", "settings"}) - {"aliveNodes", "lastModified"} & set(made)
+    assert isinstance(made["lastModified"], int)
+
+
+async def test_permissions(api: JsClient, group: str) -> None:
+    sent = {"config.storage.partitions": 7, "imageName": "oharastream/connect-worker:0.11.1"}
+    made = await api.create("workers", group=group, name="one", **MINIMAL["workers"], **sent)
+    assert made["config.storage.partitions"] == 1, "READ_ONLY"
+    image = "oharastream/connect-worker:other"
+    body = {"group": "other", "name": "two", "imageName": image, "config.storage.partitions": 3, "xmx": 4096}
+    updated = await api.ok("PUT", "/workers/one", body, group=group)
+    assert updated == made | {"xmx": 4096, "lastModified": updated["lastModified"]}, "CREATE_ONLY fields are ignored"
+
+
+async def test_put_of_a_missing_object_creates_it(api: JsClient, group: str) -> None:
+    body = {"group": "elsewhere", "name": "other", **MINIMAL["workers"]}
+    made = await api.ok("PUT", "/workers/one", body, group=group)
+    assert (made["group"], made["name"]) == (group, "one"), "the key of the URL wins"
+    assert await api.get("workers", "one", group) == made
+    defaulted = await api.ok("PUT", f"/objects/{group}", {"a": 1})
+    assert (defaulted["group"], defaulted["name"]) == ("default", group)
+    await api.delete("objects", group)
+
+
+async def test_the_js_client_updates_with_the_whole_object(api: JsClient, group: str) -> None:
+    made = await api.create("workers", group=group, name="one", **MINIMAL["workers"])
+    updated = await api.update("workers", "one", group, tags={"displayName": "mine"})
+    assert updated == made | {"tags": {"displayName": "mine"}, "lastModified": updated["lastModified"]}
+
+
+async def test_put_of_what_runs_is_refused(api: JsClient, group: str) -> None:
+    await brokers(api, "bk", group)
+    found = await api.refused("PUT", "/brokers/bk", {"tags": {}}, group=group)
+    assert (found.status, found.code) == (500, DATA_CHECK)
+    assert found.message == f"type:broker  {key('bk', group)} MUST be stopped"
+    found = await api.refused("PUT", "/zookeepers/bk", {"tags": {}}, group=group)
+    assert found.message == f"type:zookeeper  {key('bk', group)} MUST be stopped"
+
+
+FILTERS: tuple[tuple[dict[str, Any], str], ...] = (
+    ({}, "abc"),
+    ({"name": "a"}, "a"),
+    ({"name": "A"}, ""),
+    ({"name": ""}, "abc"),
+    ({"": "a"}, "abc"),
+    ({"state": "none"}, "abc"),
+    ({"state": "NONE"}, "abc"),
+    ({"state": "RUNNING"}, ""),
+    ({"clientPort": 20001}, "a"),
+    ({"clientPort": "20001"}, "a"),
+    ({"clientPort": 20001.0}, "a"),
+    ({"clientPort": "x"}, ""),
+    ({"xms": 2048, "name": "b"}, "b"),
+    ({"xms": 2048, "name": "nobody"}, ""),
+    ({"flag": True}, "a"),
+    ({"flag": "false"}, "b"),
+    ({"flag": "none"}, "c"),
+    ({"flag": "nonsense"}, ""),
+    ({"nodeNames": ["node00"]}, "abc"),
+    ({"nodeNames": ["node01"]}, "b"),
+    ({"nodeNames": ["node01", "node00"]}, "b"),
+    ({"nodeNames": ["node02"]}, ""),
+    ({"nodeNames": "node00"}, ""),
+    ({"aliveNodes": []}, "abc"),
+    ({"tags": {"a": "b"}}, "ab"),
+    ({"tags": {"a": "b", "deep": {"x": 1}}}, "b"),
+    ({"tags": {"deep": {"x": 2}}}, ""),
+    ({"tags": {}}, "abc"),
+    ({"tags": "{"}, ""),
+    ({"brokerClusterKey": BROKERS}, "abc"),
+    ({"brokerClusterKey": {"name": "bk"}}, "abc"),
+    ({"brokerClusterKey": {"group": "x", "name": "bk"}}, ""),
+    ({"group.id": "mine"}, "c"),
+    ({"unknown": "x"}, ""),
+    ({"unknown": "none"}, "abc"),
+)
+
+
+@pytest.fixture(scope="module")
+async def three(api: JsClient) -> JsClient:
+    """Worker clusters a, b and c of the group "filters"."""
+    own = {"group": "filters", **MINIMAL["workers"]}
+    tags = {"a": "b", "deep": {"x": 1, "y": 2}}
+    await api.create("workers", **own, name="a", clientPort=20001, flag=True, tags={"a": "b"})
+    await api.create("workers", **own | {"nodeNames": ["node00", "node01"]}, name="b", flag=False, tags=tags)
+    await api.create("workers", **own, name="c", **{"group.id": "mine"})
+    return api
+
+
+@pytest.mark.parametrize(("filters", "wanted"), FILTERS, ids=repr)
+async def test_a_list_is_filtered_by_any_field(three: JsClient, filters: dict[str, Any], wanted: str) -> None:
+    found = await three.list("workers", group="filters", **filters)
+    assert "".join(sorted(w["name"] for w in found)) == wanted
+
+
+async def test_last_modified_filters_too(three: JsClient) -> None:
+    one = await three.get("workers", "b", "filters")
+    found = await three.list("workers", lastModified=one["lastModified"], group="filters")
+    assert "b" in [w["name"] for w in found]
+
+
+async def test_what_a_path_may_not_have_is_refused(api: JsClient) -> None:
+    for path in ("/v0/workers/%00", "/v0/workers/%FF", "/v0/workers/a%2Fb", "/v0/workers/%2e%2e", "/v0/workers/a%20b"):
+        answer = await api.client.get(path)
+        assert answer.status_code in {400, 404}, path
+        assert set(answer.json()) >= {"code", "message", "stack"}, path
+    answer = await api.client.get("/v0/workers?group=%FF&%FF=%00")
+    assert answer.status_code == 200
+    assert answer.json() == []
+
+
+async def test_a_huge_body_is_refused(api: JsClient) -> None:
+    body = orjson.dumps({"name": "one", "mine": "x" * (60 << 20)})
+    answer = await api.client.post("/v0/objects", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 400
+    assert answer.json()["message"]
+    deep = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
+    answer = await api.client.post("/v0/objects", content=deep, headers={"content-type": "application/json"})
+    assert answer.status_code == 400
