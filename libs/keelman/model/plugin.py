@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from keelman.model.cluster import Origin
 from keelman.model.errors import InvalidArgument
 
 
@@ -19,6 +20,8 @@ class PluginKind(StrEnum):
     JAR = "JAR"
     WHEEL = "WHEEL"
     TAR_GZ = "TAR_GZ"
+    OTHER = "OTHER"
+    """Any file, or a broken one of the others: it is kept, and cannot be loaded."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,7 +41,7 @@ class PluginClass:
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One stored file, and what is in it. It never changes; description and labels do."""
+    """One stored file, and what is in it. It never changes; description, labels and extra do."""
 
     NOUN: ClassVar[str] = "plugin"
 
@@ -59,6 +62,9 @@ class Plugin:
     etag: str = ""
     storage: str = "database"
     """Where its file is."""
+    origin: Origin | None = None
+    extra: Mapping[str, Any] | None = None
+    """JSON that is kept and answered, and read by nobody."""
 
     @property
     def plugin(self) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from keelman.model.cluster import Annotations, BrokerCluster, ManagedBrokers, WorkerCluster
+from keelman.model.cluster import BrokerCluster, ManagedBrokers, Origin, WorkerCluster
 from keelman.model.document import Document
 from keelman.model.operation import Operation
+from keelman.model.plugin import Plugin
 from keelman.model.workload import WorkerSpec, Workload
 from keelman.state.properties import group_of, topics_of
 
@@ -16,25 +17,27 @@ Key: TypeAlias = tuple[Any, ...]
 
 def keys_of(resource: object, host_of: Callable[[str], str]) -> set[Key]:
     """Where a resource stands in the index; nowhere where its noun has no line here. `host_of` gives a node's host."""
+    found: set[Key] = set()
     match resource:
         case BrokerCluster():
-            return _of_broker_cluster(resource)
+            found = _of_broker_cluster(resource)
         case WorkerCluster():
-            return _of_worker_cluster(resource)
+            found = _of_worker_cluster(resource)
         case Workload():
-            return _of_workload(resource, host_of(resource.node))
+            found = _of_workload(resource, host_of(resource.node))
+        case Plugin(origin=origin):
+            found = _of_origin(Plugin.NOUN, origin)
         case Document(kind=kind, scope=scope):
-            return {("document", kind), ("document", kind, scope)}
+            found = {("document", kind), ("document", kind, scope)}
         case Operation():
-            return _of_operation(resource)
-        case _:
-            return set()
+            found = _of_operation(resource)
+    return found
 
 
 def _of_broker_cluster(cluster: BrokerCluster) -> set[Key]:
     noun = cluster.NOUN
     found: set[Key] = {("waits", noun)} if cluster.note else set()
-    found |= _of_origin(noun, cluster.spec.annotations)
+    found |= _of_origin(noun, cluster.spec.annotations.origin)
     nodes: tuple[str, ...] = ()
     if isinstance(cluster.spec, ManagedBrokers):
         nodes = cluster.spec.nodes
@@ -48,7 +51,7 @@ def _of_worker_cluster(cluster: WorkerCluster) -> set[Key]:
     found |= {("topic", brokers, topic) for topic in topics_of(cluster.name, spec.properties).values()}
     found |= {("waits", noun)} if cluster.note else set()
     found |= {("naming", noun, port) for port in spec.ports}
-    found |= _of_origin(noun, spec.annotations)
+    found |= _of_origin(noun, spec.annotations.origin)
     found |= {("plugin", key) for key in _plugins_named_by(cluster)}
     return found | {("pinned", noun, node) for node in spec.nodes}
 
@@ -69,8 +72,8 @@ def _of_operation(operation: Operation) -> set[Key]:
     return found if operation.has_ended else found | {("unfinished",), ("unfinished", *target)}
 
 
-def _of_origin(noun: str, annotations: Annotations) -> set[Key]:
-    return set() if annotations.origin is None else {("origin", noun, annotations.origin)}
+def _of_origin(noun: str, origin: Origin | None) -> set[Key]:
+    return set() if origin is None else {("origin", noun, origin)}
 
 
 def _plugins_named_by(cluster: WorkerCluster) -> set[str]:

@@ -244,7 +244,7 @@ class Snapshot:
         return [(noun, name) for noun in nouns for name in self._index.get(("naming", noun, port), NO_NAMES)]
 
     def of_origin(self, noun: str, origin: Origin) -> Names:
-        """Clusters of this noun that are kept under an origin."""
+        """Resources of this noun that are kept under an origin."""
         return self._index.get(("origin", noun, origin), NO_NAMES)
 
     def named_in_kafka(self, broker_cluster: str, group: str, topics: Iterable[str]) -> Names:

@@ -89,6 +89,9 @@ async def test_a_plugins_life(prompt: Commands, tmp_path: Path) -> None:
 async def test_what_is_refused(prompt: Commands, tmp_path: Path) -> None:
     (tmp_path / "text.jar").write_text("hello")
     assert "is no zip, jar, wheel" in (await run(prompt, "create", "plugin", tmp_path / "text.jar", code=USAGE)).err
+    kept = await run(prompt, "create", "plugin", tmp_path / "text.jar", "--any-file")
+    assert "note: plugin file refused (kind)" in kept.err
+    assert "OTHER" in (await run(prompt, "get", "plugins", "-o", "yaml")).out
     assert "a file that can be read" in (await run(prompt, "create", "plugin", tmp_path / "none.jar", code=USAGE)).err
     wrong = await run(prompt, "create", "plugin", tmp_path / "text.jar", "--count", "2", code=USAGE)
     assert "--count: not for plugins" in wrong.err

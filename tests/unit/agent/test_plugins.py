@@ -136,6 +136,9 @@ async def test_a_broken_file_is_named_and_leaves_nothing(tmp_path: Path) -> None
     with pytest.raises(InvalidArgument, match=r"plugin acme 1.2: .*\.\.") as caught:
         await plugins(tmp_path, Server(data)).ensure([file_of(data, "acme.zip")], silent)
     assert caught.value.reason == "PLUGIN_BROKEN"
+    with pytest.raises(InvalidArgument, match=r"plugin acme 1.2: .*'notes.txt' is no zip, jar") as caught:
+        await plugins(tmp_path, Server(b"hello")).ensure([file_of(b"hello", "notes.txt")], silent)
+    assert caught.value.reason == "PLUGIN_BROKEN"
     assert left(tmp_path) == set()
 
 

@@ -48,7 +48,10 @@ _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "--config-file": (kinds.CONNECTORS,),
     "--name": (kinds.PLUGINS,),
     "--version": (kinds.PLUGINS,),
+    "--any-file": (kinds.PLUGINS,),
 }
+
+AnyFile = Annotated[bool, typer.Option("--any-file", help="Keep a plugin's file even if workers cannot load it.")]
 
 
 @app.command()
@@ -73,6 +76,7 @@ def create(
     plugin_version: Annotated[
         str, typer.Option("--version", metavar="VERSION", help="Of a plugin [from its file].")
     ] = "",
+    any_file: AnyFile = False,
     start: Annotated[bool, typer.Option("--start", help="Also start the new worker cluster.")] = False,
     wait: Wait = False,
     timeout: WaitSeconds = None,
@@ -84,12 +88,13 @@ def create(
     node before its agent."""
     seconds, found, form = seconds_of(wait, timeout), kind_of(kind, "create"), checked_format(output)
     check_given(found, given)
-    more = (managed, controllers, broker_cluster, cluster, config_file, plugin_name, plugin_version)
+    more = (managed, controllers, broker_cluster, cluster, config_file, plugin_name, plugin_version, any_file)
     check_options(found, dict(zip(_MEANT_FOR, more, strict=True)), start=start)
     if found is kinds.PLUGINS:
         if seconds is not None:
             raise InvalidArgument("--wait: not for plugins: one that is answered is there")
-        return upload_plugin(Target(gateway, home), Path(name), given, form, (plugin_name, plugin_version))
+        header = {"name": plugin_name, "version": plugin_version, "any_file": any_file}
+        return upload_plugin(Target(gateway, home), Path(name), given, form, header)
     owner, plain = cluster_and_name(found, name, cluster)
     if found is kinds.CONNECTORS and not owner:
         raise InvalidArgument.of("connector", name, "CLUSTER/NAME, or NAME with --cluster WC")
@@ -123,17 +128,14 @@ def create(
     return Target(gateway, home).run(body)
 
 
-def upload_plugin(target: Target, file: Path, given: Given, form: str, name_and_version: tuple[str, str]) -> int:
+def upload_plugin(target: Target, file: Path, given: Given, form: str, header: Mapping[str, Any]) -> int:
     """Uploads a plugin's file and prints what is in it."""
     told = UpdatePluginRequest()
     apply(given, told)
-    name, version = name_and_version
 
     async def body(client: Gateway) -> None:
         with progress_line() as line:
-            made = await upload(
-                client.link, file, line, name=name, version=version, description=told.description, labels=told.labels
-            )
+            made = await upload(client.link, file, line, description=told.description, labels=told.labels, **header)
         for problem in made.problems:
             print(f"keelman: note: {problem}", file=sys.stderr)
         print_one(kinds.PLUGINS, made, form)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container
+
+from google.protobuf.struct_pb2 import Struct, Value
 
 from keelman.model.errors import AlreadyExists, Conflict, InvalidArgument
 from keelman.model.names import checked_name
@@ -45,3 +48,21 @@ def known_nodes(snapshot: Snapshot) -> str:
     """Says which nodes there are."""
     known = ", ".join(sorted(snapshot.nodes))
     return f"registered nodes are {known}" if known else "no node has registered yet: start an agent first"
+
+
+def check_numbers(field: str, content: Struct) -> None:
+    """Raises InvalidArgument for a number that JSON has not."""
+    for key, value in content.fields.items():
+        _check_number(f"{field}.{key}", value)
+
+
+def _check_number(field: str, value: Value) -> None:
+    match value.WhichOneof("kind"):
+        case "number_value":
+            if not math.isfinite(value.number_value):
+                raise InvalidArgument.of(field, value.number_value, "a finite number")
+        case "struct_value":
+            check_numbers(field, value.struct_value)
+        case "list_value":
+            for number, one in enumerate(value.list_value.values):
+                _check_number(f"{field}[{number}]", one)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.json_format import MessageToDict
-from google.protobuf.struct_pb2 import Struct, Value
 from sqlmodel import Field, SQLModel
 
 from keelman.api.connect.v1 import document_pb2
@@ -22,7 +20,7 @@ from keelman.model.names import checked_name
 from keelman.rpc.pages import key_of, page_limit, token_for
 from keelman.rpc.server import Context, Service
 from keelman.rpc.times import to_timestamp
-from keelman.state.nouns.checks import check_etag
+from keelman.state.nouns.checks import check_etag, check_numbers
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.rows import big_column, json_column, micros, moment
 from keelman.state.nouns.serving import written
@@ -143,28 +141,10 @@ def check_content(given: document_pb2.Document) -> None:
     size = given.content.ByteSize() + sum(len(name) + len(text.encode()) for name, text in given.secrets.items())
     if size > MAX_BYTES:
         raise InvalidArgument.of("document.content", f"{size} bytes", f"at most {MAX_BYTES} bytes with its secrets")
-    _check_numbers("document.content", given.content)
+    check_numbers("document.content", given.content)
     for name in given.secrets:
         if not name or len(name) > MAX_SECRET_NAME:
             raise InvalidArgument.of("document.secrets", name[:20], f"names of 1 to {MAX_SECRET_NAME} characters")
-
-
-def _check_numbers(field: str, content: Struct) -> None:
-    """JSON has no infinity."""
-    for key, value in content.fields.items():
-        _check_number(f"{field}.{key}", value)
-
-
-def _check_number(field: str, value: Value) -> None:
-    match value.WhichOneof("kind"):
-        case "number_value":
-            if not math.isfinite(value.number_value):
-                raise InvalidArgument.of(field, value.number_value, "a finite number")
-        case "struct_value":
-            _check_numbers(field, value.struct_value)
-        case "list_value":
-            for number, one in enumerate(value.list_value.values):
-                _check_number(f"{field}[{number}]", one)
 
 
 @dataclass(frozen=True, slots=True)

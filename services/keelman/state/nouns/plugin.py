@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cmp_to_key
@@ -11,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlmodel import Field, SQLModel
 
-from keelman.api.connect.v1 import plugin_pb2
+from keelman.api.connect.v1 import origin_pb2, plugin_pb2
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
 from keelman.api.connect.v1 import plugin_service_pb2_grpc as grpc
+from keelman.connect.config.secret_keys import kept_json, shown_json
 from keelman.connect.config.versions import ordered
+from keelman.model.cluster import Origin
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
-from keelman.model.names import checked_name
-from keelman.model.plugin import Plugin, PluginClass, PluginKind, checked_version, plugin_key
-from keelman.model.shapes import check_labels
+from keelman.model.plugin import Plugin, PluginClass, PluginKind, checked_version
 from keelman.rpc.masks import masked
 from keelman.rpc.pages import key_of, page, page_limit, token_for
 from keelman.rpc.server import Context, Service
@@ -26,25 +25,23 @@ from keelman.rpc.times import to_timestamp
 from keelman.state.failpoints import hit
 from keelman.state.nouns.checks import check_etag
 from keelman.state.nouns.noun import Noun, Parts, service
+from keelman.state.nouns.plugin_uploads import check_texts, checked_header, extra_of, made_of, origin_of
 from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain, read, text_column
 from keelman.state.nouns.serving import has_labels, written
+from keelman.state.nouns.taken import check_origin
 from keelman.state.nouns.worker_plugins import worker_plugin_key, worker_plugins
-from keelman.state.plugins.files import Quotas, Received, checked_piece
+from keelman.state.plugins.files import Quotas, checked_piece
 from keelman.state.plugins.inspecting import inspected
 from keelman.state.snapshot import PLUGIN, Snapshot
-from keelman.workers.plugins.inspection import Inspection
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
-MAX_DESCRIPTION = 4096
-MAX_FILE_NAME = 255
 MAX_NAMED = 20  # in an error
-DIGEST_VERSION = 12
 
 
 class PluginRow(SQLModel, table=True):
-    """A plugin; `content` is JSON of its classes and problems."""
+    """A plugin; `content` is JSON of its classes and problems, `spec` of what others keep with it."""
 
     __tablename__ = "plugin"
     name: str = Field(primary_key=True)
@@ -61,12 +58,19 @@ class PluginRow(SQLModel, table=True):
     content: dict[str, Any] = Field(sa_column=json_column())
     description: str = Field(sa_column=text_column())
     labels: dict[str, str] = Field(sa_column=json_column())
+    spec: dict[str, Any] = Field(sa_column=json_column())
 
 
 @dataclass(frozen=True, slots=True)
 class _Content:
     classes: tuple[PluginClass, ...] = ()
     problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    origin: Origin | None = None
+    extra: Mapping[str, Any] | None = None
 
 
 def to_row(plugin: Plugin) -> dict[str, Any]:
@@ -77,23 +81,24 @@ def to_row(plugin: Plugin) -> dict[str, Any]:
         "kind": str(plugin.kind), "size_bytes": plugin.size_bytes, "sha256": plugin.sha256, "md5": plugin.md5,
         "storage": plugin.storage, "content": plain(_Content(plugin.classes, plugin.problems)),
         "description": plugin.description, "labels": dict(plugin.labels),
+        "spec": plain(_Kept(plugin.origin, plugin.extra)),
     }  # fmt: skip
 
 
 def from_row(row: PluginRow) -> Plugin:
     """The plugin of a row."""
-    content = read(_Content, row.content)
+    content, kept = read(_Content, row.content), read(_Kept, row.spec)
     return Plugin(
         name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
         etag=str(row.revision), file_name=row.file_name, kind=PluginKind(row.kind), size_bytes=row.size_bytes,
         sha256=row.sha256, md5=row.md5, storage=row.storage, classes=content.classes, problems=content.problems,
-        description=row.description, labels=row.labels,
+        description=row.description, labels=row.labels, origin=kept.origin, extra=kept.extra,
     )  # fmt: skip
 
 
 def plugin_message(plugin: Plugin, worker_clusters: Iterable[str] = ()) -> plugin_pb2.Plugin:
     """A plugin as users and events see it; answers name the worker clusters that use it."""
-    return plugin_pb2.Plugin(
+    made = plugin_pb2.Plugin(
         name=plugin.plugin,
         version=plugin.version,
         uid=plugin.uid,
@@ -111,6 +116,11 @@ def plugin_message(plugin: Plugin, worker_clusters: Iterable[str] = ()) -> plugi
         problems=plugin.problems,
         worker_clusters=worker_clusters,
     )
+    if plugin.origin is not None:
+        made.origin.CopyFrom(origin_pb2.Origin(**dataclasses.asdict(plugin.origin)))
+    if plugin.extra is not None:
+        made.extra.update(shown_json(plugin.extra))
+    return made
 
 
 NOUN = Noun(Plugin, PluginRow, to_row, from_row, plugin_message)
@@ -154,28 +164,39 @@ def same(snapshot: Snapshot, made: Plugin) -> Plugin | None:
 
 
 def create(tx: Transaction, made: Plugin, quotas: Quotas) -> Plugin:
-    """The plugin, stored; that of the same file which has its name and version already is what was asked for.
+    """The plugin, stored; that of the same file which has its name and version already is what was asked for, unless
+    it is to have an origin of its own.
 
-    Raises AlreadyExists for one of another file, Exhausted beyond the quota.
+    Raises AlreadyExists for one of another file or origin, FailedPrecondition for an origin that another has, Exhausted
+    beyond the quota.
     """
+    check_origin(PLUGIN, "", made.origin, tx.snapshot, field="header.origin")
     present = same(tx.snapshot, made)
     if present is not None:
-        return present
+        if made.origin is None:
+            return present
+        raise AlreadyExists(
+            f"plugin {made.plugin} has a version {made.version} already, which others keep: give this one another",
+            metadata={"plugin": made.plugin, "version": made.version, "sha256": present.sha256},
+        )
     quotas.check_total(sum(one.size_bytes for one in tx.snapshot.plugins.values()), made.size_bytes)
     return tx.put(dataclasses.replace(made, create_time=tx.now))
 
 
 def update(tx: Transaction, request: pb.UpdatePluginRequest) -> Plugin:
-    """The plugin with the description and the labels of a request, as far as its mask names them."""
+    """The plugin with the description, labels and extra of a request, as far as its mask names them."""
     plugin = found(tx.snapshot, request.name, checked_version("version", request.version))
     check_etag(plugin.name, request.etag, plugin.etag)
     for path in request.update_mask.paths:
-        if path not in ("description", "labels"):
-            raise InvalidArgument.of("update_mask", path, "description, labels")
+        if path not in ("description", "labels", "extra"):
+            raise InvalidArgument.of("update_mask", path, "description, labels, extra")
     present = pb.UpdatePluginRequest(description=plugin.description, labels=dict(plugin.labels))
+    if plugin.extra is not None:
+        present.extra.update(shown_json(plugin.extra))
     wanted = masked(present, request, request.update_mask)
     check_texts(wanted.description, wanted.labels)
-    changed = dataclasses.replace(plugin, description=wanted.description, labels=dict(wanted.labels))
+    extra = kept_json("extra", extra_of(wanted), plugin.extra)
+    changed = dataclasses.replace(plugin, description=wanted.description, labels=dict(wanted.labels), extra=extra)
     return plugin if changed == plugin else tx.put(changed)
 
 
@@ -191,45 +212,6 @@ def delete(tx: Transaction, request: pb.DeletePluginRequest) -> Plugin:
         )
     tx.drop(PLUGIN, plugin.name)
     return plugin
-
-
-def check_texts(description: str, labels: Mapping[str, str]) -> None:
-    """Raises InvalidArgument for a description or labels that are not legal."""
-    if len(description) > MAX_DESCRIPTION:
-        raise InvalidArgument.of("description", f"{description[:20]}...", f"at most {MAX_DESCRIPTION} characters")
-    check_labels("labels", labels)
-
-
-def checked_header(header: pb.UploadHeader) -> pb.UploadHeader:
-    """The header of an upload; raises InvalidArgument naming the field, the value and what is legal."""
-    if header.name:
-        checked_name("header.name", header.name)
-    if header.version:
-        checked_version("header.version", header.version)
-    if not header.file_name or len(header.file_name) > MAX_FILE_NAME or {*header.file_name} & {*"/\\\0\n\r"}:
-        legal = f"the name of a file without folders, at most {MAX_FILE_NAME} characters"
-        raise InvalidArgument.of("header.file_name", header.file_name, legal)
-    if header.size_bytes < 0:
-        raise InvalidArgument.of("header.size_bytes", header.size_bytes, "0 (not known) or more")
-    if header.sha256 and (len(header.sha256) != 64 or not {*header.sha256} <= {*"0123456789abcdefABCDEF"}):
-        raise InvalidArgument.of("header.sha256", header.sha256, "empty, or 64 digits of hex")
-    check_texts(header.description, header.labels)
-    return header
-
-
-def made_of(header: pb.UploadHeader, received: Received, told: Inspection, storage: str) -> Plugin:
-    """The plugin that an uploaded file becomes. Raises InvalidArgument for a file whose name gives none."""
-    name = header.name or told.name
-    if not name:
-        raise InvalidArgument.of("header.name", "", f"a name: there is none in {header.file_name!r}")
-    version = header.version or told.version or received.sha256[:DIGEST_VERSION]
-    key = plugin_key(checked_name("header.name", name), checked_version("header.version", version))
-    assert told.kind is not None, "a file has a kind"
-    return Plugin(
-        key, str(uuid.uuid4()), moment(0), moment(0), header.file_name, told.kind, received.size_bytes,
-        received.sha256, received.md5, told.classes, told.problems, header.description, dict(header.labels),
-        storage=storage,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +247,7 @@ class PluginApi(grpc.PluginServiceServicer):
         self._check_room(header)
         pieces = _chunks(requests)
         async with files.received(pieces, size_bytes=header.size_bytes, sha256=header.sha256) as received:
-            told = await inspected(received.file, header.file_name, files.scratch)
+            told = await inspected(received.file, header.file_name, files.scratch, any_file=header.any_file)
             made = made_of(header, received, told, files.storage.kind)
             same(self._snapshot, made)
             async with files.stored(made.uid, received.file):
@@ -283,7 +265,7 @@ class PluginApi(grpc.PluginServiceServicer):
             yield pb.DownloadPluginResponse(chunk=piece)
 
     async def UpdatePlugin(self, request: pb.UpdatePluginRequest, context: Context) -> pb.UpdatePluginResponse:
-        """Changes description and labels of a plugin."""
+        """Changes description, labels and extra of a plugin."""
         return await written(
             self.parts.store,
             request,
@@ -321,7 +303,9 @@ class PluginApi(grpc.PluginServiceServicer):
         return plugin_message(plugin, self._snapshot.users_of_plugin(plugin.name))
 
     def _check_room(self, header: pb.UploadHeader) -> None:
-        """Refuses a file that there is no room for before it comes, unless it may be one that is there."""
+        """Refuses a file that cannot be kept before it comes, unless it may be one that is there, or is sent again."""
+        if not header.request_id:
+            check_origin(PLUGIN, "", origin_of(header), self._snapshot, field="header.origin")
         self.parts.plugins.quotas.check_file(header.size_bytes)
         plugins = self._snapshot.plugins.values()
         if not any(one.size_bytes == header.size_bytes for one in plugins):

@@ -41,16 +41,18 @@ def check_broker_port_free(name: str, port: int, nodes: Sequence[str], snapshot:
         _check_port(("spec.managed.port", port), (BROKER_CLUSTER, name), nodes, snapshot)
 
 
-def check_origin(noun: str, name: str, origin: Origin | None, snapshot: Snapshot) -> None:
-    """Raises FailedPrecondition for an origin of another cluster of this noun."""
+def check_origin(
+    noun: str, name: str, origin: Origin | None, snapshot: Snapshot, *, field: str = "spec.origin"
+) -> None:
+    """Raises FailedPrecondition for an origin of another resource of this noun."""
     if origin is None:
         return
     for other in sorted(snapshot.of_origin(noun, origin) - {name}):
         if _is_past(noun, other, snapshot):
             continue
         raise FailedPrecondition(
-            f"spec.origin: {origin.key!r} in scope {origin.scope!r} of {origin.api!r} is the origin of "
-            f"{WORDS[noun]} {other!r}: give another",
+            f"{field}: {origin.key!r} in scope {origin.scope!r} of {origin.api!r} is the origin of "
+            f"{WORDS.get(noun, noun.replace('_', ' '))} {other!r}: give another",
             reason="ORIGIN_IN_USE",
             metadata={"kind": noun, "name": other, "api": origin.api, "scope": origin.scope, "key": origin.key},
         )

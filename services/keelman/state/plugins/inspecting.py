@@ -15,14 +15,25 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.workers.plugins.archive import ArchiveRefused, refusal
 from keelman.workers.plugins.inspection import Inspection
+from keelman.workers.plugins.versions import of_file_name
 
 log = get_logger()
 SECONDS = 600.0
 
 
-async def inspected(file: IO[bytes], file_name: str, scratch: Path) -> Inspection:
+async def inspected(file: IO[bytes], file_name: str, scratch: Path, *, any_file: bool = False) -> Inspection:
     """What is in a file; `scratch` is a folder for nameless files. Raises ArchiveRefused, also where it could not be
-    looked into within the bounds."""
+    looked into within the bounds; with `any_file` that is a problem of a file of the kind OTHER."""
+    try:
+        return await _inspected(file, file_name, scratch)
+    except ArchiveRefused as error:
+        if not any_file:
+            raise
+        named = of_file_name(file_name)
+        return Inspection(PluginKind.OTHER, (), (error.message,), named.name, named.version)
+
+
+async def _inspected(file: IO[bytes], file_name: str, scratch: Path) -> Inspection:
     child = await asyncio.create_subprocess_exec(
         *tethered([sys.executable, "-m", "keelman.workers.plugins", file_name]),
         stdin=file,
