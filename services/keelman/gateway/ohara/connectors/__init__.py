@@ -1,0 +1,1 @@
+"""`/v0/connectors`, on connector definitions: what is sent to Connect, and what its workers report of it."""

@@ -1,0 +1,89 @@
+"""What a connector's settings become in Connect: texts, under the names that Kafka knows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from keelman.gateway.ohara.json_types import is_number
+from keelman.gateway.ohara.keys import ObjectKey, key_of
+
+CLASS, TASKS, TOPICS, TOPIC_KEYS = "connector.class", "tasks.max", "topics", "topicKeys"
+CONNECTOR_KEY, WORKER_KEY, COLUMNS, TAGS = "connectorKey", "workerClusterKey", "columns", "tags"
+PARTITIONER = "producer.override.partitioner.class"
+CONVERTERS = ("key.converter", "value.converter", "header.converter")
+BYTES_CONVERTER = "org.apache.kafka.connect.converters.ByteArrayConverter"
+OHARA_PARTITIONER = "oharastream.ohara.kafka.RowDefaultPartitioner"
+OHARA_CLASSES = "oharastream."
+"""Ohara's own connectors, which turn rows into bytes themselves."""
+INTERNAL = (CONNECTOR_KEY, TOPICS)
+"""Answered, made from other settings; what a request says of them is not kept."""
+
+
+def kafka_name(key: ObjectKey) -> str:
+    """What Kafka calls a connector or topic of this key."""
+    return f"{key.group}-{key.name}"
+
+
+def topic_keys(settings: Mapping[str, Any]) -> list[ObjectKey]:
+    """The keys of a connector's topics."""
+    return [key_of(one, TOPIC_KEYS) for one in settings.get(TOPIC_KEYS, ())]
+
+
+def topic_names(settings: Mapping[str, Any]) -> list[str]:
+    """What Kafka calls a connector's topics, each once."""
+    return list(dict.fromkeys(map(kafka_name, topic_keys(settings))))
+
+
+def kafka_config(key: ObjectKey, settings: Mapping[str, Any]) -> dict[str, str]:
+    """The configuration of a connector for Connect, without its name. What is an empty list there is left out."""
+    config = {
+        name: text
+        for name, value in settings.items()
+        if name != "name" and (text := plain_text(value)) and (name, text) != (PARTITIONER, OHARA_PARTITIONER)
+    }
+    config |= {"group": key.group, CONNECTOR_KEY: json_text(key.json)}
+    if names := topic_names(settings):
+        config[TOPICS] = ",".join(names)
+    return config
+
+
+def plain_text(value: Any) -> str:
+    """A setting's value as Connect takes it: a list of plain values joined by commas, other lists and objects as JSON.
+    Empty for an empty list, which no configuration names."""
+    if isinstance(value, str):
+        listed = _listed(value)
+        return value if listed is None else _joined(listed, value)
+    if isinstance(value, list):
+        return _joined(value, json_text(value))
+    return json_text(value)
+
+
+def json_text(value: Any) -> str:
+    """JSON without spaces."""
+    return orjson.dumps(value).decode()
+
+
+def _listed(text: str) -> list[Any] | None:
+    """The list that a text is in JSON."""
+    if not text.startswith("["):
+        return None
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, list) else None
+
+
+def _joined(values: Iterable[Any], other: str) -> str:
+    """Plain values joined by commas; `other` where some are none."""
+    texts = [one if isinstance(one, str) else json_text(one) for one in values]
+    plain = all(isinstance(one, (str, bool)) or is_number(one) for one in values)
+    return ",".join(texts) if plain else other
+
+
+def is_ohara_class(name: str) -> bool:
+    """Whether a connector class is one of Ohara's own, by its name."""
+    return name.startswith(OHARA_CLASSES)

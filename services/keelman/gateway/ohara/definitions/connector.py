@@ -1,0 +1,92 @@
+"""The settings that all connectors have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from keelman.gateway.ohara.connectors.config import (
+    BYTES_CONVERTER,
+    CLASS,
+    COLUMNS,
+    CONNECTOR_KEY,
+    CONVERTERS,
+    OHARA_PARTITIONER,
+    PARTITIONER,
+    TASKS,
+    TOPIC_KEYS,
+    TOPICS,
+    WORKER_KEY,
+)
+from keelman.gateway.ohara.definitions.common import GROUP, NAME, TAGS
+from keelman.gateway.ohara.definitions.setting import Definitions, Necessary, Permission, SettingDef, Type, table
+
+CHECK_RULE = "check.rule"
+CHECK_RULES = ("NONE", "PERMISSIVE", "ENFORCING")
+KIND, VERSION, AUTHOR, REVISION = "kind", "version", "author", "revision"
+META = "meta"
+UNKNOWN = "unknown"
+DATA_TYPES = (
+    "BYTES", "BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "STRING", "OBJECT", "ROW", "CELL",
+)  # fmt: skip
+
+
+def _column(name: str, kind: str = "string", recommended: tuple[str, ...] = ()) -> dict[str, object]:
+    return {"name": name, "type": kind, "recommendedValues": list(recommended)}
+
+
+CONNECTOR = table(
+    SettingDef(
+        CONNECTOR_KEY, Type.OBJECT_KEY, "the key of this connector", necessary=Necessary.REQUIRED, internal=True
+    ),
+    GROUP,
+    NAME,
+    SettingDef(
+        CLASS, Type.CLASS, "the class of this connector", necessary=Necessary.REQUIRED,
+        permission=Permission.CREATE_ONLY,
+    ),
+    SettingDef(TOPIC_KEYS, Type.OBJECT_KEYS, "the topics of this connector", reference="TOPIC"),
+    SettingDef(
+        TOPICS, Type.ARRAY, "what Kafka calls the topics of this connector, made from topicKeys",
+        necessary=Necessary.REQUIRED, reference="TOPIC", internal=True,
+    ),
+    SettingDef(TASKS, Type.POSITIVE_INT, "the most tasks of this connector", default=1),
+    SettingDef(
+        COLUMNS, Type.TABLE, "how the columns of rows are named and typed",
+        table_keys=(
+            _column("order", "number"), _column("dataType", recommended=DATA_TYPES), _column("name"),
+            _column("newName"),
+        ),
+    ),
+    SettingDef(
+        CHECK_RULE, Type.STRING, "what becomes of data that do not match the columns", default=CHECK_RULES[0],
+        recommended=CHECK_RULES,
+    ),
+    SettingDef(
+        WORKER_KEY, Type.OBJECT_KEY, "the worker cluster that runs this connector", necessary=Necessary.REQUIRED,
+        reference="WORKER",
+    ),
+    *(
+        SettingDef(one, Type.CLASS, f"the class that is this connector's {one.replace('.', ' ')}", internal=True)
+        for one in CONVERTERS
+    ),
+    SettingDef(PARTITIONER, Type.CLASS, "the class that chooses the partition of a record"),
+    TAGS,
+)  # fmt: skip
+"""Of connectors of any kind."""
+OHARA_CONNECTOR = tuple(
+    replace(one, default={PARTITIONER: OHARA_PARTITIONER} .get(one.key, BYTES_CONVERTER))
+    if one.key in (*CONVERTERS, PARTITIONER) else one
+    for one in CONNECTOR
+)  # fmt: skip
+"""Of Ohara's own: they write and read bytes."""
+
+
+def meta(kind: str, version: str = "") -> Definitions:
+    """What tells which class it is: read only, and told by the defaults."""
+    told = ((AUTHOR, UNKNOWN), (VERSION, version or UNKNOWN), (REVISION, UNKNOWN), (KIND, kind))
+    return table(
+        *(
+            SettingDef(key, Type.STRING, key, group=META, permission=Permission.READ_ONLY, default=value)
+            for key, value in told
+        )
+    )

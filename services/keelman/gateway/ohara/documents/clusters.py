@@ -1,0 +1,123 @@
+"""`/v0/streams` and `/v0/shabondis`: stored and listed as clusters are. They do not run, and say so when they are
+started."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from keelman.gateway.ohara.call import Call
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.definitions import shabondi, stream
+from keelman.gateway.ohara.definitions.common import DENIED_NODES
+from keelman.gateway.ohara.definitions.setting import Definitions, Necessary, SettingDef, Type
+from keelman.gateway.ohara.documents.stored import Stored
+from keelman.gateway.ohara.errors import OharaError, bad_value, illegal_state, no_such, unsupported_operation
+from keelman.gateway.ohara.keys import DEFAULT_GROUP, ObjectKey
+from keelman.gateway.ohara.kinds import Kinds
+from keelman.gateway.ohara.resource import Json
+from keelman.gateway.ohara.structs import value_of
+from keelman.gateway.ohara.values import Settings
+from keelman.gateway.ohara.wording import not_found
+
+NODE_NAMES = "nodeNames"
+LEAST_PORT, MOST_PORT = 20_000, 60_000
+
+
+class StoredCluster(Stored):
+    """A kind of cluster that is stored and does not run."""
+
+    def __init__(self, control: Control, kinds: Kinds) -> None:
+        super().__init__(control)
+        self._kinds = kinds
+
+    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+        """Refuses to start, has nothing to stop, and takes a node into the settings where the kind has several."""
+        if (document := await self._found(key)) is None:
+            raise not_found(self.KIND, key)
+        if verb == "start":
+            raise self._does_not_run(key)
+        if verb in ("stop", "pause", "resume"):
+            return
+        self._check_new_node(key)
+        if verb in DENIED_NODES:
+            raise bad_value(f"the {verb} is protected word")
+        if await self._kinds.find("node", ObjectKey(DEFAULT_GROUP, verb)) is None:
+            raise no_such(f"node {verb} does not exist")
+        settings = value_of(document.content)
+        names = settings.get(NODE_NAMES, [])
+        if verb not in names:
+            await self._put(key, {**settings, NODE_NAMES: [*names, verb]}, etag=document.etag)
+
+    async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
+        """Takes a node out of the settings."""
+        if (document := await self._found(key)) is None:
+            return
+        settings = value_of(document.content)
+        names = settings.get(NODE_NAMES, [])
+        if names == [part]:
+            raise illegal_state("there is only one instance. Please call remove to delete whole cluster")
+        if part in names:
+            left = [one for one in names if one != part]
+            await self._put(key, {**settings, NODE_NAMES: left}, etag=document.etag)
+
+    def _check_new_node(self, key: ObjectKey) -> None:
+        """Raises OharaError for a kind that takes no further node."""
+
+    def _does_not_run(self, key: ObjectKey) -> OharaError:
+        return unsupported_operation(
+            f"{self.KIND} {key} does not start: {self.KIND}s are stored and listed here, and nothing runs them"
+        )
+
+    async def _checked(self, settings: Settings) -> Settings:
+        definitions = self._definitions(settings)
+        await self._kinds.check(definitions, settings)
+        ports = {one.key: _port() for one in definitions if _has_random_port(one) and one.key not in settings}
+        return {**settings, **ports}
+
+    async def _completed(self, objects: Sequence[Json]) -> Sequence[Json]:
+        return [{**one, "aliveNodes": [], "nodeMetrics": {}} for one in objects]
+
+
+class Streams(StoredCluster):
+    """Kafka Streams applications."""
+
+    KIND = "stream"
+    DEFINITIONS = stream.STREAM
+
+    def _check_new_node(self, key: ObjectKey) -> None:
+        raise unsupported_operation(f"stream {key} takes no further node")
+
+
+class Shabondis(StoredCluster):
+    """HTTP sources and sinks of topics."""
+
+    KIND = "shabondi"
+    DEFINITIONS = shabondi.SHABONDI
+
+    def _definitions(self, settings: Settings) -> Sequence[SettingDef]:
+        match settings.get(shabondi.CLASS):
+            case shabondi.SOURCE_CLASS:
+                table: Definitions = shabondi.SHABONDI_SOURCE
+            case shabondi.SINK_CLASS:
+                table = shabondi.SHABONDI_SINK
+            case str() as other:
+                raise bad_value(f"{other} is NOT supported")
+            case _:
+                table = shabondi.SHABONDI
+        return [one for one in table if not one.internal]
+
+    async def _checked(self, settings: Settings) -> Settings:
+        made = await super()._checked(settings)
+        if names := made.get(NODE_NAMES):
+            path = "" if made[shabondi.CLASS] == shabondi.SOURCE_CLASS else "groups/${groupName}"
+            made[shabondi.ENDPOINT] = f"http://{names[0]}:{made[shabondi.CLIENT_PORT]}/{path}"
+        return made
+
+
+def _has_random_port(setting: SettingDef) -> bool:
+    return setting.type is Type.BINDING_PORT and setting.necessary is Necessary.RANDOM_DEFAULT
+
+
+def _port() -> int:
+    return LEAST_PORT + secrets.randbelow(MOST_PORT - LEAST_PORT)

@@ -1,0 +1,14 @@
+"""`/v0/objects`: free JSON under a key. User interfaces keep their workspaces here."""
+
+from __future__ import annotations
+
+from keelman.gateway.ohara.definitions.common import GROUP, NAME, TAGS
+from keelman.gateway.ohara.definitions.setting import table
+from keelman.gateway.ohara.documents.stored import Stored
+
+
+class Objects(Stored):
+    """Objects of any content."""
+
+    KIND = "object"
+    DEFINITIONS = table(GROUP, NAME, TAGS)

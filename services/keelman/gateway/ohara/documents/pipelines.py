@@ -1,0 +1,131 @@
+"""`/v0/pipelines`: graphs of objects, answered with the state of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from keelman.gateway.ohara.call import Call
+from keelman.gateway.ohara.connectors.config import CLASS, WORKER_KEY
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.definitions import shabondi, stream
+from keelman.gateway.ohara.definitions.connector import KIND, UNKNOWN
+from keelman.gateway.ohara.definitions.pipeline import ENDPOINTS, PIPELINE
+from keelman.gateway.ohara.documents.stored import Stored
+from keelman.gateway.ohara.errors import bad_value, unsupported
+from keelman.gateway.ohara.json_types import type_name
+from keelman.gateway.ohara.keys import DEFAULT_GROUP, ObjectKey, key_of
+from keelman.gateway.ohara.kinds import PLURALS, Kinds
+from keelman.gateway.ohara.resource import Json
+from keelman.gateway.ohara.structs import value_of
+from keelman.gateway.ohara.values import Settings
+from keelman.gateway.ohara.wording import not_found
+
+OBJECTS, JAR_KEYS = "objects", "jarKeys"
+CLASSES = {"connector": CLASS, "stream": stream.CLASS, "shabondi": shabondi.CLASS}
+"""The setting of a kind that names the class of an object."""
+Found = dict[tuple[str, ObjectKey], Json]
+
+
+class Pipelines(Stored):
+    """Pipelines. Endpoints may dangle; what they name is looked up for each answer."""
+
+    KIND = "pipeline"
+    DEFINITIONS = PIPELINE
+
+    def __init__(self, control: Control, kinds: Kinds) -> None:
+        super().__init__(control)
+        self._kinds = kinds
+
+    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+        """Refresh: drops the endpoints that name nothing."""
+        if verb != "refresh":
+            raise unsupported(call.target)
+        if (document := await self._found(key)) is None:
+            raise not_found(self.KIND, key)
+        settings = value_of(document.content)
+        endpoints = settings.get(ENDPOINTS, [])
+        found = await self._look_up(endpoints)
+        there = [one for one in endpoints if _named(one) in found]
+        if there != endpoints:
+            await self._put(key, {**settings, ENDPOINTS: there}, etag=document.etag)
+
+    async def _checked(self, settings: Settings) -> Settings:
+        kept = {k: v for k, v in settings.items() if k not in (OBJECTS, JAR_KEYS)}
+        return {**kept, ENDPOINTS: _distinct(map(_endpoint, settings[ENDPOINTS]))}
+
+    async def _completed(self, objects: Sequence[Json]) -> Sequence[Json]:
+        found = await self._look_up(one for pipeline in objects for one in pipeline[ENDPOINTS])
+        workers = {key_of(one): one for one in await self._kinds.all("worker")} if found else {}
+        return [
+            {
+                **one,
+                OBJECTS: [_abstract(*named, found[named]) for named in map(_named, one[ENDPOINTS]) if named in found],
+                JAR_KEYS: _jar_keys([found[n] for n in map(_named, one[ENDPOINTS]) if n in found], workers),
+            }
+            for one in objects
+        ]
+
+    async def _look_up(self, endpoints: Iterable[Mapping[str, str]]) -> Found:
+        """The objects that endpoints name, those that are there."""
+        wanted = set(map(_named, endpoints))
+        found: Found = {}
+        for kind in {kind for kind, _ in wanted}:
+            if kind == self.KIND:  # without its own objects: pipelines may name each other
+                keys = [key for one, key in wanted if one == kind]
+                stored = {key: await self._found(key) for key in keys}
+                found |= {
+                    (kind, key): {**value_of(one.content), "lastModified": one.update_time.ToMilliseconds()}
+                    for key, one in stored.items()
+                    if one is not None
+                }
+            elif kind in PLURALS:
+                found |= {(kind, _key(kind, one)): one for one in await self._kinds.all(kind)}
+        return {named: one for named, one in found.items() if named in wanted}
+
+
+def _endpoint(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise bad_value(f'the {ENDPOINTS} must be JsObject type, but actual type is "{type_name(value)}"')
+    given = {"group": DEFAULT_GROUP, **value}
+    for field in ("group", "name", "kind"):
+        if not isinstance(given.get(field), str):
+            raise bad_value(f"{ENDPOINTS}: each has the strings name and kind, and may have group")
+    return {field: given[field] for field in ("group", "name", "kind")}
+
+
+def _distinct(endpoints: Iterable[dict[str, str]]) -> list[dict[str, str]]:
+    return list({_named(one): one for one in endpoints}.values())
+
+
+def _named(endpoint: Mapping[str, str]) -> tuple[str, ObjectKey]:
+    return endpoint["kind"], ObjectKey(endpoint["group"], endpoint["name"])
+
+
+def _key(kind: str, one: Json) -> ObjectKey:
+    return ObjectKey(DEFAULT_GROUP, one["hostname"]) if kind == "node" else ObjectKey(one["group"], one["name"])
+
+
+def _abstract(kind: str, key: ObjectKey, one: Json) -> Json:
+    """What a pipeline answers of an object; of a connector the kind is whether it is a source or a sink."""
+    answer = {
+        **key.json,
+        "kind": one.get(KIND, UNKNOWN) if kind == "connector" else kind,
+        "nodeMetrics": one.get("nodeMetrics", {}),
+        "lastModified": one["lastModified"],
+        "tags": one.get("tags", {}),
+    }
+    if kind in CLASSES and CLASSES[kind] in one:
+        answer["className"] = one[CLASSES[kind]]
+    return answer | {field: one[field] for field in ("state", "error") if field in one}
+
+
+def _jar_keys(objects: Iterable[Json], workers: Mapping[ObjectKey, Json]) -> list[Json]:
+    """The files that the objects use: of connectors those of their worker clusters."""
+    found: dict[ObjectKey, None] = {}
+    for one in objects:
+        if WORKER_KEY in one and (worker := workers.get(key_of(one[WORKER_KEY]))) is not None:
+            found |= {key_of(each): None for field in ("sharedJarKeys", "pluginKeys") for each in worker.get(field, [])}
+        if isinstance(jar := one.get(stream.JAR_KEY), dict):
+            found[key_of(jar)] = None
+    return [key.json for key in found]

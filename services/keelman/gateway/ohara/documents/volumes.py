@@ -1,0 +1,59 @@
+"""`/v0/volumes`: folders that brokers and zookeepers may name. Nothing is made on the nodes: brokers have folders of
+their own there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.gateway.ohara.call import Call
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.definitions.volume import VOLUME
+from keelman.gateway.ohara.documents.stored import Stored
+from keelman.gateway.ohara.errors import illegal_argument, unsupported
+from keelman.gateway.ohara.keys import ObjectKey, key_of
+from keelman.gateway.ohara.kinds import Kinds
+from keelman.gateway.ohara.structs import value_of
+from keelman.gateway.ohara.wording import must_be_stopped, not_found
+
+USERS = {"zookeeper": "dataDir", "broker": "log.dirs"}
+"""Kinds that name volumes, and the setting in which they do."""
+STATE, RUNNING = "state", "RUNNING"
+
+
+class Volumes(Stored):
+    """Volumes: stored, started and stopped by name."""
+
+    KIND = "volume"
+    DEFINITIONS = VOLUME
+
+    def __init__(self, control: Control, kinds: Kinds) -> None:
+        super().__init__(control)
+        self._kinds = kinds
+
+    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+        """Starts or stops a volume. Raises OharaError while a running cluster uses one that is to stop."""
+        if verb not in ("start", "stop"):
+            raise unsupported(call.target)
+        if (document := await self._found(key)) is None:
+            raise not_found(self.KIND, key)
+        settings = value_of(document.content)
+        runs = settings.get(STATE) == RUNNING
+        if verb == "start" and not runs:
+            await self._put(key, {**settings, STATE: RUNNING}, etag=document.etag)
+        elif verb == "stop" and runs:
+            await self._check_users(key, running=True)
+            await self._put(key, {k: v for k, v in settings.items() if k != STATE}, etag=document.etag)
+
+    async def _check_delete(self, key: ObjectKey, settings: Mapping[str, Any]) -> None:
+        if settings.get(STATE) == RUNNING:
+            raise must_be_stopped(self.KIND, key)
+        await self._check_users(key, running=False)
+
+    async def _check_users(self, key: ObjectKey, *, running: bool) -> None:
+        for kind, field in USERS.items():
+            for one in await self._kinds.all(kind):
+                named = one.get(field, [])
+                keys = [key_of(each, field) for each in (named if isinstance(named, list) else [named])]
+                if key in keys and (STATE in one or not running):
+                    raise illegal_argument(f"volume: {key} is used by {kind}: {key_of(one)}")

@@ -1,0 +1,75 @@
+"""The kinds of objects, as they name each other: which object is there, and what uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from keelman.gateway.ohara.definitions.setting import SettingDef, Type
+from keelman.gateway.ohara.errors import NO_SUCH, OharaError
+from keelman.gateway.ohara.keys import DEFAULT_GROUP, ObjectKey, key_of
+from keelman.gateway.ohara.resource import Json, Resource
+from keelman.gateway.ohara.wording import not_found, not_stored
+
+PLURALS = {
+    "file": "files",
+    "node": "nodes",
+    "zookeeper": "zookeepers",
+    "broker": "brokers",
+    "stream": "streams",
+    "shabondi": "shabondis",
+    "worker": "workers",
+    "object": "objects",
+    "pipeline": "pipelines",
+    "topic": "topics",
+    "volume": "volumes",
+    "connector": "connectors",
+}
+"""The path of each kind, in the order in which Ohara checks whether an object is there."""
+_REFERENCES = (Type.OBJECT_KEY, Type.OBJECT_KEYS)
+
+
+class Kinds:
+    """Looks objects up by their kind. The resources may be filled in after this was made: kinds name each other."""
+
+    def __init__(self, resources: Mapping[str, Resource]) -> None:
+        self._resources = resources
+
+    async def all(self, kind: str) -> Sequence[Json]:
+        """All objects of a kind; none where the kind is not served."""
+        resource = self._resources.get(PLURALS.get(kind, ""))
+        return [] if resource is None else await resource.list()
+
+    async def find(self, kind: str, key: ObjectKey) -> Json | None:
+        """One object; None where there is none."""
+        resource = self._resources.get(PLURALS.get(kind, ""))
+        if resource is None:
+            return None
+        try:
+            return await resource.get(key)
+        except OharaError as error:
+            if error.code != NO_SUCH:
+                raise
+            return None
+
+    async def check(self, definitions: Iterable[SettingDef], settings: Mapping[str, Any]) -> None:
+        """Raises OharaError for the first kind of which the settings name objects that are not there."""
+        named: dict[str, dict[ObjectKey, None]] = {}
+        for one in definitions:
+            if one.reference != "NONE" and one.key in settings and not one.internal:
+                named.setdefault(one.reference.lower(), {}).update(dict.fromkeys(_named(one, settings[one.key])))
+        for kind in PLURALS:
+            missing = [key for key in named.get(kind, ()) if await self.find(kind, key) is None]
+            if missing and kind == "file":
+                raise not_found(kind, missing[0])
+            if missing:
+                raise not_stored(kind, missing)
+
+
+def _named(setting: SettingDef, value: Any) -> list[ObjectKey]:
+    """The keys that a setting names."""
+    if setting.type in _REFERENCES:
+        return [key_of(one, setting.key) for one in (value if isinstance(value, list) else [value])]
+    if setting.reference == "NODE":
+        return [ObjectKey(DEFAULT_GROUP, one) for one in value if isinstance(one, str)]
+    return []
