@@ -13,7 +13,9 @@ from keelman.api.connect.v1 import (
     broker_cluster_service_pb2,
     broker_cluster_service_pb2_grpc,
     document_service_pb2_grpc,
+    operation_service_pb2_grpc,
     plugin_service_pb2_grpc,
+    topic_service_pb2_grpc,
     worker_cluster_pb2,
     worker_cluster_service_pb2,
     worker_cluster_service_pb2_grpc,
@@ -64,6 +66,8 @@ class Clients:
         self.workers = worker_service_pb2_grpc.WorkerServiceStub(made)
         self.plugins = plugin_service_pb2_grpc.PluginServiceStub(made)
         self.documents = document_service_pb2_grpc.DocumentServiceStub(made)
+        self.topics = topic_service_pb2_grpc.TopicServiceStub(made)
+        self.operations = operation_service_pb2_grpc.OperationServiceStub(made)
         self.runs = copy_run_service_pb2_grpc.CopyRunServiceStub(made)
 
     async def workloads(self) -> dict[str, workload_pb2.Workload]:

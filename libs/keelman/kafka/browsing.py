@@ -67,9 +67,11 @@ async def list_topics(properties: Mapping[str, str], only: str | None = None) ->
     ]
 
 
-async def last_records(properties: Mapping[str, str], topic: str, count: int) -> list[PeekedRecord]:
+async def last_records(
+    properties: Mapping[str, str], topic: str, count: int, *, seconds: float = SECONDS
+) -> list[PeekedRecord]:
     """The last committed records of a topic, `count` at most, by time. Raises as `list_topics`."""
-    async with deadline(SECONDS, DeadlineExceeded(f"the last records of topic {topic} were not read in {SECONDS:g} s")):
+    async with deadline(seconds, DeadlineExceeded(f"the last records of topic {topic} were not read in {seconds:g} s")):
         described = await _describe(properties, topic)
         parts = [TopicPartition(topic, p["partition"]) for p in described[topic]]
         found: list[PeekedRecord] = []

@@ -8,7 +8,9 @@ from contextlib import AsyncExitStack
 from keelman.api.connect.v1 import (
     broker_cluster_service_pb2,
     document_service_pb2,
+    operation_service_pb2,
     plugin_service_pb2,
+    topic_service_pb2,
     worker_cluster_service_pb2,
     worker_service_pb2,
 )
@@ -48,6 +50,8 @@ FORWARDED = (
     worker_service_pb2.DESCRIPTOR.services_by_name["WorkerService"],
     plugin_service_pb2.DESCRIPTOR.services_by_name["PluginService"],
     document_service_pb2.DESCRIPTOR.services_by_name["DocumentService"],
+    operation_service_pb2.DESCRIPTOR.services_by_name["OperationService"],
+    topic_service_pb2.DESCRIPTOR.services_by_name["TopicService"],
     copy_run_service_pb2.DESCRIPTOR.services_by_name["CopyRunService"],
     watch_service_pb2.DESCRIPTOR.services_by_name["WatchService"],
 )

@@ -8,6 +8,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
+from keelman.api.connect.v1.topic_pb2 import TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.model.document import check_document_key, check_scope
@@ -15,6 +16,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.names import checked_name, checked_request_id
 from keelman.model.plugin import checked_version
 from keelman.model.shapes import check_count, check_labels, check_limits, check_port
+from keelman.model.topic import check_topic_counts, checked_topic
 from keelman.rpc.masks import masked
 from keelman.rpc.pages import page_limit
 
@@ -24,9 +26,10 @@ NAMED = frozenset(
         "keelman.api.node.v1.NodeService",
         "keelman.api.connect.v1.BrokerClusterService",
         "keelman.api.connect.v1.WorkerClusterService",
+        "keelman.api.connect.v1.TopicService",
     }
 )
-FILTERS = ("node", "worker_cluster")
+FILTERS = ("node", "worker_cluster", "broker_cluster")
 DOCUMENTS = "keelman.api.connect.v1.DocumentService"
 PLUGINS = "keelman.api.connect.v1.PluginService"
 WATCHES = "keelman.api.event.v1.WatchService"  # its `name` is a filter too, of any noun
@@ -57,7 +60,7 @@ def check(service: str, method: str, request: Message) -> None:
     if service in NAMED and "spec" in fields:
         spec, mask = given("spec"), getattr(request, "update_mask", None)
         _check_spec(spec if mask is None else masked(type(spec)(), spec, mask))
-    if method == "CreateWorkerCluster":
+    if method in ("CreateWorkerCluster", "CreateTopic"):
         checked_name("spec.broker_cluster", given("spec").broker_cluster)
 
 
@@ -90,6 +93,10 @@ def _check_spec(spec: Any) -> None:
         case BrokerClusterSpec():
             _check_names("spec.managed.nodes", spec.managed.nodes)
             check_port("spec.managed.port", spec.managed.port, zero="a free one on each node")
+        case TopicSpec():
+            check_topic_counts("spec", spec.partitions, spec.replication_factor)
+            if spec.topic:
+                checked_topic("spec.topic", spec.topic)
         case NodeSpec():
             check_limits("spec.capacity", spec.capacity.cpus, spec.capacity.memory_bytes)
 

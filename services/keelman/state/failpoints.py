@@ -22,6 +22,8 @@ NAMES = (
     "undo-tried", "undo-ended", "operation-ended", "operations-forgotten",
     "plugin-received", "plugin-chunked", "plugin-stored", "plugin-forgotten",
 )  # fmt: skip
+ON_BROKERS = ("topic-created", "topic-grown", "topic-configured", "topic-deleted")
+"""Between what an operation asked of brokers and its note that they did it."""
 _ACTIVE = os.environ.get("KEELMAN_FAILPOINT", "")
 _FILE = os.environ.get("KEELMAN_FAILPOINT_FILE", "")
 _passages = itertools.count()

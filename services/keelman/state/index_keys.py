@@ -9,6 +9,7 @@ from keelman.model.cluster import BrokerCluster, ManagedBrokers, Origin, WorkerC
 from keelman.model.document import Document
 from keelman.model.operation import Operation
 from keelman.model.plugin import Plugin
+from keelman.model.topic import Topic
 from keelman.model.workload import WorkerSpec, Workload
 from keelman.state.properties import group_of, topics_of
 
@@ -31,6 +32,9 @@ def keys_of(resource: object, host_of: Callable[[str], str]) -> set[Key]:
             found = {("document", kind), ("document", kind, scope)}
         case Operation():
             found = _of_operation(resource)
+        case Topic(spec=spec):
+            found = {("topics", spec.broker_cluster), ("topic resource", spec.broker_cluster, spec.topic)}
+            found |= _of_origin(resource.NOUN, spec.annotations.origin)
     return found
 
 

@@ -24,7 +24,8 @@ from keelman.state.in_sync import InSyncProbe
 from keelman.state.lease import Lease
 from keelman.state.nouns import registry
 from keelman.state.nouns.noun import Parts, service
-from keelman.state.operations.kinds import Tools, all_kinds
+from keelman.state.operations.kinds import Tools
+from keelman.state.operations.registry import all_kinds
 from keelman.state.operations.retention import Retention
 from keelman.state.operations.runner import Runner
 from keelman.state.planning.draft import Limits
@@ -34,8 +35,9 @@ from keelman.state.reports import Reader, Reports
 from keelman.state.sessions import Sessions
 from keelman.state.settings import Settings, port_range
 from keelman.state.snapshot import BROKER_CLUSTER
-from keelman.state.store import Store, open_store, subjects_of
+from keelman.state.store import open_store, subjects_of
 from keelman.state.streams_api import CopyRunApi, SessionApi
+from keelman.state.topics.look import TopicLook
 from keelman.state.watch import Tail, WatchApi
 
 log = get_logger()
@@ -68,9 +70,10 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         tail = Tail(store)
         store.follow(tail.add)
         copy_runs, watch = CopyRunApi(store, reports, commits), WatchApi(store, commits, tail)
+        topics = TopicLook(store, commits)
         executor = Executor(store, limits, sessions.alive)
         server = serve(
-            *registry.all_services(Parts(store, sessions, reports, plugins, executor)),
+            *registry.all_services(Parts(store, sessions, reports, plugins, executor, topics)),
             *_streams(sessions, copy_runs, watch),
             host=settings.host,
             port=settings.port,
@@ -100,7 +103,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             ("follower", follower.run()),
             ("reports", reader.run()),
             ("plugin-sweeper", sweeper.run()),
-            *_operations(store, commits, settings, sole=sole),
+            *_operations(Tools(store, topics), commits, settings, sole=sole),
+            ("topic-look", topics.run()),
             ("planner-waker", _wake(commits, planner)),
             ("probe-waker", _wake(commits, probe, BROKER_CLUSTER)),
             ("in-sync-waker", _wake(commits, in_sync, BROKER_CLUSTER)),
@@ -139,10 +143,11 @@ async def _wake(commits: Hub, reconciler: Reconciler, *subjects: str) -> None:
 
 
 def _operations(
-    store: Store, commits: Hub, settings: Settings, *, sole: bool
+    tools: Tools, commits: Hub, settings: Settings, *, sole: bool
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+    store = tools.store
     lease = Lease(store.database, "operations", sole)
-    runner = Runner(store, commits, lease, all_kinds(Tools(store)), wait_seconds=settings.operation_wait_seconds)
+    runner = Runner(store, commits, lease, all_kinds(tools), wait_seconds=settings.operation_wait_seconds)
     yield "operations", runner.run()
     retention = Retention(store, settings.operations_kept_seconds, settings.operations_kept)
     yield "operation-forgetter", Reconciler("operation-forgetter", retention.reconcile, SWEEP_SECONDS).run()

@@ -11,14 +11,15 @@ from keelman.model.errors import NotFound
 from keelman.model.node import Node, NodeState
 from keelman.model.operation import Operation
 from keelman.model.plugin import Plugin
+from keelman.model.topic import Topic
 from keelman.model.workload import Goal, Workload, WorkloadKind
 from keelman.state.index_keys import keys_of
 from keelman.state.layers import Layer
 
 MAX_NAMED = 20  # in an error
 NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = Node.NOUN, BrokerCluster.NOUN, WorkerCluster.NOUN, Workload.NOUN
-PLUGIN, DOCUMENT, OPERATION = Plugin.NOUN, Document.NOUN, Operation.NOUN
-Resource: TypeAlias = Node | BrokerCluster | WorkerCluster | Workload | Plugin | Document | Operation
+PLUGIN, DOCUMENT, OPERATION, TOPIC = Plugin.NOUN, Document.NOUN, Operation.NOUN, Topic.NOUN
+Resource: TypeAlias = Node | BrokerCluster | WorkerCluster | Workload | Plugin | Document | Operation | Topic
 Names: TypeAlias = frozenset[str]
 NO_NAMES: Names = frozenset()
 T = TypeVar("T")
@@ -203,6 +204,11 @@ class Snapshot:
         """Operations by name."""
         return self._table(OPERATION)
 
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """Topics by name."""
+        return self._table(TOPIC)
+
     def resources(self, noun: str) -> Mapping[str, Any]:
         """All resources of a noun by name."""
         return self._table(noun)
@@ -292,6 +298,22 @@ class Snapshot:
         return cluster.goal is ClusterGoal.DELETED and all(
             workload.has_ended for workload in self.workloads_in(WorkloadKind.WORKER, cluster.name)
         )
+
+    def topics_of(self, broker_cluster: str) -> list[Topic]:
+        """Topics on a broker cluster, by name."""
+        return [self.topics[name] for name in sorted(self._index.get(("topics", broker_cluster), NO_NAMES))]
+
+    def clusters_with_topics(self) -> Names:
+        """The broker clusters that topics name."""
+        return frozenset(name for name in self.broker_clusters if ("topics", name) in self._index)
+
+    def topics_named(self, broker_cluster: str, topic: str) -> Names:
+        """The topic resources that have a topic of a broker cluster."""
+        return self._index.get(("topic resource", broker_cluster, topic), NO_NAMES)
+
+    def topic(self, name: str) -> Topic:
+        """The topic of that name; raises NotFound."""
+        return _get("topic", self.topics, name)
 
     def node(self, name: str) -> Node:
         """The node of that name; raises NotFound."""

@@ -51,7 +51,7 @@ from keelman.state.nouns.serving import labelled_page, verb, written
 from keelman.state.nouns.taken import check_broker_port_free, check_origin
 from keelman.state.properties import in_field, raise_all
 from keelman.state.removal import check_removal, check_same_removed
-from keelman.state.snapshot import BROKER_CLUSTER, Snapshot
+from keelman.state.snapshot import BROKER_CLUSTER, MAX_NAMED, Snapshot
 from keelman.workers.properties.refusals import client_refusals
 
 if TYPE_CHECKING:
@@ -261,6 +261,14 @@ def delete(tx: Transaction, name: str, etag: str) -> BrokerCluster:
             f"broker cluster {name!r} is used by worker clusters {names}: delete these first",
             reason="IN_USE",
             metadata={"worker_clusters": names},
+        )
+    if cluster.goal is not ClusterGoal.DELETED and (topics := tx.snapshot.topics_of(name)):
+        names = ", ".join(topic.name for topic in topics[:MAX_NAMED])
+        more = f" and {len(topics) - MAX_NAMED} more" if len(topics) > MAX_NAMED else ""
+        raise FailedPrecondition(
+            f"broker cluster {name!r} is used by topics {names}{more}: delete these first",
+            reason="IN_USE",
+            metadata={"topics": names},
         )
     return with_goal(tx, cluster, ClusterGoal.DELETED)
 

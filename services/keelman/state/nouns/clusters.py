@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from google.protobuf.json_format import MessageToDict
 from sqlalchemy import BigInteger, Text
 from sqlalchemy.types import JSON
 from sqlmodel import Field, SQLModel
 
-from keelman.api.connect.v1 import broker_cluster_pb2, origin_pb2, worker_cluster_pb2
+from keelman.api.connect.v1 import broker_cluster_pb2, origin_pb2, topic_pb2, worker_cluster_pb2
 from keelman.model.cluster import Annotations, BrokerCluster, ClusterGoal, Origin, WorkerCluster
 from keelman.model.errors import FailedPrecondition
 from keelman.rpc.times import to_timestamp
@@ -20,6 +20,10 @@ from keelman.state.snapshot import C
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
+
+AnnotatedSpec: TypeAlias = (
+    broker_cluster_pb2.BrokerClusterSpec | worker_cluster_pb2.WorkerClusterSpec | topic_pb2.TopicSpec
+)
 
 
 class ClusterColumns(SQLModel):
@@ -68,10 +72,8 @@ def cluster_message(cluster: BrokerCluster | WorkerCluster) -> dict[str, Any]:
     }
 
 
-def annotate(
-    spec: broker_cluster_pb2.BrokerClusterSpec | worker_cluster_pb2.WorkerClusterSpec, annotations: Annotations
-) -> None:
-    """Puts what users say of a cluster into its spec's message."""
+def annotate(spec: AnnotatedSpec, annotations: Annotations) -> None:
+    """Puts what users say of a resource into its spec's message."""
     spec.description = annotations.description
     spec.labels.update(annotations.labels)
     if annotations.origin is not None:
@@ -80,10 +82,8 @@ def annotate(
         spec.extra.update(annotations.extra)
 
 
-def annotations_of(
-    spec: broker_cluster_pb2.BrokerClusterSpec | worker_cluster_pb2.WorkerClusterSpec,
-) -> Annotations:
-    """What users say of a cluster."""
+def annotations_of(spec: AnnotatedSpec) -> Annotations:
+    """What users say of a resource."""
     return Annotations(
         description=spec.description,
         labels=dict(spec.labels),

@@ -13,6 +13,7 @@ from keelman.api.connect.v1 import plugin_pb2, worker_pb2
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.model.cluster import BrokerCluster, WorkerCluster
 from keelman.model.node import Node
+from keelman.model.topic import Topic
 from keelman.model.workload import Workload
 from keelman.rpc.server import Service
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from keelman.state.connector_reports import ConnectorReports
     from keelman.state.plugins.files import PluginFiles
     from keelman.state.store import Store
+    from keelman.state.topics.seen import Seen
 
 R = TypeVar("R")
 
@@ -61,6 +63,13 @@ class Planned(Protocol):
         """The newest generation of a cluster that has been planned."""
 
 
+class TopicsSeen(Protocol):
+    """What brokers say of topics."""
+
+    def seen(self, topic: Topic) -> Seen:
+        """What its brokers said last; waits for nobody."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What the nouns' services use."""
@@ -70,6 +79,7 @@ class Parts:
     reports: Memberships
     plugins: PluginFiles
     planned: Planned
+    topics: TopicsSeen
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,16 @@ from keelman.model.cluster import Origin, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.workload import WorkloadKind
 from keelman.state.planning.places import port_owners
-from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, Snapshot
+from keelman.state.snapshot import BROKER_CLUSTER, NODE, TOPIC, WORKER_CLUSTER, Snapshot
 
 _Holder: TypeAlias = tuple[str, str]
 """Noun and name."""
-WORDS = {BROKER_CLUSTER: "broker cluster", WORKER_CLUSTER: "worker cluster", NODE: "the Spark service of node"}
+WORDS = {
+    BROKER_CLUSTER: "broker cluster",
+    WORKER_CLUSTER: "worker cluster",
+    TOPIC: "topic",
+    NODE: "the Spark service of node",
+}
 _KINDS = {
     WorkloadKind.BROKER: BROKER_CLUSTER,
     WorkloadKind.WORKER: WORKER_CLUSTER,

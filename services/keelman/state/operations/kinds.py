@@ -5,7 +5,7 @@
    what came of it. A step is idempotent: after a crash it is done again. It returns `Done` (with facts to keep) or
    `Waiting` (it is tried again), or raises: Unavailable, DeadlineExceeded and Conflict are tried again with a back-off
    until the step's deadline; every other error fails the step at once, with its message.
-3. A line in `MAKERS`.
+3. A line in `MAKERS` of registry.py.
 4. Whoever wants one calls `keelman.state.nouns.operation.begin` in its transaction, with the names of the steps in
    their order and JSON facts for them; secrets in facts are sealed at rest by the names of their keys.
 
@@ -17,15 +17,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from keelman.model.operation import Operation, OperationKind
+from keelman.model.operation import Operation
 from keelman.state.operations.moves import Outcome
 
 if TYPE_CHECKING:
+    from keelman.model.topic import Topic
     from keelman.state.store import Store, Transaction
+    from keelman.state.topics.seen import Seen
 
 Work: TypeAlias = Callable[[Operation], Awaitable[Outcome]]
+
+
+class TopicNotes(Protocol):
+    """Keeps what brokers say of topics."""
+
+    def note(self, topic: Topic, seen: Seen) -> None:
+        """Takes in what an operation has just heard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,7 @@ class Tools:
     """What the steps of all kinds use."""
 
     store: Store
+    topics: TopicNotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +74,3 @@ class Kind:
     """Whether an operation that failed or was canceled is taken back, or ends with what was done left as it is."""
     stored: Callable[[Transaction, Operation], None] = _nothing
     """Called with the operation as it is about to be stored, in the transaction that stores it."""
-
-
-MAKERS: Mapping[OperationKind, Callable[[Tools], Kind]] = {}
-
-
-def all_kinds(tools: Tools) -> Mapping[OperationKind, Kind]:
-    """Every kind, ready to be used."""
-    return {kind: make(tools) for kind, make in MAKERS.items()}

@@ -1,0 +1,233 @@
+"""Brokers asked about single topics, and told to create, grow, configure and delete them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka.admin.config_resource import ConfigResourceType
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
+from aiokafka.protocol.admin import CreatePartitionsRequest, DeleteTopicsRequest, DescribeConfigsRequest
+
+from keelman.kafka.clients import no_broker
+from keelman.kafka.connections import answer_of
+from keelman.kafka.error_codes import CODES, name_of
+from keelman.kafka.fetching.client import FetchClient, open_client
+from keelman.kafka.fetching.fetched import Part
+from keelman.kafka.fetching.leader_epochs import (
+    AskMetadata,
+    BrokerAddress,
+    MetadataAnswer,
+    TopicInfo,
+    metadata_of,
+    passes,
+)
+from keelman.kafka.fetching.position_checks import offsets_of
+from keelman.kafka.topic_requests import TIMEOUT_MS, ChangeConfig, ConfigChanged, CreatedTopic, CreateTopic
+from keelman.model.errors import FailedPrecondition, KeelmanError, PermissionDenied, Unavailable
+
+CLIENT = "keelman-topics"
+EARLIEST, LATEST = -2, -1
+AT_ONCE = 100
+"""Of so many topics one answer is asked for: while it is read nothing else has its turn."""
+_ITS_OWN = 1  # DYNAMIC_TOPIC_CONFIG
+_UNKNOWN, _EXISTS = CODES["UNKNOWN_TOPIC_OR_PARTITION"], CODES["TOPIC_ALREADY_EXISTS"]
+_LESS = CODES["INVALID_PARTITIONS"]
+_KEPT_OUT = frozenset(CODES[f"{what}_AUTHORIZATION_FAILED"] for what in ("TOPIC", "CLUSTER"))
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigValue:
+    """A value of a topic's configuration; `own` where it was set for the topic, beside the brokers' defaults."""
+
+    value: str
+    own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What brokers say of topics: those that they have, and themselves by node id."""
+
+    topics: Mapping[str, TopicInfo]
+    brokers: Mapping[int, BrokerAddress]
+
+
+class TopicBrokers:
+    """Open it with `open`. Its methods raise Unavailable when no broker answers (asking again may help),
+    PermissionDenied where access rules are in the way, and FailedPrecondition for what the brokers refuse."""
+
+    def __init__(self, client: FetchClient, properties: Mapping[str, str]) -> None:
+        self._client = client
+        self._properties = properties
+
+    @staticmethod
+    @contextlib.asynccontextmanager
+    async def open(properties: Mapping[str, str], *, answer_seconds: float = 5.0) -> AsyncIterator[TopicBrokers]:
+        """`properties` are Java's client properties. Raises Unavailable, Unauthenticated, InvalidArgument."""
+        made = await opened(properties, answer_seconds=answer_seconds)
+        try:
+            yield made
+        finally:
+            await made.close()
+
+    async def close(self) -> None:
+        """Ends its connections."""
+        await self._client.close()
+
+    async def describe(self, topics: Collection[str]) -> Described:
+        """Those of the topics that the brokers have."""
+        found: dict[str, TopicInfo] = {}
+        brokers: dict[int, BrokerAddress] = {}
+        with self._errors("about topics"):
+            for some in _portions(sorted(topics)) or [[]]:
+                answer = await metadata_of(self._client, some)
+                brokers = {one.node: one for one in answer.brokers}
+                for name, topic in answer.topics.items():
+                    if topic.code not in (0, _UNKNOWN, CODES["LEADER_NOT_AVAILABLE"]):
+                        raise refusal(f"topic {name} cannot be described", topic.code)
+                    if topic.partitions:
+                        found[name] = topic
+        return Described(found, brokers)
+
+    async def described_by_each(self, topic: str) -> list[Described]:
+        """The topic as each broker that answers has it: one may know later than another."""
+        found: list[Described] = []
+        problem: BaseException = KafkaError("no broker is known")
+        with self._errors("about topics"):
+            for node in [broker.nodeId for broker in self._client.cluster.brokers()]:
+                try:
+                    answer: MetadataAnswer = await answer_of(self._client, node, AskMetadata([topic]))
+                except IncompatibleBrokerVersion:
+                    raise
+                except (KafkaError, OSError, TimeoutError) as error:
+                    problem = error
+                    continue
+                brokers = {one.node: one for one in answer.brokers}
+                found.append(Described({n: t for n, t in answer.topics.items() if t.partitions}, brokers))
+            if not found:
+                raise problem
+        return found
+
+    async def offsets(self, topics: Mapping[str, TopicInfo]) -> dict[Part, tuple[int, int]]:
+        """Where partitions begin and end; without those whose leaders do not say."""
+        found: dict[Part, tuple[int, int]] = {}
+        for some in _portions(sorted(topics)):
+            by_node: dict[int, dict[Part, int]] = {}
+            for name in some:
+                for number, leader in topics[name].partitions.items():
+                    if leader.node >= 0:
+                        by_node.setdefault(leader.node, {})[name, number] = leader.epoch
+            answers = await asyncio.gather(*(self._offsets(node, parts) for node, parts in by_node.items()))
+            for answer in answers:
+                found |= answer
+        return found
+
+    async def _offsets(self, node: int, parts: Mapping[Part, int]) -> dict[Part, tuple[int, int]]:
+        try:
+            begins, ends = [
+                await offsets_of(self._client, node, 0, {part: (where, epoch) for part, epoch in parts.items()})
+                for where in (EARLIEST, LATEST)
+            ]
+        except (KafkaError, OSError, TimeoutError):
+            return {}
+        return {
+            part: (begins[part].offset, ends[part].offset)
+            for part in parts
+            if not (begins[part].code or ends[part].code)
+        }
+
+    async def configs(self, topics: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
+        """The whole configuration of topics that the brokers have, and let this client see."""
+        found: dict[str, dict[str, ConfigValue]] = {}
+        with self._errors("about the configuration of topics"):
+            for some in _portions(sorted(topics)):
+                asked = [(ConfigResourceType.TOPIC.value, name, None) for name in some]
+                answer = await self._ask(DescribeConfigsRequest(asked))
+                for code, _message, _kind, name, entries in answer.resources:
+                    if code == 0:
+                        found[name] = {e[0]: ConfigValue(e[1] or "", e[3] == _ITS_OWN) for e in entries}
+                await asyncio.sleep(0)
+        return found
+
+    async def create(
+        self, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]
+    ) -> str | None:
+        """Makes a topic, 0 partitions or replicas by the brokers' default; its id, None where it is there already."""
+        with self._errors(f"to create topic {name}"):
+            request = CreateTopic(name, partitions or -1, replication_factor or -1, config)
+            answer: CreatedTopic = await self._ask(request)
+        if answer.code == _EXISTS:
+            return None
+        if answer.code:
+            raise refusal(f"topic {name} cannot be created", answer.code, answer.message)
+        return answer.topic_id
+
+    async def grow(self, name: str, partitions: int) -> None:
+        """Gives a topic more partitions, so many in all."""
+        with self._errors(f"to add partitions to topic {name}"):
+            answer = await self._ask(CreatePartitionsRequest([(name, (partitions, None))], TIMEOUT_MS, False))
+        for _, code, message in answer.topic_errors:
+            if code and not (code == _LESS and f"already has {partitions} partition" in (message or "")):
+                raise refusal(f"topic {name} cannot have {partitions} partitions", code, message)
+
+    async def configure(self, name: str, settings: Mapping[str, str], unset: Collection[str] = ()) -> None:
+        """Sets some keys of a topic's configuration, and takes others back to the brokers' default."""
+        with self._errors(f"to configure topic {name}"):
+            answer: ConfigChanged = await self._ask(ChangeConfig(name, settings, unset))
+        if answer.code:
+            raise refusal(f"topic {name} cannot be configured", answer.code, answer.message)
+
+    async def delete(self, name: str) -> bool:
+        """Deletes a topic with its records, which the brokers do in their time; False where they have none."""
+        with self._errors(f"to delete topic {name}"):
+            answer = await self._ask(DeleteTopicsRequest([name], TIMEOUT_MS))
+        code = answer.topic_error_codes[0][1]
+        if code in (0, _UNKNOWN):
+            return bool(code == 0)
+        raise refusal(f"topic {name} cannot be deleted", code)
+
+    async def _ask(self, request: Any) -> Any:
+        """The answer of the first broker that gives one: each passes on to the controller what is the controller's."""
+        problem: BaseException = KafkaError("no broker is known")
+        for node in self._client._in_turn():
+            try:
+                return await answer_of(self._client, node, request)
+            except IncompatibleBrokerVersion:
+                raise
+            except (KafkaError, OSError, TimeoutError) as error:
+                problem = error
+        raise problem
+
+    @contextlib.contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except IncompatibleBrokerVersion as error:
+            raise FailedPrecondition(f"the brokers are too old {what}: {error}", reason="BROKERS_TOO_OLD") from None
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise no_broker(self._properties, error) from None
+
+
+async def opened(properties: Mapping[str, str], *, answer_seconds: float = 5.0) -> TopicBrokers:
+    """One that has met its brokers, for who closes it. Raises Unavailable, Unauthenticated, InvalidArgument."""
+    client = await open_client(properties, client_id=CLIENT, timeout_ms=int(answer_seconds * 1000))
+    return TopicBrokers(client, properties)
+
+
+def refusal(what: str, code: int, message: str | None = "") -> KeelmanError:
+    """What is raised for an error code of Kafka's: PermissionDenied, Unavailable where it passes, else
+    FailedPrecondition."""
+    name = name_of(code)
+    text = f"{what}: {message or name}"
+    if code in _KEPT_OUT:
+        return PermissionDenied(f"{text} ({name})" if message else text, reason=name)
+    if passes(code):
+        return Unavailable(text, reason=name)
+    return FailedPrecondition(text, reason=name)
+
+
+def _portions(names: list[str]) -> list[list[str]]:
+    return [names[at : at + AT_ONCE] for at in range(0, len(names), AT_ONCE)]

@@ -1,0 +1,99 @@
+"""Kafka requests that create a topic and change its configuration, where the client library knows none that would do.
+
+Sources: the layouts of CreateTopics 7 and IncrementalAlterConfigs 1 in
+https://github.com/apache/kafka/tree/4.3/clients/src/main/resources/common/message
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import ClassVar
+
+from keelman.kafka.batches.wire import WireRequest
+from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact, varint
+
+_NO_ID = bytes(16)
+_TOPIC = b"\x02"
+_SET, _DELETE = b"\0", b"\1"
+TIMEOUT_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """Answer to CreateTopics 7, of one topic: its id, or Kafka's error code with the brokers' words."""
+
+    topic_id: str
+    code: int
+    message: str
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> CreatedTopic:
+        """From behind the header."""
+        fields = Fields(data.read())
+        fields.int32()  # throttle time
+        fields.count()
+        fields.text()
+        raw, code, message = fields.raw(16), fields.int16(), fields.text()
+        return cls("" if raw == _NO_ID else base64.urlsafe_b64encode(raw).decode().rstrip("="), code, message)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic(WireRequest):
+    """One topic: CreateTopics 7, which brokers know since Kafka 2.8. -1 partitions or replicas are the brokers'
+    default."""
+
+    API_KEY: ClassVar[int] = 19
+    API_VERSION: ClassVar[int] = 7
+    RESPONSE_TYPE: ClassVar[type[CreatedTopic]] = CreatedTopic
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        """The request behind its header."""
+        configs = b"".join(compact(key) + compact(value) + NO_TAGS for key, value in self.config.items())
+        topic = compact(self.name) + struct.pack(">ih", self.partitions, self.replication_factor) + varint(1)
+        topic += varint(len(self.config) + 1) + configs + NO_TAGS
+        return varint(2) + topic + struct.pack(">i", TIMEOUT_MS) + b"\0" + NO_TAGS
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChanged:
+    """Answer to IncrementalAlterConfigs 1, of one topic: Kafka's error code with the brokers' words."""
+
+    code: int
+    message: str
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> ConfigChanged:
+        """From behind the header."""
+        fields = Fields(data.read())
+        fields.int32()  # throttle time
+        fields.count()
+        return cls(fields.int16(), fields.text())
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeConfig(WireRequest):
+    """Sets some keys of one topic and takes others back to the brokers' default: IncrementalAlterConfigs 1."""
+
+    API_KEY: ClassVar[int] = 44
+    API_VERSION: ClassVar[int] = 1
+    RESPONSE_TYPE: ClassVar[type[ConfigChanged]] = ConfigChanged
+
+    name: str
+    set: Mapping[str, str]
+    unset: Collection[str] = ()
+
+    def encode(self) -> bytes:
+        """The request behind its header."""
+        changes = [compact(key) + _SET + compact(value) + NO_TAGS for key, value in self.set.items()]
+        changes += [compact(key) + _DELETE + compact(None) + NO_TAGS for key in self.unset]
+        resource = _TOPIC + compact(self.name) + varint(len(changes) + 1) + b"".join(changes) + NO_TAGS
+        return varint(2) + resource + b"\0" + NO_TAGS

@@ -1,0 +1,107 @@
+"""Topics as resources: what the user wants of a Kafka topic, and what was done about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import ClassVar
+
+from keelman.model.cluster import NO_ANNOTATIONS, Annotations
+from keelman.model.errors import InvalidArgument
+
+MAX_TOPIC_NAME = 249
+MAX_PARTITIONS = 10_000
+"""Kafka's controller makes no more in one request."""
+MAX_REPLICATION_FACTOR = 32_767
+KAFKAS_OWN = frozenset(("__cluster_metadata", "__consumer_offsets", "__share_group_state", "__transaction_state"))
+_LEGAL = re.compile(rf"[a-zA-Z0-9._-]{{1,{MAX_TOPIC_NAME}}}")
+LEGAL_TOPIC = f"1 to {MAX_TOPIC_NAME} letters, digits, '.', '_' or '-', not '.' or '..', and no topic of Kafka's own"
+
+
+class TopicGoal(StrEnum):
+    """What a topic is to be."""
+
+    ABSENT = "ABSENT"
+    PRESENT = "PRESENT"
+
+
+class TopicState(StrEnum):
+    """Where a topic stands."""
+
+    ABSENT = "ABSENT"
+    APPLYING = "APPLYING"
+    PRESENT = "PRESENT"
+    FAILED = "FAILED"
+    MISSING = "MISSING"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """What the user wants of a topic; 0 partitions or replicas are as many as the brokers make by default."""
+
+    broker_cluster: str
+    topic: str
+    partitions: int = 0
+    replication_factor: int = 0
+    config: Mapping[str, str] = field(default_factory=dict)
+    annotations: Annotations = NO_ANNOTATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class TopicApplied:
+    """What was done about a topic: by the operation that has it now, or the last one that had."""
+
+    operation: str = ""
+    """Its name; empty before the first one."""
+    ended: bool = True
+    problem: str = ""
+    """Why the last operation failed, or what stands in its way; empty when all is well."""
+    failed: bool = False
+    generation: int = 0
+    """Of the topic's, the one that was applied last."""
+    goal: TopicGoal = TopicGoal.ABSENT
+    """What the brokers were brought to last."""
+    topic_id: str = ""
+    """Kafka's id of the topic that an operation made or found."""
+
+
+NOT_APPLIED = TopicApplied()
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A Kafka topic as a user wants it. Times are aware UTC; `etag` changes with every change."""
+
+    NOUN: ClassVar[str] = "topic"
+
+    name: str
+    uid: str
+    create_time: datetime
+    update_time: datetime
+    generation: int
+    etag: str
+    goal: TopicGoal
+    spec: TopicSpec
+    applied: TopicApplied = NOT_APPLIED
+
+
+def checked_topic(field: str, topic: str) -> str:
+    """Returns a topic's name in Kafka; raises InvalidArgument for one that it does not take, or keeps for itself."""
+    if not _LEGAL.fullmatch(topic) or topic in (".", "..") or topic in KAFKAS_OWN:
+        raise InvalidArgument.of(field, topic, LEGAL_TOPIC)
+    return topic
+
+
+def check_topic_counts(field: str, partitions: int, replication_factor: int) -> None:
+    """Raises InvalidArgument for a number of partitions or replicas that no topic can have."""
+    default = "0 (as many as the brokers make by default)"
+    if not 0 <= partitions <= MAX_PARTITIONS:
+        raise InvalidArgument.of(f"{field}.partitions", partitions, f"{default} or 1 to {MAX_PARTITIONS}")
+    if not 0 <= replication_factor <= MAX_REPLICATION_FACTOR:
+        raise InvalidArgument.of(
+            f"{field}.replication_factor", replication_factor, f"{default} or 1 to {MAX_REPLICATION_FACTOR}"
+        )

@@ -1,0 +1,306 @@
+"""How brokers are brought to what a topic's resource says: created, grown, configured, or deleted.
+
+A topic that the brokers have already, and that its resource has not been applied to before, is taken over only as it
+is. What an operation made it takes back when a later step fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+from keelman.kafka.topic_brokers import Described, TopicBrokers
+from keelman.model.errors import FailedPrecondition, Unavailable
+from keelman.model.operation import Operation, OperationState, StepState
+from keelman.model.topic import TopicApplied, TopicGoal, TopicSpec
+from keelman.runtime.supervise import deadline
+from keelman.state.failpoints import hit
+from keelman.state.nouns.rows import read
+from keelman.state.operations.kinds import Kind, StepWork, Tools
+from keelman.state.operations.moves import Done, Outcome, Waiting
+from keelman.state.operations.topic_steps import (
+    ASK,
+    AWAIT,
+    AWAIT_GONE,
+    CONFIGURE,
+    CREATE,
+    DELETE,
+    GROW,
+)
+from keelman.state.topics.differences import config_changes, differences
+from keelman.state.topics.reaching import asked_properties
+from keelman.state.topics.seen import Seen, SeenTopic, seen_of
+
+CALL_SECONDS = 20.0
+LOOK_AGAIN_SECONDS = 0.2
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MADE, PERHAPS = "made", "perhaps made"
+
+
+def kind(tools: Tools) -> Kind:
+    """What is done for operations on topics."""
+    steps = _Steps(tools)
+    return Kind(
+        {
+            ASK: StepWork(steps.ask),
+            CREATE: StepWork(steps.create, steps.take_back),
+            GROW: StepWork(steps.grow),
+            CONFIGURE: StepWork(steps.configure),
+            AWAIT: StepWork(steps.await_topic),
+            DELETE: StepWork(steps.delete),
+            AWAIT_GONE: StepWork(steps.await_gone),
+        },
+        takes_back=_may_have_made,
+        stored=_noted,
+    )
+
+
+def _may_have_made(operation: Operation) -> bool:
+    """Whether there may be a topic that the operation made: nothing else can be taken back."""
+    return operation.facts.get("there") is False and any(
+        step.name == CREATE and step.start_time is not None and step.state is not StepState.SKIPPED
+        for step in operation.steps
+    )
+
+
+def _noted(tx: Any, operation: Operation) -> None:
+    """Has the topic note how far its operation is."""
+    topic = tx.snapshot.topics.get(operation.target.name)
+    if topic is None or topic.applied.operation != operation.name:
+        return
+    before: TopicApplied = topic.applied
+    match operation.state:
+        case OperationState.SUCCEEDED:
+            goal = TopicGoal(operation.target.goal)
+            topic_id = operation.facts.get("topic_id", "") if goal is TopicGoal.PRESENT else ""
+            after = TopicApplied(operation.name, generation=operation.target.generation, goal=goal, topic_id=topic_id)
+        case OperationState.FAILED:
+            after = dataclasses.replace(before, ended=True, failed=True, problem=operation.message)
+        case OperationState.CANCELED:
+            after = dataclasses.replace(before, ended=True, failed=False, problem="")
+        case _:
+            after = dataclasses.replace(before, problem=operation.message)
+    if after != before:
+        tx.put(dataclasses.replace(topic, applied=after))
+
+
+class _Steps:
+    """The steps. Each opens a client of its own: an operation is rare, and its brokers may have moved meanwhile."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._store = tools.store
+        self._topics = tools.topics
+        self._since: datetime = tools.store.database.clock()
+        self._tried: set[str] = set()
+
+    async def ask(self, operation: Operation) -> Outcome:
+        """Finds out whether the brokers have the topic, and whether it can become what was asked for."""
+        spec, facts = _spec(operation), operation.facts
+        async with self._brokers(spec) as brokers:
+            found = await _look(brokers, spec)
+        if found is None:
+            return Done("the brokers do not have it", {"there": False})
+        there = {"there": True, "topic_id": found.topic_id}
+        if operation.target.goal == TopicGoal.ABSENT:
+            if not facts["known"]:
+                text = "the brokers have a topic of this name, to which the resource was never applied: it stays"
+                return Done(text, {"there": False})
+            return Done("the brokers have it", there)
+        if facts["known"] and facts["known_id"] in ("", found.topic_id):
+            _check_reachable(spec, found)
+            return Done("the brokers have it", there)
+        if different := differences(spec, found):
+            raise FailedPrecondition(
+                f"topic {spec.topic} is there already and is not what was asked for: {'; '.join(different)}",
+                reason="TOPIC_DIFFERS",
+            )
+        return Done("the brokers had it already, as it was asked for: taken over", there)
+
+    async def create(self, operation: Operation) -> Outcome:
+        """Makes the topic where the brokers did not have it."""
+        if operation.facts["there"]:
+            return Done(skipped=True)
+        spec = _spec(operation)
+        mine = self._is_first_try(operation)
+        async with self._brokers(spec) as brokers:
+            made = await brokers.create(spec.topic, spec.partitions, spec.replication_factor, spec.config)
+            hit("topic-created")
+            if made is not None:
+                return Done(_as_made(spec), {"topic_id": made, "created": MADE})
+            found = await _look(brokers, spec)
+        if found is None:
+            return Waiting("the brokers say that it is there, and do not list it yet", LOOK_AGAIN_SECONDS)
+        if different := differences(spec, found):
+            raise FailedPrecondition(
+                f"topic {spec.topic} was made meanwhile and is not what was asked for: {'; '.join(different)}",
+                reason="TOPIC_DIFFERS",
+            )
+        if mine:
+            return Done("somebody made it meanwhile, as it was asked for: taken over", {"topic_id": found.topic_id})
+        return Done(_as_made(spec), {"topic_id": found.topic_id, "created": PERHAPS})
+
+    async def take_back(self, operation: Operation) -> Outcome:
+        """Deletes the topic that the operation made. One that it only may have made has to be as it was asked for, and
+        empty."""
+        spec, facts = _spec(operation), operation.facts
+        if operation.step(CREATE).state is StepState.DONE and "created" not in facts:
+            return Done("somebody else made it")
+        async with self._brokers(spec) as brokers:
+            found = await _look(brokers, spec, offsets=True)
+            if found is None:
+                return Done("the topic is gone" if "created" in facts else "nothing was made")
+            if facts.get("created") == MADE:
+                if found.topic_id != facts["topic_id"]:
+                    return Done("another topic has its name now: left as it is")
+            elif differences(spec, found) or not _is_empty(found):
+                return Done("a topic of this name is there that somebody else may have made: left as it is")
+            await brokers.delete(spec.topic)
+        return Waiting("the brokers delete it", LOOK_AGAIN_SECONDS)
+
+    async def grow(self, operation: Operation) -> Outcome:
+        """Adds partitions where there are fewer than were asked for."""
+        spec = _spec(operation)
+        async with self._brokers(spec) as brokers:
+            found = await _look(brokers, spec)
+            if found is None:
+                return _not_listed(operation)
+            if len(found.partitions) >= (spec.partitions or 1):
+                return Done(skipped=True)
+            await brokers.grow(spec.topic, spec.partitions)
+            hit("topic-grown")
+        return Done(f"{len(found.partitions)} to {spec.partitions} partitions")
+
+    async def configure(self, operation: Operation) -> Outcome:
+        """Sets what of the configuration is not as it was asked for, and nothing else."""
+        spec = _spec(operation)
+        async with self._brokers(spec) as brokers:
+            found = await _look(brokers, spec)
+            if found is None:
+                return _not_listed(operation)
+            if found.config is None:
+                raise FailedPrecondition(
+                    f"the brokers do not let keelman see the configuration of topic {spec.topic} (DESCRIBE_CONFIGS)",
+                    reason="KEPT_OUT",
+                )
+            to_set, to_unset = config_changes(spec, found)
+            if not (to_set or to_unset):
+                return Done(skipped=True)
+            await brokers.configure(spec.topic, to_set, to_unset)
+            hit("topic-configured")
+        told = [f"{key}={value}" for key, value in to_set.items()] + [f"{key} as by default" for key in to_unset]
+        return Done(", ".join(told))
+
+    async def await_topic(self, operation: Operation) -> Outcome:
+        """Waits until every broker that answers lists the topic as it was asked for, all partitions with a leader."""
+        spec = _spec(operation)
+        async with self._brokers(spec) as brokers:
+            for described in await brokers.described_by_each(spec.topic):
+                seen = await self._seen(brokers, described, spec)
+                if seen.topic is None:
+                    return _not_listed(operation)
+                if different := differences(spec, seen.topic):
+                    return Waiting(f"a broker does not know of it yet: {'; '.join(different)}", LOOK_AGAIN_SECONDS)
+                if any(one.leader < 0 for one in seen.topic.partitions):
+                    return Waiting("partitions have no leader yet", LOOK_AGAIN_SECONDS)
+        assert seen.topic is not None
+        self._note(operation, seen)
+        return Done(facts={"topic_id": seen.topic.topic_id})
+
+    async def delete(self, operation: Operation) -> Outcome:
+        """Deletes the topic with its records."""
+        if not operation.facts["there"]:
+            return Done(skipped=True)
+        spec = _spec(operation)
+        async with self._brokers(spec) as brokers:
+            await brokers.delete(spec.topic)
+            hit("topic-deleted")
+        return Done()
+
+    async def await_gone(self, operation: Operation) -> Outcome:
+        """Waits until no broker that answers lists the topic."""
+        if not operation.facts["there"]:
+            return Done(skipped=True)
+        spec = _spec(operation)
+        async with self._brokers(spec) as brokers:
+            for described in await brokers.described_by_each(spec.topic):
+                if (found := described.topics.get(spec.topic)) is not None:
+                    if operation.facts["topic_id"] in ("", found.id):
+                        return Waiting("the brokers delete it", LOOK_AGAIN_SECONDS)
+                    return Done("deleted; somebody made another one meanwhile")
+        self._note(operation, Seen(self._store.database.clock(), ""))
+        return Done()
+
+    def _is_first_try(self, operation: Operation) -> bool:
+        """Whether nobody can have tried the step before: this process began it, and tries it for the first time."""
+        start = operation.step(CREATE).start_time
+        first = operation.name not in self._tried and start is not None and start >= self._since
+        self._tried.add(operation.name)
+        return first
+
+    async def _seen(self, brokers: TopicBrokers, described: Described, spec: TopicSpec) -> Seen:
+        offsets = await brokers.offsets(described.topics)
+        configs = await brokers.configs([spec.topic]) if described.topics else {}
+        return seen_of(described, spec.topic, offsets, configs.get(spec.topic), self._store.database.clock())
+
+    def _note(self, operation: Operation, seen: Seen) -> None:
+        topic = self._store.snapshot.topics.get(operation.target.name)
+        if topic is not None:
+            self._topics.note(topic, seen)
+
+    @contextlib.asynccontextmanager
+    async def _brokers(self, spec: TopicSpec) -> AsyncIterator[TopicBrokers]:
+        """Raises NotFound, FailedPrecondition, Unavailable where the brokers cannot be asked."""
+        properties = asked_properties(self._store.snapshot.broker_cluster(spec.broker_cluster))
+        late = Unavailable(f"the brokers of {spec.broker_cluster!r} did not answer in {CALL_SECONDS:g} s")
+        async with deadline(CALL_SECONDS, late), TopicBrokers.open(properties) as brokers:
+            yield brokers
+
+
+def _spec(operation: Operation) -> TopicSpec:
+    return read(TopicSpec, operation.facts["spec"])
+
+
+async def _look(brokers: TopicBrokers, spec: TopicSpec, *, offsets: bool = False) -> SeenTopic | None:
+    """The topic as the brokers have it, with its configuration as far as they let it be seen; None: they do not."""
+    described = await brokers.describe([spec.topic])
+    if not described.topics:
+        return None
+    configs = await brokers.configs([spec.topic])
+    ends = await brokers.offsets(described.topics) if offsets else {}
+    return seen_of(described, spec.topic, ends, configs.get(spec.topic), EPOCH).topic
+
+
+def _check_reachable(spec: TopicSpec, found: SeenTopic) -> None:
+    """Raises FailedPrecondition where the topic can never become what was asked for."""
+    have = len(found.partitions)
+    if 0 < spec.partitions < have:
+        raise FailedPrecondition(
+            f"topic {spec.topic} has {have} partitions, asked for {spec.partitions}: partitions only grow",
+            reason="TOPIC_DIFFERS",
+        )
+    if spec.replication_factor and spec.replication_factor != found.replicas:
+        raise FailedPrecondition(
+            f"topic {spec.topic} has {found.replicas} replicas of each partition, asked for {spec.replication_factor}: "
+            "their number is not changed on a topic that is there",
+            reason="TOPIC_DIFFERS",
+        )
+
+
+def _not_listed(operation: Operation) -> Outcome:
+    """What comes of a step that finds no topic: after it was made, brokers may not know of it yet."""
+    if operation.facts["there"]:
+        raise FailedPrecondition("somebody deleted the topic meanwhile: apply it again", reason="TOPIC_GONE")
+    return Waiting("not every broker lists it yet", LOOK_AGAIN_SECONDS)
+
+
+def _is_empty(topic: SeenTopic) -> bool:
+    return all(one.offsets is not None and one.offsets[0] == one.offsets[1] == 0 for one in topic.partitions)
+
+
+def _as_made(spec: TopicSpec) -> str:
+    partitions = f"{spec.partitions} partitions" if spec.partitions else "partitions as by default"
+    replicas = f"{spec.replication_factor} replicas" if spec.replication_factor else "replicas as by default"
+    return f"{partitions}, {replicas}"

@@ -1,0 +1,18 @@
+"""The kinds of operations that this state service does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from keelman.model.operation import OperationKind
+from keelman.state.operations import apply_topic
+from keelman.state.operations.kinds import Kind, Tools
+
+MAKERS: Mapping[OperationKind, Callable[[Tools], Kind]] = {
+    OperationKind.APPLY_TOPIC: apply_topic.kind,
+}
+
+
+def all_kinds(tools: Tools) -> Mapping[OperationKind, Kind]:
+    """Every kind, ready to be used."""
+    return {kind: make(tools) for kind, make in MAKERS.items()}

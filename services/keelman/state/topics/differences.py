@@ -1,0 +1,37 @@
+"""Where a topic is not what was asked for. Pure."""
+
+from __future__ import annotations
+
+from keelman.kafka.topic_configs import same_value
+from keelman.model.topic import TopicSpec
+from keelman.state.topics.seen import SeenTopic
+
+MOVING = frozenset(("follower.replication.throttled.replicas", "leader.replication.throttled.replicas"))
+"""Set and unset by whoever moves replicas, for as long as that takes."""
+
+
+def config_changes(spec: TopicSpec, topic: SeenTopic) -> tuple[dict[str, str], list[str]]:
+    """What is to be set in a topic's configuration, and which keys are to go back to the brokers' default."""
+    known = topic.config or {}
+    to_set = {
+        key: value
+        for key, value in sorted(spec.config.items())
+        if key not in known or not same_value(key, known[key].value, value)
+    }
+    return to_set, [key for key in topic.own_config if key not in spec.config and key not in MOVING]
+
+
+def differences(spec: TopicSpec, topic: SeenTopic) -> list[str]:
+    """Where a topic is not what was asked for, for people."""
+    found: list[str] = []
+    if spec.partitions and len(topic.partitions) != spec.partitions:
+        found.append(f"partitions: {len(topic.partitions)}, asked for {spec.partitions}")
+    if spec.replication_factor and topic.replicas != spec.replication_factor:
+        found.append(f"replication_factor: {topic.replicas}, asked for {spec.replication_factor}")
+    if topic.config is not None:
+        to_set, to_unset = config_changes(spec, topic)
+        for key, value in to_set.items():
+            had = repr(topic.config[key].value) if key in topic.config else "not known to the brokers"
+            found.append(f"config.{key}: {had}, asked for {value!r}")
+        found += [f"config.{key}: {topic.config[key].value!r}, not asked for" for key in to_unset]
+    return found

@@ -1,0 +1,78 @@
+"""Topics as their brokers have them, as far as that is known. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from keelman.kafka.fetching.leader_epochs import TopicInfo
+from keelman.kafka.topic_brokers import ConfigValue, Described
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPartition:
+    """A partition with its leader (-1: none) and its replicas, by node id; where it begins and ends, if known."""
+
+    number: int
+    leader: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    offsets: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTopic:
+    """A topic as its brokers have it; `config` is None while it is not known."""
+
+    topic_id: str
+    partitions: tuple[SeenPartition, ...]
+    config: Mapping[str, ConfigValue] | None = field(default=None, repr=False)
+
+    @property
+    def own_config(self) -> dict[str, str]:
+        """What was set for this topic, beside the brokers' defaults."""
+        return {key: one.value for key, one in sorted((self.config or {}).items()) if one.own}
+
+    @property
+    def replicas(self) -> int:
+        """How many the first partition has."""
+        return len(self.partitions[0].replicas) if self.partitions else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What brokers said last of a topic; `topic` is None when they have none, or have not said."""
+
+    time: datetime | None = None
+    problem: str = "its brokers have not been asked yet"
+    """Why they cannot be asked; empty when they have answered."""
+    topic: SeenTopic | None = None
+    brokers: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+
+
+NOT_SEEN = Seen()
+
+
+def seen_of(
+    described: Described,
+    name: str,
+    offsets: Mapping[tuple[str, int], tuple[int, int]],
+    config: Mapping[str, ConfigValue] | None,
+    now: datetime,
+) -> Seen:
+    """What brokers have said of one topic."""
+    info = described.topics.get(name)
+    addresses = {node: (one.host, one.port) for node, one in described.brokers.items()}
+    topic = None if info is None else _topic(info, offsets, config)
+    return Seen(now, "", topic, addresses)
+
+
+def _topic(
+    info: TopicInfo, offsets: Mapping[tuple[str, int], tuple[int, int]], config: Mapping[str, ConfigValue] | None
+) -> SeenTopic:
+    parts = tuple(
+        SeenPartition(number, one.node, one.replicas, one.isr, offsets.get((info.name, number)))
+        for number, one in sorted(info.partitions.items())
+    )
+    return SeenTopic(info.id, parts, config)
