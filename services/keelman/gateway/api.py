@@ -10,7 +10,6 @@ from keelman.api.connect.v1 import connector_service_pb2 as wire
 from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceServicer
 from keelman.api.node.v1 import agent_service_pb2 as agent
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer, AgentServiceStub
-from keelman.gateway.connectors import Connectors
 from keelman.gateway.listing import Listing
 from keelman.gateway.state import State
 from keelman.model.errors import FailedPrecondition, InvalidArgument, PermissionDenied
@@ -19,6 +18,7 @@ from keelman.rpc.channels import Channel, channel, checked_peer
 from keelman.rpc.errors import translated_stream
 from keelman.rpc.pages import key_of, page_limit
 from keelman.rpc.server import Context
+from keelman.workers.rest.connectors import Connectors
 
 
 class ConnectorApi(ConnectorServiceServicer):

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_UNSPECIFIED, Connector, ConnectorState
 from keelman.api.connect.v1.connector_service_pb2 import ListConnectorsRequest, ListConnectorsResponse
 from keelman.connect.config.secret_keys import shown
-from keelman.gateway.connectors import Connectors
 from keelman.gateway.state import State
 from keelman.rpc.pages import page
+from keelman.workers.rest.connectors import Connectors
 
 FRESH_SECONDS = 10.0  # so long at most it takes until a report says what was written
 

@@ -9,12 +9,12 @@ from urllib.parse import unquote_to_bytes, urlsplit
 import httpx
 from starlette.types import Receive, Scope, Send
 
-from keelman.gateway.rest import Outgoing, Rest, status_of
 from keelman.gateway.state import State
 from keelman.model.errors import Exhausted, KeelmanError, NotFound
 from keelman.model.names import checked_name
 from keelman.runtime.http.errors import error_body
 from keelman.runtime.logs.logging import get_logger
+from keelman.workers.rest.client import Outgoing, Rest, status_of
 
 log = get_logger()
 

@@ -22,22 +22,22 @@ from keelman.api.node.v1 import node_service_pb2, plan_service_pb2, workload_ser
 from keelman.api.node.v1.agent_service_pb2 import DESCRIPTOR as AGENTS
 from keelman.api.node.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
 from keelman.gateway.api import Agents, ConnectorApi, LogApi
-from keelman.gateway.asking import Asking
-from keelman.gateway.connectors import Connectors
 from keelman.gateway.listing import Listing, Written
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.service import ohara_api
-from keelman.gateway.rest import Rest
 from keelman.gateway.settings import Settings
 from keelman.gateway.state import State
 from keelman.gateway.validation import check
 from keelman.gateway.web import application
-from keelman.gateway.worker_access import WorkerAccess
 from keelman.rpc.channels import channel, checked_peer, root_certificates
 from keelman.rpc.forward import forwarded
 from keelman.rpc.server import Service, Tls, serve
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.logs.logging import get_logger
+from keelman.workers.rest.access import WorkerAccess
+from keelman.workers.rest.asking import Asking
+from keelman.workers.rest.client import Rest
+from keelman.workers.rest.connectors import Connectors
 
 log = get_logger()
 
@@ -64,7 +64,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         "gateway.state_address", settings.state_address, ca="state_ca", certificates=certificates, trust=settings.trust
     )
     agents = Agents(root_certificates("gateway.agent_ca", settings.agent_ca), settings.trust)
-    access = WorkerAccess.of(settings)
+    access = WorkerAccess.of("gateway", settings)
     peer = f"the state service at {settings.state_address}"
     async with AsyncExitStack() as stack:
         unchanged = await stack.enter_async_context(
@@ -73,7 +73,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         asked = channel(settings.state_address, root_certificates=certificates, peer="the state service")
         state_channel = await stack.enter_async_context(asked)
         state = State(state_channel)
-        rest = await stack.enter_async_context(Rest(state, request_seconds=settings.request_seconds, tls=access.tls))
+        workers = Rest(state.rest_urls, request_seconds=settings.request_seconds, access=access)
+        rest = await stack.enter_async_context(workers)
         written = Written()
         connectors = Connectors(Asking(rest, access), list_seconds=settings.list_seconds, on_write=written.note)
         services = [

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from keelman.runtime.settings import ProcessSettings, setting
+from keelman.runtime.settings import setting
+from keelman.workers.rest.settings import WorkerAccessSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(ProcessSettings):
+class Settings(WorkerAccessSettings):
     """Settings of `keelman gateway`: flags, KEELMAN_GATEWAY_*, TOML."""
 
     host: str = setting("127.0.0.1", "Address of the gRPC server; off loopback it needs TLS or trust = mesh.")
@@ -31,18 +32,6 @@ class Settings(ProcessSettings):
         "loopback",
         "Who secures gRPC off loopback: with mesh a sidecar does, and no TLS is asked for.",
         choices=("loopback", "mesh"),
-    )
-    worker_ca: Path | None = setting(
-        None, "Certificates by which https workers are trusted, a PEM file; empty: those that the system trusts."
-    )
-    worker_verify: bool = setting(True, "Check certificates and names of https workers; false trusts anybody.")
-    worker_user: str = setting(
-        "",
-        "User as whom ConnectorService asks workers that want one, where worker_users_file names none.",
-    )
-    worker_password_file: Path | None = setting(None, "File with the password of worker_user.")
-    worker_users_file: Path | None = setting(
-        None, "File of lines CLUSTER=USER:PASSWORD: as whom to ask the workers of a cluster; a change is taken up."
     )
     request_seconds: float = setting(
         90.0, "Longest time for one request to a worker or to the state service.", unit="s", minimum=1

@@ -15,13 +15,13 @@ from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
 from keelman.gateway.metrics import exposition
 from keelman.gateway.ohara.routes import PREFIX, OharaApi
 from keelman.gateway.proxy import Proxy
-from keelman.gateway.rest import Rest
 from keelman.gateway.state import State
 from keelman.model.errors import KeelmanError
 from keelman.rpc.enums import word
 from keelman.runtime.exposition import CONTENT_TYPE
 from keelman.runtime.http.errors import error_body
 from keelman.runtime.version import version
+from keelman.workers.rest.client import Rest
 
 
 def application(state: State, rest: Rest, *, max_body_bytes: int, ohara: OharaApi | None) -> Starlette:

@@ -8,11 +8,12 @@ from pathlib import Path
 from keelman.model.errors import InvalidArgument
 from keelman.model.shapes import LARGEST_PORT
 from keelman.runtime.home import Home
-from keelman.runtime.settings import ProcessSettings, setting
+from keelman.runtime.settings import setting
+from keelman.workers.rest.settings import WorkerAccessSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(ProcessSettings):
+class Settings(WorkerAccessSettings):
     """Settings of `keelman state`: flags, KEELMAN_STATE_*, TOML."""
 
     home: Path | None = setting(

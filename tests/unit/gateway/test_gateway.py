@@ -15,9 +15,7 @@ from keelman.api.connect.v1 import worker_service_pb2 as workers
 from keelman.api.copy.v1 import copy_run_service_pb2 as runs
 from keelman.api.node.v1 import node_pb2, workload_pb2
 from keelman.api.node.v1 import node_service_pb2 as nodes
-from keelman.gateway.connectors import refusal
 from keelman.gateway.proxy import not_forwarded
-from keelman.gateway.rest import status_of
 from keelman.gateway.service import FORWARDED
 from keelman.gateway.settings import Settings
 from keelman.gateway.validation import check
@@ -25,6 +23,8 @@ from keelman.model import errors
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.rpc.server import Tls
 from keelman.runtime.settings import load
+from keelman.workers.rest.client import status_of
+from keelman.workers.rest.connectors import refusal
 
 NODE, WORKER = "keelman.api.node.v1.NodeService", "keelman.api.connect.v1.WorkerService"
 CLUSTER, BROKERS = "keelman.api.connect.v1.WorkerClusterService", "keelman.api.connect.v1.BrokerClusterService"

@@ -23,6 +23,7 @@ from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_row, hold_row, port_is_free, variable
 from keelman.runtime.settings import load
 from keelman.runtime.supervise import wait_or_stop
+from keelman.workers.rest.settings import WORKER_ACCESS
 
 NAMES = ("state", "gateway", "agent")
 STOP_SECONDS = 12.0
@@ -81,6 +82,7 @@ def make_plans(
     for service in given:
         if service not in NAMES:
             raise InvalidArgument.of("--set", service, "service.key=value with a service of " + ", ".join(NAMES))
+    given = _shared(given, environment)
     plans: dict[str, Plan] = {}
     for name in NAMES:
         cls = Program.of(name).settings
@@ -99,6 +101,18 @@ def make_plans(
             home.root / name / "secrets.toml",
         )  # fmt: skip
     return plans
+
+
+def _shared(given: Mapping[str, Mapping[str, str]], environment: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+    """The settings with those by which workers are asked for both services that ask them, where one was given them."""
+    both = {name: dict(given.get(name, {})) for name in ("state", "gateway")}
+    for key in WORKER_ACCESS:
+        told = {name: values.get(key, environment.get(variable(f"{name}.{key}"))) for name, values in both.items()}
+        for name, other in (("state", "gateway"), ("gateway", "state")):
+            value = told[other]
+            if told[name] is None and value is not None:
+                both[name][key] = value
+    return {**given, **both}
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -97,3 +97,14 @@ def test_a_detached_system_has_no_secret_setting_on_its_command_line(tmp_path: P
     options = Options.of(tmp_path, [f"state.database={url}", "state.worker_ports=1-9"])
     assert list(arguments_of(options)) == ["--home", str(tmp_path), "--set", "state.worker_ports=1-9"]
     assert environment_of(options) == {"KEELMAN_STATE_DATABASE": url}
+
+
+def test_state_and_gateway_reach_workers_in_the_same_way(tmp_path: Path) -> None:
+    given = {"gateway": {"worker_ca": "/ca.pem", "worker_user": "alice"}, "state": {"worker_user": "bob"}}
+    environment = {"KEELMAN_GATEWAY_WORKER_PASSWORD_FILE": "/secret", "KEELMAN_STATE_WORKER_USERS_FILE": "/users"}
+    plans = make_plans(Home(tmp_path), given, environment=environment)
+    for name, user in (("gateway", "alice"), ("state", "bob")):
+        settings = plans[name].settings
+        assert (str(settings.worker_ca), settings.worker_user) == ("/ca.pem", user)
+        assert (str(settings.worker_password_file), str(settings.worker_users_file)) == ("/secret", "/users")
+    assert "worker_ca" not in plans["agent"].flags

@@ -1,4 +1,4 @@
-"""The gateway's own questions to workers, as a user of theirs where they want one."""
+"""A service's own questions to workers, as a user of theirs where they want one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import httpx
 
-from keelman.gateway.rest import Outgoing, Rest
-from keelman.gateway.worker_access import WorkerAccess
 from keelman.model.errors import Unavailable
+from keelman.workers.rest.access import WorkerAccess
+from keelman.workers.rest.client import Outgoing, Rest
 
 UNAUTHORIZED = 401
 

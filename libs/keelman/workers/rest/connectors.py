@@ -23,10 +23,10 @@ from keelman.api.connect.v1.connector_pb2 import (
     ConnectorState,
     ConnectorTask,
 )
-from keelman.gateway.asking import Asking
-from keelman.gateway.rest import Outgoing
 from keelman.model import errors
 from keelman.runtime.supervise import supervise
+from keelman.workers.rest.asking import Asking
+from keelman.workers.rest.client import Outgoing
 
 TYPES = {"source": CONNECTOR_TYPE_SOURCE, "sink": CONNECTOR_TYPE_SINK}
 PRECONDITION_FAILED = 412

@@ -10,10 +10,7 @@ from typing import Any
 
 import pytest
 
-from keelman.gateway.asking import Asking
-from keelman.gateway.rest import Outgoing, Rest
 from keelman.gateway.settings import Settings
-from keelman.gateway.worker_access import WorkerAccess
 from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.certificates import PASSWORD, Authority
@@ -21,6 +18,9 @@ from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.config.typed import checked
 from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.front import open_front, peer_tls
+from keelman.workers.rest.access import WorkerAccess
+from keelman.workers.rest.asking import Asking
+from keelman.workers.rest.client import Outgoing, Rest
 from recorded.record_access import jaas_file
 from support.refused_properties import EXTENSION
 
@@ -59,11 +59,11 @@ async def https_worker(folder: Path, authority: Authority, *hosts: str, guarded:
 def trusting(folder: Path, authority: Authority, **more: Any) -> WorkerAccess:
     file = folder / "ca.pem"
     file.write_text(authority.pem)
-    return WorkerAccess.of(Settings(worker_ca=file, **more))
+    return WorkerAccess.of("gateway", Settings(worker_ca=file, **more))
 
 
 async def asked(state: Any, access: WorkerAccess, request: Outgoing = LOGGERS) -> int:
-    async with Rest(state, request_seconds=10, tls=access.tls) as rest:
+    async with Rest(state.rest_urls, request_seconds=10, access=access) as rest:
         return (await Asking(rest, access).ask("demo", request)).status
 
 
@@ -71,7 +71,7 @@ async def test_a_worker_is_trusted_by_the_ca_that_is_set_or_not_at_all(tmp_path:
     ours = Authority()
     async with https_worker(tmp_path, ours, "127.0.0.1") as state:
         assert await asked(state, trusting(tmp_path, ours)) == LET_IN
-        assert await asked(state, WorkerAccess.of(Settings(worker_verify=False))) == LET_IN
+        assert await asked(state, WorkerAccess.of("gateway", Settings(worker_verify=False))) == LET_IN
         for access in (trusting(tmp_path, Authority("others")), WorkerAccess()):
             with pytest.raises(
                 Unavailable, match=r"certificate is not trusted: .* \(see gateway.worker_ca\)"
@@ -96,13 +96,16 @@ async def test_a_worker_that_asks_for_a_password_gets_that_of_the_settings_and_n
             return super().send(cluster, request)
 
     name = b"authorization"
-    async with https_worker(tmp_path, ours, "127.0.0.1") as state, Seen(state, request_seconds=9, tls=access.tls) as r:
+    async with (
+        https_worker(tmp_path, ours, "127.0.0.1") as state,
+        Seen(state.rest_urls, request_seconds=9, access=access) as r,
+    ):
         assert (await Asking(r, access).ask("open", LOGGERS)).status == LET_IN
         assert name not in sent[0]
     sent.clear()
     async with (
         https_worker(tmp_path, ours, "127.0.0.1", guarded=True) as state,
-        Seen(state, request_seconds=9, tls=access.tls) as rest,
+        Seen(state.rest_urls, request_seconds=9, access=access) as rest,
     ):
         asking = Asking(rest, access)
         assert (await asking.ask("demo", LOGGERS)).status == LET_IN
@@ -129,7 +132,7 @@ async def test_each_cluster_has_its_own_user_and_a_changed_file_is_taken_up(tmp_
     assert "guess" not in repr(access)
     async with (
         https_worker(tmp_path, ours, "127.0.0.1", guarded=True) as state,
-        Rest(state, request_seconds=9, tls=access.tls) as rest,
+        Rest(state.rest_urls, request_seconds=9, access=access) as rest,
     ):
         asking = Asking(rest, access)
         with pytest.raises(Unauthenticated, match=r"'demo' refuses user 'alice': .* gateway.worker_users_file"):
@@ -167,4 +170,4 @@ def test_settings_that_cannot_be(tmp_path: Path, given: dict[str, Any], text: st
     (tmp_path / "colonless").write_text("a=b:c\nd=e\n")
     files = {k: tmp_path / v for k, v in given.items() if k.endswith(("_ca", "_file"))}
     with pytest.raises(InvalidArgument, match=text):
-        WorkerAccess.of(Settings(**given | files))
+        WorkerAccess.of("gateway", Settings(**given | files))

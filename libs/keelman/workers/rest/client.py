@@ -1,23 +1,27 @@
-"""Requests to the workers' Connect REST API: the one path for the HTTP proxy and for the connectors of the gRPC API."""
+"""Requests to the workers' Connect REST API: the one path for the gateway's proxy and for all who ask themselves."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
+from typing import TypeAlias
 
 import httpx
 
-from keelman.gateway.state import State
-from keelman.gateway.worker_access import said
 from keelman.model.errors import DeadlineExceeded, KeelmanError, Unavailable
+from keelman.workers.rest.access import WorkerAccess
 
 CONNECT_SECONDS = 5.0
 CONNECTIONS = 256
 SAFE = ("GET", "HEAD", "OPTIONS")
+Urls: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
+"""The URLs of a cluster's running workers, without a final slash, the one to ask first in front.
+
+Raises NotFound for an unknown worker cluster, Unavailable (NO_RUNNING_WORKER) when none of its workers runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +41,13 @@ class Outgoing:
 class Rest:
     """Sends requests to whichever worker of a cluster answers."""
 
-    def __init__(self, state: State, *, request_seconds: float, tls: ssl.SSLContext) -> None:
-        """`tls` is by what https workers are trusted."""
-        self._state = state
+    def __init__(self, urls: Urls, *, request_seconds: float, access: WorkerAccess) -> None:
+        """`access` says by what https workers are trusted."""
+        self._access = access
+        self._urls = urls
         self._seconds = request_seconds
         self._client = httpx.AsyncClient(
-            verify=tls,
+            verify=access.tls,
             trust_env=False,
             follow_redirects=False,
             limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=32, keepalive_expiry=5),
@@ -65,20 +70,21 @@ class Rest:
         may be repeated. Raises NotFound, Unavailable (NO_RUNNING_WORKER, UNREACHABLE, BROKEN_OFF), DeadlineExceeded.
         """
         problems: list[str] = []
-        for url in await self._state.rest_urls(cluster):
+        for url in await self._urls(cluster):
             try:
                 response = await self._try(url, request)
             except (httpx.ConnectError, httpx.ConnectTimeout, ssl.SSLError) as error:  # the last comes through httpx
-                problems.append(f"{url}: {said(error)}")
+                problems.append(f"{url}: {self._access.problem(error)}")
             except (httpx.TimeoutException, TimeoutError):
                 raise DeadlineExceeded(f"worker {url} did not answer within {self._seconds:g} s") from None
             except httpx.TransportError as error:
                 if not (request.repeatable or request.method in SAFE) or callable(request.body):
+                    why = self._access.problem(error)
                     raise Unavailable(
-                        f"worker {url} broke off before it answered ({said(error)}): it may have done what was asked",
+                        f"worker {url} broke off before it answered ({why}): it may have done what was asked",
                         reason="BROKEN_OFF",
                     ) from None
-                problems.append(f"{url}: {said(error)}")
+                problems.append(f"{url}: {self._access.problem(error)}")
             else:
                 try:
                     yield response
@@ -107,7 +113,7 @@ class Rest:
 
 
 def status_of(error: KeelmanError) -> int:
-    """The HTTP status that Connect's clients know for an error of the gateway's own."""
+    """The HTTP status that Connect's clients know for an error of our own."""
     return {
         "InvalidArgument": 400,
         "Unauthenticated": 401,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from keelman.gateway.rest import Outgoing, Rest
-from keelman.gateway.worker_access import WorkerAccess
 from keelman.model.errors import Unavailable
+from keelman.workers.rest.access import WorkerAccess
+from keelman.workers.rest.client import Outgoing, Rest
 
 ANSWER = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -42,7 +42,7 @@ async def test_what_may_be_repeated_is_repeated(method: str, repeatable: bool, r
     breaking, answering = await worker(b""), await worker(ANSWER)
     state: Any = State(*(server.sockets[0].getsockname()[1] for server in (breaking, answering)))
     request = Outgoing(method, b"/connectors", repeatable=repeatable)
-    async with breaking, answering, Rest(state, request_seconds=10, tls=WorkerAccess().tls) as rest:
+    async with breaking, answering, Rest(state.rest_urls, request_seconds=10, access=WorkerAccess()) as rest:
         if repeated:
             async with rest.send("demo", request) as response:
                 assert response.status_code == 201

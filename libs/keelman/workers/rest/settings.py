@@ -1,0 +1,28 @@
+"""How workers are reached, as settings of each service that asks them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from keelman.runtime.settings import ProcessSettings, setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerAccessSettings(ProcessSettings):
+    """Whom a service trusts when it asks workers, and as whom it asks them."""
+
+    worker_ca: Path | None = setting(
+        None, "Certificates by which https workers are trusted, a PEM file; empty: those that the system trusts."
+    )
+    worker_verify: bool = setting(True, "Check certificates and names of https workers; false trusts anybody.")
+    worker_user: str = setting("", "User as whom workers that want one are asked, where worker_users_file names none.")
+    worker_password_file: Path | None = setting(None, "File with the password of worker_user.")
+    worker_users_file: Path | None = setting(
+        None, "File of lines CLUSTER=USER:PASSWORD: as whom to ask the workers of a cluster; a change is taken up."
+    )
+
+
+_OF_ALL = {field.name for field in fields(ProcessSettings)}
+WORKER_ACCESS = tuple(field.name for field in fields(WorkerAccessSettings) if field.name not in _OF_ALL)
+"""The names of these settings."""
