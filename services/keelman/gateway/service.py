@@ -76,7 +76,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         workers = Rest(state.rest_urls, request_seconds=settings.request_seconds, access=access)
         rest = await stack.enter_async_context(workers)
         written = Written()
-        connectors = Connectors(Asking(rest, access), list_seconds=settings.list_seconds, on_write=written.note)
+        asking = Asking(rest, access)
+        ohara = ohara_api(Control(state_channel), asking, settings) if settings.ohara else None
+        connectors = Connectors(asking, list_seconds=settings.list_seconds, on_write=written.note)
         services = [
             *(
                 forwarded(s, unchanged, peer=peer, check=check, deadline_seconds=settings.request_seconds)
@@ -95,12 +97,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         ]
         await stack.enter_async_context(
             serve_http(
-                application(
-                    state,
-                    rest,
-                    max_body_bytes=settings.max_body_bytes,
-                    ohara=ohara_api(Control(state_channel), settings) if settings.ohara else None,
-                ),
+                application(state, rest, max_body_bytes=settings.max_body_bytes, ohara=ohara),
                 host=settings.http_host,
                 port=settings.http_port,
                 label="gateway.http",

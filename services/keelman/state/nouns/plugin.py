@@ -249,6 +249,8 @@ class PluginApi(grpc.PluginServiceServicer):
         async with files.received(pieces, size_bytes=header.size_bytes, sha256=header.sha256) as received:
             told = await inspected(received.file, header.file_name, files.scratch, any_file=header.any_file)
             made = made_of(header, received, told, files.storage.kind)
+            if header.inspect_only:
+                return pb.UploadPluginResponse(plugin=plugin_message(made))
             same(self._snapshot, made)
             async with files.stored(made.uid, received.file):
                 return await self._created(header, made)

@@ -1,0 +1,121 @@
+"""What a connector class may be told, as Ohara answers it, from what Connect's REST tells of its keys. Pure.
+
+A class of Ohara's carries its own settings in the display names of its keys; of any other class the settings are those
+of all connectors, its own keys, and what tells which class it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from keelman.gateway.ohara.definitions.connector import CONNECTOR, KIND, META, OHARA_CONNECTOR, UNKNOWN, meta
+from keelman.gateway.ohara.definitions.setting import Necessary, SettingDef, Type
+
+Json = dict[str, Any]
+_TYPES = {
+    "BOOLEAN": Type.BOOLEAN,
+    "STRING": Type.STRING,
+    "INT": Type.INT,
+    "SHORT": Type.SHORT,
+    "LONG": Type.LONG,
+    "DOUBLE": Type.DOUBLE,
+    "LIST": Type.ARRAY,
+    "CLASS": Type.CLASS,
+    "PASSWORD": Type.PASSWORD,
+}
+_FIELDS = frozenset(CONNECTOR[0].json)
+"""What the JSON of a setting has."""
+
+
+def class_info(kind: str, name: str, settings: Sequence[Json]) -> Json:
+    """A class and its settings."""
+    return {"classType": kind, "className": name, "settingDefinitions": list(settings)}
+
+
+def generic_class(kind: str, name: str, version: str = "", *, ohara: bool = False) -> Json:
+    """A class of which nothing more is known than its kind, a source or a sink."""
+    table = OHARA_CONNECTOR if ohara else CONNECTOR
+    return class_info(kind, name, [one.json for one in (*table, *meta(kind, version))])
+
+
+def told_class(kind: str, name: str, version: str, keys: Iterable[Mapping[str, Any]]) -> Json:
+    """A class of which Connect told the keys, each a ConfigKeyInfo."""
+    keys = list(keys)
+    if own := [setting for one in keys if (setting := own_setting(one)) is not None]:
+        told = next((one["defaultValue"] for one in own if one["key"] == KIND), None)
+        return class_info(told if isinstance(told, str) else kind, name, own)
+    known = {one.key for one in CONNECTOR}
+    more = [setting_of(one) for one in keys if one["name"] not in known and "__" not in one["name"]]
+    places = {one.key: place for place, one in enumerate(more, len(CONNECTOR))}
+    shown = [one.json | {"orderInGroup": places[one.key]} for one in more]
+    return class_info(kind, name, [one.json for one in CONNECTOR] + shown + [one.json for one in meta(kind, version)])
+
+
+def own_setting(key: Mapping[str, Any]) -> Json | None:
+    """The setting that stands in a key's display name; None where there is none."""
+    text = key.get("display_name") or ""
+    if not text.startswith("{"):
+        return None
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) and found.keys() >= {"key", "valueType", "necessary"} else None
+
+
+def setting_of(key: Mapping[str, Any]) -> SettingDef:
+    """A key of Connect's as a setting. Lists have no default there: Ohara's clients refuse one."""
+    kind = _TYPES.get(key.get("type") or "", Type.STRING)
+    return SettingDef(
+        key["name"],
+        kind,
+        (key.get("documentation") or "").strip() or "there is no documentation of this setting",
+        group=(key.get("group") or "").strip() or "common",
+        necessary=Necessary.REQUIRED if key.get("required") else Necessary.OPTIONAL,
+        default=_default(kind, key.get("default_value")),
+    )
+
+
+def defaults(info: Json) -> dict[str, Any]:
+    """The defaults of a class's settings: of those of its own and of those that tell which class it is."""
+    shared = {one.key for one in CONNECTOR}
+    return {
+        one["key"]: one["defaultValue"]
+        for one in info["settingDefinitions"]
+        if one.get("defaultValue") is not None and (one["key"] not in shared or is_ohara(info))
+    }
+
+
+def is_ohara(info: Json) -> bool:
+    """Whether a class is one of Ohara's: its converter is a setting with a default."""
+    return any(
+        one["key"] == "key.converter" and one.get("defaultValue") is not None for one in info["settingDefinitions"]
+    )
+
+
+def meta_of(info: Json) -> dict[str, Any]:
+    """What tells which class it is: author, version, revision, kind."""
+    return {
+        one["key"]: one["defaultValue"]
+        for one in info["settingDefinitions"]
+        if one["group"] == META and one.get("defaultValue") not in (None, UNKNOWN)
+    }
+
+
+def _default(kind: Type, text: str | None) -> Any:
+    if not text or kind is Type.ARRAY:
+        return None
+    try:
+        match kind:
+            case Type.BOOLEAN:
+                return text.lower() == "true"
+            case Type.INT | Type.SHORT | Type.LONG:
+                return int(text)
+            case Type.DOUBLE:
+                return float(text)
+    except ValueError:
+        return None
+    return text

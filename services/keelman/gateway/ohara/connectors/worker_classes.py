@@ -1,0 +1,105 @@
+"""What running worker clusters tell of their connector classes. It is remembered for a minute: forms ask often."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.gateway.ohara.connectors.class_settings import Json, generic_class, told_class
+from keelman.gateway.ohara.connectors.config import is_ohara_class
+from keelman.model.errors import Internal, KeelmanError
+from keelman.runtime.logs.logging import get_logger
+from keelman.workers.rest.asking import Asking
+from keelman.workers.rest.client import Outgoing
+from keelman.workers.rest.connectors import refusal
+
+log = get_logger()
+HEADERS = ((b"content-type", b"application/json"), (b"accept", b"application/json"))
+FRESH_SECONDS = 60.0
+MOST_REMEMBERED = 2000
+AT_ONCE = 4
+ALL_SECONDS = 12.0
+"""For all classes of a cluster: users wait 20 s for an answer."""
+
+
+class WorkerClasses:
+    """Asks workers for their connector classes and the keys of each."""
+
+    def __init__(self, asking: Asking, clock: Callable[[], float] = time.monotonic) -> None:
+        self._asking = asking
+        self._clock = clock
+        self._told: OrderedDict[tuple[str, str], tuple[float, Json]] = OrderedDict()
+        self._last: OrderedDict[str, Json] = OrderedDict()
+
+    def told(self, name: str) -> Json | None:
+        """What some worker cluster told of a class; None when none was asked."""
+        return self._last.get(name)
+
+    async def of_cluster(self, cluster: WorkerCluster) -> list[Json]:
+        """All connector classes of a cluster; of a class that cannot be asked in time what all connectors have.
+
+        Raises what `Asking.ask` raises, and Internal for an answer that is none of Connect's.
+        """
+        listed = await self.ask(cluster.name, "GET", "/connector-plugins")
+        limit = asyncio.Semaphore(AT_ONCE)
+
+        async def info(plugin: Any, deadline: float) -> Json:
+            kind, name, version = plugin["type"], plugin["class"], plugin.get("version") or ""
+            try:
+                async with asyncio.timeout_at(deadline), limit:
+                    return await self._class(cluster, kind, name, version)
+            except (KeelmanError, TimeoutError) as error:
+                log.warning("connector_class_not_told", worker_cluster=cluster.name, plugin=name, error=str(error))
+                return generic_class(kind, name, version, ohara=is_ohara_class(name))
+
+        classes = {one["class"]: one for one in listed if one.get("type") in ("source", "sink")}
+        deadline = asyncio.get_running_loop().time() + ALL_SECONDS
+        return await asyncio.gather(*(info(one, deadline) for one in classes.values()))
+
+    async def of_class(self, cluster: WorkerCluster, name: str, *, seconds: float) -> Json | None:
+        """One class of a cluster; None when it cannot be told in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                if (known := self._fresh(cluster, name)) is not None:
+                    return known
+                listed = await self.ask(cluster.name, "GET", "/connector-plugins")
+                for one in listed:
+                    if one["class"] == name:
+                        return await self._class(cluster, one["type"], name, one.get("version") or "")
+        except (KeelmanError, TimeoutError) as error:
+            log.info("connector_class_not_told", worker_cluster=cluster.name, plugin=name, error=str(error))
+        return None
+
+    async def ask(self, cluster: str, method: str, target: str, body: Any = None) -> Any:
+        """The JSON of a worker's answer. Raises our error for one that is no success."""
+        content = None if body is None else orjson.dumps(body)
+        answer = await self._asking.ask(cluster, Outgoing(method, target.encode(), HEADERS, content, repeatable=True))
+        if answer.status >= 300:
+            raise refusal(answer.status, answer.body)
+        try:
+            return orjson.loads(answer.body)
+        except orjson.JSONDecodeError:
+            raise Internal(f"{method} {target} of worker cluster {cluster!r} answered no JSON") from None
+
+    async def _class(self, cluster: WorkerCluster, kind: str, name: str, version: str) -> Json:
+        if (known := self._fresh(cluster, name)) is not None:
+            return known
+        keys = await self.ask(cluster.name, "GET", f"/connector-plugins/{quote(name, safe='')}/config")
+        info = told_class(kind, name, version, keys)
+        self._told[cluster.uid, name] = self._clock() + FRESH_SECONDS, info
+        self._last[name] = info
+        for remembered in (self._told, self._last):
+            while len(remembered) > MOST_REMEMBERED:
+                remembered.popitem(last=False)
+        return info
+
+    def _fresh(self, cluster: WorkerCluster, name: str) -> Json | None:
+        until, info = self._told.get((cluster.uid, name), (0.0, None))
+        return info if info is not None and self._clock() < until else None

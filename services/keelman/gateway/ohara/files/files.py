@@ -1,0 +1,221 @@
+"""`/v0/files`: what worker clusters load, and any other file. Bytes go by the disk to the state service and are
+streamed back from there."""
+
+from __future__ import annotations
+
+import mimetypes
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from google.protobuf.field_mask_pb2 import FieldMask
+from starlette.responses import Response, StreamingResponse
+
+from keelman.api.connect.v1 import plugin_service_pb2 as pb
+from keelman.api.connect.v1.plugin_pb2 import Plugin, PluginClass
+from keelman.gateway.ohara.call import Call, ok
+from keelman.gateway.ohara.connectors.class_settings import generic_class
+from keelman.gateway.ohara.connectors.config import is_ohara_class
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.errors import bad_value, illegal_argument, unsupported
+from keelman.gateway.ohara.files.form import TAGS, Upload, uploaded
+from keelman.gateway.ohara.files.keys import VERSION, file_key, files_by_key
+from keelman.gateway.ohara.json_types import type_name
+from keelman.gateway.ohara.keys import API, ObjectKey, key_of, own_name, shown_key
+from keelman.gateway.ohara.kinds import Kinds
+from keelman.gateway.ohara.lookups import worker_clusters
+from keelman.gateway.ohara.resource import Json, Resource
+from keelman.gateway.ohara.routes import Endpoint
+from keelman.gateway.ohara.structs import struct_of, value_of
+from keelman.gateway.ohara.values import Settings
+from keelman.gateway.ohara.wording import not_found
+from keelman.model.errors import AlreadyExists, FailedPrecondition, NotFound
+from keelman.rpc.errors import translated, translated_stream
+
+CHUNK = 256 * 1024
+UPLOAD_SECONDS = 600.0
+CONNECTORS = ("source", "sink")
+"""Types of classes that are shown."""
+UNKNOWN_TYPE = "application/octet-stream"
+ClassInfos = Callable[[str], Json | None]
+"""What a worker cluster told of a class, if any did."""
+
+
+class Files(Resource):
+    """Files, each a plugin of the state service."""
+
+    def __init__(self, control: Control, kinds: Kinds, *, address: str, told: ClassInfos) -> None:
+        """`address` is where users reach this API, host:port."""
+        self._control = control
+        self._kinds = kinds
+        self._base = f"http://{address}/v0/downloadFile"
+        self._told = told
+
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """The calls that are no object's."""
+        return [
+            Endpoint("POST", "files", self.upload),
+            Endpoint("GET", "downloadFile/{group}/{name}", self.download),
+            Endpoint("GET", "downloadFiles/{group}/{name}", self.download),
+            Endpoint("POST", "inspect/files", self.inspect),
+            Endpoint("POST", "inspect/file", self.inspect),
+        ]
+
+    def key(self, group: str, name: str) -> ObjectKey:
+        """Of any words."""
+        return ObjectKey(group, name)
+
+    async def list(self) -> Sequence[Json]:
+        """All files."""
+        return [self._json(key, one) for key, one in sorted((await files_by_key(self._control)).items())]
+
+    async def get(self, key: ObjectKey) -> Json:
+        """One file. Raises no_such."""
+        return self._json(key, await self._plugin(key))
+
+    async def create(self, settings: Settings) -> Json:
+        """Files come in forms."""
+        raise unsupported("v0/files")
+
+    async def put(self, key: ObjectKey, settings: Settings) -> Json:
+        """The file with other tags."""
+        plugin = await self._find(key)
+        if plugin is None:
+            raise illegal_argument("Updating an nonexistent file is not allowed")
+        if TAGS not in settings:
+            return self._json(key, plugin)
+        if not isinstance(settings[TAGS], dict):
+            raise bad_value(f'the {TAGS} must be JsObject type, but actual type is "{type_name(settings[TAGS])}"')
+        request = pb.UpdatePluginRequest(
+            name=plugin.name, version=plugin.version, update_mask=FieldMask(paths=["extra"]),
+            extra=struct_of({**value_of(plugin.extra), TAGS: settings[TAGS]}),
+        )  # fmt: skip
+        return self._json(key, (await self._control.ask(self._control.plugins.UpdatePlugin, request)).plugin)
+
+    async def delete(self, key: ObjectKey) -> None:
+        """Deletes a file. Raises OharaError while a worker cluster or a stream names it."""
+        plugin = await self._find(key)
+        if plugin is None:
+            return
+        await self._check_users(key, plugin)
+        request = pb.DeletePluginRequest(name=plugin.name, version=plugin.version)
+        try:
+            await self._control.ask(self._control.plugins.DeletePlugin, request)
+        except NotFound:
+            return
+        except FailedPrecondition:  # named since it was looked
+            await self._check_users(key, await self._plugin(key))
+            raise
+
+    async def upload(self, call: Call) -> Response:
+        """Stores the file of a form."""
+        async with uploaded(call) as upload:
+            key = upload.key
+            if await self._find(key) is not None:
+                raise illegal_argument(f"file:{key} exists!!!")
+            header = pb.UploadHeader(
+                name=own_name(key), version=VERSION, file_name=key.name, size_bytes=upload.size, any_file=True,
+                origin=key.origin, extra=struct_of({TAGS: upload.tags}),
+            )  # fmt: skip
+            try:
+                plugin = await self._sent(header, upload)
+            except (AlreadyExists, FailedPrecondition) as error:
+                if isinstance(error, FailedPrecondition) and await self._find(key) is None:
+                    raise
+                raise illegal_argument(f"file:{key} exists!!!") from None
+        return ok(self._json(key, plugin))
+
+    async def inspect(self, call: Call) -> Response:
+        """What is in the file of a form, which is not kept."""
+        async with uploaded(call) as upload:
+            key = upload.key
+            header = pb.UploadHeader(
+                name=own_name(key), version=VERSION, file_name=key.name, size_bytes=upload.size, any_file=True,
+                inspect_only=True,
+            )  # fmt: skip
+            plugin = await self._sent(header, upload)
+        told = file_json(key, plugin.size_bytes, plugin.classes, self._told)
+        return ok({**told, "lastModified": time.time_ns() // 1_000_000, TAGS: upload.tags})
+
+    async def download(self, call: Call) -> Response:
+        """The bytes of a file."""
+        key = ObjectKey(call.variables["group"], call.variables["name"])
+        plugin = await self._plugin(key)
+        request = pb.DownloadPluginRequest(name=plugin.name, version=plugin.version)
+        asked = self._control.plugins.DownloadPlugin(request, timeout=UPLOAD_SECONDS)
+        pieces = translated_stream(asked)
+        try:
+            await anext(pieces)  # the plugin comes first; an error comes before the answer's head
+        except BaseException:
+            asked.cancel()
+            raise
+        media = mimetypes.guess_type(key.name)[0] or UNKNOWN_TYPE
+        return StreamingResponse(
+            _bytes(asked, pieces), media_type=media, headers={"content-length": str(plugin.size_bytes)}
+        )
+
+    async def _sent(self, header: pb.UploadHeader, upload: Upload) -> Plugin:
+        with translated():
+            answer = await self._control.plugins.UploadPlugin(_pieces(header, upload), timeout=UPLOAD_SECONDS)
+        plugin: Plugin = answer.plugin
+        return plugin
+
+    async def _plugin(self, key: ObjectKey) -> Plugin:
+        found = await self._find(key)
+        if found is None:
+            raise not_found("file", key)
+        return found
+
+    async def _find(self, key: ObjectKey) -> Plugin | None:
+        request = pb.GetPluginRequest(name=own_name(key), version=VERSION)
+        try:
+            plugin: Plugin = (await self._control.ask(self._control.plugins.GetPlugin, request)).plugin
+        except NotFound:
+            return (await files_by_key(self._control)).get(key)
+        return plugin if file_key(plugin) == key else None
+
+    async def _check_users(self, key: ObjectKey, plugin: Plugin) -> None:
+        clusters = await worker_clusters(self._control) if plugin.worker_clusters else {}
+        for name in plugin.worker_clusters:
+            user = shown_key(name, clusters[name].spec.origin) if name in clusters else None
+            raise illegal_argument(f"file:{key} is used by worker cluster:{user or name}")
+        for stream in await self._kinds.all("stream"):
+            if "jarKey" in stream and key_of(stream["jarKey"]) == key:
+                raise illegal_argument(f"file:{key} is used by stream cluster:{key_of(stream)}")
+
+    def _json(self, key: ObjectKey, plugin: Plugin) -> Json:
+        url = "/".join((self._base, quote(key.group, safe=""), quote(key.name, safe="")))
+        return file_json(key, plugin.size_bytes, plugin.classes, self._told) | {
+            "url": url,
+            "lastModified": plugin.update_time.ToMilliseconds(),
+            TAGS: value_of(plugin.extra).get(TAGS, {}) if plugin.origin.api == API else dict(plugin.labels),
+        }
+
+
+def file_json(key: ObjectKey, size: int, classes: Sequence[PluginClass], told: ClassInfos) -> Json:
+    """What is told of any file, stored or not."""
+    infos: list[Any] = [_class_info(one, told) for one in classes if one.type in CONNECTORS]
+    return {**key.json, "size": size, "classInfos": infos}
+
+
+def _class_info(one: PluginClass, told: ClassInfos) -> Json:
+    info = told(one.class_name)
+    if info is not None:
+        return info
+    return generic_class(one.type, one.class_name, one.version, ohara=is_ohara_class(one.class_name))
+
+
+async def _pieces(header: pb.UploadHeader, upload: Upload) -> AsyncIterator[pb.UploadPluginRequest]:
+    yield pb.UploadPluginRequest(header=header)
+    while chunk := await upload.file.read(CHUNK):
+        yield pb.UploadPluginRequest(chunk=chunk)
+
+
+async def _bytes(call: Any, pieces: AsyncIterator[Any]) -> AsyncIterator[bytes]:
+    try:
+        async for piece in pieces:
+            yield piece.chunk
+    finally:
+        call.cancel()

@@ -1,0 +1,114 @@
+"""Takes a file and the texts beside it out of a form, its bytes by way of the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.datastructures import FormData, Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+
+from keelman.gateway.ohara.call import Call, ClientGone
+from keelman.gateway.ohara.errors import bad_value, illegal_argument, unsupported
+from keelman.gateway.ohara.json_types import parsed, type_name
+from keelman.gateway.ohara.keys import DEFAULT_GROUP, ObjectKey
+from keelman.gateway.ohara.values import sent
+
+FORM = "multipart/form-data"
+FILE, GROUP, TAGS = "file", "group", "tags"
+MAX_BYTES = 50 * 1024 * 1024
+"""Of the whole body."""
+MAX_TEXT = 256 * 1024
+MAX_NAME = 255
+SECONDS = 300.0
+_FOLDERS = frozenset("/\\\0\r\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file of a form, with the key that it is to have. `file` is read from its beginning."""
+
+    key: ObjectKey
+    size: int
+    tags: dict[str, Any]
+    file: UploadFile
+
+
+@asynccontextmanager
+async def uploaded(call: Call) -> AsyncIterator[Upload]:
+    """The file of a form, until the block is left. Raises OharaError for what is no form, too large, or has no file."""
+    if call.content_type != FORM:
+        raise unsupported(call.target)
+    try:
+        async with asyncio.timeout(SECONDS):
+            form = await _parsed(call)
+    except TimeoutError:
+        raise illegal_argument(f"the request's body did not come within {SECONDS:.0f} s") from None
+    try:
+        yield _upload(form)
+    finally:
+        await form.close()
+
+
+async def _parsed(call: Call) -> FormData:
+    length = call.headers.get("content-length", "")
+    if length.isdigit() and int(length) > MAX_BYTES:
+        raise _too_large()
+    parser = MultiPartParser(
+        Headers(dict(call.headers)), _body(call), max_files=1, max_fields=20, max_part_size=MAX_TEXT
+    )
+    try:
+        return await parser.parse()
+    except (MultiPartException, UnicodeDecodeError) as error:
+        raise bad_value(f"the form cannot be read: {getattr(error, 'message', error)}") from None
+
+
+async def _body(call: Call) -> AsyncGenerator[bytes, None]:
+    size, more = 0, True
+    while more:
+        message = await call.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        body = message.get("body", b"")
+        size += len(body)
+        if size > MAX_BYTES:
+            raise _too_large()
+        more = message.get("more_body", False)
+        if body:
+            yield body
+
+
+def _too_large() -> Exception:
+    return illegal_argument(f"the request's body is larger than {MAX_BYTES} bytes")
+
+
+def _upload(form: FormData) -> Upload:
+    file = form.get(FILE)
+    if not isinstance(file, UploadFile):
+        raise bad_value(f"Request is missing required form field '{FILE}'")
+    name, group = file.filename or "", _text(form, GROUP) or DEFAULT_GROUP
+    if not name:
+        raise bad_value('the value of "filename" can\'t be empty string!!!')
+    for word, text in (("filename", name), (GROUP, group)):
+        if len(text) > MAX_NAME or {*text} & _FOLDERS or text in (".", ".."):
+            raise bad_value(
+                f"{word}: {text[:40]!r} is not legal: a name without folders, at most {MAX_NAME} characters"
+            )
+    tags = _text(form, TAGS)
+    return Upload(ObjectKey(group, name), file.size or 0, _tags(tags) if tags else {}, file)
+
+
+def _tags(text: str) -> dict[str, Any]:
+    value = parsed(text.encode())
+    if not isinstance(value, dict):
+        raise bad_value(f'the {TAGS} must be JsObject type, but actual type is "{type_name(value)}"')
+    found: dict[str, Any] = sent({TAGS: value}).get(TAGS, {})
+    return found
+
+
+def _text(form: FormData, field: str) -> str:
+    value = form.get(field, "")
+    return value if isinstance(value, str) else ""

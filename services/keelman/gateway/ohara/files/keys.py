@@ -1,0 +1,37 @@
+"""The keys of files: plugins by their origin, and those that were made past this API by name and version."""
+
+from __future__ import annotations
+
+from keelman.api.connect.v1 import plugin_service_pb2 as pb
+from keelman.api.connect.v1.plugin_pb2 import (
+    PLUGIN_KIND_JAR,
+    PLUGIN_KIND_TAR_GZ,
+    PLUGIN_KIND_WHEEL,
+    PLUGIN_KIND_ZIP,
+    Plugin,
+)
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.keys import DEFAULT_GROUP, ObjectKey, key_of_origin
+
+VERSION = "1"
+"""Of every file that is uploaded here: another file has another key."""
+ENDINGS = {
+    PLUGIN_KIND_JAR: ".jar",
+    PLUGIN_KIND_ZIP: ".zip",
+    PLUGIN_KIND_WHEEL: ".whl",
+    PLUGIN_KIND_TAR_GZ: ".tar.gz",
+}
+
+
+def file_key(plugin: Plugin) -> ObjectKey | None:
+    """The key that a plugin is shown under as a file; None for one of another API."""
+    if plugin.origin.api:
+        return key_of_origin(plugin.origin)
+    return ObjectKey(DEFAULT_GROUP, f"{plugin.name}-{plugin.version}{ENDINGS.get(plugin.kind, '')}")
+
+
+async def files_by_key(control: Control) -> dict[ObjectKey, Plugin]:
+    """All files; of two with one key the one that was uploaded here."""
+    plugins = await control.all(control.plugins.ListPlugins, pb.ListPluginsRequest, "plugins")
+    plugins.sort(key=lambda one: one.origin.api)
+    return {key: one for one in plugins if (key := file_key(one)) is not None}

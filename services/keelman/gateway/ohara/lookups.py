@@ -1,0 +1,93 @@
+"""Resources of ours by Ohara's keys: what was made here by its origin, what was made elsewhere by its own name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers
+from keelman.api.connect.v1 import connector_definition_service_pb2 as definitions
+from keelman.api.connect.v1 import topic_service_pb2 as topics
+from keelman.api.connect.v1 import worker_cluster_service_pb2 as workers
+from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_DELETING, BrokerCluster
+from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition
+from keelman.api.connect.v1.topic_pb2 import Topic
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.keys import DEFAULT_GROUP, ObjectKey, own_name, shown_key
+from keelman.model.errors import NotFound
+
+
+async def worker_cluster(control: Control, key: ObjectKey) -> WorkerCluster | None:
+    """The worker cluster of a key; None when there is none, or it is being deleted."""
+    found = await _find(control, control.worker_clusters.GetWorkerCluster, workers.GetWorkerClusterRequest, key)
+    return None if found is None or _is_leaving(found) else found.worker_cluster
+
+
+async def broker_cluster(control: Control, key: ObjectKey) -> BrokerCluster | None:
+    """The broker cluster of a key; None when there is none, or it is being deleted."""
+    found = await _find(control, control.broker_clusters.GetBrokerCluster, brokers.GetBrokerClusterRequest, key)
+    return None if found is None or _is_leaving(found) else found.broker_cluster
+
+
+async def topic(control: Control, key: ObjectKey) -> Topic | None:
+    """The topic of a key; None when there is none."""
+    found = await _find(control, control.topics.GetTopic, topics.GetTopicRequest, key)
+    return None if found is None else found.topic
+
+
+async def definition(control: Control, key: ObjectKey) -> ConnectorDefinition | None:
+    """The connector definition of a key, its secrets as they are; None when there is none."""
+    request = definitions.GetConnectorDefinitionRequest
+    found = await _find(control, control.definitions.GetConnectorDefinition, request, key)
+    return None if found is None else found.connector_definition
+
+
+async def worker_clusters(control: Control) -> dict[str, WorkerCluster]:
+    """All worker clusters by their own names."""
+    found = await control.all(
+        control.worker_clusters.ListWorkerClusters, workers.ListWorkerClustersRequest, "worker_clusters"
+    )
+    return {one.name: one for one in found}
+
+
+async def broker_clusters(control: Control) -> dict[str, BrokerCluster]:
+    """All broker clusters by their own names."""
+    found = await control.all(
+        control.broker_clusters.ListBrokerClusters, brokers.ListBrokerClustersRequest, "broker_clusters"
+    )
+    return {one.name: one for one in found}
+
+
+def shown(resources: Iterable[Any]) -> dict[ObjectKey, Any]:
+    """Resources with a spec by the keys that they are shown under; of two with one key the one that was made here."""
+    keyed = [(shown_key(one.name, one.spec.origin), one) for one in resources]
+    ordered = sorted(((key, one) for key, one in keyed if key is not None), key=lambda pair: pair[1].spec.origin.api)
+    return dict(ordered)
+
+
+async def missing(control: Control, find: Any, keys: Iterable[ObjectKey]) -> list[ObjectKey]:
+    """Those of the keys under which `find` finds nothing."""
+    wanted = list(dict.fromkeys(keys))
+    found = await asyncio.gather(*(find(control, key) for key in wanted))
+    return [key for key, one in zip(wanted, found, strict=True) if one is None]
+
+
+async def _find(control: Control, method: Any, request_type: Any, key: ObjectKey) -> Any:
+    """The answer of a Get for the resource of a key."""
+    names = [own_name(key)] + ([key.name] if key.group == DEFAULT_GROUP else [])
+    for name in names:
+        try:
+            answer = await control.ask(method, request_type(name=name))
+        except NotFound:
+            continue
+        (resource,) = (value for _, value in answer.ListFields())
+        if shown_key(resource.name, resource.spec.origin) == key:
+            return answer
+    return None
+
+
+def _is_leaving(answer: Any) -> bool:
+    (resource,) = (value for _, value in answer.ListFields())
+    return bool(resource.status.state == CLUSTER_STATE_DELETING)
