@@ -116,6 +116,15 @@ class Agents:
             ) from None
         return channel(address, root_certificates=self.certificates)
 
+    async def logs(
+        self, address: str, request: agent.StreamLogsRequest, *, seconds: float | None = None
+    ) -> AsyncIterator[agent.StreamLogsResponse]:
+        """A workload's log from the agent at this address, piece by piece, for at most so long."""
+        async with self.channel(address) as to_agent:
+            call: Any = AgentServiceStub(to_agent).StreamLogs(request, timeout=seconds)
+            async for piece in translated_stream(call, peer=f"the agent at {address}"):
+                yield piece
+
 
 class LogApi(AgentServiceServicer):
     """AgentService.StreamLogs for the workloads of every node; the other methods are for whoever is on the node."""
@@ -133,10 +142,8 @@ class LogApi(AgentServiceServicer):
         if request.tail_lines < 0:
             raise InvalidArgument.of("tail_lines", request.tail_lines, "0 or more")
         address = await self._state.agent_address(request.workload)
-        async with self._agents.channel(address) as to_agent:
-            call: Any = AgentServiceStub(to_agent).StreamLogs(request, timeout=context.time_remaining())
-            async for piece in translated_stream(call, peer=f"the agent at {address}"):
-                yield piece
+        async for piece in self._agents.logs(address, request, seconds=context.time_remaining()):
+            yield piece
 
     async def ListLocalWorkloads(
         self, request: agent.ListLocalWorkloadsRequest, context: Context

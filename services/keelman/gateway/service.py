@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from functools import partial
 
 from keelman.api.connect.v1 import (
     broker_cluster_service_pb2,
@@ -34,12 +35,16 @@ from keelman.rpc.forward import forwarded
 from keelman.rpc.server import Service, Tls, serve
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.logs.own_lines import OWN
 from keelman.workers.rest.access import WorkerAccess
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Rest
 from keelman.workers.rest.connectors import Connectors
 
 log = get_logger()
+
+OWN_LOG_CHARACTERS = 4 << 20
+"""So much of its own log a gateway keeps for those who ask for it."""
 
 FORWARDED = (
     node_service_pb2.DESCRIPTOR.services_by_name["NodeService"],
@@ -64,7 +69,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         "gateway.state_address", settings.state_address, ca="state_ca", certificates=certificates, trust=settings.trust
     )
     agents = Agents(root_certificates("gateway.agent_ca", settings.agent_ca), settings.trust)
+    read_log = partial(agents.logs, seconds=settings.request_seconds)
     access = WorkerAccess.of("gateway", settings)
+    OWN.keep(OWN_LOG_CHARACTERS)
     peer = f"the state service at {settings.state_address}"
     async with AsyncExitStack() as stack:
         unchanged = await stack.enter_async_context(
@@ -77,7 +84,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         rest = await stack.enter_async_context(workers)
         written = Written()
         asking = Asking(rest, access)
-        ohara = ohara_api(Control(state_channel), asking, settings) if settings.ohara else None
+        control = Control(state_channel)
+        ohara = ohara_api(control, asking, settings, read_log=read_log) if settings.ohara else {}
         connectors = Connectors(asking, list_seconds=settings.list_seconds, on_write=written.note)
         services = [
             *(

@@ -46,6 +46,10 @@ class Settings(WorkerAccessSettings):
         minimum=1024,
     )
     ohara: bool = setting(True, "Serve Ohara's REST API at /v0 of the HTTP server.")
+    ohara_cover_passwords: bool = setting(False, "Answer ****** in place of the passwords of nodes at /v0/nodes.")
+    ohara_wipe_token_file: Path | None = setting(
+        None, "File with a token; with one DELETE /_private forgets Ohara's objects for whoever sends it."
+    )
     advertised_http: str = setting(
         "", "host:port at which users reach the HTTP server, for URLs in answers; empty: http_host and http_port."
     )

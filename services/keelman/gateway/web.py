@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -10,10 +11,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
+from starlette.types import ASGIApp
 
 from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
 from keelman.gateway.metrics import exposition
-from keelman.gateway.ohara.routes import PREFIX, OharaApi
 from keelman.gateway.proxy import Proxy
 from keelman.gateway.state import State
 from keelman.model.errors import KeelmanError
@@ -24,9 +25,9 @@ from keelman.runtime.version import version
 from keelman.workers.rest.client import Rest
 
 
-def application(state: State, rest: Rest, *, max_body_bytes: int, ohara: OharaApi | None) -> Starlette:
-    """The ASGI application; without `ohara` there is nothing at /v0."""
-    legal = ["/", "/healthz", "/metrics", "/clusters/{name}/..."] + ([f"{PREFIX}/..."] if ohara else [])
+def application(state: State, rest: Rest, *, max_body_bytes: int, ohara: Mapping[str, ASGIApp]) -> Starlette:
+    """The ASGI application. `ohara`: the applications of Ohara's API by their paths; empty without it."""
+    legal = ["/", "/healthz", "/metrics", "/clusters/{name}/...", *(f"{path}/..." for path in list(ohara)[:1])]
 
     async def index(_: Request) -> Response:
         answer: dict[str, Any] = {"name": "keelman", "version": version(), "clusters": []}
@@ -62,7 +63,7 @@ def application(state: State, rest: Rest, *, max_body_bytes: int, ohara: OharaAp
             Route("/healthz", healthz),
             Route("/metrics", metrics),
             Mount("/clusters", app=Proxy(state, rest, max_body_bytes=max_body_bytes)),
-            *([Mount(PREFIX, app=ohara)] if ohara else []),
+            *(Mount(path, app=app) for path, app in ohara.items()),
         ],
         exception_handlers={HTTPException: refused},
     )

@@ -293,10 +293,11 @@ class Snapshot:
         """Worker clusters on a broker cluster, by name."""
         return [self.worker_clusters[n] for n in sorted(self._index.get(("users", broker_cluster), NO_NAMES))]
 
-    def is_past(self, cluster: WorkerCluster) -> bool:
-        """True of a cluster that is being deleted and none of whose workers runs: what only one can have is free."""
+    def is_past(self, cluster: BrokerCluster | WorkerCluster) -> bool:
+        """True of a cluster that is being deleted and of which nothing runs: what only one can have is free."""
+        kind = WorkloadKind.BROKER if isinstance(cluster, BrokerCluster) else WorkloadKind.WORKER
         return cluster.goal is ClusterGoal.DELETED and all(
-            workload.has_ended for workload in self.workloads_in(WorkloadKind.WORKER, cluster.name)
+            workload.has_ended for workload in self.workloads_in(kind, cluster.name)
         )
 
     def topics_of(self, broker_cluster: str) -> list[Topic]:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from keelman.api.node.v1.node_pb2 import NODE_STATE_OFFLINE, Node
-from keelman.gateway.ohara.errors import data_check
 from keelman.gateway.ohara.keys import DEFAULT_GROUP, ObjectKey
 from keelman.gateway.ohara.stored import StoredDocument
+from keelman.gateway.ohara.wording import not_stored
 
 LEGAL_HOSTNAME = r"[a-zA-Z0-9.\-]{1,63}$"
 HIDDEN = "deleted"
@@ -70,4 +70,4 @@ class Hosts:
         """Raises OharaError for hostnames that are no node's."""
         unknown = [node_key(name) for name in hostnames if self.get(name) is None]
         if unknown:
-            raise data_check(f"type:node {','.join(map(str, unknown))} does not exist ")
+            raise not_stored("node", unknown)

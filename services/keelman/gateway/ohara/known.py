@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +24,13 @@ from keelman.gateway.ohara.processes import GONE, RUNNING, Life, life_of
 from keelman.gateway.ohara.stored import Stored, StoredDocument
 from keelman.gateway.ohara.structs import value_of
 from keelman.gateway.ohara.values import Settings, default_of
+from keelman.model.errors import Conflict
 
 WORKER, BROKER, ZOOKEEPER, STREAM, SHABONDI = KINDS = "worker", "broker", "zookeeper", "stream", "shabondi"
-SETTINGS, STARTED = "settings", "started"
-"""Of a zookeeper's document."""
+STATE = "state"
+"""In the document of what is started and has no process."""
+NODE_NAMES = "nodeNames"
+TRIES = 9
 USUAL_PORTS = {"clientPort": 2181, "peerPort": 2888, "electionPort": 3888, "jmxPort": 9999}
 """Of a zookeeper that nobody made."""
 
@@ -35,7 +38,8 @@ USUAL_PORTS = {"clientPort": 2181, "peerPort": 2888, "electionPort": 3888, "jmxP
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """A cluster of any kind. `uses`: the broker cluster of a worker cluster, stream or shabondi, the zookeeper of a
-    broker cluster. `made`: the message or the document that it is; None for a zookeeper that nobody made."""
+    broker cluster. `made`: the message or the document that it is; None for a zookeeper that nobody made. `modified` is
+    in milliseconds since 1970."""
 
     kind: str
     key: ObjectKey
@@ -44,6 +48,7 @@ class Cluster:
     node_names: tuple[str, ...] = ()
     ports: frozenset[int] = frozenset()
     uses: ObjectKey | None = None
+    modified: int = 0
     life: Life = GONE
     processes: tuple[Workload, ...] = ()
 
@@ -122,13 +127,21 @@ def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload])
         return None
     settings = specs.settings_of(cluster, key, hosts, brokers)
     return Cluster(
-        BROKER, key, cluster, settings, tuple(settings["nodeNames"]), specs.ports_of(settings, cluster, brokers),
-        key_of(settings["zookeeperClusterKey"]), specs.life(cluster, hosts, brokers), tuple(brokers),
-    )  # fmt: skip
+        BROKER,
+        key,
+        cluster,
+        settings,
+        node_names=tuple(settings[NODE_NAMES]),
+        ports=specs.ports_of(settings, cluster, brokers),
+        uses=key_of(settings["zookeeperClusterKey"]),
+        modified=cluster.update_time.ToMilliseconds(),
+        life=specs.life(cluster, hosts, brokers),
+        processes=tuple(brokers),
+    )
 
 
 def worker_of(
-    cluster: WorkerCluster, hosts: Hosts, workers: Sequence[Workload], brokers: dict[str, ObjectKey]
+    cluster: WorkerCluster, hosts: Hosts, workers: Sequence[Workload], brokers: Mapping[str, ObjectKey]
 ) -> Cluster | None:
     """A worker cluster; None for one that is not shown here. `brokers`: the keys of broker clusters by own names."""
     key = shown_key(cluster.name, cluster.spec.origin)
@@ -141,44 +154,78 @@ def worker_of(
         made = one.spec.worker
         ports |= {made.port, made.metrics_port, made.admin_port, *made.reserved_ports}
     return Cluster(
-        WORKER, key, cluster, value_of(spec.extra) if spec.origin.api == API else {},
-        tuple(hosts.shown(node) for node in nodes), frozenset(ports - {0}), brokers.get(spec.broker_cluster),
-        life_of(workers, cluster.status.state, cluster.status.message, hosts=hosts), tuple(workers),
-    )  # fmt: skip
+        WORKER,
+        key,
+        cluster,
+        value_of(spec.extra) if spec.origin.api == API else {},
+        node_names=tuple(hosts.shown(node) for node in nodes),
+        ports=frozenset(ports - {0}),
+        uses=brokers.get(spec.broker_cluster),
+        modified=cluster.update_time.ToMilliseconds(),
+        life=life_of(workers, cluster.status.state, cluster.status.message, hosts=hosts),
+        processes=tuple(workers),
+    )
 
 
 def zookeeper_of(document: StoredDocument) -> Cluster:
     """A zookeeper: while it is started, all of its nodes are alive."""
-    settings = dict(document.content[SETTINGS])
-    nodes = tuple(settings["nodeNames"])
-    life = Life(RUNNING, nodes) if document.content[STARTED] else GONE
-    ports = frozenset(settings[name] for name in USUAL_PORTS)
-    return Cluster(ZOOKEEPER, document.key, document, settings, nodes, ports, life=life)
+    settings = {name: value for name, value in document.content.items() if name != STATE}
+    nodes = tuple(settings[NODE_NAMES])
+    return Cluster(
+        ZOOKEEPER,
+        document.key,
+        document,
+        settings,
+        node_names=nodes,
+        ports=frozenset(settings[name] for name in USUAL_PORTS),
+        modified=document.modified,
+        life=Life(RUNNING, nodes) if document.content.get(STATE) == RUNNING else GONE,
+    )
 
 
 def stand_ins(brokers: Iterable[Cluster]) -> list[Cluster]:
     """The zookeepers of broker clusters that were made past this API: of the same keys, alive where they are."""
     return [
         Cluster(
-            ZOOKEEPER, one.key, None, stand_in_settings(one), one.node_names,
-            life=Life(one.life.state, one.life.alive_nodes) if one.life.state == RUNNING else GONE,
+            ZOOKEEPER,
+            one.key,
+            None,
+            stand_in_settings(one),
+            node_names=one.node_names,
+            modified=one.modified,
+            life=Life(RUNNING, one.life.alive_nodes) if one.life.state == RUNNING else GONE,
         )
         for one in brokers
         if one.made.spec.origin.api != API
-    ]  # fmt: skip
+    ]
 
 
 def stand_in_settings(broker: Cluster) -> Settings:
     """The settings of a zookeeper that nobody made."""
     defaults = {one.key: default for one in ZOOKEEPER_SETTINGS if (default := default_of(one)) is not None}
-    return defaults | USUAL_PORTS | {"nodeNames": list(broker.node_names)} | broker.key.json
+    return defaults | USUAL_PORTS | {NODE_NAMES: list(broker.node_names)} | broker.key.json
 
 
 def _dormant(kind: str, document: StoredDocument) -> Cluster:
     """What is stored and does not run."""
-    settings = dict(document.content.get(SETTINGS, document.content))
+    settings = dict(document.content)
     uses = settings.get("brokerClusterKey")
     return Cluster(
-        kind, document.key, document, settings, tuple(settings.get("nodeNames", ())),
+        kind,
+        document.key,
+        document,
+        settings,
+        node_names=tuple(settings.get(NODE_NAMES, ())),
         uses=None if uses is None else key_of(uses),
-    )  # fmt: skip
+        modified=document.modified,
+    )
+
+
+async def again(work: Callable[[], Awaitable[None]]) -> None:
+    """Does what reads and then writes, again where others wrote in between. Raises Conflict when they always do."""
+    for _ in range(TRIES):
+        try:
+            return await work()
+        except Conflict:
+            continue
+    return await work()

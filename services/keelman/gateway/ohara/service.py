@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from starlette.types import ASGIApp
+
+from keelman.gateway.ohara.brokers.brokers import Brokers
 from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.documents.clusters import Shabondis, Streams
@@ -10,27 +13,45 @@ from keelman.gateway.ohara.documents.pipelines import Pipelines
 from keelman.gateway.ohara.documents.volumes import Volumes
 from keelman.gateway.ohara.files.files import Files
 from keelman.gateway.ohara.kinds import Kinds
+from keelman.gateway.ohara.nodes.containers import container_endpoints
+from keelman.gateway.ohara.nodes.logs import ReadLog, log_endpoints
+from keelman.gateway.ohara.nodes.nodes import Nodes
 from keelman.gateway.ohara.openapi import document as openapi
+from keelman.gateway.ohara.private import PATH, Private
 from keelman.gateway.ohara.resource import Resource
-from keelman.gateway.ohara.routes import Endpoint, OharaApi
+from keelman.gateway.ohara.routes import PREFIX, Endpoint, OharaApi
+from keelman.gateway.ohara.zookeepers import Zookeepers
 from keelman.gateway.settings import Settings
 from keelman.workers.rest.asking import Asking
 
 
-def ohara_api(control: Control, asking: Asking, settings: Settings) -> OharaApi:
-    """The ASGI application for /v0. `asking` is how workers are asked: for inspections and validation alone."""
+def ohara_api(control: Control, asking: Asking, settings: Settings, *, read_log: ReadLog) -> dict[str, ASGIApp]:
+    """The ASGI applications by their paths, that for /v0 first. `asking` is how workers are asked: for inspections and
+    validation alone."""
     resources: dict[str, Resource] = {}
-    endpoints: list[Endpoint] = [*openapi.endpoints()]
+    endpoints: list[Endpoint] = [
+        *openapi.endpoints(),
+        *container_endpoints(control),
+        *log_endpoints(control, read_log),
+    ]
     kinds, classes = Kinds(resources), WorkerClasses(asking)
     address = settings.advertised_http or f"{settings.http_host}:{settings.http_port}"
+    own_host = address.rpartition(":")[0]
     files = Files(control, kinds, address=address, told=classes.told)
     endpoints += files.endpoints
     resources |= {
         "files": files,
+        "nodes": Nodes(control, own_host=own_host, cover_passwords=settings.ohara_cover_passwords),
+        "zookeepers": Zookeepers(control),
+        "brokers": Brokers(control),
         "objects": Objects(control),
         "volumes": Volumes(control, kinds),
         "pipelines": Pipelines(control, kinds),
         "streams": Streams(control, kinds),
         "shabondis": Shabondis(control, kinds),
     }
-    return OharaApi(resources, endpoints, max_body_bytes=settings.max_body_bytes)
+    most = settings.max_body_bytes
+    return {
+        PREFIX: OharaApi(resources, endpoints, max_body_bytes=most),
+        PATH: Private(resources, settings.ohara_wipe_token_file, max_body_bytes=most),
+    }

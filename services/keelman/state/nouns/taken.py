@@ -64,7 +64,7 @@ def check_origin(
 
 
 def _is_past(noun: str, name: str, snapshot: Snapshot) -> bool:
-    return noun == WORKER_CLUSTER and snapshot.is_past(snapshot.worker_clusters[name])
+    return noun in (BROKER_CLUSTER, WORKER_CLUSTER) and snapshot.is_past(snapshot.resources(noun)[name])
 
 
 def _check_port(given: tuple[str, int], mine: _Holder, nodes: Sequence[str], snapshot: Snapshot) -> None:

@@ -26,18 +26,24 @@ _EXTERNAL = {
 }
 
 
-def spec_of(settings: Mapping[str, Any], key: ObjectKey, present: BrokerClusterSpec | None = None) -> BrokerClusterSpec:
-    """What the state service is asked for; `present`: the spec that is changed, whose own properties stay."""
+def spec_of(settings: Mapping[str, Any], key: ObjectKey) -> BrokerClusterSpec:
+    """What the state service is asked for."""
+    return changed_spec(settings, {}, BrokerClusterSpec(origin=key.origin))
+
+
+def changed_spec(
+    settings: Mapping[str, Any], shown: Mapping[str, Any], present: BrokerClusterSpec
+) -> BrokerClusterSpec:
+    """The present spec with those settings that differ from the ones that were shown of it."""
     spec = BrokerClusterSpec()
-    if present is not None:
-        spec.CopyFrom(present)
-    else:
-        spec.origin.CopyFrom(key.origin)
+    spec.CopyFrom(present)
     spec.managed.nodes[:] = [own_node(name) for name in settings[NODE_NAMES]]
-    spec.managed.port = settings.get(CLIENT_PORT, 0)
+    changed = {name: value for name, value in settings.items() if name not in shown or shown[name] != value}
+    if CLIENT_PORT in changed:
+        spec.managed.port = changed[CLIENT_PORT]
     for name in _PROPERTIES:
-        if name in settings:
-            spec.managed.properties[name] = str(settings[name])
+        if name in changed:
+            spec.managed.properties[name] = str(changed[name])
     spec.extra.CopyFrom(struct_of(settings))
     return spec
 

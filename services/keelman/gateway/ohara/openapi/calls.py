@@ -27,7 +27,8 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call below /v0/. `answer`: the schema of its 200. `query`: its parameters, of which some are `required`."""
+    """One call, below /v0/ unless its path begins with a slash. `answer`: the schema of its 200. `query`: its
+    parameters, of which some are `required`."""
 
     method: str
     path: str
@@ -172,7 +173,7 @@ OTHER_CALLS: tuple[Call, ...] = (
     *_inspections(),
     *_logs(),
     Call(
-        "DELETE", "_private", "Deletes all objects of groups and kinds, where the gateway's settings allow it",
+        "DELETE", "/_private", "Deletes all objects of groups and kinds, where the gateway's settings allow it",
         sent={"type": "object", "properties": {"groups": array(TEXT), "kinds": array(TEXT)}}, status=204,
     ),
     Call("GET", "openapi.json", "This document", {"type": "object"}),

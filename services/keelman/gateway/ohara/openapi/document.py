@@ -36,7 +36,8 @@ def document() -> dict[str, Any]:
     """OpenAPI 3.1."""
     paths: dict[str, dict[str, Any]] = {}
     for call in (*_calls(KINDS), *OTHER_CALLS):
-        paths.setdefault(f"/v0/{call.path}", {})[call.method.lower()] = _operation(call)
+        path = call.path if call.path.startswith("/") else f"/v0/{call.path}"
+        paths.setdefault(path, {})[call.method.lower()] = _operation(call)
     schemas = COMMON | {"File": FILE, "FileChange": {"type": "object", "properties": {"tags": {"type": "object"}}}}
     for kind in KINDS:
         schemas |= {

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from keelman.gateway.ohara.definitions.broker import BROKER, SENT_ONLY
 from keelman.gateway.ohara.definitions.setting import Definitions
+from keelman.gateway.ohara.definitions.volume import VOLUME
 from keelman.gateway.ohara.definitions.worker import WORKER
+from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER
 from keelman.gateway.ohara.openapi.schemas import (
     COUNT,
     FLAG,
@@ -138,5 +141,8 @@ _PARTITION = record(
 
 KINDS = (
     _cluster("workers", "Worker", WORKER),
+    _cluster("brokers", "Broker", BROKER, SENT_ONLY),
+    _cluster("zookeepers", "Zookeeper", ZOOKEEPER),
+    _kind("volumes", "Volume", VOLUME, MODIFIED, CLUSTER_OPTIONAL, verbs=START_STOP),
     NODE,
 )

@@ -1,0 +1,1 @@
+"""Nodes, what runs on them, and its logs."""

@@ -1,0 +1,93 @@
+"""`/v0/containers/{name}`: the processes of the clusters of a name, as containers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from starlette.responses import Response
+
+from keelman.api.node.v1 import workload_pb2 as work
+from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.gateway.ohara.call import Call, ok
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.definitions.zookeeper import PORTS
+from keelman.gateway.ohara.keys import ObjectKey
+from keelman.gateway.ohara.known import KINDS, WORKER, ZOOKEEPER, Cluster, Known, read_known
+from keelman.gateway.ohara.processes import is_wanted, present
+from keelman.gateway.ohara.resource import Json
+from keelman.gateway.ohara.routes import Endpoint
+from keelman.gateway.ohara.starting import default_image
+
+DOCKER = "DOCKER"
+UNKNOWN_SIZE = -1
+ID_LENGTH, SUFFIX_LENGTH = 64, 7
+_STATES = {
+    work.WORKLOAD_STATE_UNSPECIFIED: "CREATED",
+    work.WORKLOAD_STATE_PENDING: "CREATED",
+    work.WORKLOAD_STATE_PREPARING: "CREATED",
+    work.WORKLOAD_STATE_STARTING: "RESTARTING",
+    work.WORKLOAD_STATE_RUNNING: "RUNNING",
+    work.WORKLOAD_STATE_STOPPING: "REMOVING",
+    work.WORKLOAD_STATE_FAILED: "EXITED",
+}
+"""What a container of this state is called by Docker."""
+
+
+def container_endpoints(control: Control) -> list[Endpoint]:
+    """GET containers/{name} and container/{name}."""
+
+    async def containers(call: Call) -> Response:
+        known = await read_known(control)
+        key = ObjectKey(call.group, call.variables["name"])
+        found = [known.get(kind, key) for kind in KINDS]
+        return ok([group_json(one, known) for one in found if one is not None and one.life.state])
+
+    return [Endpoint("GET", f"{word}/{{name}}", containers) for word in ("containers", "container")]
+
+
+def group_json(cluster: Cluster, known: Known) -> Json:
+    """A cluster with its containers. Those of a zookeeper stand for no process."""
+    if cluster.kind == ZOOKEEPER:
+        ports = sorted(cluster.settings[name] for name in PORTS)
+        containers = [_container(cluster, node, node, ports, known) for node in cluster.life.alive_nodes]
+    else:
+        containers = [
+            _container(cluster, one.uid or one.name, known.hosts.shown(one.node), _ports(cluster, one), known)
+            | {"state": _STATES.get(one.status.state, "EXITED")}
+            for one in processes_of(cluster)
+        ]
+    return {"clusterKey": cluster.key.json, "clusterType": cluster.kind, "containers": containers}
+
+
+def processes_of(cluster: Cluster) -> list[Workload]:
+    """The processes that a cluster has now, dead ones among them."""
+    return present(cluster.processes, wanted=is_wanted(cluster.made.status.state))
+
+
+def _container(cluster: Cluster, uid: str, node: str, ports: Iterable[int], known: Known) -> Json:
+    digest = hashlib.sha256(f"{cluster.kind}/{cluster.key}/{uid}".encode()).hexdigest()
+    host = known.hosts.get(node)
+    address = (host.node.status.address if host is not None else "") or node
+    return {
+        "nodeName": node,
+        "id": digest[:ID_LENGTH],
+        "imageName": cluster.settings.get("imageName") or default_image(cluster.kind),
+        "state": "RUNNING",
+        "kind": DOCKER,
+        "name": f"{cluster.key.group}-{cluster.key.name}-{cluster.kind}-{digest[:SUFFIX_LENGTH]}",
+        "size": UNKNOWN_SIZE,
+        "portMappings": [{"hostIp": address, "hostPort": port, "containerPort": port} for port in ports],
+        "environments": {},
+        "hostname": node,
+    }
+
+
+def _ports(cluster: Cluster, process: Workload) -> list[int]:
+    """The ports of a process: those of its clients first."""
+    if cluster.kind == WORKER:
+        made = process.spec.worker
+        found = [made.port, made.metrics_port, made.admin_port, *made.reserved_ports]
+    else:
+        found = [process.spec.broker.port, cluster.settings["jmxPort"]]
+    return [port for port in dict.fromkeys(found) if port]

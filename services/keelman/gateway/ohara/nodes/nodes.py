@@ -1,0 +1,136 @@
+"""`/v0/nodes`: hosts, created before their agent comes or after. User and password are kept, and nobody logs in with
+them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+
+from keelman.api.node.v1 import node_service_pb2 as pb
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.definitions.node import HOSTNAME, NODE, PASSWORD, PORT, SSH_PORT, USER
+from keelman.gateway.ohara.errors import bad_value, illegal_argument
+from keelman.gateway.ohara.hosts import HIDDEN, LEGAL_HOSTNAME, Host, is_hostname, node_key, own_node
+from keelman.gateway.ohara.keys import ObjectKey
+from keelman.gateway.ohara.known import BROKER, SHABONDI, STREAM, WORKER, ZOOKEEPER, Known, read_known
+from keelman.gateway.ohara.nodes.view import AGENT_USER, COVERED, NO_GROUP, node_json
+from keelman.gateway.ohara.resource import Json, Resource
+from keelman.gateway.ohara.stored import Stored, StoredDocument
+from keelman.gateway.ohara.values import Settings, created
+from keelman.gateway.ohara.wording import exists, not_found
+from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, NotFound
+
+NODE_KIND = "node"
+RUNNING_USERS = (ZOOKEEPER, BROKER, WORKER, STREAM, SHABONDI)
+LIVE = ("services", "resources")
+"""What answers have beside what is kept."""
+STORED_USERS = (ZOOKEEPER, BROKER, WORKER, STREAM)
+
+
+class Nodes(Resource):
+    """Nodes. `own_host`: where this gateway is reached; the node with this address or name has the service
+    "configurator"."""
+
+    def __init__(self, control: Control, *, own_host: str, cover_passwords: bool) -> None:
+        self._control = control
+        self._documents = Stored(control, NODE_KIND)
+        self._own_host = own_host
+        self._cover = cover_passwords
+
+    def key(self, group: str, name: str) -> ObjectKey:
+        """Nodes have no group: any that is named is passed over."""
+        if not is_hostname(name):
+            raise bad_value(f'the value "{name}" is not matched to {LEGAL_HOSTNAME}')
+        return node_key(name)
+
+    async def list(self) -> Sequence[Json]:
+        """All nodes, those that came with their agents alone among them."""
+        known = await read_known(self._control)
+        return [self._json(host, known) for host in known.hosts.all.values()]
+
+    async def get(self, key: ObjectKey) -> Json:
+        """One node."""
+        known = await read_known(self._control)
+        return self._json(_found(known, key), known)
+
+    async def create(self, settings: Settings) -> Json:
+        """A node, whose agent may be there or not. Raises OharaError for one that was created already."""
+        made = created(NODE, settings)
+        key = node_key(made[HOSTNAME])
+        old = await self._documents.get(_document_key(key))
+        try:
+            await self._control.ask(self._control.nodes.CreateNode, pb.CreateNodeRequest(name=own_node(key.name)))
+        except AlreadyExists:
+            if old is not None and HIDDEN not in old.content:
+                raise exists(NODE_KIND, key) from None
+        try:
+            await self._keep(made, old)
+        except (AlreadyExists, Conflict):
+            raise exists(NODE_KIND, key) from None
+        return await self.get(key)
+
+    async def put(self, key: ObjectKey, settings: Settings) -> Json:
+        """A node that is changed, unless a running cluster has it; or a new one."""
+        known = await read_known(self._control)
+        host = known.hosts.get(key.name)
+        if host is None:
+            for field in (USER, PASSWORD):
+                if field not in settings:
+                    raise bad_value(f"{field} field is required")
+            return await self.create({**settings, HOSTNAME: key.name})
+        _check_unused(key, known, RUNNING_USERS, running=True)
+        document = host.document
+        previous = {PORT: SSH_PORT, USER: AGENT_USER, PASSWORD: COVERED, "tags": dict(host.node.spec.labels)}
+        if document is not None:
+            previous = {**document.content, PASSWORD: document.secrets.get(PASSWORD, COVERED)}
+        if settings.get(PASSWORD) == COVERED:  # as answers may have it
+            settings = {name: value for name, value in settings.items() if name != PASSWORD}
+        await self._keep(created(NODE, {**previous, **settings, HOSTNAME: host.hostname}), document)
+        return await self.get(key)
+
+    async def delete(self, key: ObjectKey) -> None:
+        """Forgets a node that no cluster has; one whose agent is there is shown no longer until it is created again."""
+        known = await read_known(self._control)
+        host = known.hosts.get(key.name)
+        if host is None:
+            return
+        _check_unused(key, known, STORED_USERS, running=False)
+        try:
+            await self._control.ask(self._control.nodes.DeleteNode, pb.DeleteNodeRequest(name=host.node.name))
+        except NotFound:
+            pass
+        except FailedPrecondition:  # its agent is there, or something of it is left
+            await self._documents.put(_document_key(key), {HOSTNAME: host.hostname, HIDDEN: True})
+            return
+        await self._documents.delete(_document_key(key))
+
+    async def _keep(self, settings: Settings, old: StoredDocument | None) -> None:
+        content = {name: value for name, value in settings.items() if name not in (PASSWORD, *LIVE)}
+        await self._documents.put(
+            _document_key(node_key(settings[HOSTNAME])), content, {PASSWORD: settings[PASSWORD]},
+            etag="" if old is None else old.etag, new=old is None,
+        )  # fmt: skip
+
+    def _json(self, host: Host, known: Known) -> Json:
+        name = socket.gethostname()
+        here = self._own_host in (host.node.status.address, host.node.name) or host.node.name == own_node(name)
+        return node_json(host, known, own=ObjectKey(NO_GROUP, name) if here else None, cover=self._cover)
+
+
+def _document_key(key: ObjectKey) -> ObjectKey:
+    return ObjectKey(key.group, own_node(key.name))
+
+
+def _found(known: Known, key: ObjectKey) -> Host:
+    if (host := known.hosts.get(key.name)) is None:
+        raise not_found(NODE_KIND, key)
+    return host
+
+
+def _check_unused(key: ObjectKey, known: Known, kinds: Sequence[str], *, running: bool) -> None:
+    """Raises OharaError for a node that a cluster of these kinds has."""
+    for kind in kinds:
+        for one in known.of(kind):
+            mine = any(own_node(name) == own_node(key.name) for name in one.node_names)
+            if mine and one.made is not None and (one.life.state or not running):
+                raise illegal_argument(f"node:{key.name} is used by {kind} cluster.")

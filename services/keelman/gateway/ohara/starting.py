@@ -1,0 +1,68 @@
+"""What is checked before a cluster of any kind starts, in Ohara's order, and what its errors say. Pure."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+
+from keelman.gateway.ohara.definitions.common import VERSION
+from keelman.gateway.ohara.errors import OharaError, bad_value, error_of, illegal_argument
+from keelman.gateway.ohara.keys import ObjectKey
+from keelman.gateway.ohara.known import BROKER, SHABONDI, STREAM, WORKER, ZOOKEEPER, Cluster, Known
+from keelman.gateway.ohara.ports import check_ports, in_use
+from keelman.model.errors import FailedPrecondition, KeelmanError
+
+IMAGES = {WORKER: "connect-worker", BROKER: "broker", ZOOKEEPER: "zookeeper", STREAM: "stream", SHABONDI: "shabondi"}
+"""What the last part of an image's name begins with, by kind: any version of it is run."""
+LEAST_PORT, MOST_PORT = 20_000, 60_000
+_NOUNS = {"broker_cluster": BROKER, "worker_cluster": WORKER}
+
+
+def default_image(kind: str) -> str:
+    """The image that a cluster is said to run which names none."""
+    return f"oharastream/{IMAGES[kind]}:{VERSION}"
+
+
+def check_start(cluster: Cluster, known: Known) -> None:
+    """Raises OharaError for nodes that there are not, an image that they do not run, and ports that others have."""
+    if not cluster.node_names:
+        raise bad_value("node names can't be empty")
+    known.hosts.check(cluster.node_names)
+    image, service = str(cluster.settings.get("imageName", "")), IMAGES[cluster.kind]
+    if image and not image.rpartition("/")[2].startswith(f"{service}:"):
+        images = ",".join(f"oharastream/{one}:*" for one in IMAGES.values())
+        raise illegal_argument(f"{cluster.node_names[0]} does not have image:{image}. It has images:{images}")
+    check_ports(cluster.holder, known.holders())
+
+
+def check_unused(cluster: Cluster, users: Iterable[Cluster]) -> None:
+    """Raises OharaError for a cluster that others use; these are of one kind."""
+    if users := list(users):
+        raise used(cluster, f"{users[0].kind} cluster", [one.key for one in users])
+
+
+def used(cluster: Cluster, words: str, keys: Iterable[ObjectKey]) -> OharaError:
+    """A cluster that cannot go, and the objects that use it, which `words` names the kind of."""
+    names = ",".join(map(str, keys))
+    return illegal_argument(
+        f"you can't remove {cluster.kind} cluster:{cluster.key} since it is used by {words}:{names}"
+    )  # fmt: skip
+
+
+def free_port(known: Known, taken: Iterable[int] = ()) -> int:
+    """A random port that no cluster has, running or not."""
+    held = {*taken}.union(*(one.ports for one in known.clusters.values()))
+    while (port := LEAST_PORT + secrets.randbelow(MOST_PORT - LEAST_PORT)) in held:
+        pass
+    return port
+
+
+def worded(error: KeelmanError, known: Known, own: str, key: ObjectKey) -> OharaError:
+    """An error of the state service in Ohara's words. `own`: the name there of the cluster whose key is given."""
+    if isinstance(error, FailedPrecondition) and error.reason == "PORT_IN_USE":
+        kind, name = _NOUNS.get(error.metadata["kind"], ""), error.metadata["name"]
+        holder = next((one for one in known.of(kind) if one.made is not None and one.made.name == name), None)
+        words = f"{error.metadata['kind'].replace('_', ' ')}:{name}" if holder is None else holder.holder.words
+        return illegal_argument(in_use([int(error.metadata["port"])], words))
+    made = error_of(error)
+    return OharaError(made.status, made.code, made.message.replace(repr(own), str(key)).replace(own, str(key)))

@@ -1,0 +1,139 @@
+"""`/v0/zookeepers`: a stand-in with settings and states and no process, for clients that make one before brokers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from keelman.gateway.ohara.call import Call
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.definitions.common import DENIED_NODES
+from keelman.gateway.ohara.definitions.zookeeper import DATA_DIR, PORTS
+from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER as SETTINGS
+from keelman.gateway.ohara.errors import bad_value, illegal_argument, illegal_state, unsupported_operation
+from keelman.gateway.ohara.keys import ObjectKey, checked_key, key_of
+from keelman.gateway.ohara.known import BROKER, NODE_NAMES, STATE, ZOOKEEPER, Cluster, Known, again, read_known
+from keelman.gateway.ohara.processes import RUNNING
+from keelman.gateway.ohara.resource import Json, Resource
+from keelman.gateway.ohara.starting import check_start, check_unused, free_port
+from keelman.gateway.ohara.stored import Stored
+from keelman.gateway.ohara.values import Settings, created, edited
+from keelman.gateway.ohara.volume_checks import check_volumes
+from keelman.gateway.ohara.wording import exists, must_be_stopped, not_found
+from keelman.model.errors import AlreadyExists
+
+
+class Zookeepers(Resource):
+    """Zookeepers. A broker cluster that was made past this API has one too, of its own key and alive with it."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._documents = Stored(control, ZOOKEEPER)
+
+    async def list(self) -> Sequence[Json]:
+        """All zookeepers."""
+        return [cluster_json(one) for one in (await read_known(self._control)).of(ZOOKEEPER)]
+
+    async def get(self, key: ObjectKey) -> Json:
+        """One zookeeper."""
+        return cluster_json(self._found(await read_known(self._control), key))
+
+    async def create(self, settings: Settings) -> Json:
+        """A zookeeper that is stopped."""
+        known = await read_known(self._control)
+        made = created(SETTINGS, settings)
+        key = checked_key(made["group"], made["name"])
+        await self._check(made, known)
+        if known.get(ZOOKEEPER, key) is not None:
+            raise exists(ZOOKEEPER, key)
+        for port in PORTS:
+            made.setdefault(port, free_port(known, (made.get(one, 0) for one in PORTS)))
+        try:
+            stored = await self._documents.put(key, made, new=True)
+        except AlreadyExists:
+            raise exists(ZOOKEEPER, key) from None
+        return {**made, "aliveNodes": [], "lastModified": stored.modified}
+
+    async def put(self, key: ObjectKey, settings: Settings) -> Json:
+        """A stopped zookeeper that is changed, or a new one."""
+        known = await read_known(self._control)
+        if (cluster := known.get(ZOOKEEPER, key)) is None:
+            return await self.create({**settings, **key.json})
+        if cluster.life.state or cluster.made is None:
+            raise must_be_stopped(ZOOKEEPER, key)
+        made = edited(SETTINGS, cluster.settings, {**settings, **key.json})
+        await self._check(made, known)
+        stored = await self._documents.put(key, made, etag=cluster.made.etag)
+        return {**made, "aliveNodes": [], "lastModified": stored.modified}
+
+    async def delete(self, key: ObjectKey) -> None:
+        """Forgets a stopped zookeeper that no broker cluster names."""
+        known = await read_known(self._control)
+        if (cluster := known.get(ZOOKEEPER, key)) is None:
+            return
+        if cluster.life.state:
+            raise must_be_stopped(ZOOKEEPER, key)
+        check_unused(cluster, known.users(BROKER, key, running=False))
+        await self._documents.delete(key)
+
+    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+        """Starts or stops it; takes no further node."""
+        await again(lambda: self._act(key, verb))
+
+    async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
+        """Takes a node out of its settings."""
+        await again(lambda: self._remove(key, part))
+
+    async def _act(self, key: ObjectKey, verb: str) -> None:
+        known = await read_known(self._control)
+        cluster = self._found(known, key)
+        match verb:
+            case "start" if not cluster.life.state:
+                check_start(cluster, known)
+                if DATA_DIR in cluster.settings:
+                    await check_volumes(self._control, [key_of(cluster.settings[DATA_DIR])], running=True)
+                await self._keep(cluster, {**cluster.settings, STATE: RUNNING})
+            case "stop" if cluster.life.state:
+                check_unused(cluster, known.users(BROKER, key, running=True))
+                await self._keep(cluster, cluster.settings)
+            case "start" | "stop":
+                return
+            case _ if verb in DENIED_NODES:
+                raise bad_value(f"the {verb} is protected word")
+            case _:
+                raise unsupported_operation("zookeeper collie doesn't support to add node to a running cluster")
+
+    async def _remove(self, key: ObjectKey, part: str) -> None:
+        cluster = (await read_known(self._control)).get(ZOOKEEPER, key)
+        if cluster is None or part not in cluster.node_names:
+            return
+        if len(cluster.node_names) == 1:
+            raise illegal_state("there is only one instance. Please call remove to delete whole cluster")
+        left = [name for name in cluster.node_names if name != part]
+        state = {STATE: RUNNING} if cluster.life.state else {}
+        await self._keep(cluster, {**cluster.settings, NODE_NAMES: left, **state})
+
+    async def _keep(self, cluster: Cluster, content: dict[str, Any]) -> None:
+        if cluster.made is None:
+            raise illegal_argument(
+                f"{ZOOKEEPER} cluster:{cluster.key} stands for that of a broker cluster which was not made by this API"
+            )
+        await self._documents.put(cluster.key, content, etag=cluster.made.etag)
+
+    async def _check(self, settings: Settings, known: Known) -> None:
+        known.hosts.check(settings[NODE_NAMES])
+        if DATA_DIR in settings:
+            await check_volumes(self._control, [key_of(settings[DATA_DIR])], running=False)
+
+    @staticmethod
+    def _found(known: Known, key: ObjectKey) -> Cluster:
+        if (cluster := known.get(ZOOKEEPER, key)) is None:
+            raise not_found(ZOOKEEPER, key)
+        return cluster
+
+
+def cluster_json(cluster: Cluster) -> Json:
+    """A cluster's answer: its settings, and how it lives now."""
+    modified = int(time.time() * 1000) if cluster.life.state else cluster.modified
+    return {**cluster.settings, **cluster.life.fields, "lastModified": modified}
