@@ -64,6 +64,7 @@ def application(state: State, rest: Rest, *, max_body_bytes: int, ohara: Mapping
             Route("/metrics", metrics),
             Mount("/clusters", app=Proxy(state, rest, max_body_bytes=max_body_bytes)),
             *(Mount(path, app=app) for path, app in ohara.items()),
+            *(Route(path, app) for path, app in ohara.items()),
         ],
         exception_handlers={HTTPException: refused},
     )

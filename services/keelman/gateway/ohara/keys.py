@@ -14,6 +14,8 @@ from keelman.gateway.ohara.json_types import type_name
 API = "ohara"
 """Of the origins of what is made through this API."""
 DEFAULT_GROUP = "default"
+MAX_NAMES = 5
+"""Own names of one key: clusters that are being deleted have all but one of them."""
 LEGAL_WORD = r"[a-z0-9\.]{1,25}$"
 _WORD = re.compile(r"[a-z0-9\.]{1,25}")
 
@@ -81,10 +83,11 @@ def key_of_origin(origin: Origin) -> ObjectKey | None:
     return ObjectKey(origin.scope, origin.key) if origin.api == API else None
 
 
-def own_name(key: ObjectKey) -> str:
-    """The name that a resource of ours has which is made under a key: short, legal, and the same each time."""
+def own_name(key: ObjectKey, number: int = 1) -> str:
+    """The name that a resource of ours has which is made under a key: short, legal, and the same each time. A cluster
+    gets the next number while one that is being deleted has the name."""
     digest = hashlib.sha256(f"{key.group}\0{key.name}".encode()).hexdigest()
-    return f"oh-{digest[:12]}"
+    return f"oh-{digest[:12]}" + (f"-{number}" if number > 1 else "")
 
 
 def shown_key(name: str, origin: Origin) -> ObjectKey | None:
@@ -93,3 +96,8 @@ def shown_key(name: str, origin: Origin) -> ObjectKey | None:
     if origin.api:
         return key_of_origin(origin)
     return ObjectKey(DEFAULT_GROUP, name) if is_word(name) else None
+
+
+def unshown_key(name: str) -> ObjectKey:
+    """How a resource of ours is named that is not shown: its name is not legal here."""
+    return ObjectKey(DEFAULT_GROUP, name)

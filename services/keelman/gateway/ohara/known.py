@@ -18,12 +18,12 @@ from keelman.gateway.ohara.brokers import specs
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER as ZOOKEEPER_SETTINGS
 from keelman.gateway.ohara.hosts import Hosts
-from keelman.gateway.ohara.keys import API, ObjectKey, key_of, shown_key
+from keelman.gateway.ohara.keys import API, ObjectKey, key_of, shown_key, unshown_key
 from keelman.gateway.ohara.ports import Holder
 from keelman.gateway.ohara.processes import GONE, RUNNING, Life, life_of
 from keelman.gateway.ohara.stored import Stored, StoredDocument
-from keelman.gateway.ohara.structs import value_of
 from keelman.gateway.ohara.values import Settings, default_of
+from keelman.gateway.ohara.workers import specs as worker_specs
 from keelman.model.errors import Conflict
 
 WORKER, BROKER, ZOOKEEPER, STREAM, SHABONDI = KINDS = "worker", "broker", "zookeeper", "stream", "shabondi"
@@ -148,7 +148,8 @@ def worker_of(
     if key is None or cluster.status.state == CLUSTER_STATE_DELETING:
         return None
     spec = cluster.spec
-    nodes = spec.nodes.names or dict.fromkeys(one.node for one in workers)
+    uses = brokers.get(spec.broker_cluster)
+    settings = worker_specs.settings_of(cluster, key, uses or unshown_key(spec.broker_cluster), hosts, workers)
     ports = {spec.port, spec.metrics_port, spec.admin_port, *spec.reserved_ports}
     for one in workers:
         made = one.spec.worker
@@ -157,10 +158,10 @@ def worker_of(
         WORKER,
         key,
         cluster,
-        value_of(spec.extra) if spec.origin.api == API else {},
-        node_names=tuple(hosts.shown(node) for node in nodes),
+        settings,
+        node_names=tuple(settings[NODE_NAMES]),
         ports=frozenset(ports - {0}),
-        uses=brokers.get(spec.broker_cluster),
+        uses=uses,
         modified=cluster.update_time.ToMilliseconds(),
         life=life_of(workers, cluster.status.state, cluster.status.message, hosts=hosts),
         processes=tuple(workers),

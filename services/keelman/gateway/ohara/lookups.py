@@ -15,7 +15,7 @@ from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition
 from keelman.api.connect.v1.topic_pb2 import Topic
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.gateway.ohara.control import Control
-from keelman.gateway.ohara.keys import DEFAULT_GROUP, ObjectKey, own_name, shown_key
+from keelman.gateway.ohara.keys import DEFAULT_GROUP, MAX_NAMES, ObjectKey, own_name, shown_key
 from keelman.model.errors import NotFound
 
 
@@ -76,18 +76,30 @@ async def missing(control: Control, find: Any, keys: Iterable[ObjectKey]) -> lis
 
 async def _find(control: Control, method: Any, request_type: Any, key: ObjectKey) -> Any:
     """The answer of a Get for the resource of a key."""
-    names = [own_name(key)] + ([key.name] if key.group == DEFAULT_GROUP else [])
-    for name in names:
-        try:
-            answer = await control.ask(method, request_type(name=name))
-        except NotFound:
-            continue
-        (resource,) = (value for _, value in answer.ListFields())
-        if shown_key(resource.name, resource.spec.origin) == key:
-            return answer
-    return None
+    found = await _get(control, method, request_type(name=own_name(key)))
+    if found is not None and not _is_leaving(found):
+        return found
+    others = (request_type(name=own_name(key, number)) for number in range(2, MAX_NAMES + 1))
+    for found in await asyncio.gather(*(_get(control, method, one) for one in others)):
+        if found is not None and not _is_leaving(found):
+            return found
+    found = await _get(control, method, request_type(name=key.name)) if key.group == DEFAULT_GROUP else None
+    return None if found is None or _shown_key(found) != key else found
+
+
+async def _get(control: Control, method: Any, request: Any) -> Any:
+    try:
+        return await control.ask(method, request)
+    except NotFound:
+        return None
+
+
+def _shown_key(answer: Any) -> ObjectKey | None:
+    (resource,) = (value for _, value in answer.ListFields())
+    return shown_key(resource.name, resource.spec.origin)
 
 
 def _is_leaving(answer: Any) -> bool:
     (resource,) = (value for _, value in answer.ListFields())
-    return bool(resource.status.state == CLUSTER_STATE_DELETING)
+    is_cluster = isinstance(resource, (WorkerCluster, BrokerCluster))
+    return is_cluster and resource.status.state == CLUSTER_STATE_DELETING

@@ -20,6 +20,7 @@ from keelman.gateway.ohara.openapi import document as openapi
 from keelman.gateway.ohara.private import PATH, Private
 from keelman.gateway.ohara.resource import Resource
 from keelman.gateway.ohara.routes import PREFIX, Endpoint, OharaApi
+from keelman.gateway.ohara.workers.resource import Workers
 from keelman.gateway.ohara.zookeepers import Zookeepers
 from keelman.gateway.settings import Settings
 from keelman.workers.rest.asking import Asking
@@ -49,6 +50,7 @@ def ohara_api(control: Control, asking: Asking, settings: Settings, *, read_log:
         "pipelines": Pipelines(control, kinds),
         "streams": Streams(control, kinds),
         "shabondis": Shabondis(control, kinds),
+        "workers": Workers(control),
     }
     most = settings.max_body_bytes
     return {

@@ -21,6 +21,7 @@ TOPIC_KINDS = (CONFIG, OFFSET, STATUS)
 """In the order in which their names are checked."""
 BROKER_CLUSTER_KEY, GROUP_ID = "brokerClusterKey", "group.id"
 PLUGIN_KEYS, SHARED_JAR_KEYS, FREE_PORTS = "pluginKeys", "sharedJarKeys", "freePorts"
+COMPRESSION, JVM_OPTIONS = "producer.compression.type", "jvm.performance.options"
 IMAGE = "connect-worker"
 PERFORMANCE = "performance"
 
@@ -90,3 +91,12 @@ WORKER = table(
     JMX_PORT,
 )  # fmt: skip
 """24 settings, in the order of the specification."""
+
+SENT_ONLY = table(
+    SettingDef(
+        COMPRESSION, Type.STRING, "how what source connectors write is compressed", group=PERFORMANCE,
+        recommended=("none", "gzip", "snappy", "lz4", "zstd"),
+    ),
+    SettingDef(JVM_OPTIONS, Type.STRING, "options of the Java virtual machines of plugins", group=PERFORMANCE),
+)  # fmt: skip
+"""Settings of Ohara 0.12: without a default, applied and answered when they are sent."""

@@ -1,0 +1,1 @@
+"""`/v0/workers`, on worker clusters."""

@@ -1,0 +1,251 @@
+"""Workers: created, changed, started, stopped, and read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
+from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_DELETING, CLUSTER_STATE_STOPPING
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
+from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE
+from keelman.gateway.ohara.call import Call
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.definitions.common import DENIED_NODES
+from keelman.gateway.ohara.definitions.worker import BROKER_CLUSTER_KEY
+from keelman.gateway.ohara.errors import illegal_argument, illegal_state, unsupported
+from keelman.gateway.ohara.hosts import node_key
+from keelman.gateway.ohara.keys import MAX_NAMES, ObjectKey, key_of, own_name
+from keelman.gateway.ohara.known import BROKER, WORKER, Cluster, Known, read_known
+from keelman.gateway.ohara.ports import Holder, check_ports
+from keelman.gateway.ohara.processes import RUNNING
+from keelman.gateway.ohara.resource import Json, Resource
+from keelman.gateway.ohara.starting import IMAGES, default_image
+from keelman.gateway.ohara.values import Settings, created, edited
+from keelman.gateway.ohara.wording import exists, must_be_stopped, must_run, not_found, not_stored
+from keelman.gateway.ohara.workers.files import refs_of
+from keelman.gateway.ohara.workers.refusals import worded
+from keelman.gateway.ohara.workers.specs import (
+    ALL,
+    CLIENT_PORT,
+    JMX_PORT,
+    NODE_NAMES,
+    changed_spec,
+    new_spec,
+    put_nodes,
+)
+from keelman.model.errors import AlreadyExists, Conflict, KeelmanError, NotFound
+
+TRIES = 5
+"""Of a change that others' changes come before."""
+
+
+class Workers(Resource):
+    """Worker clusters."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    async def list(self) -> Sequence[Json]:
+        """All worker clusters, by their keys."""
+        return [_answer(one) for one in (await read_known(self._control)).of(WORKER)]
+
+    async def get(self, key: ObjectKey) -> Json:
+        """One worker cluster."""
+        return _answer(_found(key, await read_known(self._control)))
+
+    async def create(self, settings: Settings) -> Json:
+        """A new worker cluster, stopped."""
+        complete = created(ALL, settings)
+        return await self._create(ObjectKey(complete["group"], complete["name"]), complete)
+
+    async def put(self, key: ObjectKey, settings: Settings) -> Json:
+        """A worker cluster that is changed, while it is stopped, or new."""
+        for _ in range(TRIES):
+            known = await read_known(self._control)
+            present = known.get(WORKER, key)
+            if present is None:
+                return await self._create(key, created(ALL, settings | key.json))
+            if present.life.state:
+                raise must_be_stopped(WORKER, key)
+            complete = edited(ALL, present.settings, settings)
+            refs = await refs_of(self._control, complete)
+            broker = _checked_references(complete, known)
+            spec, fields = changed_spec(present.made.spec, present.settings, complete, broker.made.name, refs)
+            with suppress(Conflict):
+                await self._update(present, spec, fields, known)
+                return await self.get(key)
+        raise illegal_state(f"{key} is being changed by others: try again")
+
+    async def delete(self, key: ObjectKey) -> None:
+        """Deletes a worker cluster that is stopped."""
+        known = await read_known(self._control)
+        present = known.get(WORKER, key)
+        if present is None:
+            return
+        if present.life.state == RUNNING:
+            raise must_be_stopped(WORKER, key)
+        if present.life.state:
+            raise illegal_argument(f"You cannot delete a non-stopped WorkerClusterInfo :{key}")
+        request = pb.DeleteWorkerClusterRequest(name=present.made.name)
+        with suppress(NotFound):
+            await self._ask(self._control.worker_clusters.DeleteWorkerCluster, request, key, known)
+
+    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+        """Starts, stops, or adds a node."""
+        match verb:
+            case "start":
+                await self._start(key)
+            case "stop":
+                await self._stop(key, force=call.parameter("force").lower() == "true")
+            case _ if verb in DENIED_NODES:
+                raise unsupported(call.target)
+            case _:
+                await self._add_node(key, verb)
+
+    async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
+        """Takes a node away."""
+        for _ in range(TRIES):
+            known = await read_known(self._control)
+            present = known.get(WORKER, key)
+            host = known.hosts.get(part)
+            name = part if host is None else host.hostname
+            if present is None or name not in present.node_names:
+                return
+            if len(present.node_names) == 1:
+                raise illegal_state("there is only one instance. Please call remove to delete whole cluster")
+            if await self._has_nodes(present, [one for one in present.node_names if one != name], known):
+                return
+        raise illegal_state(f"{key} is being changed by others: try again")
+
+    async def _create(self, key: ObjectKey, settings: Settings) -> Json:
+        known = await read_known(self._control)
+        refs = await refs_of(self._control, settings)
+        broker = _checked_references(settings, known)
+        if known.get(WORKER, key) is not None:
+            raise exists(WORKER, key)
+        request = pb.CreateWorkerClusterRequest(
+            spec=new_spec(settings, key, broker.made.name, refs),
+            choose_ports=CLIENT_PORT not in settings or JMX_PORT not in settings,
+        )
+        for number in range(1, MAX_NAMES + 1):
+            request.name = own_name(key, number)
+            try:
+                await self._control.ask(self._control.worker_clusters.CreateWorkerCluster, request)
+                return await self.get(key)
+            except AlreadyExists:
+                if not await self._is_deleted(request.name):
+                    break
+            except KeelmanError as error:
+                raise worded(error, key, known) from None
+        raise exists(WORKER, key)
+
+    async def _is_deleted(self, name: str) -> bool:
+        """Whether a worker cluster is going, or gone by now."""
+        ask = self._control.worker_clusters.GetWorkerCluster
+        try:
+            found = (await self._control.ask(ask, pb.GetWorkerClusterRequest(name=name))).worker_cluster
+        except NotFound:
+            return True
+        return bool(found.status.state == CLUSTER_STATE_DELETING)
+
+    async def _start(self, key: ObjectKey) -> None:
+        known = await read_known(self._control)
+        present = _found(key, known)
+        if present.life.state:
+            if present.made.status.state == CLUSTER_STATE_STOPPING:
+                raise illegal_state(f"KeyKind({key},worker) is stopping")
+            return
+        broker = _checked_references(present.settings, known)
+        _check_images(present.node_names, present.settings["imageName"], known)
+        check_ports(present.holder, known.holders())
+        if broker.life.state != RUNNING:
+            raise must_run(BROKER, [broker.key])
+        request = pb.StartWorkerClusterRequest(name=present.made.name)
+        await self._ask(self._control.worker_clusters.StartWorkerCluster, request, key, known)
+
+    async def _stop(self, key: ObjectKey, *, force: bool) -> None:
+        known = await read_known(self._control)
+        present = _found(key, known)
+        if present.life.state:
+            request = pb.StopWorkerClusterRequest(name=present.made.name, force=force)
+            await self._ask(self._control.worker_clusters.StopWorkerCluster, request, key, known)
+
+    async def _add_node(self, key: ObjectKey, hostname: str) -> None:
+        for _ in range(TRIES):
+            known = await read_known(self._control)
+            present = _found(key, known)
+            host = known.hosts.get(hostname)
+            if host is None:
+                raise not_found("node", node_key(hostname))
+            if host.hostname in present.node_names:
+                return
+            if present.life.state:
+                _check_images([host.hostname], present.settings["imageName"], known)
+                check_ports(Holder(WORKER, key, present.ports), known.holders())
+            if await self._has_nodes(present, [*present.node_names, host.hostname], known):
+                return
+        raise illegal_state(f"{key} is being changed by others: try again")
+
+    async def _has_nodes(self, present: Cluster, hostnames: Sequence[str], known: Known) -> bool:
+        """Has a worker cluster run on these nodes; False when somebody changed it meanwhile."""
+        spec = WorkerClusterSpec()
+        spec.CopyFrom(present.made.spec)
+        put_nodes(spec, hostnames)
+        with suppress(Conflict):
+            await self._update(present, spec, ["nodes"], known)
+            return True
+        return False
+
+    async def _update(self, present: Cluster, spec: WorkerClusterSpec, fields: Sequence[str], known: Known) -> None:
+        """Changes some fields of the spec. Raises Conflict when somebody changed the cluster meanwhile."""
+        if not fields:
+            return
+        request = pb.UpdateWorkerClusterRequest(name=present.made.name, etag=present.made.etag, spec=spec)
+        request.update_mask.paths.extend(fields)
+        await self._ask(self._control.worker_clusters.UpdateWorkerCluster, request, present.key, known)
+
+    async def _ask(self, method: Any, request: Any, key: ObjectKey, known: Known) -> Any:
+        """The answer of a write. Raises Conflict and NotFound as they are, all else in Ohara's words."""
+        try:
+            return await self._control.ask(method, request)
+        except (Conflict, NotFound):
+            raise
+        except KeelmanError as error:
+            raise worded(error, key, known) from None
+
+
+def _found(key: ObjectKey, known: Known) -> Cluster:
+    found = known.get(WORKER, key)
+    if found is None:
+        raise not_found(WORKER, key)
+    return found
+
+
+def _checked_references(settings: Mapping[str, Any], known: Known) -> Cluster:
+    """The broker cluster that the settings name. Raises OharaError when it, or a node, is not there."""
+    known.hosts.check(settings[NODE_NAMES])
+    key = key_of(settings[BROKER_CLUSTER_KEY])
+    broker = known.get(BROKER, key)
+    if broker is None:
+        raise not_stored(BROKER, [key])
+    return broker
+
+
+def _check_images(hostnames: Sequence[str], image: str, known: Known) -> None:
+    """Raises OharaError for a node whose agent is not there, and for an image that is none of a worker."""
+    for name in hostnames:
+        host = known.hosts.get(name)
+        is_there = host is not None and host.node.status.state == NODE_STATE_ONLINE
+        images = [default_image(kind) for kind in IMAGES] if is_there else []
+        if not (images and image.rpartition("/")[2].startswith(f"{IMAGES[WORKER]}:")):
+            raise illegal_argument(f"{name} does not have image:{image}. It has images:{','.join(images) or 'N/A'}")
+
+
+def _answer(cluster: Cluster) -> Json:
+    """A worker cluster as it is answered."""
+    made = cluster.made
+    modified = int(time.time() * 1000) if cluster.life.state else made.update_time.ToMilliseconds()
+    return {**cluster.settings, **cluster.life.fields, "lastModified": modified}

@@ -1,0 +1,182 @@
+"""A worker cluster of ours from Ohara's settings, and back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from keelman.api.connect.v1.plugin_pb2 import PluginRef
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterSpec
+from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.gateway.ohara.definitions.worker import (
+    BROKER_CLUSTER_KEY,
+    COMPRESSION,
+    CONFIG,
+    FREE_PORTS,
+    GROUP_ID,
+    JVM_OPTIONS,
+    PLUGIN_KEYS,
+    SENT_ONLY,
+    SHARED_JAR_KEYS,
+    TOPIC_KINDS,
+    WORKER,
+    partitions_key,
+    replication_key,
+    topic_key,
+)
+from keelman.gateway.ohara.hosts import Hosts, own_node
+from keelman.gateway.ohara.json_types import empty_strings, is_number
+from keelman.gateway.ohara.keys import API, ObjectKey, unshown_key
+from keelman.gateway.ohara.structs import struct_of, value_of
+from keelman.gateway.ohara.values import Settings, default_of
+
+ALL = (*WORKER, *SENT_ONLY)
+NODE_NAMES, CLIENT_PORT, JMX_PORT, ROUTES, XMX = "nodeNames", "clientPort", "jmxPort", "routes", "xmx"
+MIB = 1 << 20
+MAX_LIMIT = (1 << 63) - 1
+REST_PORT = 8083
+"""Of a cluster that has no fixed port, before its workers are placed."""
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+FIXED = {
+    "key.converter": JSON_CONVERTER,
+    "value.converter": JSON_CONVERTER,
+    "key.converter.schemas.enable": "true",
+    "value.converter.schemas.enable": "true",
+    "connector.client.config.override.policy": "All",
+}
+"""What every worker of Ohara has."""
+PROPERTIES = {
+    GROUP_ID: GROUP_ID,
+    **{topic_key(kind): topic_key(kind) for kind in TOPIC_KINDS},
+    **{partitions_key(kind): partitions_key(kind) for kind in TOPIC_KINDS if kind != CONFIG},
+    **{replication_key(kind): replication_key(kind) for kind in TOPIC_KINDS},
+    COMPRESSION: COMPRESSION,
+    JVM_OPTIONS: "keelman.plugin.jvm.options",
+}
+"""The worker properties that settings become; the topic of configurations has one partition in any case."""
+USUAL_PARTITIONS = {"offset": 25, "status": 5}
+_PORTS = frozenset((CLIENT_PORT, JMX_PORT, FREE_PORTS))
+
+
+def new_spec(
+    settings: Mapping[str, Any], key: ObjectKey, broker_cluster: str, refs: Mapping[str, Any]
+) -> WorkerClusterSpec:
+    """The spec of a worker cluster that is created. `refs`: the plugins by the settings that name them."""
+    spec = WorkerClusterSpec(broker_cluster=broker_cluster, origin=key.origin, properties=FIXED)
+    _put(spec, settings, set(settings), refs)
+    return spec
+
+
+def changed_spec(
+    present: WorkerClusterSpec,
+    previous: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    broker_cluster: str,
+    refs: Mapping[str, Any],
+) -> tuple[WorkerClusterSpec, list[str]]:
+    """The spec with the settings that are not the previous ones, and the fields of it that a change may touch."""
+    changed = {key for key, value in settings.items() if key not in previous or previous[key] != value}
+    spec = WorkerClusterSpec()
+    spec.CopyFrom(present)
+    fields = _put(spec, settings, changed, refs)
+    if BROKER_CLUSTER_KEY in changed:
+        spec.broker_cluster = broker_cluster
+        fields.append("broker_cluster")
+    return spec, fields if changed else []
+
+
+def _put(
+    spec: WorkerClusterSpec, settings: Mapping[str, Any], changed: Collection[str], refs: Mapping[str, Any]
+) -> list[str]:
+    fields = ["extra"]
+    spec.extra.CopyFrom(struct_of(settings))
+    if NODE_NAMES in changed:
+        put_nodes(spec, settings[NODE_NAMES])
+        fields.append("nodes")
+    if texts := {PROPERTIES[key]: str(settings[key]) for key in PROPERTIES if key in changed}:
+        spec.properties.update(texts)
+        fields.append("properties")
+    if _PORTS & set(changed):
+        _put_ports(spec, settings)
+        fields += ["port", "metrics_port", "reserved_ports"]
+    if XMX in changed:
+        memory = settings[XMX] * MIB
+        spec.limits.memory_bytes = memory if memory <= MAX_LIMIT else 0
+        fields.append("limits")
+    if ROUTES in changed:
+        spec.routes.clear()
+        spec.routes.update(routes_of(settings[ROUTES]))
+        fields.append("routes")
+    for key, field in ((PLUGIN_KEYS, "plugins"), (SHARED_JAR_KEYS, "libraries")):
+        if key in changed:
+            getattr(spec, field).clear()
+            getattr(spec, field).extend(refs[key])
+            fields.append(field)
+    return fields
+
+
+def put_nodes(spec: WorkerClusterSpec, hostnames: Iterable[str]) -> None:
+    """Has one worker on each of these nodes; one that is named twice has one."""
+    spec.nodes.names[:] = list(dict.fromkeys(own_node(name) for name in hostnames))
+
+
+def _put_ports(spec: WorkerClusterSpec, settings: Mapping[str, Any]) -> None:
+    """Ports that are not given stay with the state service to choose. Metrics are served with the rest where both have
+    one port, and a free port that is one of these is kept anyway."""
+    spec.port = settings.get(CLIENT_PORT, spec.port)
+    jmx = settings.get(JMX_PORT, spec.metrics_port)
+    spec.metrics_port = 0 if jmx == spec.port else jmx
+    free = (int(port) for port in settings[FREE_PORTS] if is_number(port) and 1 <= port <= 65535 and port == int(port))
+    spec.reserved_ports[:] = [port for port in dict.fromkeys(free) if port not in (spec.port, jmx)]
+
+
+def routes_of(routes: Mapping[str, Any]) -> dict[str, str]:
+    """The routes that have texts: no other is used."""
+    return {host: address for host, address in routes.items() if isinstance(address, str)}
+
+
+def settings_of(
+    cluster: WorkerCluster, key: ObjectKey, broker: ObjectKey, hosts: Hosts, workers: Sequence[Workload] = ()
+) -> Settings:
+    """The settings of a worker cluster, complete: as they were sent, with what its spec says by now."""
+    spec = cluster.spec
+    kept = _shown(value_of(spec.extra))
+    settings = kept if spec.origin.api == API else _native(cluster) | kept
+    settings |= {BROKER_CLUSTER_KEY: broker.json, NODE_NAMES: nodes_of(cluster, hosts, workers), **key.json}
+    for name, key_of_property in PROPERTIES.items():
+        if (text := spec.properties.get(key_of_property, "")) and name in settings:
+            settings[name] = int(text) if is_number(settings[name]) and text.isdecimal() else text
+    settings[CLIENT_PORT] = spec.port or next((w.spec.worker.port for w in workers), REST_PORT)
+    settings[JMX_PORT] = spec.metrics_port or settings[CLIENT_PORT]
+    if spec.limits.memory_bytes:
+        settings[XMX] = max(1, spec.limits.memory_bytes // MIB)
+    if routes_of(settings.get(ROUTES, {})) != dict(spec.routes):
+        settings[ROUTES] = dict(spec.routes)
+    return settings
+
+
+def nodes_of(cluster: WorkerCluster, hosts: Hosts, workers: Sequence[Workload] = ()) -> list[str]:
+    """The names of the nodes that have its workers, or are to have them."""
+    return [hosts.shown(node) for node in cluster.spec.nodes.names or dict.fromkeys(w.node for w in workers)]
+
+
+def _native(cluster: WorkerCluster) -> Settings:
+    """The settings of a cluster that was made past this API, as far as its nodes and ports do not say them."""
+    spec = cluster.spec
+    settings = {one.key: default for one in WORKER if (default := default_of(one)) is not None}
+    settings[GROUP_ID] = cluster.status.group_id
+    for kind, what in zip(TOPIC_KINDS, ("configs", "offsets", "status"), strict=True):
+        settings[topic_key(kind)] = f"{cluster.name}.connect-{what}"
+        settings[partitions_key(kind)] = USUAL_PARTITIONS.get(kind, 1)
+    plugins = ((PLUGIN_KEYS, spec.plugins), (SHARED_JAR_KEYS, spec.libraries))
+    settings |= {key: [_file_key(ref) for ref in refs] for key, refs in plugins}
+    return settings | {FREE_PORTS: list(spec.reserved_ports), "tags": dict(spec.labels)}
+
+
+def _file_key(ref: PluginRef) -> dict[str, str]:
+    return unshown_key(f"{ref.name}-{ref.version}").json
+
+
+def _shown(extra: Settings) -> Settings:
+    """What may stand in an answer: whoever changed it past this API may have put empty strings into it."""
+    return {name: value for name, value in extra.items() if next(empty_strings(value), None) is None}
