@@ -67,26 +67,33 @@ def faults(value: Json, path: str = "$", *, nulls: bool = False) -> Iterator[str
 
 
 def judge(answer: httpx.Response, schemas: Schemas | None = None) -> None:
-    """Asserts what holds for every answer: a documented status, the body that belongs to it, nothing empty in it; with
-    `schemas` also that it is as documented."""
-    text, status = answer.text, answer.status_code
-    about = f"{answer.request.method} {answer.request.url}: {status} {text[:600]}"
+    """Asserts what holds for every answer; `schemas`: what it is documented to be."""
+    request = answer.request
+    media = answer.headers.get("content-type", "")
+    about = f"{request.method} {request.url}: {answer.status_code} {answer.text[:600]}"
+    judge_parts(request.method, request.url.path, answer.status_code, media, answer.content, about, schemas)
+
+
+def judge_parts(  # noqa: PLR0917
+    method: str, path: str, status: int, media: str, content: bytes, about: str, schemas: Schemas | None = None
+) -> None:
+    """Asserts what holds for every answer: a documented status, the body that belongs to it, nothing empty in it."""
+    media = media.partition(";")[0]
     assert status in {200, 202, 204, 400, 404, 500}, about
-    media = answer.headers.get("content-type", "").partition(";")[0]
     if status == 204:
-        assert answer.content == b"", about
+        assert content == b"", about
     elif status == 202:
-        assert (media, text) == ("text/plain", ACCEPTED), about
-    elif "/v0/downloadFile" not in answer.request.url.path or status != 200:
+        assert (media, content) == ("text/plain", ACCEPTED.encode()), about
+    elif not path.startswith("/v0/downloadFile") or status != 200:
         assert media == "application/json", about
-        body = orjson.loads(answer.content)
+        body = orjson.loads(content)
         if status == 200:
-            found = list(faults(body, nulls=any(part in answer.request.url.path for part in NULLS)))
+            found = list(faults(body, nulls=any(part in path for part in NULLS)))
             assert not found, f"{found}: {about}"
         else:
             _judge_error(status, body, about)
         if schemas is not None:
-            schemas.check(answer.request.method, answer.request.url.path, status, body)
+            schemas.check(method, path, status, body)
 
 
 def _judge_error(status: int, body: Json, about: str) -> None:

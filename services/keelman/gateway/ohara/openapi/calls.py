@@ -42,6 +42,8 @@ class Call:
     variables: Mapping[str, Schema] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     filters: bool = False
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """Statuses of its own, and what they mean."""
 
     @property
     def id(self) -> str:
@@ -136,7 +138,9 @@ def _inspections() -> Iterator[Call]:
     for kind in (*CLUSTERS, "worker"):
         yield Call("GET", f"inspect/{kind}", f"Settings of {kind}", SERVICE)
         yield Call("GET", f"inspect/{kind}/{{name}}", f"Settings of {kind}, and classes of one", SERVICE, query=GROUP)
-    yield Call("POST", "inspect/files", "Classes of a file, which is not kept", ref("File"), UPLOAD, sent_type=FORM)
+    for word in ("files", "file"):
+        about = "Classes of a file, which is not kept"
+        yield Call("POST", f"inspect/{word}", about, ref("File"), UPLOAD, sent_type=FORM)
     query = {**GROUP, "limit": {"type": "integer", "default": 5}, "timeout": {"type": "integer", "default": 3000}}
     yield Call("POST", "inspect/topics/{name}", "The newest records of a topic that runs", MESSAGES, query=query)
     yield Call("POST", "inspect/rdb", "Tables of a database, asked by a worker cluster", RDB, RDB_SENT)
@@ -175,6 +179,7 @@ OTHER_CALLS: tuple[Call, ...] = (
     Call(
         "DELETE", "/_private", "Deletes all objects of groups and kinds, where the gateway's settings allow it",
         sent={"type": "object", "properties": {"groups": array(TEXT), "kinds": array(TEXT)}}, status=204,
+        errors={"401": "The gateway's token is missing."},
     ),
     Call("GET", "openapi.json", "This document", {"type": "object"}),
 )  # fmt: skip

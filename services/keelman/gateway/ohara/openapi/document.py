@@ -97,10 +97,11 @@ def _operation(call: Call) -> dict[str, Any]:
                 "description": "Any field of the answer with its value; `none` where it must be absent.",
             }
         )  # fmt: skip
+    own = {status: _error(text, "Error") for status, text in call.errors.items()}
     operation: dict[str, Any] = {
         "operationId": call.id,
         "summary": call.summary,
-        "responses": {str(call.status): _answer(call), **ERRORS},
+        "responses": {str(call.status): _answer(call), **own, **ERRORS},
     }
     if parameters:
         operation["parameters"] = parameters

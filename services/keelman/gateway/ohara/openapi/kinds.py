@@ -6,18 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from keelman.gateway.ohara.definitions.broker import BROKER, SENT_ONLY
+from keelman.gateway.ohara.definitions.connector import CONNECTOR
+from keelman.gateway.ohara.definitions.node import NODE
+from keelman.gateway.ohara.definitions.pipeline import PIPELINE
 from keelman.gateway.ohara.definitions.setting import Definitions
+from keelman.gateway.ohara.definitions.shabondi import SHABONDI
+from keelman.gateway.ohara.definitions.stream import STREAM
+from keelman.gateway.ohara.definitions.topic import TOPIC
 from keelman.gateway.ohara.definitions.volume import VOLUME
 from keelman.gateway.ohara.definitions.worker import WORKER
 from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER
+from keelman.gateway.ohara.documents.objects import Objects
 from keelman.gateway.ohara.openapi.schemas import (
     COUNT,
     FLAG,
-    HOSTNAME,
     KEY,
     MILLISECONDS,
     NUMBER,
-    PORT,
     TAGS,
     TEXT,
     Schema,
@@ -63,6 +68,7 @@ def _kind(
     verbs: tuple[str, ...] = (),
     has_nodes: bool = False,
     extra: Definitions = (),
+    variable: str = "name",
 ) -> Kind:
     """A kind of a table; `extra` are settings without a default that may be sent and are in no form."""
     return Kind(
@@ -73,47 +79,28 @@ def _kind(
         answered_object((*definitions, *extra), live, optional),
         verbs,
         has_nodes,
+        variable,
         queries={"force": {"type": "string"}} if "stop" in verbs else {},
     )
 
 
-def _cluster(path: str, schema: str, definitions: Definitions, extra: Definitions = ()) -> Kind:
+def _cluster(
+    path: str, schema: str, definitions: Definitions, extra: Definitions = (), live: Mapping[str, Schema] | None = None
+) -> Kind:
     return _kind(
-        path, schema, definitions, CLUSTER_LIVE, CLUSTER_OPTIONAL, verbs=START_STOP, has_nodes=True, extra=extra
-    )
+        path, schema, definitions, {**CLUSTER_LIVE, **(live or {})}, CLUSTER_OPTIONAL, verbs=START_STOP,
+        has_nodes=True, extra=extra,
+    )  # fmt: skip
 
 
-NODE_SENT: Mapping[str, Schema] = {
-    "hostname": HOSTNAME,
-    "port": {**PORT, "default": 22},
-    "user": TEXT,
-    "password": TEXT,
-    "tags": {"type": "object"},
-}
-NODE = Kind(
-    "nodes",
-    "Node",
-    {"type": "object", "properties": dict(NODE_SENT), "required": ["hostname", "user", "password"]},
-    {"type": "object", "properties": {k: v for k, v in NODE_SENT.items() if k != "hostname"}},
-    record(
-        {
-            "hostname": HOSTNAME,
-            "port": PORT,
-            "user": TEXT,
-            "password": TEXT,
-            "services": array(record({"name": TEXT, "clusterKeys": array(KEY)})),
-            "state": one_of("AVAILABLE", "UNAVAILABLE"),
-            "lastModified": MILLISECONDS,
-            "resources": array(
-                record({"name": TEXT, "value": NUMBER, "unit": TEXT}, {"used": {**NUMBER, "minimum": 0, "maximum": 1}})
-            ),
-            "tags": TAGS,
-        },
-        {"error": TEXT},
-        additionalProperties=ref("Value"),
+NODE_LIVE: Mapping[str, Schema] = {
+    "services": array(record({"name": TEXT, "clusterKeys": array(KEY)})),
+    "state": one_of("AVAILABLE", "UNAVAILABLE"),
+    "resources": array(
+        record({"name": TEXT, "value": NUMBER, "unit": TEXT}, {"used": {**NUMBER, "minimum": 0, "maximum": 1}})
     ),
-    variable="hostname",
-)
+    **MODIFIED,
+}
 FILE = record(
     {
         "group": TEXT,
@@ -126,6 +113,7 @@ FILE = record(
     {"url": TEXT},
     description="A file; `url` is where it is downloaded.",
 )
+METRICS: Mapping[str, Schema] = {"nodeMetrics": ref("NodeMetrics")}
 _TASK = record({"state": CONNECTOR_STATE, "nodeName": TEXT, "coordinator": FLAG}, {"error": TEXT})
 _REPLICA = record({"id": {"type": "integer"}, "host": TEXT, "port": {"type": "integer"}})
 _PARTITION = record(
@@ -138,11 +126,32 @@ _PARTITION = record(
     },
     {"leader": _REPLICA},
 )
+_ABSTRACT = record(
+    {"group": TEXT, "name": TEXT, "kind": TEXT, "tags": TAGS, **METRICS, **MODIFIED},
+    {"className": TEXT, "state": TEXT, "error": TEXT},
+)
+CONNECTOR_LIVE: Mapping[str, Schema] = {"aliveNodes": array(TEXT), "tasksStatus": array(_TASK), **METRICS, **MODIFIED}
+STATE: Mapping[str, Schema] = {"state": one_of("RUNNING")}
 
 KINDS = (
     _cluster("workers", "Worker", WORKER),
     _cluster("brokers", "Broker", BROKER, SENT_ONLY),
     _cluster("zookeepers", "Zookeeper", ZOOKEEPER),
-    _kind("volumes", "Volume", VOLUME, MODIFIED, CLUSTER_OPTIONAL, verbs=START_STOP),
-    NODE,
-)
+    _cluster("streams", "Stream", STREAM, live=METRICS),
+    _cluster("shabondis", "Shabondi", SHABONDI, live=METRICS),
+    _kind("nodes", "Node", NODE, NODE_LIVE, {"error": TEXT}, variable="hostname"),
+    _kind(
+        "connectors", "Connector", CONNECTOR, CONNECTOR_LIVE, {"state": CONNECTOR_STATE, "error": TEXT},
+        verbs=(*START_STOP, "pause", "resume"),
+    ),
+    _kind(
+        "topics", "Topic", TOPIC, {"partitionInfos": array(_PARTITION), **METRICS, **MODIFIED},
+        {**STATE, "error": TEXT}, verbs=START_STOP,
+    ),
+    _kind("objects", "Object", Objects.DEFINITIONS, MODIFIED, {}),
+    _kind("volumes", "Volume", VOLUME, MODIFIED, STATE, verbs=START_STOP),
+    _kind(
+        "pipelines", "Pipeline", PIPELINE, {"objects": array(_ABSTRACT), "jarKeys": array(KEY), **MODIFIED}, {},
+        verbs=("refresh",),
+    ),
+)  # fmt: skip
