@@ -72,8 +72,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         copy_runs, watch = CopyRunApi(store, reports, commits), WatchApi(store, commits, tail)
         topics = TopicLook(store, commits)
         executor = Executor(store, limits, sessions.alive)
+        parts = Parts(store, sessions, reports, plugins, executor, topics, limits.chosen_ports)
         server = serve(
-            *registry.all_services(Parts(store, sessions, reports, plugins, executor, topics)),
+            *registry.all_services(parts),
             *_streams(sessions, copy_runs, watch),
             host=settings.host,
             port=settings.port,
@@ -129,6 +130,7 @@ def _limits(settings: Settings) -> Limits:
         worker_ports=port_range("state.worker_ports", settings.worker_ports),
         broker_ports=port_range("state.broker_ports", settings.broker_ports),
         spark_ports=port_range("state.spark_ports", settings.spark_ports),
+        chosen_ports=port_range("state.chosen_ports", settings.chosen_ports),
         spark_master=settings.spark_master,
         events_broker_cluster=settings.events_broker_cluster,
     )

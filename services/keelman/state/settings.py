@@ -39,6 +39,10 @@ class Settings(WorkerAccessSettings):
     worker_ports: str = setting("8083-8182", "Ports given to workers on each node: first-last.")
     broker_ports: str = setting("9092-9191", "Ports given to brokers and their controllers on each node: first-last.")
     spark_ports: str = setting("7430-7459", "Ports given to Spark services: first-last.")
+    chosen_ports: str = setting(
+        "10000-19999",
+        "Ports that are chosen at the creates that ask for it, the same on each node of a cluster: first-last.",
+    )
     spark_master: str = setting("local[256,1]", "Spark master of the Spark services.")
     plugin_storage: str = setting(
         "database",

@@ -32,6 +32,7 @@ from keelman.model.shapes import LARGEST_PORT, check_labels, check_port
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context, Service
 from keelman.state.nouns.checks import check_etag, check_free, check_nodes, check_same, known_nodes
+from keelman.state.nouns.chosen_ports import with_broker_port
 from keelman.state.nouns.clusters import (
     ClusterColumns,
     annotate,
@@ -215,14 +216,16 @@ def _check_managed(cluster: BrokerCluster) -> None:
         )
 
 
-def create(tx: Transaction, name: str, spec: BrokerClusterSpec) -> BrokerCluster:
-    """A new broker cluster that is asked to run."""
+def create(tx: Transaction, name: str, spec: BrokerClusterSpec, *, stopped: bool = False) -> BrokerCluster:
+    """A new broker cluster that is asked to run, or `stopped`, which an external one cannot be."""
+    if stopped and isinstance(spec, ExternalBrokers):
+        raise InvalidArgument.of("stopped", True, "false: whoever runs external brokers starts and stops them")
     check_free("broker cluster", name, tx.snapshot.broker_clusters)
     check(spec, tx.snapshot, name)
     cluster_id = new_cluster_id() if isinstance(spec, ManagedBrokers) else ""
     made = BrokerCluster(
-        name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", goal=ClusterGoal.RUNNING, spec=spec,
-        kafka_cluster_id=cluster_id,
+        name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", spec=spec, kafka_cluster_id=cluster_id,
+        goal=ClusterGoal.STOPPED if stopped else ClusterGoal.RUNNING,
     )  # fmt: skip
     return saved(tx, made)
 
@@ -329,11 +332,19 @@ class BrokerClusterApi(grpc.BrokerClusterServiceServicer):
         )
         return pb.ListBrokerClustersResponse(broker_clusters=[self._observed(c) for c in part], next_page_token=token)
 
-    CreateBrokerCluster = verb(
-        pb.CreateBrokerClusterRequest,
-        pb.CreateBrokerClusterResponse,
-        lambda tx, r: create(tx, r.name, _sent(spec_of(r.spec))),
-    )
+    async def CreateBrokerCluster(
+        self, request: pb.CreateBrokerClusterRequest, context: Context
+    ) -> pb.CreateBrokerClusterResponse:
+        """Creates a broker cluster."""
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            spec = _sent(spec_of(request.spec))
+            if request.choose_ports:
+                spec = with_broker_port(spec, tx.snapshot, self.parts.chosen_ports)
+            return self.fields(create(tx, request.name, spec, stopped=request.stopped))
+
+        return await written(self.parts.store, request, pb.CreateBrokerClusterResponse, work)
+
     DeleteBrokerCluster = verb(
         pb.DeleteBrokerClusterRequest, pb.DeleteBrokerClusterResponse, lambda tx, r: delete(tx, r.name, r.etag)
     )

@@ -7,6 +7,7 @@ from collections.abc import Container
 
 from google.protobuf.struct_pb2 import Struct, Value
 
+from keelman.model.cluster import Origin
 from keelman.model.errors import AlreadyExists, Conflict, InvalidArgument
 from keelman.model.names import checked_name
 from keelman.state.snapshot import Snapshot
@@ -42,6 +43,13 @@ def check_nodes(field: str, nodes: tuple[str, ...], snapshot: Snapshot) -> None:
             raise InvalidArgument.of(field, node, known_nodes(snapshot))
         if nodes.count(node) > 1:
             raise InvalidArgument.of(field, node, "each node once")
+
+
+def origin_facts(origin: Origin | None) -> dict[str, str]:
+    """What an error says of the origin of a resource that is in the way; nothing where it has none."""
+    if origin is None:
+        return {}
+    return {"origin_api": origin.api, "origin_scope": origin.scope, "origin_key": origin.key}
 
 
 def known_nodes(snapshot: Snapshot) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 
 from keelman.model.cluster import BrokerCluster, ExternalBrokers, WorkerCluster, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition
+from keelman.state.nouns.checks import origin_facts
 from keelman.state.properties import OFFSET_TOPIC, group_of, topics_of
 from keelman.state.snapshot import Snapshot
 
@@ -43,7 +44,8 @@ def _where(spec: WorkerClusterSpec, other: WorkerCluster) -> str:
 
 
 def _held_by(other: WorkerCluster) -> dict[str, str]:
-    return {"worker_cluster": other.name, "broker_cluster": other.spec.broker_cluster}
+    facts = {"worker_cluster": other.name, "broker_cluster": other.spec.broker_cluster}
+    return facts | origin_facts(other.spec.annotations.origin)
 
 
 def same_kafka(one: BrokerCluster, other: BrokerCluster) -> bool:

@@ -168,21 +168,21 @@ def delete(tx: Transaction, name: str, etag: str) -> None:
     """Forgets a node without an agent that carries nothing and that no cluster names."""
     node = tx.snapshot.node(name)
     check_etag(name, etag, node.etag)
-    if node.state not in (NodeState.OFFLINE, NodeState.EXPECTED):
-        raise FailedPrecondition(f"node {name!r} is {node.state}: stop its agent first", reason="NOT_OFFLINE")
+    brokers, workers = (sorted(tx.snapshot.pinned_to(noun, name)) for noun in (BROKER_CLUSTER, WORKER_CLUSTER))
+    if named := ", ".join(sorted({*brokers, *workers})):
+        raise FailedPrecondition(
+            f"node {name!r} is named by clusters {named}: delete these first",
+            reason="IN_USE",
+            metadata={"clusters": named, "broker_clusters": ", ".join(brokers), "worker_clusters": ", ".join(workers)},
+        )
     if carried := ", ".join(w.name for w in tx.snapshot.workloads_on(name)):
         raise FailedPrecondition(
             f"node {name!r} carries {carried}: delete their clusters first",
             reason="CARRIES_WORKLOADS",
             metadata={"workloads": carried},
         )
-    pinned = tx.snapshot.pinned_to(BROKER_CLUSTER, name) | tx.snapshot.pinned_to(WORKER_CLUSTER, name)
-    if named := ", ".join(sorted(pinned)):
-        raise FailedPrecondition(
-            f"node {name!r} is named by clusters {named}: delete these first",
-            reason="IN_USE",
-            metadata={"clusters": named},
-        )
+    if node.state not in (NodeState.OFFLINE, NodeState.EXPECTED):
+        raise FailedPrecondition(f"node {name!r} is {node.state}: stop its agent first", reason="NOT_OFFLINE")
     tx.drop(NODE, name)
 
 

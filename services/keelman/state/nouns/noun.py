@@ -80,6 +80,8 @@ class Parts:
     plugins: PluginFiles
     planned: Planned
     topics: TopicsSeen
+    chosen_ports: range
+    """Of creates that leave ports to be chosen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from keelman.model.cluster import Origin, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.workload import WorkloadKind
+from keelman.state.nouns.checks import origin_facts
 from keelman.state.planning.places import port_owners
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, TOPIC, WORKER_CLUSTER, Snapshot
 
@@ -63,6 +64,13 @@ def check_origin(
         )
 
 
+def _origin_of(holder: _Holder, snapshot: Snapshot) -> dict[str, str]:
+    noun, name = holder
+    if noun == NODE:
+        return {}
+    return origin_facts(snapshot.resources(noun)[name].spec.annotations.origin)
+
+
 def _is_past(noun: str, name: str, snapshot: Snapshot) -> bool:
     return noun in (BROKER_CLUSTER, WORKER_CLUSTER) and snapshot.is_past(snapshot.resources(noun)[name])
 
@@ -74,7 +82,7 @@ def _check_port(given: tuple[str, int], mine: _Holder, nodes: Sequence[str], sna
         raise FailedPrecondition(
             f"{field}: {port} is a port of {WORDS[kind]} {holder!r}: give another",
             reason="PORT_IN_USE",
-            metadata={"port": str(port), "kind": kind, "name": holder},
+            metadata={"port": str(port), "kind": kind, "name": holder} | _origin_of((kind, holder), snapshot),
         )
 
 

@@ -30,6 +30,7 @@ from keelman.model.workload import WorkloadKind
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context, Service
 from keelman.state.nouns.checks import check_etag, check_free, check_nodes, check_same
+from keelman.state.nouns.chosen_ports import with_worker_ports
 from keelman.state.nouns.clusters import (
     ClusterColumns,
     annotate,
@@ -316,11 +317,14 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
         self, request: pb.CreateWorkerClusterRequest, context: Context
     ) -> pb.CreateWorkerClusterResponse:
         """Creates a worker cluster, stopped."""
-        return await self._noted(
-            request,
-            pb.CreateWorkerClusterResponse,
-            lambda tx: create(tx, request.name, kept_spec(spec_of(request.spec), None)),
-        )
+
+        def work(tx: Transaction) -> WorkerCluster:
+            spec = kept_spec(spec_of(request.spec), None)
+            if request.choose_ports:
+                spec = with_worker_ports(spec, tx.snapshot, self.parts.chosen_ports)
+            return create(tx, request.name, spec)
+
+        return await self._noted(request, pb.CreateWorkerClusterResponse, work)
 
     async def UpdateWorkerCluster(
         self, request: pb.UpdateWorkerClusterRequest, context: Context

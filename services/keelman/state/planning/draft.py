@@ -38,6 +38,8 @@ class Limits:
     spark_ports: range
     spark_master: str = "local[256,1]"
     events_broker_cluster: str = "default"
+    chosen_ports: range = range(10_000, 20_000)
+    """Of creates that leave ports to be chosen; no plan gives them out."""
 
 
 class NoPort(Exception):
