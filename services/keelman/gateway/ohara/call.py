@@ -87,7 +87,7 @@ def call_of(scope: Scope, receive: Receive, *, below: str, max_body_bytes: int) 
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     path = raw.decode("latin-1").partition("?")[0].removeprefix(below)
     headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
-    segments = tuple(_decoded(one, plus=False) for one in path.removeprefix("/").split("/"))
+    segments = tuple(_decoded(one) for one in path.removeprefix("/").split("/"))
     return Call(
         scope["method"], segments, f"{below}{path}".lstrip("/"), _query(scope["query_string"].decode("latin-1")),
         headers, receive, max_body_bytes,
@@ -98,13 +98,19 @@ def _query(text: str) -> tuple[tuple[str, str], ...]:
     found = []
     for part in filter(None, text.split("&")):
         key, _, value = part.partition("=")
-        found.append((_decoded(key, plus=True), _decoded(value, plus=True)))
+        found.append((_text(key), _text(value)))
     return tuple(found)
 
 
-def _decoded(text: str, *, plus: bool) -> str:
+def _text(text: str) -> str:
+    """A key or value of the query; what is not UTF-8 in it equals nothing."""
+    return unquote_to_bytes(text.replace("+", " ").encode("latin-1")).decode("utf-8", "replace")
+
+
+def _decoded(text: str) -> str:
+    """A segment of the path. Raises OharaError."""
     try:
-        return unquote_to_bytes((text.replace("+", " ") if plus else text).encode("latin-1")).decode("utf-8")
+        return unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
     except UnicodeDecodeError:
         raise bad_value(f"the URL has {text!r} in it, which is not UTF-8") from None
 

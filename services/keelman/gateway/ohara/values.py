@@ -19,10 +19,12 @@ from keelman.gateway.ohara.definitions.setting import (
 )
 from keelman.gateway.ohara.errors import bad_value
 from keelman.gateway.ohara.json_types import empty_strings, is_number, type_name, without_nulls
-from keelman.gateway.ohara.keys import key_of
+from keelman.gateway.ohara.keys import ObjectKey, checked_key, key_of
 
 Settings: TypeAlias = dict[str, Any]
 RANDOM_LENGTH = 25
+ANY_NAMES = ("NONE", "FILE", "NODE")
+"""What settings refer to whose names are not checked as keys are."""
 RUN_TIME = frozenset(
     ("aliveNodes", "lastModified", "state", "error", "partitionInfos", "nodeMetrics", "metrics", "status",
      "tasksStatus", "settings")
@@ -64,9 +66,12 @@ def created(definitions: Iterable[SettingDef], settings: Mapping[str, Any]) -> S
 
 def edited(definitions: Iterable[SettingDef], previous: Mapping[str, Any], settings: Mapping[str, Any]) -> Settings:
     """All settings of an object that is changed: the previous ones, and of those given what may be edited, checked as
-    those of a new one. Raises OharaError."""
+    those of a new one. What cannot be changed must be legal all the same. Raises OharaError."""
     definitions = tuple(definitions)
     fixed = {one.key for one in definitions if one.permission is not Permission.EDITABLE}
+    for one in definitions:
+        if one.permission is Permission.CREATE_ONLY and one.key in settings:
+            checked(one, settings[one.key])
     return created(definitions, {**previous, **{k: v for k, v in settings.items() if k not in fixed}})
 
 
@@ -94,9 +99,9 @@ def checked(setting: SettingDef, value: Any) -> Any:
             _check_array(setting, value)
         case Type.OBJECT_KEYS:
             _check_type(key, value, "JsArray")
-            return [key_of(one, key).json for one in value]
+            return [_key(setting, one).json for one in value]
         case Type.OBJECT_KEY:
-            return key_of(value, key).json
+            return _key(setting, value).json
         case Type.TAGS:
             _check_type(key, value, "JsObject")
         case Type.BOOLEAN:
@@ -111,6 +116,12 @@ def checked(setting: SettingDef, value: Any) -> Any:
             _check_type(key, value, "JsString")
             _check_text(setting, value)
     return value
+
+
+def _key(setting: SettingDef, value: Any) -> ObjectKey:
+    """A key; of files, whose names follow no rule, as it is."""
+    key = key_of(value, setting.key)
+    return key if setting.reference in ANY_NAMES else checked_key(key.group, key.name)
 
 
 def _integer(key: str, value: Any, least: int, greatest: int) -> int:

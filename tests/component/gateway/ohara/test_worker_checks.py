@@ -164,19 +164,21 @@ async def test_every_version_of_the_image_is_run(api: JsClient, group: str) -> N
     await api.without("workers", "wk", group)
 
 
-async def test_ports_of_running_clusters(api: JsClient, group: str) -> None:
+async def test_ports_of_other_clusters_are_refused_at_once(api: JsClient, group: str) -> None:
     first = await api.create("workers", **worker(group, "first", freePorts=[31111, 31112]))
     ports = {"clientPort": first["clientPort"], "jmxPort": first["jmxPort"], "freePorts": [31112]}
-    await api.create("workers", **worker(group, "second", nodeNames=["node01"], **ports))
-    await api.act("workers", "first", "start", group)
-    found = await api.refused("PUT", "/workers/second/start", group=group)
-    assert (found.status, found.code) == (400, ILLEGAL_ARGUMENT)
+    second = worker(group, "second", nodeNames=["node01"])
     used = ",".join(map(str, sorted([first["clientPort"], first["jmxPort"], 31112])))
-    assert found.message == (
+    message = (
         f"ports:{used} are used by worker cluster:{key('first', group)} "
         "(the port is generated randomly if it is ignored from request)"
     )
-    await api.ok("PUT", "/workers/second", {"clientPort": 31113, "jmxPort": 31114, "freePorts": []}, group=group)
+    found = await api.refused("POST", "/workers", second | ports)
+    assert (found.status, found.code, found.message) == (400, ILLEGAL_ARGUMENT, message)
+    await api.create("workers", **second, freePorts=[31113])
+    found = await api.refused("PUT", "/workers/second", ports, group=group)
+    assert (found.status, found.code, found.message) == (400, ILLEGAL_ARGUMENT, message)
+    await api.act("workers", "first", "start", group)
     await api.act("workers", "second", "start", group)
     await api.reaches("workers", "second", "RUNNING", group)
     for name in ("first", "second"):
@@ -185,8 +187,7 @@ async def test_ports_of_running_clusters(api: JsClient, group: str) -> None:
 
 async def test_ports_of_brokers_are_in_the_way_too(api: JsClient, group: str) -> None:
     taken = (await api.get("brokers", "bk", HOME))["clientPort"]
-    await api.create("workers", **worker(group, nodeNames=["node01"], clientPort=taken))
-    found = await api.refused("PUT", "/workers/wk/start", group=group)
+    found = await api.refused("POST", "/workers", worker(group, nodeNames=["node01"], clientPort=taken))
     assert (found.status, found.code) == (400, ILLEGAL_ARGUMENT)
     assert found.message.startswith(f"ports:{taken} are used by broker cluster:{key('bk', HOME)} (")
 

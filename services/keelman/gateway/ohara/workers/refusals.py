@@ -9,6 +9,7 @@ from keelman.gateway.ohara.ports import in_use
 from keelman.gateway.ohara.wording import exists, must_run
 from keelman.model.errors import AlreadyExists, KeelmanError
 
+NO_PORTS: frozenset[int] = frozenset()
 _KINDS = {"worker_cluster": WORKER, "broker_cluster": BROKER}
 _TOPICS = {
     "config.storage.topic": "configTopicName",
@@ -17,8 +18,9 @@ _TOPICS = {
 }
 
 
-def worded(error: KeelmanError, key: ObjectKey, known: Known) -> OharaError:
-    """The answer for a write of the worker cluster `key` that was refused."""
+def worded(error: KeelmanError, key: ObjectKey, known: Known, wanted: frozenset[int] = NO_PORTS) -> OharaError:
+    """The answer for a write of the worker cluster `key` that was refused. `known`: what there is now; `wanted`: the
+    ports that the cluster was to have."""
     facts = error.metadata
     match error.reason:
         case "GROUP_IN_USE":
@@ -27,7 +29,7 @@ def worded(error: KeelmanError, key: ObjectKey, known: Known) -> OharaError:
             words = _TOPICS.get(facts.get("property", ""), "topic")
             return illegal_argument(f"{words}:{facts['topic']} is used by wk cluster:{_name(facts, known)}")
         case "PORT_IN_USE":
-            return illegal_argument(in_use([int(facts["port"])], _holder(facts["kind"], facts["name"], known)))
+            return _ports_in_use(int(facts["port"]), (facts["kind"], facts["name"]), wanted, known)
         case "ORIGIN_IN_USE":
             return exists(WORKER, key)
         case "BROKERS_STOPPED":
@@ -39,9 +41,16 @@ def _name(facts: dict[str, str], known: Known) -> str:
     return _key(WORKER, facts["worker_cluster"], known).name
 
 
-def _holder(noun: str, name: str, known: Known) -> str:
+def _ports_in_use(port: int, holder: tuple[str, str], wanted: frozenset[int], known: Known) -> OharaError:
+    """Names all of the ports that the holder of the first one has; a cluster, or the Spark service of a node."""
+    noun, name = holder
     kind = _KINDS.get(noun)
-    return f"{noun} {name}" if kind is None else f"{kind} cluster:{_key(kind, name, known)}"
+    if kind is None:
+        return illegal_argument(in_use([port], f"the Spark service of {noun}:{name}"))
+    key = _key(kind, name, known)
+    cluster = known.get(kind, key)
+    ports = {port} if cluster is None else {port} | (wanted & cluster.ports)
+    return illegal_argument(in_use(sorted(ports), f"{kind} cluster:{key}"))
 
 
 def _key(kind: str, name: str, known: Known) -> ObjectKey:

@@ -26,7 +26,7 @@ from keelman.gateway.ohara.starting import IMAGES, default_image
 from keelman.gateway.ohara.values import Settings, created, edited
 from keelman.gateway.ohara.wording import exists, must_be_stopped, must_run, not_found, not_stored
 from keelman.gateway.ohara.workers.files import refs_of
-from keelman.gateway.ohara.workers.refusals import worded
+from keelman.gateway.ohara.workers.refusals import NO_PORTS, worded
 from keelman.gateway.ohara.workers.specs import (
     ALL,
     CLIENT_PORT,
@@ -34,6 +34,7 @@ from keelman.gateway.ohara.workers.specs import (
     NODE_NAMES,
     changed_spec,
     new_spec,
+    ports_of,
     put_nodes,
 )
 from keelman.model.errors import AlreadyExists, Conflict, KeelmanError, NotFound
@@ -75,7 +76,7 @@ class Workers(Resource):
             broker = _checked_references(complete, known)
             spec, fields = changed_spec(present.made.spec, present.settings, complete, broker.made.name, refs)
             with suppress(Conflict):
-                await self._update(present, spec, fields, known)
+                await self._update(present, spec, fields)
                 return await self.get(key)
         raise illegal_state(f"{key} is being changed by others: try again")
 
@@ -91,7 +92,7 @@ class Workers(Resource):
             raise illegal_argument(f"You cannot delete a non-stopped WorkerClusterInfo :{key}")
         request = pb.DeleteWorkerClusterRequest(name=present.made.name)
         with suppress(NotFound):
-            await self._ask(self._control.worker_clusters.DeleteWorkerCluster, request, key, known)
+            await self._ask(self._control.worker_clusters.DeleteWorkerCluster, request, key)
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
         """Starts, stops, or adds a node."""
@@ -116,7 +117,7 @@ class Workers(Resource):
                 return
             if len(present.node_names) == 1:
                 raise illegal_state("there is only one instance. Please call remove to delete whole cluster")
-            if await self._has_nodes(present, [one for one in present.node_names if one != name], known):
+            if await self._has_nodes(present, [one for one in present.node_names if one != name]):
                 return
         raise illegal_state(f"{key} is being changed by others: try again")
 
@@ -139,7 +140,7 @@ class Workers(Resource):
                 if not await self._is_deleted(request.name):
                     break
             except KeelmanError as error:
-                raise worded(error, key, known) from None
+                raise worded(error, key, await read_known(self._control), ports_of(request.spec)) from None
         raise exists(WORKER, key)
 
     async def _is_deleted(self, name: str) -> bool:
@@ -164,14 +165,14 @@ class Workers(Resource):
         if broker.life.state != RUNNING:
             raise must_run(BROKER, [broker.key])
         request = pb.StartWorkerClusterRequest(name=present.made.name)
-        await self._ask(self._control.worker_clusters.StartWorkerCluster, request, key, known)
+        await self._ask(self._control.worker_clusters.StartWorkerCluster, request, key)
 
     async def _stop(self, key: ObjectKey, *, force: bool) -> None:
         known = await read_known(self._control)
         present = _found(key, known)
         if present.life.state:
             request = pb.StopWorkerClusterRequest(name=present.made.name, force=force)
-            await self._ask(self._control.worker_clusters.StopWorkerCluster, request, key, known)
+            await self._ask(self._control.worker_clusters.StopWorkerCluster, request, key)
 
     async def _add_node(self, key: ObjectKey, hostname: str) -> None:
         for _ in range(TRIES):
@@ -185,36 +186,36 @@ class Workers(Resource):
             if present.life.state:
                 _check_images([host.hostname], present.settings["imageName"], known)
                 check_ports(Holder(WORKER, key, present.ports), known.holders())
-            if await self._has_nodes(present, [*present.node_names, host.hostname], known):
+            if await self._has_nodes(present, [*present.node_names, host.hostname]):
                 return
         raise illegal_state(f"{key} is being changed by others: try again")
 
-    async def _has_nodes(self, present: Cluster, hostnames: Sequence[str], known: Known) -> bool:
+    async def _has_nodes(self, present: Cluster, hostnames: Sequence[str]) -> bool:
         """Has a worker cluster run on these nodes; False when somebody changed it meanwhile."""
         spec = WorkerClusterSpec()
         spec.CopyFrom(present.made.spec)
         put_nodes(spec, hostnames)
         with suppress(Conflict):
-            await self._update(present, spec, ["nodes"], known)
+            await self._update(present, spec, ["nodes"])
             return True
         return False
 
-    async def _update(self, present: Cluster, spec: WorkerClusterSpec, fields: Sequence[str], known: Known) -> None:
+    async def _update(self, present: Cluster, spec: WorkerClusterSpec, fields: Sequence[str]) -> None:
         """Changes some fields of the spec. Raises Conflict when somebody changed the cluster meanwhile."""
         if not fields:
             return
         request = pb.UpdateWorkerClusterRequest(name=present.made.name, etag=present.made.etag, spec=spec)
         request.update_mask.paths.extend(fields)
-        await self._ask(self._control.worker_clusters.UpdateWorkerCluster, request, present.key, known)
+        await self._ask(self._control.worker_clusters.UpdateWorkerCluster, request, present.key, ports_of(spec))
 
-    async def _ask(self, method: Any, request: Any, key: ObjectKey, known: Known) -> Any:
+    async def _ask(self, method: Any, request: Any, key: ObjectKey, ports: frozenset[int] = NO_PORTS) -> Any:
         """The answer of a write. Raises Conflict and NotFound as they are, all else in Ohara's words."""
         try:
             return await self._control.ask(method, request)
         except (Conflict, NotFound):
             raise
         except KeelmanError as error:
-            raise worded(error, key, known) from None
+            raise worded(error, key, await read_known(self._control), ports) from None
 
 
 def _found(key: ObjectKey, known: Known) -> Cluster:

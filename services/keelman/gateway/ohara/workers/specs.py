@@ -130,6 +130,11 @@ def _put_ports(spec: WorkerClusterSpec, settings: Mapping[str, Any]) -> None:
     spec.reserved_ports[:] = [port for port in dict.fromkeys(free) if port not in (spec.port, jmx)]
 
 
+def ports_of(spec: WorkerClusterSpec) -> frozenset[int]:
+    """The ports that a spec names."""
+    return frozenset((spec.port, spec.metrics_port, spec.admin_port, *spec.reserved_ports)) - {0}
+
+
 def routes_of(routes: Mapping[str, Any]) -> dict[str, str]:
     """The routes that have texts: no other is used."""
     return {host: address for host, address in routes.items() if isinstance(address, str)}
