@@ -27,8 +27,15 @@ NAMED = frozenset(
         "keelman.api.connect.v1.BrokerClusterService",
         "keelman.api.connect.v1.WorkerClusterService",
         "keelman.api.connect.v1.TopicService",
+        "keelman.api.connect.v1.ConnectorDefinitionService",
     }
 )
+OF_CLUSTER = {
+    "CreateWorkerCluster": "broker_cluster",
+    "CreateTopic": "broker_cluster",
+    "CreateConnectorDefinition": "worker_cluster",
+}
+"""Creates whose spec has to name a cluster."""
 FILTERS = ("node", "worker_cluster", "broker_cluster")
 DOCUMENTS = "keelman.api.connect.v1.DocumentService"
 PLUGINS = "keelman.api.connect.v1.PluginService"
@@ -60,8 +67,8 @@ def check(service: str, method: str, request: Message) -> None:
     if service in NAMED and "spec" in fields:
         spec, mask = given("spec"), getattr(request, "update_mask", None)
         _check_spec(spec if mask is None else masked(type(spec)(), spec, mask))
-    if method in ("CreateWorkerCluster", "CreateTopic"):
-        checked_name("spec.broker_cluster", given("spec").broker_cluster)
+    if cluster := OF_CLUSTER.get(method):
+        checked_name(f"spec.{cluster}", getattr(given("spec"), cluster))
 
 
 def _check_plugin(method: str, request: Any) -> None:

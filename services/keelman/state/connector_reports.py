@@ -123,6 +123,11 @@ class ConnectorReports:
         silent = self.clock() - self._heard.get(cluster, float("-inf"))
         return cluster in self._whole and silent <= SILENT_SECONDS
 
+    def one(self, cluster: str, name: str) -> Connector | None:
+        """A connector as it was reported last; None where there is none of this name."""
+        whole = self._whole.get(cluster)
+        return None if whole is None else whole.connectors.get(name)
+
     def page(
         self, clusters: Iterable[str], state: ConnectorState.ValueType, page_size: int, page_token: str
     ) -> tuple[list[Connector], str]:

@@ -23,7 +23,8 @@ NAMES = (
     "plugin-received", "plugin-chunked", "plugin-stored", "plugin-forgotten",
 )  # fmt: skip
 ON_BROKERS = ("topic-created", "topic-grown", "topic-configured", "topic-deleted")
-"""Between what an operation asked of brokers and its note that they did it."""
+ON_WORKERS = ("connector-written", "connector-steered", "connector-deleted", "connector-put-back")
+"""Between what an operation asked of brokers or workers and its note that they did it."""
 _ACTIVE = os.environ.get("KEELMAN_FAILPOINT", "")
 _FILE = os.environ.get("KEELMAN_FAILPOINT_FILE", "")
 _passages = itertools.count()

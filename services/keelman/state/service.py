@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any
 
 from keelman.api.copy.v1 import copy_run_service_pb2_grpc as runs_grpc
@@ -24,6 +24,7 @@ from keelman.state.in_sync import InSyncProbe
 from keelman.state.lease import Lease
 from keelman.state.nouns import registry
 from keelman.state.nouns.noun import Parts, service
+from keelman.state.operations.apply_connector import CALL_SECONDS
 from keelman.state.operations.kinds import Tools
 from keelman.state.operations.registry import all_kinds
 from keelman.state.operations.retention import Retention
@@ -35,10 +36,15 @@ from keelman.state.reports import Reader, Reports
 from keelman.state.sessions import Sessions
 from keelman.state.settings import Settings, port_range
 from keelman.state.snapshot import BROKER_CLUSTER
-from keelman.state.store import open_store, subjects_of
+from keelman.state.store import Store, open_store, subjects_of
 from keelman.state.streams_api import CopyRunApi, SessionApi
 from keelman.state.topics.look import TopicLook
 from keelman.state.watch import Tail, WatchApi
+from keelman.state.worker_urls import WorkerUrls
+from keelman.workers.rest.access import WorkerAccess
+from keelman.workers.rest.asking import Asking
+from keelman.workers.rest.client import Rest
+from keelman.workers.rest.connectors import Connectors
 
 log = get_logger()
 PLAN_SECONDS = 2.0
@@ -67,10 +73,10 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         sole = not url.startswith(POSTGRESQL)
         plugins = await opened_files(store, settings, sole=sole)
         stack.push_async_callback(plugins.close)
-        tail = Tail(store)
-        store.follow(tail.add)
+        store.follow((tail := Tail(store)).add)
         copy_runs, watch = CopyRunApi(store, reports, commits), WatchApi(store, commits, tail)
         topics = TopicLook(store, commits)
+        connectors = await stack.enter_async_context(_workers(store, reports, settings))
         executor = Executor(store, limits, sessions.alive)
         parts = Parts(store, sessions, reports, plugins, executor, topics, limits.chosen_ports)
         server = serve(
@@ -104,7 +110,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             ("follower", follower.run()),
             ("reports", reader.run()),
             ("plugin-sweeper", sweeper.run()),
-            *_operations(Tools(store, topics), commits, settings, sole=sole),
+            *_operations(Tools(store, topics, connectors), commits, settings, sole=sole),
             ("topic-look", topics.run()),
             ("planner-waker", _wake(commits, planner)),
             ("probe-waker", _wake(commits, probe, BROKER_CLUSTER)),
@@ -142,6 +148,13 @@ async def _wake(commits: Hub, reconciler: Reconciler, *subjects: str) -> None:
             await changed.wait()
             changed.clear()
             reconciler.wake()
+
+
+@contextlib.asynccontextmanager
+async def _workers(store: Store, reports: Reports, settings: Settings) -> AsyncIterator[Connectors]:
+    access, urls = WorkerAccess.of("state", settings), WorkerUrls(store, reports)
+    async with Rest(urls.of, request_seconds=CALL_SECONDS, access=access) as rest:
+        yield Connectors(Asking(rest, access))
 
 
 def _operations(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from keelman.model.cluster import BrokerCluster, ClusterGoal, Origin, WorkerCluster
+from keelman.model.connector_definition import ConnectorDefinition
 from keelman.model.document import Document
 from keelman.model.errors import NotFound
 from keelman.model.node import Node, NodeState
@@ -19,7 +20,10 @@ from keelman.state.layers import Layer
 MAX_NAMED = 20  # in an error
 NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = Node.NOUN, BrokerCluster.NOUN, WorkerCluster.NOUN, Workload.NOUN
 PLUGIN, DOCUMENT, OPERATION, TOPIC = Plugin.NOUN, Document.NOUN, Operation.NOUN, Topic.NOUN
-Resource: TypeAlias = Node | BrokerCluster | WorkerCluster | Workload | Plugin | Document | Operation | Topic
+CONNECTOR_DEFINITION = ConnectorDefinition.NOUN
+Resource: TypeAlias = (
+    Node | BrokerCluster | WorkerCluster | Workload | Plugin | Document | Operation | Topic | ConnectorDefinition
+)
 Names: TypeAlias = frozenset[str]
 NO_NAMES: Names = frozenset()
 T = TypeVar("T")
@@ -209,6 +213,19 @@ class Snapshot:
         """Topics by name."""
         return self._table(TOPIC)
 
+    @property
+    def connector_definitions(self) -> Mapping[str, ConnectorDefinition]:
+        """Connector definitions by name."""
+        return self._table(CONNECTOR_DEFINITION)
+
+    def definitions_on(self, worker_cluster: str) -> Names:
+        """Connector definitions of a worker cluster, which may be gone."""
+        return self._index.get(("definitions", worker_cluster), NO_NAMES)
+
+    def definitions_of_connector(self, worker_cluster: str, connector: str) -> Names:
+        """Connector definitions of a connector of a worker cluster: one at most."""
+        return self._index.get(("connector", worker_cluster, connector), NO_NAMES)
+
     def resources(self, noun: str) -> Mapping[str, Any]:
         """All resources of a noun by name."""
         return self._table(noun)
@@ -327,6 +344,10 @@ class Snapshot:
     def worker_cluster(self, name: str) -> WorkerCluster:
         """The worker cluster of that name; raises NotFound."""
         return _get("worker cluster", self.worker_clusters, name)
+
+    def connector_definition(self, name: str) -> ConnectorDefinition:
+        """The connector definition of that name; raises NotFound."""
+        return _get("connector definition", self.connector_definitions, name)
 
     def operation(self, name: str) -> Operation:
         """The operation of that name; raises NotFound."""

@@ -59,12 +59,16 @@ class Connectors:
     """Reads and changes connectors. Errors of a worker come as our classes with Connect's own message.
 
     Raises NotFound (worker cluster, connector), InvalidArgument (a configuration that Connect refuses), AlreadyExists,
-    Conflict (a rebalance is under way: try again), Unauthenticated (workers do not know the gateway's user),
+    Conflict (a rebalance is under way: try again), Unauthenticated (workers do not know the service's user),
     Unavailable (no worker can be reached), DeadlineExceeded, Internal.
     """
 
     def __init__(
-        self, asking: Asking, *, list_seconds: float, on_write: Callable[[str, str, Connector | None], None]
+        self,
+        asking: Asking,
+        *,
+        list_seconds: float = 10.0,
+        on_write: Callable[[str, str, Connector | None], None] = lambda cluster, name, connector: None,
     ) -> None:
         """`on_write` hears of each connector that was created, changed or, with None, deleted."""
         self._on_write = on_write
@@ -82,9 +86,14 @@ class Connectors:
         await supervise(*(partial(self._list, cluster, listing) for cluster in clusters))
         return listing
 
-    async def create(self, cluster: str, name: str, config: Mapping[str, str], *, request_id: str = "") -> Connector:
-        """Creates a connector, or answers what an earlier request of this id created, as it is now."""
-        body = {"name": name, "config": dict(config)}
+    async def create(
+        self, cluster: str, name: str, config: Mapping[str, str], *, request_id: str = "", initial_state: str = ""
+    ) -> Connector:
+        """Creates a connector, or answers what an earlier request of this id created, as it is now. It runs, unless
+        PAUSED or STOPPED is its initial state."""
+        body: dict[str, Any] = {"name": name, "config": dict(config)}
+        if initial_state:
+            body["initial_state"] = initial_state
         with _conflict_means_existing():
             made = await self._ask(cluster, "POST", "/connectors", body, request_id=request_id or uuid.uuid4().hex)
         return await self._written(cluster, name, made)
@@ -217,7 +226,9 @@ def _path(name: str, rest: str = "") -> str:
 def _connector(cluster: str, info: Any, status: Any) -> Connector:
     """From Connect's ConnectorInfo and ConnectorStateInfo; without the latter nothing runs yet: UNASSIGNED."""
     own = (status or {}).get("connector") or {}
-    tasks = (status or {}).get("tasks") or [{"id": t["task"]} for t in info.get("tasks") or ()]
+    tasks = list((status or {}).get("tasks") or ())
+    known = {int(t["id"]) for t in tasks}
+    tasks += [{"id": t["task"]} for t in info.get("tasks") or () if int(t["task"]) not in known]
     return Connector(
         worker_cluster=cluster,
         name=info["name"],

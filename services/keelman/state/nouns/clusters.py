@@ -10,7 +10,13 @@ from sqlalchemy import BigInteger, Text
 from sqlalchemy.types import JSON
 from sqlmodel import Field, SQLModel
 
-from keelman.api.connect.v1 import broker_cluster_pb2, origin_pb2, topic_pb2, worker_cluster_pb2
+from keelman.api.connect.v1 import (
+    broker_cluster_pb2,
+    connector_definition_pb2,
+    origin_pb2,
+    topic_pb2,
+    worker_cluster_pb2,
+)
 from keelman.model.cluster import Annotations, BrokerCluster, ClusterGoal, Origin, WorkerCluster
 from keelman.model.errors import FailedPrecondition
 from keelman.rpc.times import to_timestamp
@@ -22,7 +28,10 @@ if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
 AnnotatedSpec: TypeAlias = (
-    broker_cluster_pb2.BrokerClusterSpec | worker_cluster_pb2.WorkerClusterSpec | topic_pb2.TopicSpec
+    broker_cluster_pb2.BrokerClusterSpec
+    | worker_cluster_pb2.WorkerClusterSpec
+    | topic_pb2.TopicSpec
+    | connector_definition_pb2.ConnectorDefinitionSpec
 )
 
 

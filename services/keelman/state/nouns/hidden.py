@@ -10,7 +10,7 @@ from keelman.connect.config.secret_keys import kept_json, kept_values, literal_s
 from keelman.runtime.logs.redaction import REDACTOR
 
 S = TypeVar("S")
-PROPERTIES = ("properties", "client_properties", "reports_client_properties")
+PROPERTIES = ("properties", "client_properties", "reports_client_properties", "config")
 """Fields of specs that are maps of properties."""
 
 

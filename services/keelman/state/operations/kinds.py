@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from keelman.model.operation import Operation
 from keelman.state.operations.moves import Outcome
+from keelman.workers.rest.connectors import Connectors
 
 if TYPE_CHECKING:
     from keelman.model.topic import Topic
@@ -43,6 +44,7 @@ class Tools:
 
     store: Store
     topics: TopicNotes
+    connectors: Connectors
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from keelman.model.operation import OperationKind
-from keelman.state.operations import apply_topic
+from keelman.state.operations import apply_connector, apply_topic
 from keelman.state.operations.kinds import Kind, Tools
 
 MAKERS: Mapping[OperationKind, Callable[[Tools], Kind]] = {
+    OperationKind.APPLY_CONNECTOR: apply_connector.kind,
     OperationKind.APPLY_TOPIC: apply_topic.kind,
 }
 

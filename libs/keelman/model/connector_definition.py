@@ -1,0 +1,63 @@
+"""Connector definitions: connectors as users want them, and what was applied of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import ClassVar
+
+from keelman.model.cluster import NO_ANNOTATIONS, Annotations
+
+
+class DefinitionGoal(StrEnum):
+    """What a connector is to be."""
+
+    ABSENT = "ABSENT"
+    STOPPED = "STOPPED"
+    PAUSED = "PAUSED"
+    RUNNING = "RUNNING"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorDefinitionSpec:
+    """What the user wants of a connector; `config` is as sent."""
+
+    worker_cluster: str
+    connector: str
+    config: Mapping[str, str] = field(default_factory=dict)
+    annotations: Annotations = NO_ANNOTATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedDefinition:
+    """What the worker cluster was given last. `generation` 0: nothing yet."""
+
+    generation: int = 0
+    time: datetime | None = None
+    goal: DefinitionGoal = DefinitionGoal.ABSENT
+    config: Mapping[str, str] = field(default_factory=dict)
+    uid: str = ""
+    """Of the connector, where its workers give one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorDefinition:
+    """One connector definition. `operation` is the last one's name, which has not ended while `applying`."""
+
+    NOUN: ClassVar[str] = "connector_definition"
+
+    name: str
+    uid: str
+    create_time: datetime
+    update_time: datetime
+    generation: int
+    spec: ConnectorDefinitionSpec
+    goal: DefinitionGoal = DefinitionGoal.ABSENT
+    applied: AppliedDefinition = AppliedDefinition()
+    operation: str = ""
+    applying: bool = False
+    message: str = ""
+    """Why the last operation failed."""
+    etag: str = ""

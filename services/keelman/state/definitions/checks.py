@@ -1,0 +1,74 @@
+"""What may stand in a connector definition. The errors name the field, the value and what is legal."""
+
+from __future__ import annotations
+
+from keelman.model.connector_definition import ConnectorDefinition, ConnectorDefinitionSpec, DefinitionGoal
+from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.model.shapes import check_labels
+from keelman.state.nouns.checks import check_same
+from keelman.state.nouns.clusters import check_not_deleted
+from keelman.state.nouns.taken import check_origin
+from keelman.state.snapshot import CONNECTOR_DEFINITION, MAX_NAMED, Snapshot
+
+MAX_DESCRIPTION = 4096
+MAX_CONNECTOR = 255
+MAX_CONFIG_BYTES = 512 << 10
+"""Its event has to fit into a record of Kafka."""
+
+
+def check(name: str, spec: ConnectorDefinitionSpec, snapshot: Snapshot) -> None:
+    """Raises InvalidArgument for what is never legal, FailedPrecondition for a connector or origin of another one."""
+    connector, config = spec.connector, spec.config
+    if not connector.strip() or len(connector) > MAX_CONNECTOR or not connector.isprintable():
+        legal = f"1 to {MAX_CONNECTOR} printable characters"
+        raise InvalidArgument.of("spec.connector", connector[:MAX_CONNECTOR], legal)
+    if config.get("name", connector) != connector:
+        raise InvalidArgument.of("spec.config.name", config["name"], f"{connector!r}, as spec.connector, or nothing")
+    for key in config:
+        if not key:
+            raise InvalidArgument.of("spec.config", key, "keys that are not empty")
+    size = sum(len(key.encode()) + len(text.encode()) for key, text in config.items())
+    if size > MAX_CONFIG_BYTES:
+        raise InvalidArgument.of("spec.config", f"{size} bytes", f"at most {MAX_CONFIG_BYTES} bytes")
+    text = spec.annotations.description
+    if len(text) > MAX_DESCRIPTION:
+        raise InvalidArgument.of("spec.description", f"{text[:20]}...", f"at most {MAX_DESCRIPTION} characters")
+    check_labels("spec.labels", spec.annotations.labels)
+    check_origin(CONNECTOR_DEFINITION, name, spec.annotations.origin, snapshot)
+    for other in sorted(snapshot.definitions_of_connector(spec.worker_cluster, connector) - {name}):
+        raise FailedPrecondition(
+            f"spec.connector: connector {connector!r} of worker cluster {spec.worker_cluster!r} is that of connector "
+            f"definition {other!r}: give another",
+            reason="CONNECTOR_IN_USE",
+            metadata={
+                "kind": CONNECTOR_DEFINITION, "name": other, "worker_cluster": spec.worker_cluster,
+                "connector": connector,
+            },
+        )  # fmt: skip
+
+
+def check_worker_cluster(spec: ConnectorDefinitionSpec, snapshot: Snapshot) -> None:
+    """Raises InvalidArgument for a worker cluster that is not there, FailedPrecondition for one being deleted."""
+    clusters = snapshot.worker_clusters
+    if spec.worker_cluster not in clusters:
+        known = sorted(clusters)
+        more = f" and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
+        there = f"{', '.join(known[:MAX_NAMED])}{more}" if known else "there is none yet: create one first"
+        raise InvalidArgument.of("spec.worker_cluster", spec.worker_cluster, f"the name of a worker cluster ({there})")
+    check_not_deleted(clusters[spec.worker_cluster])
+
+
+def check_change(definition: ConnectorDefinition, new: ConnectorDefinitionSpec) -> None:
+    """Raises InvalidArgument for a field that cannot be changed, FailedPrecondition for one that cannot be now."""
+    old = definition.spec
+    check_same("spec.origin", old.annotations.origin, new.annotations.origin)
+    if (old.worker_cluster, old.connector) == (new.worker_cluster, new.connector):
+        return
+    if definition.applied.goal is not DefinitionGoal.ABSENT or definition.applying:
+        field = "spec.worker_cluster" if old.worker_cluster != new.worker_cluster else "spec.connector"
+        raise FailedPrecondition(
+            f"{field}: worker cluster {old.worker_cluster!r} has connector {old.connector!r}: apply the definition as "
+            "ABSENT first, then change it",
+            reason="PRESENT",
+            metadata={"worker_cluster": old.worker_cluster, "connector": old.connector},
+        )

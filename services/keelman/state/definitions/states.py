@@ -1,0 +1,74 @@
+"""What the states of a connector and its tasks mean for one that is to run, to pause or to stop. Pure."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from keelman.api.connect.v1.connector_pb2 import (
+    CONNECTOR_STATE_FAILED,
+    CONNECTOR_STATE_RUNNING,
+    Connector,
+    ConnectorState,
+    ConnectorTask,
+)
+from keelman.model.connector_definition import DefinitionGoal
+from keelman.model.errors import FailedPrecondition
+from keelman.state.operations.moves import Done, Outcome, Waiting
+
+STEADY = ("RUNNING", "PAUSED", "STOPPED")
+"""States that say what somebody asked for; the others come and go by themselves."""
+LOOK_AGAIN_SECONDS = 0.3
+STALE = timedelta(seconds=3)
+"""So long a connector that was there before may still be shown as it was."""
+NO_TASKS = timedelta(seconds=5)
+"""A connector that runs so long and has no tasks has none to do."""
+MAX_CAUSE = 500
+
+
+def awaited(goal: DefinitionGoal, connector: Connector, waited: timedelta, *, is_new: bool) -> Outcome:
+    """What comes of waiting for a goal for so long. Raises FailedPrecondition (CONNECTOR_FAILED) when it has failed."""
+    is_fresh = is_new or waited >= STALE
+    if goal is DefinitionGoal.RUNNING and has_failed(connector) and is_fresh:
+        raise FailedPrecondition(_failure(connector), reason="CONNECTOR_FAILED")
+    if missing := _missing(goal, connector):
+        return Waiting(missing, LOOK_AGAIN_SECONDS)
+    if goal is DefinitionGoal.RUNNING and not connector.tasks and waited < NO_TASKS:
+        return Waiting("the connector has no tasks yet", LOOK_AGAIN_SECONDS)
+    if goal is DefinitionGoal.RUNNING and not is_fresh:
+        return Waiting("its state may be that of before", LOOK_AGAIN_SECONDS)
+    return Done(f"tasks: {len(connector.tasks)}")
+
+
+def _missing(goal: DefinitionGoal, connector: Connector) -> str:
+    """What is not yet as it is to be; empty when all is."""
+    if state_of(connector) != goal:
+        return f"the connector is {state_of(connector)}"
+    for task in connector.tasks:
+        state = state_of(task)
+        if goal is DefinitionGoal.RUNNING and state != goal:
+            return f"task {task.task} is {state}"
+        if goal is not DefinitionGoal.RUNNING and task.state == CONNECTOR_STATE_RUNNING:
+            return f"task {task.task} has not ended yet"
+    return ""
+
+
+def state_of(one: Connector | ConnectorTask) -> str:
+    """The state by Connect's name."""
+    return ConnectorState.Name(one.state).removeprefix("CONNECTOR_STATE_")
+
+
+def has_failed(connector: Connector) -> bool:
+    """Whether it, or a task of it, has failed."""
+    return CONNECTOR_STATE_FAILED in (connector.state, *(task.state for task in connector.tasks))
+
+
+def _failure(connector: Connector) -> str:
+    """Which part of it failed, and the first line of why."""
+    if connector.state == CONNECTOR_STATE_FAILED:
+        return f"the connector failed: {_first_line(connector.trace)}"
+    task = next(task for task in connector.tasks if task.state == CONNECTOR_STATE_FAILED)
+    return f"task {task.task} failed: {_first_line(task.trace)}"
+
+
+def _first_line(trace: str) -> str:
+    return (trace.strip().splitlines() or ["its worker gave no reason"])[0][:MAX_CAUSE]

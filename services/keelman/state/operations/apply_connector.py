@@ -1,0 +1,238 @@
+"""How a worker cluster is brought to what a connector definition says: by the REST of whichever worker answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.model.connector_definition import DefinitionGoal
+from keelman.model.errors import (
+    AlreadyExists,
+    Conflict,
+    FailedPrecondition,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    Unavailable,
+)
+from keelman.model.operation import Operation
+from keelman.runtime.supervise import deadline
+from keelman.state.definitions.states import LOOK_AGAIN_SECONDS, STEADY, awaited, has_failed, state_of
+from keelman.state.failpoints import hit
+from keelman.state.operations.connector_steps import (
+    ASK,
+    AWAIT,
+    AWAIT_GONE,
+    CONFIGURE,
+    DELETE,
+    FORMER,
+    GONE,
+    STEER,
+    UID,
+    has_config,
+    noted,
+    same_config,
+    takes_back,
+)
+from keelman.state.operations.kinds import Kind, StepWork, Tools
+from keelman.state.operations.moves import Done, Outcome, Waiting
+from keelman.workers.rest.connectors import Connectors
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+CALL_SECONDS = 30.0
+DELETED = "somebody deleted the connector meanwhile: apply it again"
+
+
+def kind(tools: Tools) -> Kind:
+    """What is done for operations on connectors."""
+    steps = _Steps(tools)
+    return Kind(
+        {
+            ASK: StepWork(steps.ask),
+            CONFIGURE: StepWork(steps.configure, steps.put_back),
+            STEER: StepWork(steps.steer, steps.steer_back),
+            AWAIT: StepWork(steps.await_state),
+            DELETE: StepWork(steps.delete),
+            AWAIT_GONE: StepWork(steps.await_gone),
+        },
+        takes_back=takes_back,
+        stored=_noted,
+    )
+
+
+def _noted(tx: Transaction, operation: Operation) -> None:
+    definition = tx.snapshot.connector_definitions.get(operation.target.name)
+    if definition is not None and (changed := noted(definition, operation, tx.now)) != definition:
+        tx.put(changed)
+
+
+class _Steps:
+    """The steps."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._connectors: Connectors = tools.connectors
+        self._store = tools.store
+
+    async def ask(self, operation: Operation) -> Outcome:
+        """Finds out whether the cluster has the connector, and notes it as it is."""
+        if GONE in operation.facts:
+            return Done("its worker cluster is not there or does not run, and never had the connector")
+        found = await self._look(operation)
+        if found is None:
+            return Done("the worker cluster does not have it", {FORMER: None})
+        former = {"config": dict(found.config), "state": state_of(found)}
+        return Done("the worker cluster has it", {FORMER: former, UID: found.uid})
+
+    async def configure(self, operation: Operation) -> Outcome:
+        """Creates the connector, or gives it another configuration."""
+        config = operation.facts["config"]
+        found = await self._look(operation)
+        if found is not None and same_config(found.config, config):
+            had = has_config(operation.facts)
+            return Done("it had it already" if had else "", {UID: found.uid}, skipped=had)
+        async with _refusing():
+            if found is not None:
+                made = await self._connectors.update(*_place(operation), config)
+            else:
+                goal = operation.target.goal
+                initial = "" if goal == DefinitionGoal.RUNNING else goal
+                try:
+                    made = await self._connectors.create(
+                        *_place(operation), config, request_id=operation.name, initial_state=initial
+                    )
+                except AlreadyExists as error:
+                    raise Conflict(error.message) from None  # the next look says with which configuration
+        hit("connector-written")
+        return Done("changed" if found is not None else "created", {UID: made.uid})
+
+    async def put_back(self, operation: Operation) -> Outcome:
+        """Gives the connector the configuration that it had before; deletes one that was not there."""
+        former, found = operation.facts[FORMER], await self._look(operation)
+        if found is None:
+            return Done("it is not there" if former is None else "somebody deleted it meanwhile: it stays so")
+        if former is None:
+            async with _calling():
+                await self._connectors.delete(*_place(operation))
+            hit("connector-put-back")
+            return Done("deleted")
+        if same_config(found.config, former["config"]):
+            return Done("it has what it had before")
+        async with _refusing():
+            await self._connectors.update(*_place(operation), former["config"])
+        hit("connector-put-back")
+        return Done("it has again what it had before")
+
+    async def steer(self, operation: Operation) -> Outcome:
+        """Asks the connector to run, pause or stop."""
+        found = await self._look(operation)
+        goal = DefinitionGoal(operation.target.goal)
+        if found is None and goal is not DefinitionGoal.RUNNING:
+            return Done("it is created so", skipped=True)
+        if found is None:
+            raise FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
+        told = await self._steered(operation, found, goal)
+        hit("connector-steered")
+        return Done(told, skipped=not told)
+
+    async def steer_back(self, operation: Operation) -> Outcome:
+        """Asks the connector for what it did before."""
+        former, found = operation.facts[FORMER], await self._look(operation)
+        if former is None or found is None:
+            return Done()
+        goal = former["state"] if former["state"] in STEADY else DefinitionGoal.RUNNING
+        return Done(await self._steered(operation, found, DefinitionGoal(goal)))
+
+    async def await_state(self, operation: Operation) -> Outcome:
+        """Waits until the connector and its tasks are what was asked for. Raises FailedPrecondition when they fail."""
+        found = await self._look(operation)
+        if found is None:
+            raise FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
+        goal = DefinitionGoal(operation.target.goal)
+        waited = self._store.database.clock() - (operation.step(AWAIT).start_time or operation.create_time)
+        return awaited(goal, found, waited, is_new=operation.facts[FORMER] is None)
+
+    async def delete(self, operation: Operation) -> Outcome:
+        """Deletes the connector; its offsets stay."""
+        if GONE in operation.facts or operation.facts[FORMER] is None:
+            return Done(skipped=True)
+        try:
+            async with _calling():
+                await self._connectors.delete(*_place(operation))
+        except NotFound as error:
+            if not _is_connects(error):
+                raise
+            return Done("it is gone")
+        hit("connector-deleted")
+        return Done("deleted")
+
+    async def await_gone(self, operation: Operation) -> Outcome:
+        """Waits until the workers do not have it any more."""
+        if GONE in operation.facts or await self._look(operation) is None:
+            return Done()
+        return Waiting("the workers still have it", LOOK_AGAIN_SECONDS)
+
+    async def _steered(self, operation: Operation, found: Connector, goal: DefinitionGoal) -> str:
+        """Asks for the goal where it is not so already; says what was asked."""
+        state, place = state_of(found), _place(operation)
+        async with _calling():
+            if goal is DefinitionGoal.STOPPED and state != goal:
+                await self._connectors.stop(*place)
+                return "asked to stop"
+            if goal is DefinitionGoal.PAUSED and state != goal:
+                await self._connectors.pause(*place)
+                return "asked to pause"
+            if goal is DefinitionGoal.RUNNING and state in (DefinitionGoal.STOPPED, DefinitionGoal.PAUSED):
+                await self._connectors.resume(*place)
+                return "asked to run"
+            if goal is DefinitionGoal.RUNNING and operation.facts[FORMER] is not None and has_failed(found):
+                await self._connectors.restart(*place, include_tasks=True, only_failed=True)
+                return "what has failed was restarted"
+        return ""
+
+    async def _look(self, operation: Operation) -> Connector | None:
+        """The connector as the workers have it now; None where they do not have it."""
+        async with _calling():
+            try:
+                return await self._connectors.get(*_place(operation))
+            except NotFound as error:
+                if _is_connects(error):
+                    return None
+                raise
+
+
+@asynccontextmanager
+async def _calling() -> AsyncIterator[None]:
+    """Bounds calls of workers, and has what Connect answers in a rebalance tried again."""
+    late = Unavailable(f"no worker answered in {CALL_SECONDS:g} s")
+    try:
+        async with deadline(CALL_SECONDS, late):
+            yield
+    except Internal as error:
+        if "timed out" in error.message.lower():
+            raise Unavailable(error.message) from None
+        raise
+
+
+@asynccontextmanager
+async def _refusing() -> AsyncIterator[None]:
+    """The same, for a configuration that Connect may refuse."""
+    try:
+        async with _calling():
+            yield
+    except InvalidArgument as error:
+        raise InvalidArgument(
+            error.message, reason="CONFIG_REFUSED", metadata=error.metadata, violations=error.violations
+        ) from None
+
+
+def _place(operation: Operation) -> tuple[str, str]:
+    return operation.facts["worker_cluster"], operation.facts["connector"]
+
+
+def _is_connects(error: NotFound) -> bool:
+    """Whether it is the connector that is not there; not its worker cluster."""
+    return "http_status" in error.metadata

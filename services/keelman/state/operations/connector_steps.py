@@ -1,0 +1,78 @@
+"""The steps of an operation on a connector by name, what they are given, and what comes of it. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from keelman.model.connector_definition import AppliedDefinition, ConnectorDefinition, DefinitionGoal
+from keelman.model.operation import Operation, OperationState, StepState
+
+ASK, CONFIGURE, STEER, AWAIT = "ask-workers", "write-config", "set-state", "await-state"
+DELETE, AWAIT_GONE = "delete-connector", "await-gone"
+_HELD = (ASK, STEER, CONFIGURE, AWAIT)
+"""Stopped or paused before it gets another configuration, so that nothing runs with that."""
+STEPS: Mapping[DefinitionGoal, tuple[str, ...]] = {
+    DefinitionGoal.RUNNING: (ASK, CONFIGURE, STEER, AWAIT),
+    DefinitionGoal.PAUSED: _HELD,
+    DefinitionGoal.STOPPED: _HELD,
+    DefinitionGoal.ABSENT: (ASK, DELETE, AWAIT_GONE),
+}
+FORMER, UID, GONE = "former", "uid", "gone"
+"""Facts: the connector as it was before, None where it was not there; its uid; true where nothing is to be done, as its
+worker cluster is gone or never had it."""
+_TAKEN = (StepState.DONE, StepState.SKIPPED)
+
+
+def facts_of(definition: ConnectorDefinition, *, gone: bool) -> dict[str, Any]:
+    """What the steps are given: secrets in it are sealed by their keys."""
+    spec = definition.spec
+    given = {"worker_cluster": spec.worker_cluster, "connector": spec.connector, "config": dict(spec.config)}
+    return given | ({GONE: True} if gone else {})
+
+
+def takes_back(operation: Operation) -> bool:
+    """Whether what was done is taken back: where the operation was canceled, where it changed the configuration of a
+    connector that was there before, and where the configuration of a new one was refused. A new one that does not come
+    to run stays, so that people can look at it."""
+    if operation.target.goal == DefinitionGoal.ABSENT or FORMER not in operation.facts:
+        return False
+    if operation.error is None:
+        return True
+    is_refused = operation.step(CONFIGURE).state not in _TAKEN
+    return is_refused or (operation.facts[FORMER] is not None and not has_config(operation.facts))
+
+
+def has_config(facts: Mapping[str, Any]) -> bool:
+    """Whether the connector had the wanted configuration before the operation."""
+    former = facts[FORMER]
+    return former is not None and same_config(former["config"], facts["config"])
+
+
+def same_config(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether two configurations are one, but for the name that Connect puts into it."""
+    return {k: v for k, v in one.items() if k != "name"} == {k: v for k, v in other.items() if k != "name"}
+
+
+def noted(definition: ConnectorDefinition, operation: Operation, now: datetime) -> ConnectorDefinition:
+    """The definition with what became of its operation."""
+    if definition.operation != operation.name or not operation.has_ended:
+        return definition
+    message = operation.message if operation.state is OperationState.FAILED else ""
+    made = dataclasses.replace(definition, applying=False, message=message)
+    return dataclasses.replace(made, applied=_applied(definition.applied, operation, now))
+
+
+def _applied(before: AppliedDefinition, operation: Operation, now: datetime) -> AppliedDefinition:
+    """What the worker cluster has after an operation: what it was given, unless that was refused or taken back."""
+    if operation.back_time is not None:
+        return dataclasses.replace(before, time=now) if before.time is not None else before
+    goal, facts = DefinitionGoal(operation.target.goal), operation.facts
+    decisive = DELETE if goal is DefinitionGoal.ABSENT else CONFIGURE
+    if operation.step(decisive).state not in _TAKEN:
+        return before
+    if goal is DefinitionGoal.ABSENT:
+        return AppliedDefinition(operation.target.generation, now)
+    return AppliedDefinition(operation.target.generation, now, goal, facts["config"], facts.get(UID, ""))

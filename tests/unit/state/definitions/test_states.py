@@ -1,0 +1,58 @@
+"""What the states of a connector mean for one that waits."""
+
+from datetime import timedelta
+
+import pytest
+
+from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorState, ConnectorTask
+from keelman.model.connector_definition import DefinitionGoal
+from keelman.model.errors import FailedPrecondition
+from keelman.state.definitions.states import awaited
+from keelman.state.operations.moves import Done, Waiting
+
+
+def connector(state: str, *tasks: str, trace: str = "") -> Connector:
+    found = [
+        ConnectorTask(task=n, state=ConnectorState.Value(f"CONNECTOR_STATE_{task}"), trace=trace)
+        for n, task in enumerate(tasks)
+    ]
+    return Connector(name="c", state=ConnectorState.Value(f"CONNECTOR_STATE_{state}"), tasks=found, trace=trace)
+
+
+@pytest.mark.parametrize(
+    ("goal", "found", "seconds", "is_new", "expected"),
+    [
+        ("RUNNING", connector("RUNNING", "RUNNING", "RUNNING"), 0, True, None),
+        ("RUNNING", connector("RUNNING", "RUNNING"), 0, False, "its state may be that of before"),
+        ("RUNNING", connector("RUNNING", "RUNNING"), 3, False, None),
+        ("RUNNING", connector("RUNNING", "UNASSIGNED"), 9, True, "task 0 is UNASSIGNED"),
+        ("RUNNING", connector("RUNNING", "RUNNING", "RESTARTING"), 9, True, "task 1 is RESTARTING"),
+        ("RUNNING", connector("UNASSIGNED"), 9, True, "the connector is UNASSIGNED"),
+        ("RUNNING", connector("RUNNING"), 1, True, "the connector has no tasks yet"),
+        ("RUNNING", connector("RUNNING"), 5, True, None),
+        ("RUNNING", connector("RUNNING", "FAILED"), 1, False, "task 0 is FAILED"),
+        ("PAUSED", connector("PAUSED", "PAUSED", "FAILED"), 0, False, None),
+        ("PAUSED", connector("PAUSED", "RUNNING"), 9, False, "task 0 has not ended yet"),
+        ("STOPPED", connector("STOPPED"), 0, False, None),
+        ("STOPPED", connector("STOPPED", "RUNNING"), 9, False, "task 0 has not ended yet"),
+        ("STOPPED", connector("FAILED"), 0, False, "the connector is FAILED"),
+    ],
+)
+def test_awaited(goal: str, found: Connector, seconds: int, *, is_new: bool, expected: str | None) -> None:
+    outcome = awaited(DefinitionGoal(goal), found, timedelta(seconds=seconds), is_new=is_new)
+    assert isinstance(outcome, Done) if expected is None else outcome == Waiting(expected, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (connector("FAILED", trace="no such table\n\tat x"), "the connector failed: no such table"),
+        (connector("RUNNING", "FAILED", trace="\nno such file: /x\nat y"), "task 0 failed: no such file: /x"),
+        (connector("RUNNING", "FAILED"), "task 0 failed: its worker gave no reason"),
+    ],
+)
+def test_one_that_has_failed_is_told_by_the_first_line_of_its_trace(found: Connector, message: str) -> None:
+    for is_new, seconds in ((True, 0), (False, 3)):
+        with pytest.raises(FailedPrecondition) as failed:
+            awaited(DefinitionGoal.RUNNING, found, timedelta(seconds=seconds), is_new=is_new)
+        assert (failed.value.message, failed.value.reason) == (message, "CONNECTOR_FAILED")
