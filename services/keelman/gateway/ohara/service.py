@@ -20,6 +20,8 @@ from keelman.gateway.ohara.openapi import document as openapi
 from keelman.gateway.ohara.private import PATH, Private
 from keelman.gateway.ohara.resource import Resource
 from keelman.gateway.ohara.routes import PREFIX, Endpoint, OharaApi
+from keelman.gateway.ohara.topics.peek import Peek
+from keelman.gateway.ohara.topics.topics import Topics
 from keelman.gateway.ohara.workers.resource import Workers
 from keelman.gateway.ohara.zookeepers import Zookeepers
 from keelman.gateway.settings import Settings
@@ -39,12 +41,13 @@ def ohara_api(control: Control, asking: Asking, settings: Settings, *, read_log:
     address = settings.advertised_http or f"{settings.http_host}:{settings.http_port}"
     own_host = address.rpartition(":")[0]
     files = Files(control, kinds, address=address, told=classes.told)
-    endpoints += files.endpoints
+    endpoints += [*files.endpoints, *Peek(control).endpoints]
     resources |= {
         "files": files,
         "nodes": Nodes(control, own_host=own_host, cover_passwords=settings.ohara_cover_passwords),
         "zookeepers": Zookeepers(control),
         "brokers": Brokers(control),
+        "topics": Topics(control, kinds),
         "objects": Objects(control),
         "volumes": Volumes(control, kinds),
         "pipelines": Pipelines(control, kinds),

@@ -27,6 +27,7 @@ from keelman.gateway.ohara.openapi.schemas import (
     TEXT,
     Schema,
     answered_object,
+    answered_setting,
     array,
     one_of,
     record,
@@ -70,13 +71,13 @@ def _kind(
     extra: Definitions = (),
     variable: str = "name",
 ) -> Kind:
-    """A kind of a table; `extra` are settings without a default that may be sent and are in no form."""
+    """A kind of a table; `extra` are settings that may be sent, are in no form, and not in every answer."""
     return Kind(
         path,
         schema,
         sent_object((*definitions, *extra), required=True),
         sent_object((*definitions, *extra), required=False),
-        answered_object((*definitions, *extra), live, optional),
+        answered_object(definitions, live, {**optional, **{one.key: answered_setting(one) for one in extra}}),
         verbs,
         has_nodes,
         variable,

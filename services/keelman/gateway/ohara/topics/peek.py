@@ -1,0 +1,118 @@
+"""`POST /v0/inspect/topics/{name}`: the newest records of a topic, as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from google.protobuf.duration_pb2 import Duration
+from starlette.responses import Response
+
+from keelman.api.connect.v1 import topic_service_pb2 as pb
+from keelman.api.connect.v1.topic_pb2 import PeekedRecord
+from keelman.gateway.ohara import lookups
+from keelman.gateway.ohara.call import Call, ok
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.errors import OharaError, bad_value
+from keelman.gateway.ohara.keys import checked_key, key_of
+from keelman.gateway.ohara.routes import Endpoint
+from keelman.gateway.ohara.topics.rows import NoRow, row_json
+from keelman.gateway.ohara.topics.state import runs
+from keelman.gateway.ohara.wording import must_run, not_stored
+
+DEFAULT_LIMIT, MAX_LIMIT = 5, 1000
+DEFAULT_MS, LEAST_MS, MAX_MS = 3000, 1000, 9000
+SOURCE_CLASS, SOURCE_KEY = "SOURCE_CLASS", "SOURCE_KEY"
+"""Headers that Ohara's sources write."""
+
+
+class Peek:
+    """Shows records."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """Where it is asked."""
+        return [Endpoint("POST", f"inspect/{word}/{{name}}", self.records) for word in ("topics", "topic")]
+
+    async def records(self, call: Call) -> Response:
+        """The newest records first."""
+        key = checked_key(call.group, call.variables["name"])
+        limit, timeout = _number(call, "limit", DEFAULT_LIMIT), _number(call, "timeout", DEFAULT_MS)
+        if limit <= 0:
+            raise bad_value(f"the limit must be bigger than zero. actual:{limit}")
+        topic = await lookups.topic(self._control, key)
+        if topic is None:
+            raise not_stored("topic", [key])
+        if not runs(topic):
+            raise must_run("topic", [key])
+        wait = Duration()
+        wait.FromMilliseconds(min(max(timeout, LEAST_MS), MAX_MS))
+        request = pb.PeekTopicRequest(name=topic.name, limit=min(limit, MAX_LIMIT), timeout=wait)
+        answer = await self._control.ask(self._control.topics.PeekTopic, request)
+        return ok({"messages": [message(one) for one in answer.records]})
+
+
+def message(record: PeekedRecord) -> dict[str, Any]:
+    """A record as Ohara shows it. Of its own connectors the row in the key, of others the value."""
+    shown: dict[str, Any] = {"partition": record.partition, "offset": record.offset}
+    headers = {one.key: one.value for one in record.headers if one.HasField("value")}
+    errors = []
+    try:
+        shown["value"] = without_empty(_value(record))
+    except (NoRow, ValueError) as error:
+        errors.append(str(error))
+    try:
+        if SOURCE_CLASS in headers:
+            shown["sourceClass"] = headers[SOURCE_CLASS].decode()
+        if SOURCE_KEY in headers:
+            shown["sourceKey"] = key_of(orjson.loads(headers[SOURCE_KEY]), SOURCE_KEY).json
+    except (ValueError, OharaError) as error:
+        errors.append(f"a header of Ohara's cannot be read: {error}")
+    if errors:
+        shown["error"] = "; ".join(errors)
+    return {name: value for name, value in shown.items() if value not in (None, "")}
+
+
+def without_empty(value: Any) -> Any:
+    """JSON without empty strings and nulls, which Ohara's clients do not read."""
+    if isinstance(value, dict):
+        return {k: kept for k, one in value.items() if k and (kept := without_empty(one)) not in (None, "")}
+    if isinstance(value, list):
+        return [kept for one in value if (kept := without_empty(one)) not in (None, "")]
+    return value
+
+
+def _value(record: PeekedRecord) -> Any:
+    """Raises NoRow and ValueError for what is neither a row, nor JSON, nor text."""
+    row = record.key if record.HasField("key") else b""
+    if row[:1] == b"\0":
+        try:
+            return row_json(row)
+        except NoRow:
+            if not record.HasField("value"):
+                raise
+    if not record.HasField("value"):
+        return None
+    try:
+        text = record.value.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"the value is binary, {len(record.value)} bytes") from None
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    if isinstance(found, dict) and found.keys() == {"schema", "payload"}:  # as Connect's JsonConverter writes
+        return found["payload"]
+    return found
+
+
+def _number(call: Call, name: str, default: int) -> int:
+    text = call.parameter(name)
+    if not text:
+        return default
+    if not (text.removeprefix("-").isascii() and text.removeprefix("-").isdecimal() and len(text) <= 18):
+        raise bad_value(f"The query parameter '{name}' was malformed: '{text[:40]}' is not a valid number")
+    return int(text)

@@ -1,0 +1,72 @@
+"""What Ohara answers of a topic's life: its state, its partitions, and what is wrong. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keelman.api.connect.v1.topic_pb2 import (
+    TOPIC_GOAL_PRESENT,
+    TOPIC_STATE_ABSENT,
+    TOPIC_STATE_APPLYING,
+    TOPIC_STATE_FAILED,
+    TOPIC_STATE_MISSING,
+    TOPIC_STATE_PRESENT,
+    TOPIC_STATE_UNKNOWN,
+    Topic,
+    TopicBroker,
+    TopicPartition,
+)
+
+RUNNING = "RUNNING"
+NOBODY = {"id": -1, "host": "unknown", "port": -1}
+"""The leader of a partition that has none: Ohara's clients need one."""
+UNKNOWN_OFFSET = -1
+
+
+def runs(topic: Topic) -> bool:
+    """Whether the brokers have it."""
+    state = topic.status.state
+    if state == TOPIC_STATE_PRESENT:
+        return True
+    return state in (TOPIC_STATE_APPLYING, TOPIC_STATE_FAILED) and topic.status.HasField("brokers")
+
+
+def is_changing(topic: Topic) -> bool:
+    """Whether an operation on it has not ended."""
+    return topic.status.state == TOPIC_STATE_APPLYING
+
+
+def is_to_run(topic: Topic) -> bool:
+    """Whether it was asked to be on the brokers."""
+    return topic.goal == TOPIC_GOAL_PRESENT
+
+
+def life(topic: Topic) -> dict[str, Any]:
+    """The fields that answers have beside settings."""
+    there = runs(topic)
+    fields: dict[str, Any] = {
+        "partitionInfos": [_partition(one) for one in topic.status.brokers.partitions] if there else [],
+        "nodeMetrics": {},
+        "lastModified": topic.update_time.ToMilliseconds(),
+    }
+    if there:
+        fields["state"] = RUNNING
+    told = (TOPIC_STATE_FAILED, TOPIC_STATE_MISSING, TOPIC_STATE_UNKNOWN)
+    if topic.status.state in told and topic.status.message and topic.status.state != TOPIC_STATE_ABSENT:
+        fields["error"] = topic.status.message
+    return fields
+
+
+def _partition(one: TopicPartition) -> dict[str, Any]:
+    return {
+        "id": one.partition,
+        "leader": _broker(one.leader) if one.HasField("leader") else NOBODY,
+        "replicas": [_broker(each) for each in one.replicas],
+        "inSyncReplicas": [_broker(each) for each in one.in_sync_replicas],
+        "beginningOffset": one.begin_offset if one.HasField("begin_offset") else UNKNOWN_OFFSET,
+        "endOffset": one.end_offset if one.HasField("end_offset") else UNKNOWN_OFFSET,
+    }
+
+
+def _broker(one: TopicBroker) -> dict[str, Any]:
+    return {"id": one.node_id, "host": one.host or NOBODY["host"], "port": one.port or NOBODY["port"]}
