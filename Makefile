@@ -12,7 +12,7 @@ JARS := $(VENV)/.jars
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: release-protos bench explore masters help setup protos fmt lint types contracts unit component e2e chaos alone test faults java-proofs operations check run lock clean
+.PHONY: release-protos bench explore masters help setup protos fmt lint types contracts unit component e2e chaos alone test faults ohara-fuzz java-proofs operations check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -97,7 +97,12 @@ test: unit component e2e chaos alone ## all tests; sets itself up on a clean clo
 
 SEEDS ?= 3
 faults: setup ## every fault on every path, with seeds; writes docs/faults.md and build/faults.json: [SEEDS=3] [ONLY=x,y] [RESUME=1]
+	$(if $(ONLY),,$(MAKE) ohara-fuzz)
 	PYTHONPATH=tests $(BIN)/python -m chaos.faults --seeds '$(SEEDS)' --only '$(ONLY)' $(if $(RESUME),--resume)
+
+ROUNDS_OF_2000 ?= 25
+ohara-fuzz: setup ## requests by chance to the Ohara API, 2,000 in each of so many rounds: [ROUNDS_OF_2000=25]
+	KEELMAN_FUZZ_ROUNDS='$(ROUNDS_OF_2000)' $(PYTEST) -v tests/component/gateway/ohara/test_fuzz.py
 
 java-proofs: setup ## tests of published Java plugins; writes what is proven into docs/java-plugins.md
 	PYTHONPATH=tests $(BIN)/python -m support.java_proofs

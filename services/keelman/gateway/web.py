@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,14 +63,21 @@ def application(state: State, rest: Rest, *, max_body_bytes: int, ohara: Mapping
             Route("/", index),
             Route("/healthz", healthz),
             Route("/metrics", metrics),
-            Mount("/clusters", app=Proxy(state, rest, max_body_bytes=max_body_bytes)),
-            *(Mount(path, app=app) for path, app in ohara.items()),
+            _below("/clusters", Proxy(state, rest, max_body_bytes=max_body_bytes)),
+            *(_below(path, app) for path, app in ohara.items()),
             *(Route(path, app) for path, app in ohara.items()),
         ],
         exception_handlers={HTTPException: refused},
     )
     app.router.redirect_slashes = False
     return app
+
+
+def _below(path: str, app: ASGIApp) -> Mount:
+    """All that begins with this path, also where a line break follows."""
+    mount = Mount(path, app=app)
+    mount.path_regex = re.compile(mount.path_regex.pattern, re.DOTALL)
+    return mount
 
 
 def _json(answer: Any) -> Response:

@@ -375,12 +375,12 @@ async def test_last_modified_filters_too(three: JsClient) -> None:
 
 
 async def test_what_a_path_may_not_have_is_refused(api: JsClient) -> None:
-    for path in ("/v0/workers/%00", "/v0/workers/%FF", "/v0/workers/a%2Fb", "/v0/workers/%2e%2e", "/v0/workers/a%20b"):
+    words = "%00 %FF a%2Fb %2e%2e a%20b a%0Ab a%0A %0A %C3%A4 % %zz a;b a%3Fb"
+    for word in words.split():
+        path = f"/v0/workers/{word}"
         answer = await api.client.get(path)
         assert answer.status_code in {400, 404}, path
         assert set(answer.json()) >= {"code", "message", "stack"}, path
-    answer = await api.client.get("/v0/workers?group=%FF")
-    assert (answer.status_code, answer.json()["code"]) == (400, BAD_VALUE)
 
 
 async def test_a_huge_body_is_refused(api: JsClient) -> None:
