@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from google.protobuf.json_format import MessageToDict
-from google.protobuf.struct_pb2 import Struct
+from google.protobuf.struct_pb2 import Struct, Value
 
 EXACT = 1 << 53
 NUMBER = "$number"
@@ -22,7 +21,7 @@ def struct_of(value: Mapping[str, Any]) -> Struct:
 
 def value_of(struct: Struct) -> dict[str, Any]:
     """The JSON object that was kept."""
-    return {key: _given(one) for key, one in MessageToDict(struct).items()}
+    return {key: _given(one) for key, one in struct.fields.items()}
 
 
 def _kept(value: Any) -> Any:
@@ -35,13 +34,24 @@ def _kept(value: Any) -> Any:
     return value
 
 
-def _given(value: Any) -> Any:
-    if isinstance(value, dict):
-        if len(value) == 1 and isinstance(text := value.get(NUMBER), str) and text.removeprefix("-").isdecimal():
-            return int(text)
-        return {key: _given(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_given(one) for one in value]
-    if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT:
-        return int(value)
+def _given(value: Value) -> Any:
+    match value.WhichOneof("kind"):
+        case "string_value":
+            return value.string_value
+        case "number_value":
+            number = value.number_value
+            return int(number) if number.is_integer() and abs(number) <= EXACT else number
+        case "bool_value":
+            return value.bool_value
+        case "list_value":
+            return [_given(one) for one in value.list_value.values]
+        case "struct_value":
+            return _object(value.struct_value)
+    return None
+
+
+def _object(struct: Struct) -> Any:
+    value = {key: _given(one) for key, one in struct.fields.items()}
+    if len(value) == 1 and isinstance(text := value.get(NUMBER), str) and text.removeprefix("-").isdecimal():
+        return int(text)
     return value

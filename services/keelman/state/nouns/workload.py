@@ -228,7 +228,10 @@ class WorkloadApi(grpc.WorkloadServiceServicer):
     async def ListWorkloads(self, request: pb.ListWorkloadsRequest, context: Context) -> pb.ListWorkloadsResponse:
         """A page of workloads."""
         snapshot = self.parts.store.snapshot
-        names = [w.name for w in snapshot.workloads_on(request.node)] if request.node else snapshot.names(WORKLOAD)
+        node, cluster = request.node, request.worker_cluster
+        names = [w.name for w in snapshot.workloads_on(node)] if node else snapshot.names(WORKLOAD)
+        if cluster:
+            names = sorted(w.name for w in snapshot.workloads_in(WorkloadKind.WORKER, cluster) if node in ("", w.node))
         part, token = page_of(names, snapshot.workloads, request)
         shown = [workload_message(self.parts.sessions.vital(w)) for w in part]
         return pb.ListWorkloadsResponse(workloads=shown, next_page_token=token)

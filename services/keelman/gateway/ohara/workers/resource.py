@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
-from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_DELETING, CLUSTER_STATE_STOPPING
-from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
+from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_DELETING, CLUSTER_STATE_STOPPING, BrokerCluster
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE
+from keelman.gateway.ohara import lookups
 from keelman.gateway.ohara.call import Call
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
 from keelman.gateway.ohara.definitions.worker import BROKER_CLUSTER_KEY
 from keelman.gateway.ohara.errors import illegal_argument, illegal_state, unsupported
-from keelman.gateway.ohara.hosts import node_key
-from keelman.gateway.ohara.keys import MAX_NAMES, ObjectKey, key_of, own_name
-from keelman.gateway.ohara.known import BROKER, WORKER, Cluster, Known, read_known
-from keelman.gateway.ohara.ports import Holder, check_ports
+from keelman.gateway.ohara.hosts import Hosts, node_key
+from keelman.gateway.ohara.keys import MAX_NAMES, ObjectKey, key_of, own_name, shown_key, unshown_key
+from keelman.gateway.ohara.known import BROKER, WORKER, Cluster, Known, read_known, worker_of
+from keelman.gateway.ohara.ports import check_ports
 from keelman.gateway.ohara.processes import RUNNING
 from keelman.gateway.ohara.resource import Json, Resource
-from keelman.gateway.ohara.starting import IMAGES, default_image
+from keelman.gateway.ohara.starting import IMAGES, default_image, used
 from keelman.gateway.ohara.values import Settings, created, edited
 from keelman.gateway.ohara.wording import exists, must_be_stopped, must_run, not_found, not_stored
-from keelman.gateway.ohara.workers.files import refs_of
+from keelman.gateway.ohara.workers.files import Refs, refs_of
+from keelman.gateway.ohara.workers.reading import key_of_brokers, read_hosts, read_worker, users_of
 from keelman.gateway.ohara.workers.refusals import NO_PORTS, worded
 from keelman.gateway.ohara.workers.specs import (
     ALL,
@@ -55,7 +58,7 @@ class Workers(Resource):
 
     async def get(self, key: ObjectKey) -> Json:
         """One worker cluster."""
-        return _answer(_found(key, await read_known(self._control)))
+        return _answer((await self._read(key))[1])
 
     async def create(self, settings: Settings) -> Json:
         """A new worker cluster, stopped."""
@@ -65,29 +68,26 @@ class Workers(Resource):
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
         """A worker cluster that is changed, while it is stopped, or new."""
         for _ in range(TRIES):
-            known = await read_known(self._control)
-            present = known.get(WORKER, key)
+            hosts, present = await read_worker(self._control, key)
             if present is None:
                 return await self._create(key, created(ALL, settings | key.json))
             if present.life.state:
                 raise must_be_stopped(WORKER, key)
             complete = edited(ALL, present.settings, settings)
-            refs = await refs_of(self._control, complete)
-            broker = _checked_references(complete, known)
-            spec, fields = changed_spec(present.made.spec, present.settings, complete, broker.made.name, refs)
+            refs, brokers = await self._references(complete, hosts)
+            spec, fields = changed_spec(present.made.spec, present.settings, complete, brokers.name, refs)
             with suppress(Conflict):
-                await self._update(present, spec, fields)
-                return await self.get(key)
+                return _shown(await self._update(present, spec, fields), hosts, brokers)
         raise illegal_state(f"{key} is being changed by others: try again")
 
     async def delete(self, key: ObjectKey) -> None:
-        """Deletes a worker cluster that is stopped."""
-        known = await read_known(self._control)
-        present = known.get(WORKER, key)
+        """Deletes a worker cluster that is stopped and that no connector names."""
+        _, present = await read_worker(self._control, key)
         if present is None:
             return
         if present.life.state == RUNNING:
             raise must_be_stopped(WORKER, key)
+        await self._check_unused(present, running=False)
         if present.life.state:
             raise illegal_argument(f"You cannot delete a non-stopped WorkerClusterInfo :{key}")
         request = pb.DeleteWorkerClusterRequest(name=present.made.name)
@@ -109,9 +109,8 @@ class Workers(Resource):
     async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
         """Takes a node away."""
         for _ in range(TRIES):
-            known = await read_known(self._control)
-            present = known.get(WORKER, key)
-            host = known.hosts.get(part)
+            hosts, present = await read_worker(self._control, key)
+            host = hosts.get(part)
             name = part if host is None else host.hostname
             if present is None or name not in present.node_names:
                 return
@@ -122,20 +121,19 @@ class Workers(Resource):
         raise illegal_state(f"{key} is being changed by others: try again")
 
     async def _create(self, key: ObjectKey, settings: Settings) -> Json:
-        known = await read_known(self._control)
-        refs = await refs_of(self._control, settings)
-        broker = _checked_references(settings, known)
-        if known.get(WORKER, key) is not None:
+        hosts, present = await asyncio.gather(read_hosts(self._control), lookups.worker_cluster(self._control, key))
+        refs, brokers = await self._references(settings, hosts)
+        if present is not None:
             raise exists(WORKER, key)
         request = pb.CreateWorkerClusterRequest(
-            spec=new_spec(settings, key, broker.made.name, refs),
+            spec=new_spec(settings, key, brokers.name, refs),
             choose_ports=CLIENT_PORT not in settings or JMX_PORT not in settings,
         )
         for number in range(1, MAX_NAMES + 1):
             request.name = own_name(key, number)
             try:
-                await self._control.ask(self._control.worker_clusters.CreateWorkerCluster, request)
-                return await self.get(key)
+                answer = await self._control.ask(self._control.worker_clusters.CreateWorkerCluster, request)
+                return _shown(answer.worker_cluster, hosts, brokers)
             except AlreadyExists:
                 if not await self._is_deleted(request.name):
                     break
@@ -159,33 +157,33 @@ class Workers(Resource):
             if present.made.status.state == CLUSTER_STATE_STOPPING:
                 raise illegal_state(f"KeyKind({key},worker) is stopping")
             return
-        broker = _checked_references(present.settings, known)
-        _check_images(present.node_names, present.settings["imageName"], known)
+        known.hosts.check(present.node_names)
+        _check_images(present.node_names, present.settings["imageName"], known.hosts)
         check_ports(present.holder, known.holders())
-        if broker.life.state != RUNNING:
-            raise must_run(BROKER, [broker.key])
+        broker = key_of(present.settings[BROKER_CLUSTER_KEY])
+        found = known.get(BROKER, broker)
+        if found is not None and found.life.state != RUNNING:  # one that is not shown is judged by the state service
+            raise must_run(BROKER, [broker])
         request = pb.StartWorkerClusterRequest(name=present.made.name)
         await self._ask(self._control.worker_clusters.StartWorkerCluster, request, key)
 
     async def _stop(self, key: ObjectKey, *, force: bool) -> None:
-        known = await read_known(self._control)
-        present = _found(key, known)
+        _, present = await self._read(key)
+        await self._check_unused(present, running=True)
         if present.life.state:
             request = pb.StopWorkerClusterRequest(name=present.made.name, force=force)
             await self._ask(self._control.worker_clusters.StopWorkerCluster, request, key)
 
     async def _add_node(self, key: ObjectKey, hostname: str) -> None:
         for _ in range(TRIES):
-            known = await read_known(self._control)
-            present = _found(key, known)
-            host = known.hosts.get(hostname)
+            hosts, present = await self._read(key)
+            host = hosts.get(hostname)
             if host is None:
                 raise not_found("node", node_key(hostname))
             if host.hostname in present.node_names:
                 return
             if present.life.state:
-                _check_images([host.hostname], present.settings["imageName"], known)
-                check_ports(Holder(WORKER, key, present.ports), known.holders())
+                _check_images([host.hostname], present.settings["imageName"], hosts)
             if await self._has_nodes(present, [*present.node_names, host.hostname]):
                 return
         raise illegal_state(f"{key} is being changed by others: try again")
@@ -200,13 +198,39 @@ class Workers(Resource):
             return True
         return False
 
-    async def _update(self, present: Cluster, spec: WorkerClusterSpec, fields: Sequence[str]) -> None:
+    async def _update(self, present: Cluster, spec: WorkerClusterSpec, fields: Sequence[str]) -> WorkerCluster:
         """Changes some fields of the spec. Raises Conflict when somebody changed the cluster meanwhile."""
         if not fields:
-            return
+            unchanged: WorkerCluster = present.made
+            return unchanged
         request = pb.UpdateWorkerClusterRequest(name=present.made.name, etag=present.made.etag, spec=spec)
         request.update_mask.paths.extend(fields)
-        await self._ask(self._control.worker_clusters.UpdateWorkerCluster, request, present.key, ports_of(spec))
+        update = self._control.worker_clusters.UpdateWorkerCluster
+        made: WorkerCluster = (await self._ask(update, request, present.key, ports_of(spec))).worker_cluster
+        return made
+
+    async def _read(self, key: ObjectKey) -> tuple[Hosts, Cluster]:
+        """The nodes and a worker cluster. Raises OharaError where there is none."""
+        hosts, found = await read_worker(self._control, key)
+        if found is None:
+            raise not_found(WORKER, key)
+        return hosts, found
+
+    async def _references(self, settings: Mapping[str, Any], hosts: Hosts) -> tuple[Refs, BrokerCluster]:
+        """The files and the broker cluster that settings name. Raises OharaError for the first that is not there:
+        files, nodes, the broker cluster."""
+        refs = await refs_of(self._control, settings)
+        hosts.check(settings[NODE_NAMES])
+        key = key_of(settings[BROKER_CLUSTER_KEY])
+        brokers = await lookups.broker_cluster(self._control, key)
+        if brokers is None:
+            raise not_stored(BROKER, [key])
+        return refs, brokers
+
+    async def _check_unused(self, cluster: Cluster, *, running: bool) -> None:
+        """Raises OharaError while a connector, or a running one, names the worker cluster."""
+        if keys := await users_of(self._control, cluster, running=running):
+            raise used(cluster, "connector", keys)
 
     async def _ask(self, method: Any, request: Any, key: ObjectKey, ports: frozenset[int] = NO_PORTS) -> Any:
         """The answer of a write. Raises Conflict and NotFound as they are, all else in Ohara's words."""
@@ -225,24 +249,22 @@ def _found(key: ObjectKey, known: Known) -> Cluster:
     return found
 
 
-def _checked_references(settings: Mapping[str, Any], known: Known) -> Cluster:
-    """The broker cluster that the settings name. Raises OharaError when it, or a node, is not there."""
-    known.hosts.check(settings[NODE_NAMES])
-    key = key_of(settings[BROKER_CLUSTER_KEY])
-    broker = known.get(BROKER, key)
-    if broker is None:
-        raise not_stored(BROKER, [key])
-    return broker
-
-
-def _check_images(hostnames: Sequence[str], image: str, known: Known) -> None:
+def _check_images(hostnames: Sequence[str], image: str, hosts: Hosts) -> None:
     """Raises OharaError for a node whose agent is not there, and for an image that is none of a worker."""
     for name in hostnames:
-        host = known.hosts.get(name)
+        host = hosts.get(name)
         is_there = host is not None and host.node.status.state == NODE_STATE_ONLINE
         images = [default_image(kind) for kind in IMAGES] if is_there else []
         if not (images and image.rpartition("/")[2].startswith(f"{IMAGES[WORKER]}:")):
             raise illegal_argument(f"{name} does not have image:{image}. It has images:{','.join(images) or 'N/A'}")
+
+
+def _shown(made: WorkerCluster, hosts: Hosts, brokers: BrokerCluster) -> Json:
+    """A worker cluster that was written just now, and that does not run, as it is answered."""
+    cluster = worker_of(made, hosts, [], {brokers.name: key_of_brokers(brokers)})
+    if cluster is None:  # it was deleted in between
+        raise not_found(WORKER, shown_key(made.name, made.spec.origin) or unshown_key(made.name))
+    return _answer(cluster)
 
 
 def _answer(cluster: Cluster) -> Json:

@@ -1,0 +1,69 @@
+"""One worker cluster and what it stands on, without all the others."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from keelman.api.connect.v1 import broker_cluster_service_pb2, connector_definition_service_pb2
+from keelman.api.connect.v1.broker_cluster_pb2 import BrokerCluster
+from keelman.api.connect.v1.connector_definition_pb2 import DEFINITION_GOAL_RUNNING, ConnectorDefinition
+from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_RUNNING
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.api.node.v1 import node_service_pb2, workload_service_pb2
+from keelman.gateway.ohara import lookups
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.hosts import Hosts
+from keelman.gateway.ohara.keys import ObjectKey, shown_key, unshown_key
+from keelman.gateway.ohara.known import Cluster, worker_of
+from keelman.gateway.ohara.stored import Stored
+
+
+async def read_hosts(control: Control) -> Hosts:
+    """The nodes."""
+    nodes, kept = await asyncio.gather(
+        control.all(control.nodes.ListNodes, node_service_pb2.ListNodesRequest, "nodes"), Stored(control, "node").list()
+    )
+    return Hosts(nodes, kept)
+
+
+async def read_worker(control: Control, key: ObjectKey) -> tuple[Hosts, Cluster | None]:
+    """The nodes, and the worker cluster of a key; None where there is none."""
+    hosts, made = await asyncio.gather(read_hosts(control), lookups.worker_cluster(control, key))
+    if made is None:
+        return hosts, None
+    workloads, brokers = await asyncio.gather(
+        control.all(
+            control.workloads.ListWorkloads, workload_service_pb2.ListWorkloadsRequest, "workloads",
+            worker_cluster=made.name,
+        ),
+        _brokers_of(control, made),
+    )  # fmt: skip
+    return hosts, worker_of(made, hosts, workloads, {brokers.name: key_of_brokers(brokers)})
+
+
+async def users_of(control: Control, cluster: Cluster, *, running: bool) -> list[ObjectKey]:
+    """The connectors of a worker cluster that are stored, or run, by their keys."""
+    definitions = control.definitions.ListConnectorDefinitions
+    request_type = connector_definition_service_pb2.ListConnectorDefinitionsRequest
+    name = cluster.made.name
+    found = await control.all(definitions, request_type, "connector_definitions", worker_cluster=name)
+    used = [one for one in found if not running or _runs(one)]
+    return sorted(shown_key(one.name, one.spec.origin) or unshown_key(one.name) for one in used)
+
+
+def key_of_brokers(brokers: BrokerCluster) -> ObjectKey:
+    """The key of a broker cluster, whether it is shown or not."""
+    return shown_key(brokers.name, brokers.spec.origin) or unshown_key(brokers.name)
+
+
+def _runs(definition: ConnectorDefinition) -> bool:
+    """Whether a connector runs, or is about to."""
+    status = definition.status
+    is_up = status.applying or status.connector.state == CONNECTOR_STATE_RUNNING
+    return definition.goal == DEFINITION_GOAL_RUNNING and is_up
+
+
+async def _brokers_of(control: Control, made: WorkerCluster) -> Any:
+    request = broker_cluster_service_pb2.GetBrokerClusterRequest(name=made.spec.broker_cluster)
+    return (await control.ask(control.broker_clusters.GetBrokerCluster, request)).broker_cluster
