@@ -253,6 +253,10 @@ class Node(AgentServiceServicer):
         self.workers[name] = worker
         self.logs[name] = [b"line %d\n" % i for i in range(200)]
 
+    def names_of(self, kind: str) -> list[str]:
+        """The workloads of a kind that it was told to run."""
+        return [name for name in self._told if name.startswith(f"{kind}/")]
+
     async def close(self, name: str) -> None:
         """Ends a worker's REST API; the state service is not told."""
         stack = self._open.pop(name, None)

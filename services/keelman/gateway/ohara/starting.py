@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 
+from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE
 from keelman.gateway.ohara.definitions.common import VERSION
 from keelman.gateway.ohara.errors import OharaError, bad_value, error_of, illegal_argument
 from keelman.gateway.ohara.keys import ObjectKey
@@ -24,15 +25,22 @@ def default_image(kind: str) -> str:
 
 
 def check_start(cluster: Cluster, known: Known) -> None:
-    """Raises OharaError for nodes that there are not, an image that they do not run, and ports that others have."""
+    """Raises OharaError for nodes that there are not or that do not run the image, and for ports that others have."""
     if not cluster.node_names:
         raise bad_value("node names can't be empty")
     known.hosts.check(cluster.node_names)
-    image, service = str(cluster.settings.get("imageName", "")), IMAGES[cluster.kind]
-    if image and not image.rpartition("/")[2].startswith(f"{service}:"):
-        images = ",".join(f"oharastream/{one}:*" for one in IMAGES.values())
-        raise illegal_argument(f"{cluster.node_names[0]} does not have image:{image}. It has images:{images}")
+    check_image(cluster.kind, cluster.node_names, str(cluster.settings["imageName"]), known)
     check_ports(cluster.holder, known.holders())
+
+
+def check_image(kind: str, hostnames: Iterable[str], image: str, known: Known) -> None:
+    """Raises OharaError for a node whose agent is not there, and for an image that is none of this kind."""
+    for name in hostnames:
+        host = known.hosts.get(name)
+        is_there = host is not None and host.node.status.state == NODE_STATE_ONLINE
+        images = [default_image(one) for one in IMAGES] if is_there else []
+        if not images or not image.rpartition("/")[2].startswith(f"{IMAGES[kind]}:"):
+            raise illegal_argument(f"{name} does not have image:{image}. It has images:{','.join(images) or 'N/A'}")
 
 
 def check_unused(cluster: Cluster, users: Iterable[Cluster]) -> None:

@@ -17,10 +17,10 @@ from keelman.model.cluster import (
 )
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.node import Node, NodeState
-from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
+from keelman.model.workload import BrokerSpec, Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.nouns.kafka_names import check_own_names
 from keelman.state.nouns.taken import check_broker_port_free, check_origin, check_ports_free
-from keelman.state.snapshot import WORKER_CLUSTER, Snapshot
+from keelman.state.snapshot import BROKER_CLUSTER, WORKER_CLUSTER, Snapshot
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 ORIGIN = Origin("ohara", "default", "wk")
@@ -200,6 +200,24 @@ def test_what_a_deleted_cluster_had_is_free_once_it_has_ended(goal, generation, 
         lambda: check_ports_free("new", wanted, there),
         lambda: check_own_names("new", wanted, there),
         lambda: check_origin(WORKER_CLUSTER, "new", ORIGIN, there),
+    ):
+        if free:
+            check()
+        else:
+            with pytest.raises(FailedPrecondition):
+                check()
+
+
+@pytest.mark.parametrize(("ended", "free"), [(ProcessState.REMOVED, True), (ProcessState.RUNNING, False)])
+def test_what_deleted_brokers_had_is_free_once_they_have_ended(ended, free) -> None:
+    spec = ManagedBrokers(("n1",), port=9094, annotations=Annotations(origin=ORIGIN))
+    gone = dataclasses.replace(brokers("gone", spec), goal=ClusterGoal.DELETED)
+    has = BrokerSpec("gone", "id", 0, "10.0.0.1", 9094, 9095, {})
+    broker = Workload("broker/gone/0", "n1", 2, Goal.REMOVED, has, status=WorkloadStatus(ended, 2))
+    there = Snapshot(NODES, {"gone": gone}, {}, {broker.name: broker})
+    for check in (
+        lambda: check_broker_port_free("new", 9094, ("n1",), there),
+        lambda: check_origin(BROKER_CLUSTER, "new", ORIGIN, there),
     ):
         if free:
             check()

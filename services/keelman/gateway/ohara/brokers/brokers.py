@@ -16,8 +16,8 @@ from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.broker import LOG_DIRS, ZOOKEEPER_CLUSTER_KEY
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
 from keelman.gateway.ohara.errors import bad_value, illegal_argument, illegal_state
-from keelman.gateway.ohara.hosts import own_node
-from keelman.gateway.ohara.keys import ObjectKey, checked_key, key_of, own_name
+from keelman.gateway.ohara.hosts import node_key, own_node
+from keelman.gateway.ohara.keys import MAX_NAMES, ObjectKey, checked_key, key_of, own_name
 from keelman.gateway.ohara.known import (
     BROKER,
     SHABONDI,
@@ -38,9 +38,6 @@ from keelman.gateway.ohara.volume_checks import check_volumes
 from keelman.gateway.ohara.wording import exists, must_be_stopped, must_run, not_found, not_stored
 from keelman.gateway.ohara.zookeepers import cluster_json
 from keelman.model.errors import AlreadyExists, FailedPrecondition, NotFound
-
-NAMES = 9
-"""So many names are tried: a cluster of the same key may be about to go."""
 
 
 class Brokers(Resource):
@@ -135,7 +132,7 @@ class Brokers(Resource):
         known = await read_known(self._control)
         cluster = _found(known, key)
         if known.hosts.get(node) is None:
-            raise illegal_argument(f"{node} does not exist")
+            raise not_found("node", node_key(node))
         if not _has(cluster, node):
             await self._update(cluster, {**cluster.settings, NODE_NAMES: [*cluster.node_names, node]}, known)
 
@@ -163,8 +160,8 @@ class Brokers(Resource):
             raise used(cluster, "topic", topics)
 
     async def _create(self, key: ObjectKey, spec: BrokerClusterSpec, known: Known) -> BrokerCluster:
-        for number in range(NAMES):
-            name = f"{own_name(key)}-{number}" if number else own_name(key)
+        for number in range(1, MAX_NAMES + 1):  # a cluster of the same key may be about to go
+            name = own_name(key, number)
             request = pb.CreateBrokerClusterRequest(name=name, spec=spec, stopped=True, choose_ports=True)
             try:
                 made: BrokerCluster = (await self._control.ask(self._stubs.CreateBrokerCluster, request)).broker_cluster

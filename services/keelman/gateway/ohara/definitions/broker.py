@@ -34,12 +34,9 @@ KAFKA = (
 KAFKA_0_12 = (
     SettingDef(
         "queued.max.request.bytes", Type.LONG, "bytes of requests that wait before no more are read, -1 for no limit",
-        group=PERFORMANCE, default=-1,
+        group=PERFORMANCE,
     ),
-    SettingDef(
-        "socket.request.max.bytes", Type.POSITIVE_INT, "bytes of the largest request", group=PERFORMANCE,
-        default=104857600,
-    ),
+    SettingDef("socket.request.max.bytes", Type.POSITIVE_INT, "bytes of the largest request", group=PERFORMANCE),
 )  # fmt: skip
 BROKER = table(
     GROUP,

@@ -26,7 +26,8 @@ from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.own_lines import OWN
 
 NO_SUCH_CLUSTER = "oharastream.ohara.agent.NoSuchClusterException"
-ALL_LINES = (1 << 31) - 1
+MOST_LINES = 1_000_000
+"""As many as an agent gives: a whole log, but for a very long one."""
 NO_PROCESS = b"a zookeeper is a stand-in here and has no process: brokers need none\n"
 
 ReadLog = Callable[[str, agent.StreamLogsRequest], AsyncIterator[agent.StreamLogsResponse]]
@@ -81,7 +82,7 @@ async def _log(process: Workload, known: Known, read_log: ReadLog) -> AsyncItera
     if not address:
         yield f"the log of {process.name} cannot be read: its node's agent has no address\n".encode()
         return
-    request = agent.StreamLogsRequest(workload=process.name, tail_lines=ALL_LINES)
+    request = agent.StreamLogsRequest(workload=process.name, tail_lines=MOST_LINES)
     try:
         async with aclosing(read_log(address, request)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:

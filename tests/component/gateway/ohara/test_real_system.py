@@ -1,0 +1,170 @@
+"""The way of an Ohara user through a system of real processes: nodes before their agents, a zookeeper, brokers,
+workers on them, logs and containers, and back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from keelman.runtime.home import Home
+from keelman.runtime.processes.ports import free_ports
+from keelman.runtime.processes.process_trees import is_marked, kill_all
+from keelman.testing.eventually import eventually
+from support.gateway_system import Process
+from support.ohara_kit import ILLEGAL_ARGUMENT, JsClient, Json, client_of, key
+from support.state_kit import free_range
+
+pytestmark = pytest.mark.component
+SECONDS = 120.0
+HOSTS = {"n1": "127.0.0.1", "n2": "127.0.0.2"}
+
+
+class Agents:
+    """Agents of nodes, started one by one."""
+
+    def __init__(self, folder: Path, state: str) -> None:
+        self._folder, self._state = folder, state
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, node: str) -> None:
+        home, (port,) = self._folder / node, free_ports(1)
+        home.mkdir()
+        words = ["--node", node, "--home", str(home), "--host", HOSTS[node], "--port", str(port)]
+        command = [sys.executable, "-m", "keelman.agent", "run", *words, "--state-address", self._state]
+        with (home / "agent.log").open("ab") as log:
+            self._running[node] = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def logs(self, node: str, kind: str) -> list[Path]:
+        """The files of the logs of a node's processes of a kind."""
+        return [one / "log" for one in Home(self._folder / node).workloads.glob(f"{kind}*")]
+
+    def end(self) -> None:
+        for agent in self._running.values():
+            agent.kill()
+            agent.wait(30)
+        folders = [one for node in HOSTS for one in Home(self._folder / node).workloads.glob("*")]
+        kill_all([p for p in psutil.pids() if any(is_marked(p, one) for one in folders)])
+
+
+@contextmanager
+def services(folder: Path) -> Iterator[tuple[Process, Process]]:
+    """A state service and a gateway that are not started yet, and end with this."""
+    state_port, grpc_port, http_port = free_ports(3)
+    ranges = {f"{kind}-ports": free_range(8) for kind in ("worker", "broker", "spark")}
+    state = Process("state", {"home": str(folder), "port": str(state_port), **ranges}, folder / "state.log")
+    ports = {"port": str(grpc_port), "http-port": str(http_port), "state-address": state.address}
+    gateway = Process("gateway", ports, folder / "gateway.log")
+    try:
+        yield state, gateway
+    finally:
+        for service in (gateway, state):
+            if service.process is not None:
+                service.stop()
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[tuple[JsClient, Agents]]:
+    with services(tmp_path) as (state, gateway):
+        agents = Agents(tmp_path, state.address)
+        try:
+            for service in (state, gateway):
+                await service.start()
+            async with client_of(f"http://127.0.0.1:{gateway.flags['http-port']}") as client:
+                wire = JsClient(client)
+                await wire.documented()
+                yield wire, agents
+        finally:
+            agents.end()
+
+
+async def test_from_a_node_without_an_agent_to_workers_and_back(world: tuple[JsClient, Agents]) -> None:
+    wire, agents = world
+    for node in HOSTS:
+        assert (await wire.create("nodes", hostname=node, user="u", password="p"))["state"] == "UNAVAILABLE"
+    await wire.create("zookeepers", name="ws", nodeNames=["n1"])
+    await wire.create("brokers", name="ws", nodeNames=["n1"], zookeeperClusterKey="ws")
+    refused = await wire.refused("PUT", "/zookeepers/ws/start")
+    assert refused.message == "n1 does not have image:oharastream/zookeeper:0.11.1. It has images:N/A"
+    for node in HOSTS:
+        agents.start(node)
+
+    async def there() -> bool:
+        return len(await wire.list("nodes", state="AVAILABLE")) == len(HOSTS)
+
+    await eventually(there, seconds=SECONDS)
+    for kind in ("zookeepers", "brokers"):
+        await wire.act(kind, "ws", "start")
+    broker = await wire.reaches("brokers", "ws", "RUNNING", seconds=SECONDS)
+    assert (broker["aliveNodes"], broker.get("error")) == (["n1"], None)
+    node = await wire.get("nodes", "n1")
+    assert (node["state"], [one["value"] > 0 for one in node["resources"]]) == ("AVAILABLE", [True, True])
+
+    await wire.create("workers", name="ws", nodeNames=["n2"], brokerClusterKey="ws")
+    await wire.act("workers", "ws", "start")
+    await wire.reaches("workers", "ws", "RUNNING", seconds=SECONDS)
+    refused = await wire.refused("PUT", "/brokers/ws/stop")
+    assert (refused.code, refused.message) == (
+        ILLEGAL_ARGUMENT,
+        f"you can't remove broker cluster:{key('ws')} since it is used by worker cluster:{key('ws')}",
+    )
+
+    async def group_of_three() -> list[Json]:
+        groups: list[Json] = await wire.ok("GET", "/containers/ws")
+        assert [(one["clusterType"], len(one["containers"])) for one in groups] == [
+            ("worker", 1), ("broker", 1), ("zookeeper", 1),
+        ]  # fmt: skip
+        return groups
+
+    worker, own_broker, _ = await group_of_three()
+    assert worker["containers"][0]["nodeName"] == "n2"
+    assert own_broker["containers"][0]["portMappings"][0]["hostPort"] == broker["clientPort"]
+    for kind, node_name in (("workers", "n2"), ("brokers", "n1")):
+        (log,) = (await wire.ok("GET", f"/logs/{kind}/ws"))["logs"]
+        written = [one.read_text() for one in agents.logs(node_name, kind.removesuffix("s"))]
+        assert (log["hostname"], written[0].startswith(log["value"]), len(written)) == (node_name, True, 1)
+        assert log["value"].strip()
+        (none,) = (await wire.ok("GET", f"/logs/{kind}/ws", sinceSeconds="999999999"))["logs"]
+        assert none["value"].startswith(log["value"])
+
+    await wire.without("workers", "ws")
+    for kind in ("brokers", "zookeepers"):
+        await wire.without(kind, "ws")
+    for kind in ("workers", "brokers", "zookeepers"):
+        assert await wire.list(kind) == []
+    for node in HOSTS:
+        await wire.delete("nodes", node)
+    assert await wire.list("nodes") == []
+
+
+async def test_brokers_come_and_go_one_by_one(world: tuple[JsClient, Agents]) -> None:
+    wire, agents = world
+    for node in HOSTS:
+        agents.start(node)
+
+    async def there() -> bool:
+        return len(await wire.list("nodes", state="AVAILABLE")) == len(HOSTS)
+
+    await eventually(there, seconds=SECONDS)
+    await wire.create("zookeepers", name="bk", nodeNames=["n1"])
+    await wire.act("zookeepers", "bk", "start")
+    await wire.create("brokers", name="bk", nodeNames=["n1"], zookeeperClusterKey="bk")
+    await wire.act("brokers", "bk", "start")
+    await wire.reaches("brokers", "bk", "RUNNING", seconds=SECONDS)
+    await wire.act("brokers", "bk", "n2")
+
+    async def both() -> bool:
+        return (await wire.get("brokers", "bk"))["aliveNodes"] == ["n1", "n2"]
+
+    await eventually(both, seconds=SECONDS)
+    refused = await wire.refused("DELETE", "/brokers/bk/n1")
+    assert (refused.code, "controllers cannot be removed" in refused.message) == (ILLEGAL_ARGUMENT, True)
+    assert (await wire.send("DELETE", "/brokers/bk/n2")).status_code == 204
+
+    assert (await wire.get("brokers", "bk"))["nodeNames"] == ["n1"]
+    await wire.without("brokers", "bk")
