@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,8 @@ def script(workload, home):
     if workload.spec.WhichOneof("kind") != "worker" or "script" not in spec.properties:
         return commands.COMMANDS[str(workload.spec.WhichOneof("kind"))](workload, home)
     python = (sys.executable, *spec.properties.get("python", "-S -u").split(), "-c", spec.properties["script"])
-    return commands.Prepared(python, {}, ((spec.host, spec.port),) if spec.port else ())
+    made = commands.Prepared(python, {}, ((spec.host, spec.port),) if spec.port else ())
+    return commands.routed(made, spec.routes, home.workload(workload.name))
 
 settings = load(Settings, "agent", flags=dict(a.split("=", 1) for a in sys.argv[1:])).settings
 configure("agent")
@@ -236,10 +237,11 @@ def workload(
     uid: str = "u1",
     force: bool = False,
     limits: ResourceLimits | None = None,
+    routes: Mapping[str, str] | None = None,
     **properties: str,
 ) -> Workload:
     properties["script"] = script
-    spec = WorkerWorkload(worker_cluster="demo", host="127.0.0.1", port=port, properties=properties)
+    spec = WorkerWorkload(worker_cluster="demo", host="127.0.0.1", port=port, properties=properties, routes=routes)
     return Workload(
         name=name, uid=uid, node="n1", generation=generation, goal=goal, spec=WorkloadSpec(worker=spec), force=force,
         limits=limits,

@@ -173,6 +173,8 @@ class WorkerClusterSpec:
     libraries: tuple[PluginRef, ...] = ()
     """What all of its Java plugins find beside their own jars."""
     engine: WorkerEngine = WorkerEngine.KEELMAN
+    routes: Mapping[str, str] = field(default_factory=dict)
+    """Addresses of host names for its workers alone."""
 
     @property
     def plugin_set(self) -> PluginSet:
@@ -196,7 +198,7 @@ class WorkerClusterSpec:
 
 def _of_process(spec: WorkerClusterSpec) -> tuple[Any, ...]:
     ports = (spec.port, spec.metrics_port, spec.admin_port)
-    return dict(spec.properties), ports, spec.https, spec.limits, spec.plugin_set, spec.engine
+    return dict(spec.properties), ports, spec.https, spec.limits, spec.plugin_set, spec.engine, dict(spec.routes)
 
 
 @dataclass(frozen=True, slots=True)

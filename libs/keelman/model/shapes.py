@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -11,6 +12,9 @@ from keelman.model.errors import InvalidArgument
 LARGEST_PORT = 65535
 MAX_WORKERS = 1000
 MAX_CPUS = 100_000.0
+MAX_ROUTES = 1000
+_PART = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST = re.compile(rf"(?=.{{1,253}}$){_PART}(\.{_PART})*")
 _LABEL = re.compile(r"[A-Za-z0-9._/-]{1,63}")
 LEGAL_LABEL = "1 to 63 letters, digits, '.', '_', '-' or '/'"
 
@@ -52,3 +56,26 @@ def check_count(field: str, count: int) -> None:
     """Raises InvalidArgument for a number of workers that no cluster can have."""
     if not 0 <= count <= MAX_WORKERS:
         raise InvalidArgument.of(field, count, f"1 to {MAX_WORKERS}")
+
+
+def check_routes(field: str, routes: Mapping[str, str]) -> None:
+    """Raises InvalidArgument for a name of a host, or an address of it, that no route can have."""
+    if len(routes) > MAX_ROUTES:
+        raise InvalidArgument.of(field, f"{len(routes)} names", f"at most {MAX_ROUTES}")
+    seen: set[str] = set()
+    for name, address in routes.items():
+        if not _HOST.fullmatch(name) or name.lower() == "localhost" or _is_address(name):
+            raise InvalidArgument.of(field, name, "the name of a host, other than localhost, e.g. db.example")
+        if name.lower() in seen:
+            raise InvalidArgument.of(field, name, "each name once: a capital letter makes no other name")
+        seen.add(name.lower())
+        if not _is_address(address):
+            raise InvalidArgument.of(f"{field}.{name}", address, "an IPv4 or IPv6 address, e.g. 10.0.0.7")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text

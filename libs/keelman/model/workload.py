@@ -45,11 +45,14 @@ PLUGIN_UNAVAILABLE = "PLUGIN_UNAVAILABLE"
 PLUGIN_BROKEN = "PLUGIN_BROKEN"
 """Reason of a worker whose plugins cannot be unpacked or loaded."""
 PLUGIN_PROBLEMS = frozenset({PLUGIN_UNAVAILABLE, PLUGIN_BROKEN})
+ROUTES_NOT_POSSIBLE = "ROUTES_NOT_POSSIBLE"
+"""Reason of a worker, or a slot of its, that cannot have host names of its own where it is to run."""
 REFUSED = "REFUSED"
 """Reason of a process that ended by itself as it refused what it was given."""
 LASTING = frozenset(
     {REFUSED, "BROKER_REFUSED", "DATA_WITHOUT_OWNER", "FOREIGN_CLUSTER", "FOREIGN_NODE", "JAVA_MISSING", "JAVA_WORKERS",
-     "KEPT_OUT", "PERMISSION_DENIED", PLUGIN_BROKEN, "UNAUTHENTICATED", "UNKNOWN_KIND", "WRONG_TOPIC"}
+     "KEPT_OUT", "PERMISSION_DENIED", PLUGIN_BROKEN, ROUTES_NOT_POSSIBLE, "UNAUTHENTICATED", "UNKNOWN_KIND",
+     "WRONG_TOPIC"}
 )  # fmt: skip
 """Reasons of failures that last until somebody changes something: no further start of the process helps."""
 
@@ -130,6 +133,8 @@ class WorkerSpec:
     libraries: tuple[PluginFile, ...] = ()
     kafka_connect: bool = False
     """It is a worker of Apache Kafka Connect."""
+    routes: Mapping[str, str] = field(default_factory=dict)
+    """Addresses of host names for it alone."""
 
 
 WorkloadSpec: TypeAlias = BrokerSpec | SparkSpec | WorkerSpec

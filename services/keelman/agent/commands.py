@@ -6,7 +6,7 @@ import json
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,6 +17,7 @@ from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import joined_address
 from keelman.runtime.home import Home
+from keelman.runtime.processes.private_hosts import with_routes
 from keelman.workers.properties.plugin_folders import with_folders
 
 
@@ -30,12 +31,15 @@ class Prepared:
     command: tuple[str, ...]
     files: Mapping[str, str]
     ports: tuple[tuple[str, int], ...]
+    routes: Path | None = None
+    """The file with its routes, where it has any."""
 
 
 REPORTS = "reports.properties"
 PLUGINS = "plugins.json"  # digests of the plugins that it was last prepared with
 OWN_KEYS = "keelman."  # of worker properties that Apache Kafka Connect does not know
 HEAP_SHARE, MIN_HEAP_MB = 0.6, 128  # of the limit of a Java worker: the rest is for what is not in the heap
+ROUTES = "routes.json"
 MEMBER = "member.json"  # where a worker notes its place in its group, and whose it has left none when it left in order
 Command: TypeAlias = Callable[[Workload, Home], Prepared]
 
@@ -120,6 +124,7 @@ def worker(workload: Workload, home: Home) -> Prepared:
         "reports_bootstrap_servers": spec.reports_bootstrap_servers,
         "health_socket": socket,
         **({"plugins": plugins} if plugins else {}),
+        **({"routes": dict(spec.routes)} if spec.routes else {}),
     }
     files = {
         **_reports_file(spec.reports_client_properties, folder, settings),
@@ -128,7 +133,7 @@ def worker(workload: Workload, home: Home) -> Prepared:
         PLUGINS: json.dumps([file.sha256 for file in (*spec.plugins, *spec.libraries)]),
     }
     opened = tuple((spec.host, port) for port in (spec.port, spec.admin_port, spec.metrics_port) if port)
-    return Prepared(_run("worker", folder), files, opened)
+    return routed(Prepared(_run("worker", folder), files, opened), spec.routes, folder)
 
 
 def kafka_connect(workload: Workload, home: Home) -> Prepared:
@@ -155,7 +160,16 @@ def kafka_connect(workload: Workload, home: Home) -> Prepared:
         PLUGINS: json.dumps([file.sha256 for file in (*spec.plugins, *spec.libraries)]),
     }
     opened = tuple((spec.host, port) for port in (spec.port, spec.admin_port, spec.metrics_port) if port)
-    return Prepared(_run("kafka_connect", folder), files, opened)
+    return routed(Prepared(_run("kafka_connect", folder), files, opened), spec.routes, folder)
+
+
+def routed(prepared: Prepared, routes: Mapping[str, str], folder: Path) -> Prepared:
+    """The process with host names of its own, where it is to have any."""
+    file = folder / ROUTES
+    files = {**prepared.files, ROUTES: json.dumps(dict(sorted(routes.items())))}
+    if not routes:
+        return replace(prepared, files=files)
+    return replace(prepared, files=files, command=with_routes(prepared.command, file), routes=file)
 
 
 def prepared_plugins(folder: Path) -> set[str]:
@@ -178,7 +192,15 @@ def farewell(folder: Path) -> tuple[str, ...]:
         if not aside.exists():  # else an earlier agent ended before it was said
             return ()
     files = ("--properties-file", str(folder / "worker.properties"), "--member-file", str(aside))
-    return (sys.executable, "-m", "keelman.worker.group.farewell", *files)
+    command = (sys.executable, "-m", "keelman.worker.group.farewell", *files)
+    return with_routes(command, folder / ROUTES) if _has_routes(folder) else command
+
+
+def _has_routes(folder: Path) -> bool:
+    try:
+        return bool(json.loads((folder / ROUTES).read_bytes()))
+    except (OSError, ValueError):
+        return False
 
 
 def command_table(trust: str = "loopback") -> dict[str, Command]:

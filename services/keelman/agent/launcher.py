@@ -197,6 +197,8 @@ class Launcher:
             write_file(
                 local.folder / name, text.encode(), owner=self._surroundings.owner
             )  # readable by its owner only: there may be passwords in it
+        if prepared.routes is not None:
+            await asyncio.to_thread(self._surroundings.check_routes, local.folder, prepared.routes)
         await self.keep_log(local)
         local.prepared, local.prepared_plan = prepared, (workload.uid, workload.generation)
 

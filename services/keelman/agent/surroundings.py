@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.model.workload import ROUTES_NOT_POSSIBLE
 from keelman.runtime.home import Home, SharedHome, cache_folder, private_folder
 from keelman.runtime.processes.environment import clean_environment
+from keelman.runtime.processes.private_hosts import with_routes
 from keelman.runtime.processes.users import User, find_user, hand_over
 
 NO_FILES: Mapping[str, str] = {}
@@ -72,6 +74,26 @@ class Surroundings:
             os.chown(temporary(folder), *(self.user.uid, self.user.gid), follow_symlinks=False)
             hand_over(socket.parent, self.user)
         socket.unlink(missing_ok=True)
+
+    def check_routes(self, folder: Path, routes: Path) -> None:
+        """Sees that a workload of this folder can have the routes of a file.
+
+        Raises FailedPrecondition (ROUTES_NOT_POSSIBLE) with what is in the way.
+        """
+        try:
+            tried = subprocess.run(
+                with_routes((), routes), cwd=folder, env=self.environment("", folder), capture_output=True, text=True,
+                check=False, timeout=TRIAL_SECONDS, **(self.user.popen if self.user is not None else {}),
+            )  # fmt: skip
+        except subprocess.SubprocessError as error:
+            problem = str(error)
+        else:
+            problem = tried.stderr.strip().rpartition("\n")[2] or "no reason" if tried.returncode else ""
+        if problem:
+            raise FailedPrecondition(
+                f"this host cannot give it its routes (names of hosts for it alone): {problem}",
+                reason=ROUTES_NOT_POSSIBLE,
+            )
 
     def begin(self, home: Home) -> Home:
         """Sees that workloads can run as their user in this home, and returns it as that has to be laid out for them.

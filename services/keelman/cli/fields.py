@@ -78,6 +78,12 @@ class Given:
         list[str] | None,
         typer.Option("--reserved-port", metavar="PORT", help="Kept free for connectors, or none; may be repeated."),
     ] = None
+    routes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--route", metavar="HOST=ADDRESS", help="Of a host, for its workers alone, or none; may be repeated."
+        ),
+    ] = None
     https: Annotated[bool | None, typer.Option("--https/--no-https", help="Workers' REST API is https.")] = None
     cpus: Annotated[
         float | None,
@@ -150,6 +156,7 @@ _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "metrics_port": _WORKERS,
     "admin_port": _WORKERS,
     "reserved_ports": _WORKERS,
+    "routes": _WORKERS,
     "https": _WORKERS,
     "cpus": (NODES, WORKER_CLUSTERS),
     "memory": (NODES, WORKER_CLUSTERS),
@@ -169,6 +176,7 @@ _NAMES = {
     "labels": "--label",
     "values": "--set",
     "reserved_ports": "--reserved-port",
+    "routes": "--route",
     "add_nodes": "--add-node",
     "remove_nodes": "--remove-node",
     "plugins": "--plugin",
@@ -275,6 +283,10 @@ def _workers(given: Given, change: GivenChange | None, spec: WorkerClusterSpec) 
         spec.node_selector.clear()
         spec.node_selector.update(_selector(given))
         yield "node_selector"
+    if given.routes:
+        spec.routes.clear()
+        spec.routes.update({} if given.routes == [NONE] else pairs("--route", given.routes))
+        yield "routes"
     if given.reserved_ports:
         spec.reserved_ports[:] = _reserved(given)
         yield "reserved_ports"

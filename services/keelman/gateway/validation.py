@@ -15,7 +15,7 @@ from keelman.model.document import check_document_key, check_scope
 from keelman.model.errors import InvalidArgument
 from keelman.model.names import checked_name, checked_request_id
 from keelman.model.plugin import checked_version
-from keelman.model.shapes import check_count, check_labels, check_limits, check_port
+from keelman.model.shapes import check_count, check_labels, check_limits, check_port, check_routes
 from keelman.model.topic import check_topic_counts, checked_topic
 from keelman.rpc.masks import masked
 from keelman.rpc.pages import page_limit
@@ -116,6 +116,7 @@ def _check_worker_cluster(spec: WorkerClusterSpec) -> None:
     check_port("spec.port", spec.port, zero="a free one on each node")
     check_port("spec.metrics_port", spec.metrics_port, zero="none")
     check_port("spec.admin_port", spec.admin_port, zero="none")
+    check_routes("spec.routes", spec.routes)
     for number, port in enumerate(spec.reserved_ports):
         check_port(f"spec.reserved_ports[{number}]", port)
 

@@ -74,9 +74,11 @@ class Dispatcher:
         """All slots, by id."""
         return self._pool.slots
 
-    def greet(self, owner: Owner, link: Link, bounds: Bounds | None = None) -> list[Owner]:
+    def greet(
+        self, owner: Owner, link: Link, bounds: Bounds | None = None, routes: Mapping[str, str] | None = None
+    ) -> list[Owner]:
         """A worker opened a link. Cuts and returns older incarnations of it; raises Conflict for one of those."""
-        old = self.leases.grant(owner, link, [s.owner for s in self.slots.values()], bounds)
+        old = self.leases.grant(owner, link, [s.owner for s in self.slots.values()], bounds, routes)
         for other in old:
             self._end_owner(other, "SUPERSEDED", f"worker {owner.worker} was started anew")
         self.place()
@@ -149,6 +151,10 @@ class Dispatcher:
         """The rows that a slot's Spark job is to give it."""
         run = self.book.get(slot.data) if slot.data else None
         return None if run is None else run.data
+
+    def routes_of(self, owner: Owner) -> Mapping[str, str]:
+        """Host names that the owner's slots have for themselves."""
+        return self.leases.routes(owner)
 
     def _pass_on(self, run: Run, order: RunOrder) -> None:
         slot = self.slots.get(run.copy_run.slot)

@@ -43,7 +43,7 @@ class LinkApi(WorkerLinkServiceServicer):
             raise InvalidArgument("the first message of a worker is its greeting, with worker_id and incarnation")
         owner = Owner(greeting.worker_cluster, greeting.worker_id, greeting.incarnation)
         updates = UpdateQueue()
-        old = self._dispatcher.greet(owner, updates, greeting.bounds)
+        old = self._dispatcher.greet(owner, updates, greeting.bounds, greeting.routes)
         try:
             # The new incarnation may begin only when nothing of the old one can write any more.
             slots = self._dispatcher.slots

@@ -105,6 +105,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             worker_cluster=cluster,
             worker=worker,
             bounds=Bounds(cpus=properties.cpus, memory_bytes=properties.memory_bytes),
+            routes=settings.routes,
             may_renew=lambda: membership.lasting,
         )
         leader = Leader(store, url=url, delay_ms=properties.rebalance_delay_ms, wake=wake.set)

@@ -28,6 +28,9 @@ class Settings(ProcessSettings):
     plugins: dict[str, str] = setting(
         {}, "Folders below plugin.path that are plugins of the worker cluster, and their names; its agent sets them."
     )
+    routes: dict[str, str] = setting(
+        {}, "Addresses of host names that slots have for themselves, as this worker has; its agent sets them."
+    )
     spark_address: str = setting(
         "", "host:port of the Spark service that runs this worker's tasks; empty has one started beside the worker."
     )

@@ -55,6 +55,7 @@ def changed(*mask: str, **spec: Any) -> Any:
         (DOCUMENTS, "ListDocuments", documents.ListDocumentsRequest(scope="\n"), "scope"),
         (DOCUMENTS, "PutDocument", documents.PutDocumentRequest(), "document.kind"),
         (CLUSTER, "CreateWorkerCluster", worker_cluster(), "spec.broker_cluster"),
+        (CLUSTER, "CreateWorkerCluster", worker_cluster(broker_cluster="b", routes={"db": "x"}), "spec.routes.db"),
         (
             CLUSTER,
             "CreateWorkerCluster",

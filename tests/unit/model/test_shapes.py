@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from keelman.model.errors import InvalidArgument
-from keelman.model.shapes import check_count, check_different_ports, check_labels, check_limits, check_port
+from keelman.model.shapes import (
+    MAX_ROUTES,
+    check_count,
+    check_different_ports,
+    check_labels,
+    check_limits,
+    check_port,
+    check_routes,
+)
 
 
 def test_what_is_legal_passes() -> None:
@@ -15,6 +23,9 @@ def test_what_is_legal_passes() -> None:
     check_different_ports([("port", 0), ("metrics_port", 0), ("reserved_ports[0]", 1)])
     check_limits("limits", 0.5, 0)
     check_count("count", 1000)
+    check_routes(
+        "routes", {"db.example": "10.0.0.7", "_x-1": "::1", "n0": "fd00::7", ".".join(["a" * 62] * 4): "1.1.1.1"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,3 +60,27 @@ def test_limits_and_counts_are_bounded() -> None:
         check_limits("limits", 0, -1)
     with pytest.raises(InvalidArgument, match="count: 1001 is not legal: 1 to 1000"):
         check_count("count", 1001)
+
+
+@pytest.mark.parametrize(
+    ("routes", "said"),
+    [
+        ({"": "10.0.0.7"}, "routes: '' is not legal: the name of a host"),
+        ({"a b": "10.0.0.7"}, "routes: 'a b'"),
+        ({"a\n10.0.0.8 b": "10.0.0.7"}, "routes: "),
+        ({"-a": "10.0.0.7"}, "routes: '-a'"),
+        ({"a" * 64: "10.0.0.7"}, "routes: "),
+        ({".".join(["a" * 63] * 4): "10.0.0.7"}, "routes: "),
+        ({"LocalHost": "10.0.0.7"}, "other than localhost"),
+        ({"10.0.0.8": "10.0.0.7"}, "routes: '10.0.0.8'"),
+        ({"a": "10.0.0.7", "A": "10.0.0.8"}, "each name once"),
+        ({"db": "other.example"}, r"routes\.db: 'other\.example' is not legal: an IPv4 or IPv6 address"),
+        ({"db": "10.0.0.7 x"}, r"routes\.db"),
+        ({"db": "fe80::1%eth0"}, r"routes\.db"),
+        ({"db": ""}, r"routes\.db"),
+        ({f"h{n}": "10.0.0.7" for n in range(MAX_ROUTES + 1)}, "1001 names"),
+    ],
+)
+def test_a_route_is_of_a_host_to_an_address(routes: dict[str, str], said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        check_routes("routes", routes)

@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,13 +26,15 @@ from keelman.engine.slot.ending import note_calls
 from keelman.engine.slot.loops import Loops
 from keelman.engine.slot.part_rows import offer_rows
 from keelman.engine.slot.updates import UpdateQueue
-from keelman.model.errors import KeelmanError, NotFound
+from keelman.model.errors import FailedPrecondition, KeelmanError, NotFound
+from keelman.model.workload import ROUTES_NOT_POSSIBLE
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
 from keelman.rpc.times import to_duration
 from keelman.runtime.logs.levels import LOG_LEVELS
 from keelman.runtime.logs.logging import configure
 from keelman.runtime.logs.redaction import REDACTOR
+from keelman.runtime.processes import private_hosts
 from keelman.runtime.processes.output_brake import brake_output
 from keelman.runtime.processes.stacks import stacks_on_signal
 from keelman.runtime.supervise import first_of
@@ -139,6 +141,7 @@ class SlotOrder:
     `path` is the folder of the plugin that the slot is for: its modules come first. Empty for connectors that we ship.
     `ca` are PEM certificates that the home is to be known by, empty for no TLS; `server_name` is the name in its own,
     the host of `home` when empty. With `data` its Spark job gives it rows, for the one copy run that is to read them.
+    `routes` are addresses of host names that it has for itself.
     """
 
     slot: str
@@ -152,6 +155,7 @@ class SlotOrder:
     ca: str = ""
     server_name: str = ""
     data: bool = False
+    routes: Mapping[str, str] = field(default_factory=dict)
 
 
 def slot_work(order: SlotOrder) -> Callable[[Iterable[Any]], Iterator[Any]]:
@@ -169,9 +173,10 @@ def slot_work(order: SlotOrder) -> Callable[[Iterable[Any]], Iterator[Any]]:
 def host_slot(order: SlotOrder, batches: Iterable[Any]) -> None:
     """Runs in the executor's Python process, in its main thread; returns when the slot has ended.
 
-    `batches` is what its Spark job gives it. Raises Unauthenticated when the home refuses the token and Unavailable
-    when it cannot be reached.
+    `batches` is what its Spark job gives it. Raises Unauthenticated when the home refuses the token, Unavailable
+    when it cannot be reached, and FailedPrecondition (ROUTES_NOT_POSSIBLE) where it cannot have its routes.
     """
+    take_routes(order.routes)
     setproctitle.setproctitle(f"keelman {order.slot}")
     stacks_on_signal()
     sys.setrecursionlimit(RECURSION)
@@ -186,6 +191,15 @@ def host_slot(order: SlotOrder, batches: Iterable[Any]) -> None:
         for _ in batches:
             pass
     asyncio.run(SlotHost(order).run())
+
+
+def take_routes(routes: Mapping[str, str]) -> None:
+    """Gives this process host names of its own; called before it has threads. Raises FailedPrecondition."""
+    try:
+        private_hosts.enter(routes)
+    except private_hosts.NotPossible as error:
+        text = f"the slot cannot have its routes (names of hosts for it alone): {error}"
+        raise FailedPrecondition(text, reason=ROUTES_NOT_POSSIBLE) from None
 
 
 def use_plugin(folder: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -29,6 +29,7 @@ class Lease:
     link: Link | None = None
     lapsed: bool = False
     bounds: Bounds = field(default_factory=Bounds)
+    routes: Mapping[str, str] = field(default_factory=dict)
 
 
 class Leases:
@@ -46,10 +47,17 @@ class Leases:
     def __len__(self) -> int:
         return len(self._leases)
 
-    def grant(self, owner: Owner, link: Link, others: Iterable[Owner], bounds: Bounds | None = None) -> list[Owner]:
+    def grant(
+        self,
+        owner: Owner,
+        link: Link,
+        others: Iterable[Owner],
+        bounds: Bounds | None = None,
+        routes: Mapping[str, str] | None = None,
+    ) -> list[Owner]:
         """A lease for a worker that opened a link; ends and returns older incarnations, those among `others` too.
 
-        `bounds` is what the worker's slots may use; None is without bounds.
+        `bounds` is what the worker's slots may use, `routes` are host names of their own; None is none of them.
 
         Raises Conflict for an incarnation that another one has replaced.
         """
@@ -64,7 +72,7 @@ class Leases:
         while len(self._superseded) > KEPT_SUPERSEDED:
             self._superseded.pop(next(iter(self._superseded)))
         lease = self._leases.setdefault(owner, Lease(0.0))
-        lease.link, lease.bounds = link, bounds or Bounds()
+        lease.link, lease.bounds, lease.routes = link, bounds or Bounds(), dict(routes or {})
         self.renew(owner)
         return old
 
@@ -86,6 +94,11 @@ class Leases:
         """What the worker's slots may use together."""
         lease = self._leases.get(owner)
         return lease.bounds if lease is not None else Bounds()
+
+    def routes(self, owner: Owner) -> Mapping[str, str]:
+        """Addresses of host names that the worker's slots have for themselves."""
+        lease = self._leases.get(owner)
+        return lease.routes if lease is not None else {}
 
     def stands(self, owner: Owner) -> bool:
         """Whether there is a lease that has not lapsed."""

@@ -71,7 +71,8 @@ class SparkJobs:
 
         `on_end` is called with the slot's id and the error when the job has ended; the error is empty if it ended well.
         """
-        order = replace(self._order, slot=slot.id, token=slot.token, path=slot.plugin, data=data is not None)
+        order = replace(self._order, slot=slot.id, token=slot.token, path=slot.plugin, routes=dict(slot.routes))
+        order = replace(order, data=data is not None)
         self._tasks.start(self._run(slot.id, slot_work(order), data, on_end))
 
     def look_at(self, task: tuple[str, str, int], data: DataSet, done: Callable[[Split | Unread], None]) -> None:

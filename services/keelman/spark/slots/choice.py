@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -39,6 +39,7 @@ class Slot:
     alone: bool = False  # takes one copy run only, or the few of its plugin that may share one
     plugin_runs: int = 1  # how many of that plugin's it takes
     data: str = ""  # the copy run that its Spark job has rows for; empty for most
+    routes: Mapping[str, str] = field(default_factory=dict)  # addresses of host names that it alone has
 
     def measured(self, cpu_seconds: float, memory_bytes: int, now: float) -> None:
         """Takes up what its process reports of itself."""

@@ -48,6 +48,9 @@ class Tenants(Protocol):
     def data_of(self, slot: Slot) -> Wanted | None:
         """The rows that a slot's job is to give it; None for a slot that is given none."""
 
+    def routes_of(self, owner: Owner) -> Mapping[str, str]:
+        """Addresses of host names that the owner's slots have for themselves."""
+
     def slot_lost(self, slot: Slot, why: str) -> None:
         """It was given up with all its copy runs."""
 
@@ -109,7 +112,7 @@ class SlotPool:
         now = self._clock()
         slot = Slot(f"slot-{secrets.token_hex(4)}", owner, secrets.token_urlsafe(24), now, heard=now, empty_since=now)
         slot.plugin, slot.alone, slot.data = kind.plugin, kind.alone, kind.data
-        slot.plugin_runs = kind.plugin_runs
+        slot.plugin_runs, slot.routes = kind.plugin_runs, self._tenants.routes_of(owner)
         self.slots[slot.id], self._mail[slot.id] = slot, Mailbox()
         self._jobs.start(slot, self._tenants.data_of(slot), self.job_ended)
         return slot

@@ -25,7 +25,14 @@ from keelman.model.cluster import (
 )
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.plugin_set import PluginHistory
-from keelman.model.shapes import check_count, check_different_ports, check_labels, check_limits, check_port
+from keelman.model.shapes import (
+    check_count,
+    check_different_ports,
+    check_labels,
+    check_limits,
+    check_port,
+    check_routes,
+)
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context, Service
@@ -104,6 +111,7 @@ def spec_message(wanted: WorkerClusterSpec) -> worker_cluster_pb2.WorkerClusterS
         https=wanted.https,
         shared_offset_topic=wanted.shared_offset_topic,
         limits=limits_message(wanted.limits),
+        routes=dict(wanted.routes),
     )
     annotate(spec, wanted.annotations)
     put_plugins(spec, wanted)
@@ -127,6 +135,7 @@ def spec_of(message: worker_cluster_pb2.WorkerClusterSpec) -> WorkerClusterSpec:
         https=message.https,
         shared_offset_topic=message.shared_offset_topic,
         limits=limits_of(message.limits),
+        routes=dict(message.routes),
         annotations=annotations_of(message),
         **plugin_fields(message),
     )
@@ -188,6 +197,7 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
     check_labels("spec.node_selector", spec.node_selector)
     check_limits("spec.limits", spec.limits.cpus, spec.limits.memory_bytes)
     check_count("spec.count", spec.count)
+    check_routes("spec.routes", spec.routes)
     _check_ports(spec)
     client = brokers.spec.client_properties if isinstance(brokers.spec, ExternalBrokers) else {}
     check_worker_properties(name, spec, client)

@@ -177,6 +177,7 @@ def spec_message(wanted: WorkloadSpec) -> workload_pb2.WorkloadSpec:
                     plugins=[_file_message(file) for file in worker.plugins],
                     libraries=[_file_message(file) for file in worker.libraries],
                     kafka_connect=worker.kafka_connect,
+                    routes=dict(worker.routes),
                 )
             )
     return spec

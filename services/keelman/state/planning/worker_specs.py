@@ -85,7 +85,7 @@ class SpecMaker:
             metrics_port=given.metrics_port, admin_port=given.admin_port, reserved_ports=given.reserved_ports,
             https=given.https, restart=self._cluster.restart,
             plugins=self._plugins, libraries=self._libraries,
-            kafka_connect=java,
+            kafka_connect=java, routes=dict(given.routes),
         )  # fmt: skip
         if old is None or had is None:
             return Wanted(spec, given.limits, spec, given.limits)
@@ -148,6 +148,8 @@ def differences(old: WorkerSpec, new: WorkerSpec) -> Iterator[str]:
     ):
         if before != after:
             yield f"{what} changed: {_file_changes(before, after)}"
+    if names := sorted({name for name, _ in {*old.routes.items()} ^ {*new.routes.items()}}):
+        yield f"routes changed: {', '.join(names)}"
     if old.https != new.https:
         yield f"its REST API becomes {'https' if new.https else 'http'}"
     if old.host != new.host:

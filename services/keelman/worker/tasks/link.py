@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Protocol
 
 from keelman.api.copy.v1 import run_order_pb2 as orders
@@ -20,6 +20,8 @@ from keelman.runtime.logs.levels import LOG_LEVELS
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 from keelman.worker.intervals import LEASE_SECONDS
+
+NO_ROUTES: Mapping[str, str] = {}
 
 log = get_logger()
 RENEW_SECONDS = 1.0
@@ -70,12 +72,24 @@ class SparkLink:
     """One link at a time. `usage` is what the worker's slots used by the last answer to a renewal."""
 
     def __init__(
-        self, address: str, *, worker_cluster: str, worker: str, bounds: wire.Bounds, may_renew: Callable[[], bool]
+        self,
+        address: str,
+        *,
+        worker_cluster: str,
+        worker: str,
+        bounds: wire.Bounds,
+        may_renew: Callable[[], bool],
+        routes: Mapping[str, str] = NO_ROUTES,
     ) -> None:
-        """`bounds` is what the worker's slots may use; `may_renew` says whether the lease may be renewed now."""
+        """`bounds` is what the worker's slots may use, `routes` are host names of their own; `may_renew` says whether
+        the lease may be renewed now."""
         self._address = address
         self._greeting = wire.WorkerGreeting(
-            worker_cluster=worker_cluster, worker_id=worker, incarnation=uuid.uuid4().hex, bounds=bounds
+            worker_cluster=worker_cluster,
+            worker_id=worker,
+            incarnation=uuid.uuid4().hex,
+            bounds=bounds,
+            routes=routes,
         )
         self._may_renew = may_renew
         self._out = _Outbox()

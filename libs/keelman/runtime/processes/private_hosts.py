@@ -1,0 +1,141 @@
+"""Gives a process and all that it starts names of hosts of its own: its /etc/hosts has the host's lines and more.
+
+The file is mounted over /etc/hosts in a mount namespace of the process: so everything in it that asks the system's
+resolver sees it, Python, Java and C alike, and nobody else does. That takes CAP_SYS_ADMIN, or a host that lets users
+make user namespaces. Run as a program it does so and becomes the command that follows. It is a program of its own, and
+uses the standard library alone, as it starts before each such process. Linux only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+HOSTS = "/etc/hosts"
+FAILED = 3
+"""Exit code of the program when it cannot give them."""
+_NEWNS, _NEWUSER = 0x00020000, 0x10000000
+_BIND, _REC, _SLAVE = 4096, 16384, 1 << 19
+
+
+class NotPossible(Exception):
+    """This process cannot have names of its own; says why."""
+
+
+def with_routes(command: Sequence[str], file: Path) -> tuple[str, ...]:
+    """The command line that runs `command` with the routes that a JSON file has, addresses by names."""
+    return (sys.executable, "-I", "-S", __file__, str(file), *command)
+
+
+def enter(routes: Mapping[str, str]) -> None:
+    """Gives this process the routes, addresses by names. To be called before it has a second thread.
+
+    Raises NotPossible.
+    """
+    if not routes:
+        return
+    if sys.platform != "linux":
+        raise NotPossible(f"{sys.platform} has no mount namespaces")
+    try:
+        with open(HOSTS, encoding="utf-8", errors="surrogateescape") as own:
+            text = hosts_text(own.read(), routes)
+    except OSError as error:
+        raise NotPossible(f"{HOSTS} of this host cannot be read: {error.strerror}") from None
+    _unshare()
+    _mount_over(HOSTS, text)
+    _check(routes)
+
+
+def hosts_text(own: str, routes: Mapping[str, str]) -> str:
+    """A file of hosts with the lines of the host's own, less the names that have routes, and the routes."""
+    lines, given = [], {name.lower() for name in routes}
+    for line in own.splitlines():
+        words = line.partition("#")[0].split()
+        left = [name for name in words[1:] if name.lower() not in given]
+        if left == words[1:]:
+            lines.append(line)
+        elif left:
+            lines.append(" ".join((words[0], *left)))
+    return "\n".join([*lines, *(f"{address} {name}" for name, address in sorted(routes.items())), ""])
+
+
+def _unshare() -> None:
+    """A mount namespace of this process's own; where it may not have one, within a user namespace of its own."""
+    user, group = os.getuid(), os.getgid()
+    first = _call("unshare", _NEWNS)
+    if not first:
+        return
+    if second := _call("unshare", _NEWNS | _NEWUSER):
+        why = f"it needs CAP_SYS_ADMIN ({first}), or a host where users may have user namespaces ({second})"
+        raise NotPossible(f"no mount namespace: {why}")
+    try:
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{user} {user} 1")
+        _write("/proc/self/gid_map", f"{group} {group} 1")
+    except OSError as error:
+        raise NotPossible(f"a user namespace cannot be set up: {error.strerror}") from None
+
+
+def _mount_over(target: str, text: str) -> None:
+    """What the host mounts later is seen here, and nothing of this there."""
+    if why := _call("mount", None, b"/", None, _REC | _SLAVE, None):
+        raise NotPossible(f"the mounts of this process cannot be kept apart from the host's: {why}")
+    descriptor, path = tempfile.mkstemp(prefix="keelman-hosts-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+        os.chmod(path, 0o644)
+        if why := _call("mount", path.encode(), target.encode(), None, _BIND, None):
+            raise NotPossible(f"nothing can be mounted over {target}: {why}")
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+def _check(routes: Mapping[str, str]) -> None:
+    """Asks the resolver, which may be set up to ask others first."""
+    for name, address in routes.items():
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        wanted = socket.inet_pton(family, address)
+        try:
+            found = {one[4][0] for one in socket.getaddrinfo(name, None, family, socket.SOCK_STREAM)}
+        except OSError:
+            found = set()
+        if wanted not in {socket.inet_pton(family, str(one).partition("%")[0]) for one in found}:
+            raise NotPossible(f"the resolver of this host does not look into {HOSTS} first: {name!r} is not {address}")
+
+
+def _call(name: str, *arguments: object) -> str:
+    """Calls a function of libc; why it failed, empty when it did not."""
+    import ctypes  # noqa: PLC0415  (only where there are routes)
+
+    function = getattr(ctypes.CDLL(None, use_errno=True), name)
+    if name == "mount":
+        function.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_void_p)
+    return os.strerror(ctypes.get_errno()) if function(*arguments) else ""
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def main(file: str, command: Sequence[str]) -> None:
+    """Becomes the command with the routes of a file, or, without a command, says whether that is possible."""
+    try:
+        enter(json.loads(Path(file).read_bytes()))
+        if command:
+            os.execvp(command[0], list(command))
+    except (NotPossible, OSError, ValueError) as error:
+        print(error if isinstance(error, NotPossible) else f"{file}: {error}", file=sys.stderr)
+        sys.exit(FAILED)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])
