@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.types import ASGIApp
 
 from keelman.gateway.ohara.brokers.brokers import Brokers
+from keelman.gateway.ohara.connectors.connectors import Connectors
 from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.documents.clusters import Shabondis, Streams
@@ -12,6 +13,9 @@ from keelman.gateway.ohara.documents.objects import Objects
 from keelman.gateway.ohara.documents.pipelines import Pipelines
 from keelman.gateway.ohara.documents.volumes import Volumes
 from keelman.gateway.ohara.files.files import Files
+from keelman.gateway.ohara.inspection.rdb import Rdb
+from keelman.gateway.ohara.inspection.services import Inspect
+from keelman.gateway.ohara.inspection.validation import Validation
 from keelman.gateway.ohara.kinds import Kinds
 from keelman.gateway.ohara.nodes.containers import container_endpoints
 from keelman.gateway.ohara.nodes.logs import ReadLog, log_endpoints
@@ -41,13 +45,15 @@ def ohara_api(control: Control, asking: Asking, settings: Settings, *, read_log:
     address = settings.advertised_http or f"{settings.http_host}:{settings.http_port}"
     own_host = address.rpartition(":")[0]
     files = Files(control, kinds, address=address, told=classes.told)
-    endpoints += [*files.endpoints, *Peek(control).endpoints]
+    for asked in (files, Peek(control), Inspect(control, kinds, classes), Validation(control, classes), Rdb(control)):
+        endpoints += asked.endpoints
     resources |= {
         "files": files,
         "nodes": Nodes(control, own_host=own_host, cover_passwords=settings.ohara_cover_passwords),
         "zookeepers": Zookeepers(control),
         "brokers": Brokers(control),
         "topics": Topics(control, kinds),
+        "connectors": Connectors(control, classes),
         "objects": Objects(control),
         "volumes": Volumes(control, kinds),
         "pipelines": Pipelines(control, kinds),

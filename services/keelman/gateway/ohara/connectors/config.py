@@ -32,22 +32,23 @@ def topic_keys(settings: Mapping[str, Any]) -> list[ObjectKey]:
     return [key_of(one, TOPIC_KEYS) for one in settings.get(TOPIC_KEYS, ())]
 
 
-def topic_names(settings: Mapping[str, Any]) -> list[str]:
-    """What Kafka calls a connector's topics, each once."""
-    return list(dict.fromkeys(map(kafka_name, topic_keys(settings))))
+def kafka_config(key: ObjectKey, settings: Mapping[str, Any], topics: Iterable[str]) -> dict[str, str]:
+    """The configuration of a connector for Connect, without its name. What is an empty list there is left out.
 
-
-def kafka_config(key: ObjectKey, settings: Mapping[str, Any]) -> dict[str, str]:
-    """The configuration of a connector for Connect, without its name. What is an empty list there is left out."""
-    config = {
-        name: text
-        for name, value in settings.items()
-        if name != "name" and (text := plain_text(value)) and (name, text) != (PARTITIONER, OHARA_PARTITIONER)
-    }
+    `topics` are the names that Kafka has for its topics.
+    """
+    config = {name: text for name, value in settings.items() if name != "name" and (text := config_text(name, value))}
     config |= {"group": key.group, CONNECTOR_KEY: json_text(key.json)}
-    if names := topic_names(settings):
-        config[TOPICS] = ",".join(names)
+    if names := ",".join(dict.fromkeys(topics)):
+        config[TOPICS] = names
     return config
+
+
+def config_text(name: str, value: Any) -> str:
+    """A setting as it stands in a configuration; empty for one that is not there. Ohara's partitioner is left to
+    whoever produces: it chooses as Kafka's own does for rows without a key."""
+    text = plain_text(value)
+    return "" if (name, text) == (PARTITIONER, OHARA_PARTITIONER) else text
 
 
 def plain_text(value: Any) -> str:

@@ -42,7 +42,7 @@ def test_topics_and_connector_have_the_names_that_kafka_knows() -> None:
         "workerClusterKey": {"group": "default", "name": "wk"},
         "tags": {"a": "b"},
     }
-    assert kafka_config(KEY, settings) == {
+    assert kafka_config(KEY, settings, ["g-t", "default-u", "g-t"]) == {
         "group": "g",
         "connector.class": "a.Source",
         "tasks.max": "2",
@@ -56,5 +56,5 @@ def test_topics_and_connector_have_the_names_that_kafka_knows() -> None:
 
 def test_oharas_partitioner_is_left_to_whoever_produces() -> None:
     own = {"producer.override.partitioner.class": "oharastream.ohara.kafka.RowDefaultPartitioner"}
-    assert "producer.override.partitioner.class" not in kafka_config(KEY, own)
-    assert kafka_config(KEY, {"producer.override.partitioner.class": "a.B"})["producer.override.partitioner.class"]
+    assert "producer.override.partitioner.class" not in kafka_config(KEY, own, [])
+    assert kafka_config(KEY, {"producer.override.partitioner.class": "a.B"}, [])["producer.override.partitioner.class"]

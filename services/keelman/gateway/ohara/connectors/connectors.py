@@ -1,0 +1,277 @@
+"""`/v0/connectors`: connector definitions of the state service, brought to their worker clusters by its operations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from keelman.api.connect.v1 import connector_definition_pb2 as goals
+from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
+from keelman.api.connect.v1 import worker_service_pb2
+from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition, DefinitionGoal
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.gateway.ohara import lookups
+from keelman.gateway.ohara.call import Call
+from keelman.gateway.ohara.changing import settled, undisturbed
+from keelman.gateway.ohara.connectors.columns import check_columns
+from keelman.gateway.ohara.connectors.config import CLASS, COLUMNS, INTERNAL, TOPIC_KEYS, WORKER_KEY
+from keelman.gateway.ohara.connectors.life import answers, is_there, is_wanted, life
+from keelman.gateway.ohara.connectors.specs import Wanted, answer_of, filled_of, settings_of, spec_of
+from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.definitions.connector import CHECK_RULE, CHECK_RULES, CONNECTOR
+from keelman.gateway.ohara.errors import bad_value, illegal_argument, unsupported
+from keelman.gateway.ohara.keys import ObjectKey, checked_key, key_of, own_name, shown_key
+from keelman.gateway.ohara.resource import Json, Resource
+from keelman.gateway.ohara.topics.state import is_changing as is_topic_changing
+from keelman.gateway.ohara.topics.state import runs
+from keelman.gateway.ohara.values import Settings, created, edited
+from keelman.gateway.ohara.wording import exists, must_be_stopped, must_run, not_found, not_stored
+from keelman.model.errors import AlreadyExists, NotFound
+
+KIND = "connector"
+SENT = tuple(one for one in CONNECTOR if not one.internal)
+"""The settings that a request may have."""
+CLASS_SECONDS = 2.0
+"""For the worker cluster to tell of a class: a connector is stored without."""
+RUNNING, PAUSED = goals.DEFINITION_GOAL_RUNNING, goals.DEFINITION_GOAL_PAUSED
+ABSENT = goals.DEFINITION_GOAL_ABSENT
+
+
+class Connectors(Resource):
+    """Connectors."""
+
+    def __init__(self, control: Control, classes: WorkerClasses) -> None:
+        self._control = control
+        self._classes = classes
+
+    async def list(self) -> Sequence[Json]:
+        """All connectors, as their workers reported them."""
+        definitions = await self._control.all(
+            self._control.definitions.ListConnectorDefinitions, pb.ListConnectorDefinitionsRequest,
+            "connector_definitions",
+        )  # fmt: skip
+        clusters = await lookups.worker_clusters(self._control)
+        nodes = await self._nodes()
+        return [
+            _json(key, one, clusters.get(one.spec.worker_cluster), nodes)
+            for key, one in lookups.shown(definitions).items()
+        ]
+
+    async def get(self, key: ObjectKey) -> Json:
+        """One connector. Raises no_such."""
+        definition = await self._definition(key)
+        return _json(key, definition, await self._cluster_of(definition), await self._nodes())
+
+    async def create(self, settings: Settings) -> Json:
+        """A new connector, which no worker has yet."""
+        made = checked_settings(created(SENT, without_internal(settings)))
+        key = checked_key(made["group"], made["name"])
+        if await lookups.definition(self._control, key) is not None:
+            raise exists(KIND, key)
+        cluster, wanted = await self._wanted(made)
+        spec = spec_of(key, wanted, cluster.name)
+        request = pb.CreateConnectorDefinitionRequest(name=own_name(key), spec=spec)
+        try:
+            await self._control.ask(self._control.definitions.CreateConnectorDefinition, request)
+        except AlreadyExists:
+            raise exists(KIND, key) from None
+        return await self.get(key)  # as it was sent: what a write answers has secrets hidden
+
+    async def put(self, key: ObjectKey, settings: Settings) -> Json:
+        """A connector, changed or new. Raises OharaError while its worker cluster has it."""
+        if await lookups.definition(self._control, key) is None:
+            return await self.create({**settings, **key.json})
+        definition = await settled(partial(self._definition, key), _is_changing)
+        former = await self._cluster_of(definition)
+        if is_there(definition) and is_wanted(former):
+            raise must_be_stopped(KIND, key)
+        previous = settings_of(key, definition, _worker_key(definition, former))
+        filled = filled_of(definition)
+        sent = {k: v for k, v in without_internal(settings).items() if not (k in filled and filled[k] == v)}
+        made = checked_settings(edited(SENT, previous, {**sent, **key.json}) | key.json)
+        cluster, wanted = await self._wanted(made, filled)
+        await self._update(definition, spec_of(key, wanted, cluster.name))
+        return await self.get(key)
+
+    async def delete(self, key: ObjectKey) -> None:
+        """Forgets a connector. Raises OharaError while a worker cluster that runs has it."""
+        if await lookups.definition(self._control, key) is None:
+            return
+        definition = await self._undisturbed(key)
+        if is_there(definition) and is_wanted(await self._cluster_of(definition)):
+            raise must_be_stopped(KIND, key)
+        request = pb.DeleteConnectorDefinitionRequest(name=definition.name, keep_connector=True)
+        try:
+            await self._control.ask(self._control.definitions.DeleteConnectorDefinition, request)
+        except NotFound:
+            return
+
+    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+        """Starts, stops, pauses or resumes a connector. `force` says nothing here."""
+        if verb not in ("start", "stop", "pause", "resume"):
+            raise unsupported(call.target)
+        definition = await self._definition(key)
+        cluster = await self._cluster_of(definition)
+        match verb:
+            case "start":
+                await self._start(key, definition, cluster)
+            case "stop":
+                if (is_there(definition) or definition.status.applying) and is_wanted(cluster):
+                    await self._apply(key, definition, ABSENT)
+            case _:
+                await self._steer(key, definition, cluster, PAUSED if verb == "pause" else RUNNING)
+
+    async def _start(self, key: ObjectKey, definition: ConnectorDefinition, cluster: WorkerCluster | None) -> None:
+        worker = _worker_key(definition, cluster)
+        settings = settings_of(key, definition, worker)
+        if not settings[TOPIC_KEYS]:
+            raise bad_value(f"{TOPIC_KEYS} can't be empty")
+        if cluster is None:
+            raise not_stored("worker", [worker])
+        if not is_wanted(cluster):
+            raise must_run("worker", [worker])
+        topics = await self._running_topics(settings)
+        if is_there(definition) and not definition.status.applying:
+            return
+        await self._check_brokers(cluster, topics)
+        if not (definition.status.applying and definition.goal == RUNNING):
+            definition = await self._undisturbed(key)
+            _, wanted = await self._wanted(settings, filled_of(definition))
+            spec = spec_of(key, wanted, definition.spec.worker_cluster)
+            if _is_made_here(definition) and spec.config != definition.spec.config:
+                definition = await self._update(definition, spec)
+            await self._apply(key, definition, RUNNING)
+
+    async def _steer(
+        self, key: ObjectKey, definition: ConnectorDefinition, cluster: WorkerCluster | None,
+        goal: DefinitionGoal.ValueType,
+    ) -> None:  # fmt: skip
+        if not is_wanted(cluster):
+            raise must_run("worker", [_worker_key(definition, cluster)])
+        definition = await settled(partial(self._definition, key), _is_changing)
+        if not is_there(definition):
+            raise must_run(KIND, [key])
+        if definition.goal != goal or definition.status.drifted:
+            await self._apply(key, definition, goal)
+
+    async def _apply(self, key: ObjectKey, definition: ConnectorDefinition, goal: DefinitionGoal.ValueType) -> None:
+        if definition.status.applying:
+            if definition.goal == goal:
+                return
+            definition = await self._undisturbed(key)
+        request = pb.ApplyConnectorDefinitionRequest(name=definition.name, goal=goal)
+        await self._control.ask(self._control.definitions.ApplyConnectorDefinition, request)
+
+    async def _update(self, definition: ConnectorDefinition, spec: Any) -> ConnectorDefinition:
+        if not _is_made_here(definition):
+            spec.ClearField("origin")
+            spec.connector = definition.spec.connector
+        request = pb.UpdateConnectorDefinitionRequest(name=definition.name, spec=spec)
+        answer = await self._control.ask(self._control.definitions.UpdateConnectorDefinition, request)
+        updated: ConnectorDefinition = answer.connector_definition
+        return updated
+
+    async def _wanted(
+        self, settings: Settings, filled: Mapping[str, Any] | None = None
+    ) -> tuple[WorkerCluster, Wanted]:
+        """The worker cluster of settings, and all that makes a definition of them. Raises OharaError for one that is
+        not there, and for topics that are not."""
+        worker = key_of(settings[WORKER_KEY], WORKER_KEY)
+        if (cluster := await lookups.worker_cluster(self._control, worker)) is None:
+            raise not_stored("worker", [worker])
+        keys = [key_of(one, TOPIC_KEYS) for one in settings[TOPIC_KEYS]]
+        topics = {key: await lookups.topic(self._control, key) for key in dict.fromkeys(keys)}
+        if missing := [key for key, one in topics.items() if one is None]:
+            raise not_stored("topic", missing)
+        info = None
+        if answers(cluster):
+            info = await self._classes.of_class(cluster, settings[CLASS], seconds=CLASS_SECONDS)
+        names = [one.spec.topic for one in topics.values() if one is not None]
+        return cluster, Wanted(settings, info, names, filled or {})
+
+    async def _running_topics(self, settings: Settings) -> dict[ObjectKey, Any]:
+        """The topics of a connector. Raises OharaError for those that are not there or do not run; waits for those that
+        are being started."""
+        found: dict[ObjectKey, Any] = {}
+        for key in dict.fromkeys(key_of(one, TOPIC_KEYS) for one in settings[TOPIC_KEYS]):
+            read = partial(lookups.topic, self._control, key)
+            found[key] = await settled(read, lambda one: one is not None and is_topic_changing(one))
+        if missing := [key for key, one in found.items() if one is None]:
+            raise not_stored("topic", missing)
+        if stopped := [key for key, one in found.items() if not runs(one)]:
+            raise must_run("topic", stopped)
+        return found
+
+    async def _check_brokers(self, cluster: WorkerCluster, topics: Mapping[ObjectKey, Any]) -> None:
+        """Raises OharaError for a topic of other brokers than the worker cluster's."""
+        other = [key for key, one in topics.items() if one.spec.broker_cluster != cluster.spec.broker_cluster]
+        if not other:
+            return
+        brokers = await lookups.broker_clusters(self._control)
+
+        def shown(name: str) -> ObjectKey | str:
+            return (shown_key(name, brokers[name].spec.origin) if name in brokers else None) or name
+
+        raise illegal_argument(
+            f"Connector app counts on broker cluster:{shown(cluster.spec.broker_cluster)} but topic:{other[0]} is on "
+            f"another broker cluster:{shown(topics[other[0]].spec.broker_cluster)}"
+        )
+
+    async def _definition(self, key: ObjectKey) -> ConnectorDefinition:
+        if (definition := await lookups.definition(self._control, key)) is None:
+            raise not_found(KIND, key)
+        return definition
+
+    async def _undisturbed(self, key: ObjectKey) -> ConnectorDefinition:
+        read = partial(self._definition, key)
+        return await undisturbed(
+            self._control, read, _is_changing, lambda one: one.status.operation, f"connector {key}"
+        )
+
+    async def _cluster_of(self, definition: ConnectorDefinition) -> WorkerCluster | None:
+        clusters = await lookups.worker_clusters(self._control)
+        return clusters.get(definition.spec.worker_cluster)
+
+    async def _nodes(self) -> dict[str, str]:
+        """The nodes of workers by their ids, which are host and port of their REST."""
+        workers = await self._control.all(
+            self._control.workers.ListWorkers, worker_service_pb2.ListWorkersRequest, "workers"
+        )
+        return {urlsplit(one.rest_url).netloc: one.node for one in workers if one.rest_url}
+
+
+def checked_settings(settings: Settings) -> Settings:
+    """The settings. Raises OharaError for what no table says."""
+    check_columns(settings[COLUMNS])
+    if settings[CHECK_RULE] not in CHECK_RULES:
+        raise bad_value(f"{CHECK_RULE}: {settings[CHECK_RULE]!r} is not one of {', '.join(CHECK_RULES)}")
+    return settings
+
+
+def without_internal(settings: Settings) -> Settings:
+    """The settings of a request without those that are made from others."""
+    return {k: v for k, v in settings.items() if k not in INTERNAL}
+
+
+def _json(
+    key: ObjectKey, definition: ConnectorDefinition, cluster: WorkerCluster | None, nodes: Mapping[str, str]
+) -> Json:
+    answer = answer_of(key, definition, _worker_key(definition, cluster))
+    return answer | life(definition, cluster, nodes, query_time=time.time_ns() // 1_000_000)
+
+
+def _worker_key(definition: ConnectorDefinition, cluster: WorkerCluster | None) -> ObjectKey:
+    shown = None if cluster is None else shown_key(cluster.name, cluster.spec.origin)
+    return shown or ObjectKey("default", definition.spec.worker_cluster)
+
+
+def _is_changing(definition: ConnectorDefinition) -> bool:
+    return bool(definition.status.applying)
+
+
+def _is_made_here(definition: ConnectorDefinition) -> bool:
+    return definition.spec.HasField("origin")

@@ -1,0 +1,144 @@
+"""A connector's settings, and the definition of ours that they are kept in. Pure.
+
+The definition's configuration is what Connect gets. Beside it stand, in `extra`, the settings that are no plain texts
+there as they were sent, the defaults of the connector's class, and the keys that were made and not sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition, ConnectorDefinitionSpec
+from keelman.gateway.ohara.connectors.class_settings import Json, defaults, is_ohara
+from keelman.gateway.ohara.connectors.config import (
+    BYTES_CONVERTER,
+    CLASS,
+    CONNECTOR_KEY,
+    CONVERTERS,
+    INTERNAL,
+    TASKS,
+    TOPIC_KEYS,
+    TOPICS,
+    WORKER_KEY,
+    config_text,
+    is_ohara_class,
+    kafka_config,
+    kafka_name,
+)
+from keelman.gateway.ohara.definitions.connector import CONNECTOR
+from keelman.gateway.ohara.definitions.setting import Necessary
+from keelman.gateway.ohara.keys import API, ObjectKey
+from keelman.gateway.ohara.structs import struct_of, value_of
+from keelman.gateway.ohara.values import Settings, default_of
+
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+WORKERS_OWN = {"key.converter": JSON_CONVERTER, "value.converter": JSON_CONVERTER, "header.converter": SIMPLE_HEADERS}
+"""What connectors have that name none, as workers of this API are told."""
+KEPT, FILLED, MADE = "settings", "filled", "made"
+"""In a definition's extra."""
+ONE_TOPIC = "topic"
+"""Connect's own file source takes one topic, under this key."""
+_NAMES = ("group", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a connector is to be: its settings as sent, and what its class adds to them, if that is known."""
+
+    settings: Settings
+    info: Json | None = None
+    topics: Sequence[str] = ()
+    """The names that Kafka has for its topics."""
+    filled: Mapping[str, Any] = field(default_factory=dict)
+    """The defaults of its class that were known before; where `info` is known those of it."""
+
+
+def spec_of(key: ObjectKey, wanted: Wanted, worker_cluster: str) -> ConnectorDefinitionSpec:
+    """The definition of a connector."""
+    settings = {k: v for k, v in wanted.settings.items() if k not in (*INTERNAL, *_NAMES)}
+    filled = dict(wanted.filled) if wanted.info is None else defaults(wanted.info)
+    settings = {k: v for k, v in settings.items() if not (k in filled and filled[k] == v)}
+    made = _made(wanted, settings)
+    config = kafka_config(key, settings, wanted.topics) | made
+    kept = {k: v for k, v in settings.items() if not isinstance(v, str) or config.get(k) != v}
+    return ConnectorDefinitionSpec(
+        worker_cluster=worker_cluster,
+        connector=kafka_name(key),
+        config=config,
+        origin=key.origin,
+        extra=struct_of({KEPT: kept, FILLED: filled, MADE: sorted(made)}),
+    )
+
+
+def settings_of(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectKey) -> Settings:
+    """What was sent of a connector; where somebody has changed its configuration elsewhere, what that says."""
+    spec = definition.spec
+    extra = value_of(spec.extra) if spec.origin.api in ("", API) else {}
+    kept, made = extra.get(KEPT, {}), extra.get(MADE, [])
+    settings: Settings = {
+        name: text for name, text in spec.config.items() if name not in (*INTERNAL, *_NAMES, *made, *kept)
+    }
+    for name, value in kept.items():
+        text = spec.config.get(name, "")
+        settings[name] = value if config_text(name, value) == text else _parsed(value, text)
+    settings = _defaults() | settings
+    if isinstance(tasks := settings[TASKS], str):
+        settings[TASKS] = int(tasks) if tasks.isascii() and tasks.isdecimal() else 1
+    return settings | {WORKER_KEY: worker.json} | key.json
+
+
+def filled_of(definition: ConnectorDefinition) -> dict[str, Any]:
+    """The defaults of its class that were known when it was written."""
+    found: dict[str, Any] = value_of(definition.spec.extra).get(FILLED, {})
+    return found
+
+
+def answer_of(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectKey) -> Json:
+    """All settings of a connector as they are answered: with its class's defaults and what is made of others."""
+    config = definition.spec.config
+    own = {one: config.get(one) or filled_of(definition).get(one) or WORKERS_OWN[one] for one in CONVERTERS}
+    topics = [name for name in config.get(TOPICS, "").split(",") if name]
+    answer = {**filled_of(definition), **settings_of(key, definition, worker), **own}
+    return answer | {CONNECTOR_KEY: key.json, TOPICS: topics}
+
+
+def _made(wanted: Wanted, settings: Mapping[str, Any]) -> dict[str, str]:
+    """Keys of a configuration that nobody sent and that the class needs."""
+    name, info = settings[CLASS], wanted.info
+    if is_ohara_class(name) or (info is not None and is_ohara(info)):
+        return {one: BYTES_CONVERTER for one in CONVERTERS if one not in settings}
+    if info is not None and wanted.topics and ONE_TOPIC not in settings and _needs(info, ONE_TOPIC):
+        return {ONE_TOPIC: wanted.topics[0]}
+    return {}
+
+
+def _needs(info: Json, key: str) -> bool:
+    return any(one["key"] == key and one["necessary"] == Necessary.REQUIRED.value for one in info["settingDefinitions"])
+
+
+def _defaults() -> Settings:
+    """Those of all connectors: a definition that was made elsewhere names few of them."""
+    told = ((one.key, default_of(one)) for one in CONNECTOR if one.necessary is Necessary.OPTIONAL and not one.internal)
+    return {key: default for key, default in told if default is not None}
+
+
+def _parsed(former: Any, text: str) -> Any:
+    """A value of the former one's type that a configuration has as text."""
+    if isinstance(former, list) and not text.startswith("["):
+        return [part for part in text.split(",") if part]
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return found if isinstance(found, type(former)) else text
+
+
+def topic_keys_of(settings: Mapping[str, Any]) -> Iterable[Any]:
+    """The topics that settings name."""
+    keys: Iterable[Any] = settings.get(TOPIC_KEYS, ())
+    return keys

@@ -1,0 +1,191 @@
+"""Connectors on a real system: a broker, a worker, and files that are copied in and out of Kafka."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from keelman.testing.eventually import eventually
+from support.ohara_kit import (
+    BAD_VALUE,
+    DATA_CHECK,
+    ILLEGAL_ARGUMENT,
+    ILLEGAL_STATE,
+    NO_SUCH,
+    JsClient,
+    Json,
+    client_of,
+    key,
+)
+from support.system_kit import FILE, Keelman
+
+pytestmark = pytest.mark.component
+WORKER = {"group": "default", "name": "wk"}
+
+
+@pytest.fixture(scope="module")
+async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Keelman]:
+    """State, gateway, agent, and a broker cluster `default`."""
+    keelman = Keelman(tmp_path_factory.mktemp("ohara"))
+    try:
+        await keelman.ok("up", "--detach", "--free-ports")
+        yield keelman
+    finally:
+        await keelman.cleaned()
+
+
+@pytest.fixture(scope="module")
+async def live(system: Keelman) -> AsyncIterator[JsClient]:
+    """A client of it, with a worker cluster `wk` and a topic `t` that run."""
+    async with client_of(system.system["http"]) as client:
+        js = JsClient(client)
+        (node,) = await js.list("nodes")
+        await js.create("workers", name="wk", nodeNames=[node["hostname"]], brokerClusterKey="default")
+        await js.act("workers", "wk", "start")
+        await js.create("topics", name="t", brokerClusterKey="default")
+        await js.act("topics", "t", "start")
+        await js.reaches("topics", "t", "RUNNING")
+        await js.reaches("workers", "wk", "RUNNING")
+        yield js
+
+
+def source(name: str, file: Path, **more: Json) -> Json:
+    """The settings of a connector that reads a file."""
+    settings = {"connector.class": f"{FILE}SourceConnector", "workerClusterKey": "wk", "topicKeys": ["t"]}
+    return {"name": name, **settings, "file": str(file), **more}
+
+
+def sink(name: str, file: Path, **more: Json) -> Json:
+    """The settings of a connector that writes a file."""
+    return source(name, file, **more) | {"connector.class": f"{FILE}SinkConnector"}
+
+
+async def test_a_source_copies_is_paused_resumed_and_stopped(live: JsClient, tmp_path: Path) -> None:
+    (lines := tmp_path / "lines").write_text("a\nb\n")
+    made = await live.create("connectors", **source("src", lines, password="p4ss", tags={"a": 1}))
+    assert (made["topics"], made["connectorKey"]) == (["default-t"], {"group": "default", "name": "src"})
+    assert (made["tasks.max"], made["columns"], made["check.rule"], made["password"]) == (1, [], "NONE", "p4ss")
+    assert (made["tasksStatus"], made["aliveNodes"], made["nodeMetrics"]) == ([], [], {})
+    assert "state" not in made
+    assert (
+        await live.refused("PUT", "/connectors/src/pause")
+    ).message == f"type:connector  {key('src')} MUST be running"
+    await live.act("connectors", "src", "start")
+    await live.act("connectors", "src", "start")
+    running = await live.reaches("connectors", "src", "RUNNING")
+    (node,) = (await live.get("workers", "wk"))["aliveNodes"]
+    assert running["aliveNodes"] == [node]
+    assert [(one["coordinator"], one["state"]) for one in running["tasksStatus"]] == [
+        (False, "RUNNING"),
+        (True, "RUNNING"),
+    ]
+    assert (running["kind"], running["batch.size"]) == ("source", 2000)
+
+    async def copied() -> bool:
+        found = await live.ok("POST", "/inspect/topics/t")
+        return [one["value"] for one in found["messages"]] == ["b", "a"]
+
+    await eventually(copied, what="both lines are in the topic")
+    for method in ("PUT", "DELETE"):
+        refused = await live.refused(method, "/connectors/src", {} if method == "PUT" else None)
+        assert (refused.code, refused.message) == (DATA_CHECK, f"type:connector  {key('src')} MUST be stopped")
+    used = await live.refused("PUT", "/topics/t/stop")
+    assert (used.code, used.message) == (
+        ILLEGAL_ARGUMENT,
+        f"topic:{key('t')} is used by running connectors:{key('src')}",
+    )
+    await live.act("connectors", "src", "pause")
+    await live.reaches("connectors", "src", "PAUSED")
+    await live.act("connectors", "src", "resume")
+    await live.reaches("connectors", "src", "RUNNING")
+    await live.act("connectors", "src", "stop")
+    changed = await live.update("connectors", "src", **{"tasks.max": 2})
+    assert (changed["tasks.max"], changed["password"], changed["tags"]) == (2, "p4ss", {"a": 1})
+    assert "state" not in changed
+    await live.delete("connectors", "src")
+    await live.delete("connectors", "src")
+    assert (await live.refused("GET", "/connectors/src")).code == NO_SUCH
+
+
+async def test_what_goes_wrong_is_told(live: JsClient, tmp_path: Path) -> None:
+    await live.create("connectors", **sink("bad", tmp_path / "no" / "folder"))
+    await live.act("connectors", "bad", "start")
+    failed = await live.reaches("connectors", "bad", "FAILED")
+    assert "Couldn't find or create file" in failed["error"]
+    assert failed["tasksStatus"][0]["error"] == failed["error"]
+    await live.act("connectors", "bad", "stop")
+    await live.delete("connectors", "bad")
+    await live.create("connectors", **source("lost", tmp_path) | {"connector.class": "com.acme.None"})
+    await live.act("connectors", "lost", "start")
+
+    async def refused() -> bool:
+        return "com.acme.None" in (await live.get("connectors", "lost")).get("error", "")
+
+    await eventually(refused, what="the class is not found")
+    assert "state" not in await live.get("connectors", "lost")
+    await live.delete("connectors", "lost")
+
+
+async def test_what_cannot_be_is_refused(live: JsClient, tmp_path: Path) -> None:
+    given = source("c", tmp_path / "f")
+    lost = await live.refused("POST", "/connectors", given | {"workerClusterKey": "nowk"})
+    assert (lost.code, lost.message) == (DATA_CHECK, f"type:worker {key('nowk')} does not exist ")
+    topicless = await live.refused("POST", "/connectors", given | {"topicKeys": ["no"]})
+    assert topicless.message == f"type:topic {key('no')} does not exist "
+    column = {"order": 1, "name": "a", "newName": "b", "dataType": "INT"}
+    twice = await live.refused("POST", "/connectors", given | {"columns": [column, column]})
+    assert (twice.code, twice.message) == (BAD_VALUE, "duplicate order:List(1, 1)")
+    await live.create("connectors", **given | {"topicKeys": []})
+    assert (await live.refused("POST", "/connectors", given)).code == ILLEGAL_STATE
+    assert (await live.refused("PUT", "/connectors/c/start")).message == "topicKeys can't be empty"
+    await live.create("topics", name="idle", brokerClusterKey="default")
+    await live.update("connectors", "c", topicKeys=["idle"])
+    assert (await live.refused("PUT", "/connectors/c/start")).message == f"type:topic  {key('idle')} MUST be running"
+    in_use = await live.refused("DELETE", "/topics/idle")
+    assert in_use.message == f"topic:{key('idle')} is used by running connectors:{key('c')}"
+    await live.delete("connectors", "c")
+    await live.delete("topics", "idle")
+
+
+async def test_a_worker_that_is_down_is_told_and_the_connector_comes_back(
+    live: JsClient, system: Keelman, tmp_path: Path
+) -> None:
+    await live.create("connectors", **sink("out", tmp_path / "out"))
+    await live.act("connectors", "out", "start")
+    await live.reaches("connectors", "out", "RUNNING")
+    (workload,) = [one for one in await system.items("workloads") if one["name"].startswith("worker/")]
+    os.kill(int(workload["status"]["pid"]), signal.SIGKILL)
+
+    async def down() -> bool:
+        found = await live.get("connectors", "out")
+        return "state" not in found and "no worker" in found.get("error", "")
+
+    await eventually(down, what="the worker is down")
+    await live.reaches("connectors", "out", "RUNNING")
+    await live.act("connectors", "out", "stop")
+    await live.delete("connectors", "out")
+
+
+async def test_classes_are_inspected_and_settings_validated(live: JsClient, tmp_path: Path) -> None:
+    found = await live.ok("GET", "/inspect/workers/wk")
+    assert len(found["settingDefinitions"]) == 24
+    kinds = {one["className"]: one["classType"] for one in found["classInfos"]}
+    assert (kinds[f"{FILE}SourceConnector"], kinds[f"{FILE}SinkConnector"]) == ("source", "sink")
+    assert (await live.ok("GET", "/inspect/workers/none"))["classInfos"] == []
+    (topic,) = (await live.ok("GET", "/inspect/brokers/default"))["classInfos"]
+    assert (topic["className"], topic["classType"]) == ("N/A", "topic")
+    assert (await live.refused("GET", "/inspect/brokers/none")).code == NO_SUCH
+    report = await live.ok("PUT", "/validate/connectors", source("v", tmp_path / "f", **{"batch.size": "many"}))
+    wrong = {one["value"]["key"]: one["value"]["errors"] for one in report["settings"] if one["value"]["errors"]}
+    assert (report["errorCount"], list(wrong)) == (1, ["batch.size"])
+    right = await live.ok("PUT", "/validate/connector", source("v", tmp_path / "f"))
+    assert right["errorCount"] == 0
+    unknown = await live.refused(
+        "PUT", "/validate/connector", source("v", tmp_path) | {"connector.class": "com.acme.No"}
+    )
+    assert (unknown.code, "com.acme.No" in unknown.message) == (ILLEGAL_ARGUMENT, True)
+    query = {"url": "jdbc:x", "user": "u", "password": "p", "workerClusterKey": "wk"}
+    assert "no connector that lists the tables" in (await live.refused("POST", "/inspect/rdb", query)).message
+    assert (await live.ok("GET", "/inspect/configurator"))["mode"] == "DOCKER"
