@@ -17,6 +17,7 @@ from bench import (
     failover,
     java_plugins,
     many,
+    ohara,
     quickness,
     slow_targets,
     state_scale,
@@ -37,6 +38,8 @@ THREE = "-3-brokers"
 """Behind the name of a row that is measured on three brokers."""
 STATE = "state-"
 """Before the number of nodes of a row that has a broker of its own."""
+OHARA = "ohara-"
+"""Before the name of a row that has a system of its own."""
 STOLEN_SECONDS = 0.5
 MANY_SECONDS = 420.0
 """How long a system may take to begin its connectors of active-300."""
@@ -67,6 +70,9 @@ class Bench:
         self.figures = []
         if name.startswith(STATE):
             await self.state(int(name.removeprefix(STATE)))
+            return self.figures
+        if name.startswith(OHARA):
+            await self.ohara(name)
             return self.figures
         site = self._three if name.endswith(THREE) else self._one
         if site is not self._site:
@@ -335,6 +341,14 @@ class Bench:
                     self.figures += await state_scale.measured(
                         name, url, size, folder / kind, bootstrap=bootstrap, say=self.say
                     )
+
+    async def ohara(self, name: str) -> None:
+        """The Ohara API, on a system of its own."""
+        folder = self.folder / name
+        if name == "ohara-start":
+            self.figures += await ohara.start(folder, self.options.rounds, self.say)
+        else:
+            self.figures += await {"ohara-calls": ohara.calls, "ohara-clients": ohara.clients}[name](folder, self.say)
 
     async def list_10k(self) -> None:
         """The lists of idle-10k, which takes them last."""

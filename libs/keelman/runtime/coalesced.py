@@ -1,9 +1,12 @@
-"""Lets many callers who want the same thing done share one run of it."""
+"""Lets many callers who want the same thing done, or read, share one run of it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 
 class Coalesced:
@@ -29,3 +32,34 @@ class Coalesced:
             number = self._begun
             await self._do()
             self._done = number
+
+
+class Shared(Generic[T]):
+    """Awaiting it returns what `read` returned in a run that began after the call; at most one runs at a time.
+
+    Whoever calls while one runs waits for the next, which all of these share, with its error too. A caller that is
+    cancelled ends nobody else's run.
+    """
+
+    def __init__(self, read: Callable[[], Awaitable[T]]) -> None:
+        self._read = read
+        self._lock = asyncio.Lock()
+        self._next: asyncio.Task[T] | None = None
+        self._running: asyncio.Task[T] | None = None
+
+    async def __call__(self) -> T:
+        """Raises what `read` raises."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_task(self._run())
+            self._next.add_done_callback(_retrieved)
+        return await asyncio.shield(self._next)
+
+    async def _run(self) -> T:
+        async with self._lock:
+            self._running, self._next = self._next, None
+            return await self._read()
+
+
+def _retrieved(task: asyncio.Task[T]) -> None:
+    if not task.cancelled():
+        task.exception()

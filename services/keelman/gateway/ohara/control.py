@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
 from keelman.api.connect.v1.connector_definition_service_pb2_grpc import ConnectorDefinitionServiceStub
@@ -15,11 +18,18 @@ from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerCluster
 from keelman.api.connect.v1.worker_service_pb2_grpc import WorkerServiceStub
 from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
 from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
+from keelman.gateway.ohara.errors import illegal_state
+from keelman.model.errors import AlreadyExists, Conflict
 from keelman.rpc.channels import Channel
+from keelman.runtime.coalesced import Shared
+
+T = TypeVar("T")
 
 PAGE = 1000
 SECONDS = 10.0
 """Deadline of one call."""
+TRIES, PAUSE_SECONDS = 20, 0.01
+"""How often what reads and writes is tried where others write too, and the longest pause, more each time."""
 
 
 class Control:
@@ -37,10 +47,18 @@ class Control:
         self.operations: Any = OperationServiceStub(channel)
         self.topics: Any = TopicServiceStub(channel)
         self.documents: Any = DocumentServiceStub(channel)
+        self._shared: dict[Any, Shared[Any]] = {}
 
     async def ask(self, method: Any, request: Any) -> Any:
         """The answer of a unary call, with a deadline."""
         return await method(request, timeout=SECONDS)
+
+    async def shared(self, read: Callable[[Control], Awaitable[T]]) -> T:
+        """What a read returns that begins after this call; who asks for the same at the same time shares it."""
+        if read not in self._shared:
+            self._shared[read] = Shared(lambda: read(self))
+        found: T = await self._shared[read]()
+        return found
 
     async def all(self, method: Any, request_type: Any, field: str, **given: Any) -> list[Any]:
         """All items of a list: its pages one after another. `field` is that of the answer which has them."""
@@ -52,3 +70,13 @@ class Control:
             token = answer.next_page_token
             if not token:
                 return found
+
+
+async def again(work: Callable[[], Awaitable[T]]) -> T:
+    """Does what reads and then writes, again where others wrote in between. Raises OharaError when they always do."""
+    for number in range(TRIES):
+        try:
+            return await work()
+        except (Conflict, AlreadyExists):
+            await asyncio.sleep(random.random() * PAUSE_SECONDS * number)
+    raise illegal_state("others change this at the same time: try again")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,13 +24,11 @@ from keelman.gateway.ohara.processes import GONE, RUNNING, Life, life_of
 from keelman.gateway.ohara.stored import Stored, StoredDocument
 from keelman.gateway.ohara.values import Settings, default_of
 from keelman.gateway.ohara.workers import specs as worker_specs
-from keelman.model.errors import Conflict
 
 WORKER, BROKER, ZOOKEEPER, STREAM, SHABONDI = KINDS = "worker", "broker", "zookeeper", "stream", "shabondi"
 STATE = "state"
 """In the document of what is started and has no process."""
 NODE_NAMES = "nodeNames"
-TRIES = 9
 USUAL_PORTS = {"clientPort": 2181, "peerPort": 2888, "electionPort": 3888, "jmxPort": 9999}
 """Of a zookeeper that nobody made."""
 
@@ -83,7 +81,11 @@ class Known:
 
 
 async def read_known(control: Control) -> Known:
-    """All that there is."""
+    """All that there is, as it is after the call. Callers at the same time share what is read: nobody changes it."""
+    return await control.shared(_read)
+
+
+async def _read(control: Control) -> Known:
     nodes, kept, workloads, brokers, workers, zookeepers, streams, shabondis = await asyncio.gather(
         control.all(control.nodes.ListNodes, node_service_pb2.ListNodesRequest, "nodes"),
         Stored(control, "node").list(),
@@ -220,13 +222,3 @@ def _dormant(kind: str, document: StoredDocument) -> Cluster:
         uses=None if uses is None else key_of(uses),
         modified=document.modified,
     )
-
-
-async def again(work: Callable[[], Awaitable[None]]) -> None:
-    """Does what reads and then writes, again where others wrote in between. Raises Conflict when they always do."""
-    for _ in range(TRIES):
-        try:
-            return await work()
-        except Conflict:
-            continue
-    return await work()

@@ -66,7 +66,8 @@ def life_of(
     """How a cluster of these processes lives, whose own state is `state` and whose own message is `message`.
 
     Any process that is not up yet: PENDING; else one that is up: RUNNING, whatever became of the others; else FAILED. A
-    process that died and is started again counts as dead until it is up.
+    process that died and is started again counts as dead until it is up. One of a cluster that stops may come up yet
+    as long as its agent has not said what became of it.
     """
     wanted = is_wanted(state)
     there = present(workloads, wanted=wanted)
@@ -81,7 +82,7 @@ def life_of(
     elif dead:
         found = FAILED
     else:
-        found = PENDING if wanted else ""
+        found = PENDING if wanted or state == clusters.CLUSTER_STATE_STOPPING else ""
     if not error and found in (PENDING, RUNNING) and state != clusters.CLUSTER_STATE_RUNNING:
         error = message
     return Life(found, alive, error)

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from keelman.gateway.ohara.call import Call, ClientGone, accepted, call_of, failed, no_content, ok
+from keelman.gateway.ohara.control import again
 from keelman.gateway.ohara.errors import RUNTIME, OharaError, error_of, unsupported
 from keelman.gateway.ohara.filters import filtered
 from keelman.gateway.ohara.resource import Resource
@@ -90,14 +91,18 @@ async def _answered(resource: Resource, call: Call) -> Response:  # noqa: PLR091
             return ok(await resource.get(resource.key(call.group, name)))
         case "PUT", (name,):
             key = resource.key(call.group, name)
-            return ok(await resource.put(key, await call.settings()))
+            settings = await call.settings()
+            return ok(await again(lambda: resource.put(key, settings)))
         case "DELETE", (name,):
-            await resource.delete(resource.key(call.group, name))
+            key = resource.key(call.group, name)
+            await again(lambda: resource.delete(key))
             return no_content()
         case "PUT", (name, verb):
-            await resource.act(resource.key(call.group, name), verb, call)
+            key = resource.key(call.group, name)
+            await again(lambda: resource.act(key, verb, call))
             return accepted()
         case "DELETE", (name, part):
-            await resource.remove(resource.key(call.group, name), part, call)
+            key = resource.key(call.group, name)
+            await again(lambda: resource.remove(key, part, call))
             return no_content()
     raise unsupported(call.target)

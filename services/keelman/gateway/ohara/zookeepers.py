@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from keelman.gateway.ohara.call import Call
-from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.control import Control, again
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
 from keelman.gateway.ohara.definitions.zookeeper import DATA_DIR, PORTS
 from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER as SETTINGS
 from keelman.gateway.ohara.errors import bad_value, illegal_argument, illegal_state, unsupported_operation
 from keelman.gateway.ohara.keys import ObjectKey, checked_key, key_of
-from keelman.gateway.ohara.known import BROKER, NODE_NAMES, STATE, ZOOKEEPER, Cluster, Known, again, read_known
+from keelman.gateway.ohara.known import BROKER, NODE_NAMES, STATE, ZOOKEEPER, Cluster, Known, read_known
 from keelman.gateway.ohara.processes import RUNNING
 from keelman.gateway.ohara.resource import Json, Resource
 from keelman.gateway.ohara.starting import check_start, check_unused, free_port

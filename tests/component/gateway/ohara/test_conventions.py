@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from typing import Any
@@ -391,3 +392,11 @@ async def test_a_huge_body_is_refused(api: JsClient) -> None:
     deep = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
     answer = await api.client.post("/v0/objects", content=deep, headers={"content-type": "application/json"})
     assert answer.status_code == 400
+
+
+async def test_of_many_that_change_one_object_all_are_heard(api: JsClient, group: str) -> None:
+    changes = [{f"k{number}": number} for number in range(20)]
+    answers = await asyncio.gather(*(api.send("PUT", "/objects/one", change, group=group) for change in changes))
+    assert [a.status_code for a in answers] == [200] * len(changes)
+    found = await api.get("objects", "one", group)
+    assert {k: v for change in changes for k, v in change.items()}.items() <= found.items()

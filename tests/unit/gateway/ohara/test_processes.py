@@ -52,6 +52,7 @@ def process(node: str, state: str, *, goal: str = "RUNNING", **status: Any) -> w
         ("RUNNING", [process("n0", "RUNNING"), process("n1", "RUNNING", goal="REMOVED")], Life("RUNNING", ("n0",))),
         ("STOPPING", [process("n0", "STOPPING", goal="STOPPED")], Life("RUNNING", ("n0",), "why")),
         ("STOPPING", [process("n0", "RUNNING", goal="REMOVED", generation=1)], Life("RUNNING", ("n0",), "why")),
+        ("STOPPING", [process("n0", "UNSPECIFIED", goal="STOPPED")], Life("PENDING", (), "why")),
         ("DELETING", [process("n0", "REMOVED", goal="REMOVED")], Life()),
     ],
 )

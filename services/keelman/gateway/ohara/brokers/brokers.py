@@ -12,7 +12,7 @@ from keelman.api.connect.v1.broker_cluster_pb2 import BrokerCluster, BrokerClust
 from keelman.gateway.ohara.brokers.specs import ALL, CLIENT_PORT, JMX_PORT, NODE_NAMES, changed_spec, spec_of
 from keelman.gateway.ohara.brokers.topics import topics_on
 from keelman.gateway.ohara.call import Call
-from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.control import Control, again
 from keelman.gateway.ohara.definitions.broker import LOG_DIRS, ZOOKEEPER_CLUSTER_KEY
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
 from keelman.gateway.ohara.errors import bad_value, illegal_argument, illegal_state
@@ -26,7 +26,6 @@ from keelman.gateway.ohara.known import (
     ZOOKEEPER,
     Cluster,
     Known,
-    again,
     broker_of,
     read_known,
 )

@@ -50,9 +50,10 @@ class Stored(Resource):
             raise exists(self.KIND, key) from None
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
-        """An object, changed or new."""
+        """An object, changed or new. Raises Conflict or AlreadyExists where somebody else was faster."""
         if (document := await self._found(key)) is None:
-            return await self.create({**settings, **key.json})
+            made = await self._checked(created(self._definitions(settings), {**settings, **key.json}))
+            return await self._put(key, made, create_only=True)
         previous = value_of(document.content)
         merged = edited(self._definitions(previous), previous, {**settings, **key.json})
         return await self._put(key, await self._checked({**merged, **key.json}), etag=document.etag)
