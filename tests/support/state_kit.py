@@ -12,6 +12,7 @@ from keelman.api.connect.v1 import (
     broker_cluster_pb2,
     broker_cluster_service_pb2,
     broker_cluster_service_pb2_grpc,
+    connector_definition_service_pb2_grpc,
     document_service_pb2_grpc,
     operation_service_pb2_grpc,
     plugin_service_pb2_grpc,
@@ -68,6 +69,7 @@ class Clients:
         self.documents = document_service_pb2_grpc.DocumentServiceStub(made)
         self.topics = topic_service_pb2_grpc.TopicServiceStub(made)
         self.operations = operation_service_pb2_grpc.OperationServiceStub(made)
+        self.definitions = connector_definition_service_pb2_grpc.ConnectorDefinitionServiceStub(made)
         self.runs = copy_run_service_pb2_grpc.CopyRunServiceStub(made)
 
     async def workloads(self) -> dict[str, workload_pb2.Workload]:

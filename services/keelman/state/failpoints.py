@@ -18,10 +18,13 @@ NAMES = (
     "plan-made", "plan-placed", "plan-forgot", "plan-noted", "plan-kept", "plan-stored",
     "session-numbered", "session-registered", "session-begun", "assignments-due", "assignments-sent",
     "report-come", "report-folded", "report-stored",
-    "operation-begun", "operations-led", "step-begun", "step-tried", "step-ended", "step-failed", "operation-turned",
-    "undo-tried", "undo-ended", "operation-ended", "operations-forgotten",
     "plugin-received", "plugin-chunked", "plugin-stored", "plugin-forgotten",
 )  # fmt: skip
+OPERATIONS = (
+    "operations-led", "operation-begun", "step-begun", "step-tried", "step-ended", "step-failed", "operation-turned",
+    "undo-tried", "undo-ended", "operation-ended", "operations-forgotten",
+)  # fmt: skip
+"""Between what the runner of operations stores and does."""
 ON_BROKERS = ("topic-created", "topic-grown", "topic-configured", "topic-deleted")
 ON_WORKERS = ("connector-written", "connector-steered", "connector-deleted", "connector-put-back")
 """Between what an operation asked of brokers or workers and its note that they did it."""

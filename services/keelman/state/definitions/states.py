@@ -19,15 +19,16 @@ STEADY = ("RUNNING", "PAUSED", "STOPPED")
 """States that say what somebody asked for; the others come and go by themselves."""
 LOOK_AGAIN_SECONDS = 0.3
 STALE = timedelta(seconds=3)
-"""So long a connector that was there before may still be shown as it was."""
+"""So long a connector that ran before may still be shown as it was."""
 NO_TASKS = timedelta(seconds=5)
 """A connector that runs so long and has no tasks has none to do."""
 MAX_CAUSE = 500
 
 
-def awaited(goal: DefinitionGoal, connector: Connector, waited: timedelta, *, is_new: bool) -> Outcome:
-    """What comes of waiting for a goal for so long. Raises FailedPrecondition (CONNECTOR_FAILED) when it has failed."""
-    is_fresh = is_new or waited >= STALE
+def awaited(goal: DefinitionGoal, connector: Connector, waited: timedelta, *, was_running: bool) -> Outcome:
+    """What comes of waiting for a goal for so long; `was_running`: with something else than it was given now. Raises
+    FailedPrecondition (CONNECTOR_FAILED) when it has failed."""
+    is_fresh = not was_running or waited >= STALE
     if goal is DefinitionGoal.RUNNING and has_failed(connector) and is_fresh:
         raise FailedPrecondition(_failure(connector), reason="CONNECTOR_FAILED")
     if missing := _missing(goal, connector):

@@ -33,6 +33,7 @@ from keelman.state.operations.connector_steps import (
     UID,
     has_config,
     noted,
+    ran_otherwise,
     same_config,
     takes_back,
 )
@@ -84,7 +85,7 @@ class _Steps:
         found = await self._look(operation)
         if found is None:
             return Done("the worker cluster does not have it", {FORMER: None})
-        former = {"config": dict(found.config), "state": state_of(found)}
+        former = {"config": dict(found.config), "state": state_of(found), "failed": has_failed(found)}
         return Done("the worker cluster has it", {FORMER: former, UID: found.uid})
 
     async def configure(self, operation: Operation) -> Outcome:
@@ -153,7 +154,7 @@ class _Steps:
             raise FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
         goal = DefinitionGoal(operation.target.goal)
         waited = self._store.database.clock() - (operation.step(AWAIT).start_time or operation.create_time)
-        return awaited(goal, found, waited, is_new=operation.facts[FORMER] is None)
+        return awaited(goal, found, waited, was_running=ran_otherwise(operation.facts))
 
     async def delete(self, operation: Operation) -> Outcome:
         """Deletes the connector; its offsets stay."""
@@ -188,7 +189,8 @@ class _Steps:
             if goal is DefinitionGoal.RUNNING and state in (DefinitionGoal.STOPPED, DefinitionGoal.PAUSED):
                 await self._connectors.resume(*place)
                 return "asked to run"
-            if goal is DefinitionGoal.RUNNING and operation.facts[FORMER] is not None and has_failed(found):
+            had_failed = (operation.facts[FORMER] or {}).get("failed", False)
+            if goal is DefinitionGoal.RUNNING and had_failed and has_failed(found):
                 await self._connectors.restart(*place, include_tasks=True, only_failed=True)
                 return "what has failed was restarted"
         return ""

@@ -51,6 +51,12 @@ def has_config(facts: Mapping[str, Any]) -> bool:
     return former is not None and same_config(former["config"], facts["config"])
 
 
+def ran_otherwise(facts: Mapping[str, Any]) -> bool:
+    """Whether the connector ran, or had failed, and was changed: what is shown of it may be from before."""
+    former = facts[FORMER]
+    return former is not None and (former["failed"] or (former["state"] == "RUNNING" and not has_config(facts)))
+
+
 def same_config(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     """Whether two configurations are one, but for the name that Connect puts into it."""
     return {k: v for k, v in one.items() if k != "name"} == {k: v for k, v in other.items() if k != "name"}

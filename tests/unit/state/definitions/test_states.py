@@ -20,26 +20,26 @@ def connector(state: str, *tasks: str, trace: str = "") -> Connector:
 
 
 @pytest.mark.parametrize(
-    ("goal", "found", "seconds", "is_new", "expected"),
+    ("goal", "found", "seconds", "was_running", "expected"),
     [
-        ("RUNNING", connector("RUNNING", "RUNNING", "RUNNING"), 0, True, None),
-        ("RUNNING", connector("RUNNING", "RUNNING"), 0, False, "its state may be that of before"),
-        ("RUNNING", connector("RUNNING", "RUNNING"), 3, False, None),
-        ("RUNNING", connector("RUNNING", "UNASSIGNED"), 9, True, "task 0 is UNASSIGNED"),
-        ("RUNNING", connector("RUNNING", "RUNNING", "RESTARTING"), 9, True, "task 1 is RESTARTING"),
-        ("RUNNING", connector("UNASSIGNED"), 9, True, "the connector is UNASSIGNED"),
-        ("RUNNING", connector("RUNNING"), 1, True, "the connector has no tasks yet"),
-        ("RUNNING", connector("RUNNING"), 5, True, None),
-        ("RUNNING", connector("RUNNING", "FAILED"), 1, False, "task 0 is FAILED"),
-        ("PAUSED", connector("PAUSED", "PAUSED", "FAILED"), 0, False, None),
-        ("PAUSED", connector("PAUSED", "RUNNING"), 9, False, "task 0 has not ended yet"),
-        ("STOPPED", connector("STOPPED"), 0, False, None),
-        ("STOPPED", connector("STOPPED", "RUNNING"), 9, False, "task 0 has not ended yet"),
-        ("STOPPED", connector("FAILED"), 0, False, "the connector is FAILED"),
+        ("RUNNING", connector("RUNNING", "RUNNING", "RUNNING"), 0, False, None),
+        ("RUNNING", connector("RUNNING", "RUNNING"), 0, True, "its state may be that of before"),
+        ("RUNNING", connector("RUNNING", "RUNNING"), 3, True, None),
+        ("RUNNING", connector("RUNNING", "UNASSIGNED"), 9, False, "task 0 is UNASSIGNED"),
+        ("RUNNING", connector("RUNNING", "RUNNING", "RESTARTING"), 9, False, "task 1 is RESTARTING"),
+        ("RUNNING", connector("UNASSIGNED"), 9, False, "the connector is UNASSIGNED"),
+        ("RUNNING", connector("RUNNING"), 1, False, "the connector has no tasks yet"),
+        ("RUNNING", connector("RUNNING"), 5, False, None),
+        ("RUNNING", connector("RUNNING", "FAILED"), 1, True, "task 0 is FAILED"),
+        ("PAUSED", connector("PAUSED", "PAUSED", "FAILED"), 0, True, None),
+        ("PAUSED", connector("PAUSED", "RUNNING"), 9, True, "task 0 has not ended yet"),
+        ("STOPPED", connector("STOPPED"), 0, True, None),
+        ("STOPPED", connector("STOPPED", "RUNNING"), 9, True, "task 0 has not ended yet"),
+        ("STOPPED", connector("FAILED"), 0, True, "the connector is FAILED"),
     ],
 )
-def test_awaited(goal: str, found: Connector, seconds: int, *, is_new: bool, expected: str | None) -> None:
-    outcome = awaited(DefinitionGoal(goal), found, timedelta(seconds=seconds), is_new=is_new)
+def test_awaited(goal: str, found: Connector, seconds: int, *, was_running: bool, expected: str | None) -> None:
+    outcome = awaited(DefinitionGoal(goal), found, timedelta(seconds=seconds), was_running=was_running)
     assert isinstance(outcome, Done) if expected is None else outcome == Waiting(expected, 0.3)
 
 
@@ -52,7 +52,7 @@ def test_awaited(goal: str, found: Connector, seconds: int, *, is_new: bool, exp
     ],
 )
 def test_one_that_has_failed_is_told_by_the_first_line_of_its_trace(found: Connector, message: str) -> None:
-    for is_new, seconds in ((True, 0), (False, 3)):
+    for was_running, seconds in ((False, 0), (True, 3)):
         with pytest.raises(FailedPrecondition) as failed:
-            awaited(DefinitionGoal.RUNNING, found, timedelta(seconds=seconds), is_new=is_new)
+            awaited(DefinitionGoal.RUNNING, found, timedelta(seconds=seconds), was_running=was_running)
         assert (failed.value.message, failed.value.reason) == (message, "CONNECTOR_FAILED")
