@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any
+from typing import Any, cast
 
 import jsonschema_rs
 import pytest
 import schemathesis
 
+from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.openapi.document import document
+from keelman.gateway.ohara.openapi.kinds import KINDS
+from keelman.gateway.ohara.routes import PREFIX, OharaApi
+from keelman.gateway.ohara.service import ohara_api
+from keelman.gateway.settings import Settings
+from keelman.rpc.channels import channel
 from support.ohara_schemas import Schemas
 
 METHODS = {"get", "put", "post", "delete"}
@@ -54,6 +60,33 @@ def test_the_document_is_legal() -> None:
         named = {p["name"] for p in found.get("parameters", ()) if p["in"] == "path"}
         assert named == set(re.findall(r"\{(\w+)\}", path)), path
         assert {"400", "404", "500"} < set(found["responses"])
+
+
+async def nothing_behind() -> OharaApi:
+    """The API as it is wired, without a state service."""
+    async with channel("127.0.0.1:1") as nowhere:
+        apps = ohara_api(Control(nowhere), cast(Any, None), Settings(), read_log=cast(Any, None))
+    api = apps[PREFIX]
+    assert isinstance(api, OharaApi)
+    return api
+
+
+async def test_what_is_served_is_in_it_and_nothing_else() -> None:
+    api = await nothing_behind()
+    documented = {f"{m.upper()} {path}" for m, path, _ in operations()}
+    served = {f"{e.method} /v0/{e.pattern}" for e in api.endpoints} | {"DELETE /_private"}
+    for kind in KINDS:
+        assert kind.path in api.resources, kind.path
+    for path in api.resources:
+        served |= {f"GET /v0/{path}", f"POST /v0/{path}"}
+        one = next(p for p in document()["paths"] if re.fullmatch(rf"/v0/{path}/\{{\w+\}}", p))
+        served |= {f"{method} {one}" for method in ("GET", "PUT", "DELETE")}
+    verbs = {d for d in documented if re.search(r"^(PUT|DELETE) /v0/\w+/\{\w+\}/", d)}
+
+    def plain(calls: set[str]) -> set[str]:
+        return {re.sub(r"\{\w+\}", "{}", call) for call in calls}
+
+    assert plain(documented - verbs) == plain(served - verbs)
 
 
 def test_an_answer_is_held_to_its_schema() -> None:

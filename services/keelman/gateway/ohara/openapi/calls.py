@@ -135,14 +135,18 @@ FILE_WORDS: Mapping[str, Schema] = {"name": TEXT, "group": TEXT}
 
 def _inspections() -> Iterator[Call]:
     yield Call("GET", "inspect/configurator", "What serves this API", CONFIGURATOR)
-    for kind in (*CLUSTERS, "worker"):
+    for kind in (*CLUSTERS, *(word.removesuffix("s") for word in CLUSTERS)):
         yield Call("GET", f"inspect/{kind}", f"Settings of {kind}", SERVICE)
         yield Call("GET", f"inspect/{kind}/{{name}}", f"Settings of {kind}, and classes of one", SERVICE, query=GROUP)
+    for word in ("connectors", "connector"):
+        yield Call("GET", f"inspect/{word}/{{name}}", "The class of a connector", SERVICE, query=GROUP)
     for word in ("files", "file"):
         about = "Classes of a file, which is not kept"
         yield Call("POST", f"inspect/{word}", about, ref("File"), UPLOAD, sent_type=FORM)
     query = {**GROUP, "limit": {"type": "integer", "default": 5}, "timeout": {"type": "integer", "default": 3000}}
-    yield Call("POST", "inspect/topics/{name}", "The newest records of a topic that runs", MESSAGES, query=query)
+    for word in ("topics", "topic"):
+        about = "The newest records of a topic that runs"
+        yield Call("POST", f"inspect/{word}/{{name}}", about, MESSAGES, query=query)
     yield Call("POST", "inspect/rdb", "Tables of a database, asked by a worker cluster", RDB, RDB_SENT)
     for word in ("connectors", "connector"):
         settings: Schema = {"type": "object"}

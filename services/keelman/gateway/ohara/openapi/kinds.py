@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from keelman.gateway.ohara.definitions.broker import BROKER, SENT_ONLY
+from keelman.gateway.ohara.definitions.broker import BROKER
+from keelman.gateway.ohara.definitions.broker import SENT_ONLY as SENT_TO_BROKERS
 from keelman.gateway.ohara.definitions.connector import CONNECTOR
 from keelman.gateway.ohara.definitions.node import NODE
 from keelman.gateway.ohara.definitions.pipeline import PIPELINE
@@ -14,7 +15,7 @@ from keelman.gateway.ohara.definitions.shabondi import SHABONDI
 from keelman.gateway.ohara.definitions.stream import STREAM
 from keelman.gateway.ohara.definitions.topic import TOPIC
 from keelman.gateway.ohara.definitions.volume import VOLUME
-from keelman.gateway.ohara.definitions.worker import WORKER
+from keelman.gateway.ohara.definitions.worker import SENT_ONLY, WORKER
 from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER
 from keelman.gateway.ohara.documents.objects import Objects
 from keelman.gateway.ohara.openapi.schemas import (
@@ -135,8 +136,8 @@ CONNECTOR_LIVE: Mapping[str, Schema] = {"aliveNodes": array(TEXT), "tasksStatus"
 STATE: Mapping[str, Schema] = {"state": one_of("RUNNING")}
 
 KINDS = (
-    _cluster("workers", "Worker", WORKER),
-    _cluster("brokers", "Broker", BROKER, SENT_ONLY),
+    _cluster("workers", "Worker", WORKER, SENT_ONLY),
+    _cluster("brokers", "Broker", BROKER, SENT_TO_BROKERS),
     _cluster("zookeepers", "Zookeeper", ZOOKEEPER),
     _cluster("streams", "Stream", STREAM, live=METRICS),
     _cluster("shabondis", "Shabondi", SHABONDI, live=METRICS),
