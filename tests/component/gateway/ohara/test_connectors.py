@@ -41,6 +41,7 @@ async def live(system: Keelman) -> AsyncIterator[JsClient]:
     """A client of it, with a worker cluster `wk` and a topic `t` that run."""
     async with client_of(system.system["http"]) as client:
         js = JsClient(client)
+        await js.documented()
         (node,) = await js.list("nodes")
         await js.create("workers", name="wk", nodeNames=[node["hostname"]], brokerClusterKey="default")
         await js.act("workers", "wk", "start")

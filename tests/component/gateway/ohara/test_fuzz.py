@@ -30,6 +30,7 @@ CASES = int(os.environ.get("KEELMAN_FUZZ_CASES", "2000"))
 """Of a round."""
 NAMES = ("a", "b", "bk", "wk", ".")
 HOSTS = ("node00", "node01", "nowhere")
+CLASS = "connector.class"
 NOT_SENT = {"/v0/openapi.json"}
 
 
@@ -110,6 +111,12 @@ async def filled(world: OharaWorld) -> None:
     own = {"nodeNames": ["node00"], "brokerClusterKey": "bk"}
     for name in ("wk", "a"):
         await world.js.create("workers", name=name, **own)
+    for name in NAMES:
+        await world.js.create("objects", name=name)
+        await world.js.create("volumes", name=name, nodeNames=["node00"], path="/data")
+        await world.js.create("pipelines", name=name, endpoints=[{"name": name, "kind": "topic"}])
+        await world.js.create("topics", name=name, brokerClusterKey="bk")
+        await world.js.create("connectors", name=name, workerClusterKey="wk", topicKeys=[name], **{CLASS: "a.B"})
     await world.js.act("workers", "wk", "start")
     await world.js.reaches("workers", "wk", "RUNNING")
 

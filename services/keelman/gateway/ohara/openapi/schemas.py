@@ -162,6 +162,8 @@ def answered_setting(setting: SettingDef) -> Schema:  # noqa: PLR0911
             return TAGS
         case Type.TABLE:
             return array({"type": "object", "additionalProperties": VALUE})
+        case Type.ARRAY if setting.internal:
+            return array(TEXT)  # names in Kafka
         case Type.ARRAY if setting.reference not in ("NODE", "NONE"):
             return array(KEY)
         case Type.ARRAY:
