@@ -34,6 +34,15 @@ _CONNECTS_OWN = {
     "org/apache/kafka/connect/mirror/MirrorSourceConnector": ("source",),
 }
 """Classes of Connect's jars that plugins extend, without carrying them."""
+_OHARAS = {
+    f"oharastream/ohara/kafka/connector/{name}": (kind,)
+    for kind, names in (
+        ("source", ("RowSourceConnector", "csv/CsvSourceConnector")),
+        ("sink", ("RowSinkConnector", "csv/CsvSinkConnector")),
+    )
+    for name in names
+}
+"""Classes of Ohara's that its users' connectors extend without carrying them: they come from a shared library."""
 _CONNECTS_ROOMS = (
     ("org/apache/kafka/connect/transforms/predicates/", ("predicate",)),
     ("org/apache/kafka/connect/transforms/util/", ()),
@@ -41,7 +50,7 @@ _CONNECTS_ROOMS = (
     ("org/apache/kafka/connect/converters/", ("converter", "header_converter")),
 )
 """Packages of Connect's jars, and what their classes are."""
-_ROOTS = {name.replace(".", "/"): (kind,) for name, kind in SERVICES.items()} | _CONNECTS_OWN
+_ROOTS = {name.replace(".", "/"): (kind,) for name, kind in SERVICES.items()} | _CONNECTS_OWN | _OHARAS
 _FROM_THE_WORKER = re.compile(
     r"(?:java|javax\.crypto|javax\.management|javax\.net|javax\.sql|org\.slf4j|org\.w3c\.dom|org\.xml\.sax|"
     r"org\.apache\.kafka(?!\.connect\.(?:transforms\.(?!Transformation$|predicates\.Predicate$)|json\.|file\.|mirror\.|"

@@ -144,6 +144,17 @@ def test_classes_that_extend_connects_own_ones(tmp_path):
     ]  # fmt: skip
 
 
+def test_classes_that_extend_oharas_own_ones_are_connectors_too(tmp_path):
+    room = "oharastream/ohara/kafka/connector"
+    path = jar(
+        tmp_path,
+        java.class_bytes("a/Rows", f"{room}/RowSourceConnector"),
+        java.class_bytes("a/CsvOut", f"{room}/csv/CsvSinkConnector"),
+        java.class_bytes(f"{room}/RowSourceConnector", java.SOURCE, flags=java.ABSTRACT),
+    )
+    assert types(path) == [("a.CsvOut", "sink"), ("a.Rows", "source")]
+
+
 def test_class_files_that_are_none(tmp_path):
     bad = {f"com__acme__Bad{n}.class": WEATHER[: n * 9].decode("latin1") for n in range(5)}
     found = inspect(jar(tmp_path, WEATHER, **bad))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,6 +14,7 @@ from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
 from keelman.api.connect.v1 import worker_service_pb2
 from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition, DefinitionGoal
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.api.node.v1 import node_service_pb2
 from keelman.gateway.ohara import lookups
 from keelman.gateway.ohara.call import Call
 from keelman.gateway.ohara.changing import settled, undisturbed
@@ -24,8 +26,10 @@ from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.connector import CHECK_RULE, CHECK_RULES, CONNECTOR
 from keelman.gateway.ohara.errors import bad_value, illegal_argument, unsupported
+from keelman.gateway.ohara.hosts import Hosts
 from keelman.gateway.ohara.keys import ObjectKey, checked_key, key_of, own_name, shown_key
 from keelman.gateway.ohara.resource import Json, Resource
+from keelman.gateway.ohara.stored import Stored
 from keelman.gateway.ohara.topics.state import is_changing as is_topic_changing
 from keelman.gateway.ohara.topics.state import runs
 from keelman.gateway.ohara.values import Settings, created, edited
@@ -237,11 +241,15 @@ class Connectors(Resource):
         return clusters.get(definition.spec.worker_cluster)
 
     async def _nodes(self) -> dict[str, str]:
-        """The nodes of workers by their ids, which are host and port of their REST."""
-        workers = await self._control.all(
-            self._control.workers.ListWorkers, worker_service_pb2.ListWorkersRequest, "workers"
+        """The hostnames of workers by their ids, which are host and port of their REST."""
+        control = self._control
+        workers, nodes, kept = await asyncio.gather(
+            control.all(control.workers.ListWorkers, worker_service_pb2.ListWorkersRequest, "workers"),
+            control.all(control.nodes.ListNodes, node_service_pb2.ListNodesRequest, "nodes"),
+            Stored(control, "node").list(),
         )
-        return {urlsplit(one.rest_url).netloc: one.node for one in workers if one.rest_url}
+        hosts = Hosts(nodes, kept)
+        return {urlsplit(one.rest_url).netloc: hosts.shown(one.node) for one in workers if one.rest_url}
 
 
 def checked_settings(settings: Settings) -> Settings:

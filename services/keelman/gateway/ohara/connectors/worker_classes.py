@@ -14,8 +14,9 @@ import orjson
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.gateway.ohara.connectors.class_settings import Json, generic_class, told_class
 from keelman.gateway.ohara.connectors.config import is_ohara_class
-from keelman.model.errors import Internal, KeelmanError
+from keelman.model.errors import DeadlineExceeded, Internal, KeelmanError
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import deadline
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Outgoing
 from keelman.workers.rest.connectors import refusal
@@ -25,6 +26,7 @@ HEADERS = ((b"content-type", b"application/json"), (b"accept", b"application/jso
 FRESH_SECONDS = 60.0
 MOST_REMEMBERED = 2000
 AT_ONCE = 4
+ASK_SECONDS = 15.0
 ALL_SECONDS = 12.0
 """For all classes of a cluster: users wait 20 s for an answer."""
 
@@ -78,9 +80,12 @@ class WorkerClasses:
         return None
 
     async def ask(self, cluster: str, method: str, target: str, body: Any = None) -> Any:
-        """The JSON of a worker's answer. Raises our error for one that is no success."""
+        """The JSON of a worker's answer. Raises our error for one that is no success, or does not come in time."""
         content = None if body is None else orjson.dumps(body)
-        answer = await self._asking.ask(cluster, Outgoing(method, target.encode(), HEADERS, content, repeatable=True))
+        outgoing = Outgoing(method, target.encode(), HEADERS, content, repeatable=True)
+        late = DeadlineExceeded(f"worker cluster {cluster!r} did not answer within {ASK_SECONDS:.0f} s")
+        async with deadline(ASK_SECONDS, late):
+            answer = await self._asking.ask(cluster, outgoing)
         if answer.status >= 300:
             raise refusal(answer.status, answer.body)
         try:

@@ -69,7 +69,7 @@ MESSAGES = record(
         "messages": array(
             record(
                 {"partition": COUNT, "offset": COUNT},
-                {"sourceClass": TEXT, "sourceKey": KEY, "value": VALUE, "error": TEXT},
+                {"timestamp": COUNT, "sourceClass": TEXT, "sourceKey": KEY, "value": VALUE, "error": TEXT},
             )
         )
     },

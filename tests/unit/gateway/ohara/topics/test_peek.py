@@ -14,7 +14,7 @@ ROW = b"\0" + struct.pack(">i", 1) + struct.pack(">i", 9) + b"\0\0\1a\0\x08\0\1b
 def record(key: bytes | None, value: bytes | None, **headers: bytes) -> PeekedRecord:
     """In partition 1, at offset 7."""
     sent = [PeekedHeader(key=name, value=one) for name, one in headers.items()]
-    return PeekedRecord(partition=1, offset=7, key=key, value=value, headers=sent)
+    return PeekedRecord(partition=1, offset=7, timestamp_ms=-1, key=key, value=value, headers=sent)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,10 @@ def test_records_of_oharas_sources_tell_where_they_are_from() -> None:
     told = message(record(ROW, None, SOURCE_CLASS=b"a.B", SOURCE_KEY=b'{"group":"g","name":"n"}'))
     assert (told["sourceClass"], told["sourceKey"]) == ("a.B", {"group": "g", "name": "n"})
     assert "cannot be read" in message(record(ROW, None, SOURCE_KEY=b"{"))["error"]
+
+
+def test_records_with_a_time_tell_it() -> None:
+    assert message(PeekedRecord(partition=0, offset=1, timestamp_ms=5, value=b"1"))["timestamp"] == 5
 
 
 def test_what_cannot_be_shown_says_why() -> None:
