@@ -13,6 +13,11 @@ from keelman.gateway.ohara.hosts import Hosts
 
 PENDING, RUNNING, FAILED = "PENDING", "RUNNING", "FAILED"
 _WANTED = frozenset({clusters.CLUSTER_STATE_STARTING, clusters.CLUSTER_STATE_RUNNING, clusters.CLUSTER_STATE_DEGRADED})
+_WELL = {
+    PENDING: (clusters.CLUSTER_STATE_RUNNING,),
+    RUNNING: (clusters.CLUSTER_STATE_RUNNING, clusters.CLUSTER_STATE_STARTING),
+}
+"""States of ours with which nothing is wrong in one of Ohara's: one process is up while others start."""
 _ENDED = frozenset({work.WORKLOAD_STATE_STOPPED, work.WORKLOAD_STATE_REMOVED})
 _UP = frozenset({work.WORKLOAD_STATE_RUNNING, work.WORKLOAD_STATE_STOPPING})
 
@@ -83,7 +88,7 @@ def life_of(
         found = FAILED
     else:
         found = PENDING if wanted or state == clusters.CLUSTER_STATE_STOPPING else ""
-    if not error and found in (PENDING, RUNNING) and state != clusters.CLUSTER_STATE_RUNNING:
+    if not error and found in (PENDING, RUNNING) and state not in _WELL.get(found, ()):
         error = message
     return Life(found, alive, error)
 

@@ -35,6 +35,7 @@ def process(node: str, state: str, *, goal: str = "RUNNING", **status: Any) -> w
         ("STARTING", [], Life("PENDING", (), "why")),
         ("STARTING", [process("n0", "PENDING")], Life("PENDING", (), "why")),
         ("STARTING", [process("n0", "STARTING"), process("n1", "RUNNING")], Life("PENDING", ("n1",), "why")),
+        ("STARTING", [process("n0", "RUNNING")], Life("RUNNING", ("n0",))),
         ("STARTING", [process("n0", "STOPPED", generation=1)], Life("PENDING", (), "why")),
         ("RUNNING", [process("n1", "RUNNING"), process("n0", "RUNNING")], Life("RUNNING", ("n0", "n1"))),
         (
