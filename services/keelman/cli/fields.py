@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, TypeAlias
@@ -10,28 +9,44 @@ from typing import Annotated, TypeAlias
 import typer
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
+from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinitionSpec
 from keelman.api.connect.v1.plugin_service_pb2 import UpdatePluginRequest
+from keelman.api.connect.v1.topic_pb2 import TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.api.node.v1.workload_pb2 import ResourceLimits
 from keelman.cli import plugin_refs
 from keelman.cli.configuration import pairs
-from keelman.cli.kinds import BROKER_CLUSTERS, CONNECTORS, NODES, PLUGINS, WORKER_CLUSTERS, Kind, check_option
+from keelman.cli.kinds import (
+    APPLIED,
+    BROKER_CLUSTERS,
+    CONNECTORS,
+    DEFINITIONS,
+    NODES,
+    PLUGINS,
+    TOPICS,
+    WORKER_CLUSTERS,
+    Kind,
+    check_option,
+)
+from keelman.cli.sizes import size_of
 from keelman.model.errors import InvalidArgument
 
-Spec: TypeAlias = NodeSpec | BrokerClusterSpec | WorkerClusterSpec | UpdatePluginRequest
+Spec: TypeAlias = (
+    NodeSpec | BrokerClusterSpec | WorkerClusterSpec | UpdatePluginRequest | TopicSpec | ConnectorDefinitionSpec
+)
 SPECS: Mapping[Kind, type[Spec]] = {
     NODES: NodeSpec,
     BROKER_CLUSTERS: BrokerClusterSpec,
     WORKER_CLUSTERS: WorkerClusterSpec,
+    TOPICS: TopicSpec,
+    DEFINITIONS: ConnectorDefinitionSpec,
 }
 NONE = "none"
 """In place of a selector or of ports: that there is to be none."""
 _CLUSTERS = (BROKER_CLUSTERS, WORKER_CLUSTERS)
 _WORKERS = (WORKER_CLUSTERS,)
-_UNITS = {unit: 1024**n for n, unit in enumerate(("", "KIB", "MIB", "GIB", "TIB"))}
-_UNITS |= {unit: 1000**n for n, unit in enumerate(("B", "KB", "MB", "GB", "TB"))}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+_LABELLED = (NODES, PLUGINS, *_CLUSTERS, *APPLIED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,20 +54,27 @@ class Given:
     """What was typed of a spec; None and nothing for what was not."""
 
     description: Annotated[
-        str | None, typer.Option("--description", metavar="TEXT", help="Of a node, cluster or plugin, for people.")
+        str | None, typer.Option("--description", metavar="TEXT", help="Of what it is, for people.")
     ] = None
     labels: Annotated[
         list[str] | None,
-        typer.Option("--label", metavar="K=V", help="Label of a node, cluster or plugin; may be repeated."),
+        typer.Option("--label", metavar="K=V", help="Label of what has labels; may be repeated."),
     ] = None
     values: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             "--property",
+            "--config",
             metavar="K=V",
-            help="Property of a cluster's brokers, clients or workers, key of a connector; may be repeated.",
+            help="Property of a cluster's brokers, clients or workers; key of a connector, definition or topic.",
         ),
+    ] = None
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", metavar="N", help="Of a topic; they only grow.", min=0)
+    ] = None
+    replication: Annotated[
+        int | None, typer.Option("--replication", metavar="N", help="Replicas of each partition of a topic.", min=0)
     ] = None
     nodes: Annotated[
         str, typer.Option("--nodes", metavar="A,B", help="Of a cluster: one broker or worker on each of these.")
@@ -146,9 +168,11 @@ class GivenChange(Given):
 
 
 _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
-    "description": (NODES, PLUGINS, *_CLUSTERS),
-    "labels": (NODES, PLUGINS, *_CLUSTERS),
-    "values": (*_CLUSTERS, CONNECTORS),
+    "description": _LABELLED,
+    "labels": _LABELLED,
+    "values": (*_CLUSTERS, CONNECTORS, *APPLIED),
+    "partitions": (TOPICS,),
+    "replication": (TOPICS,),
     "nodes": _CLUSTERS,
     "count": _WORKERS,
     "node_selector": _WORKERS,
@@ -165,8 +189,8 @@ _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "libraries": _WORKERS,
     "engine": _WORKERS,
     "bootstrap_servers": (BROKER_CLUSTERS,),
-    "unlabel": (NODES, PLUGINS, *_CLUSTERS),
-    "unset": _CLUSTERS,
+    "unlabel": _LABELLED,
+    "unset": (*_CLUSTERS, *APPLIED),
     "add_nodes": _CLUSTERS,
     "remove_nodes": _CLUSTERS,
     "remove_plugins": _WORKERS,
@@ -205,16 +229,6 @@ def check_given(kind: Kind, given: Given) -> bool:
     return bool(found)
 
 
-def size_of(option: str, text: str) -> int:
-    """Bytes of a text such as 512MiB, 2GB or 1000000. Raises InvalidArgument."""
-    match = _SIZE.fullmatch(text.strip())
-    unit = match.group(2).upper() if match else ""
-    unit = f"{unit}B" if len(unit) > 1 and not unit.endswith("B") else unit
-    if match is None or unit not in _UNITS:
-        raise InvalidArgument.of(option, text, "a number with B, KiB, MiB, GiB, TiB, KB, MB, GB or TB, e.g. 512MiB")
-    return int(float(match.group(1)) * _UNITS[unit])
-
-
 def apply(given: Given, spec: Spec) -> list[str]:
     """Changes a spec to what was typed; returns the mask: the fields that were named. Raises InvalidArgument."""
     paths: list[str] = []
@@ -232,6 +246,8 @@ def apply(given: Given, spec: Spec) -> list[str]:
             paths += _brokers(given, change, spec)
         case WorkerClusterSpec():
             paths += _workers(given, change, spec)
+        case TopicSpec() | ConnectorDefinitionSpec():
+            paths += _applied(given, change, spec)
     return paths
 
 
@@ -259,6 +275,18 @@ def _brokers(given: Given, change: GivenChange | None, spec: BrokerClusterSpec) 
         where = spec.external.client_properties if external else spec.managed.properties
         _edit("set", where, given.values, change.unset if change else None)
         yield "external.client_properties" if external else "managed.properties"
+
+
+def _applied(given: Given, change: GivenChange | None, spec: TopicSpec | ConnectorDefinitionSpec) -> Iterable[str]:
+    if given.values or (change and change.unset):
+        _edit("set", spec.config, given.values, change.unset if change else None)
+        yield "config"
+    if isinstance(spec, TopicSpec) and given.partitions is not None:
+        spec.partitions = given.partitions
+        yield "partitions"
+    if isinstance(spec, TopicSpec) and given.replication is not None:
+        spec.replication_factor = given.replication
+        yield "replication_factor"
 
 
 def _workers(given: Given, change: GivenChange | None, spec: WorkerClusterSpec) -> Iterable[str]:

@@ -12,18 +12,35 @@ from keelman.model.errors import InvalidArgument
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind; `plural` is the word in listings, `short` what people type. Those `in_cluster` are of a worker
-    cluster."""
+    cluster. `wire` is its name in the wire contract where that is another."""
 
     plural: str
     singular: str
     short: str
     verbs: tuple[str, ...] = ()
     in_cluster: bool = False
+    wire: str = ""
+    more: tuple[str, ...] = ()
 
     @property
     def words(self) -> tuple[str, ...]:
         """Every word that means this kind."""
-        return (self.plural, self.singular, self.short)
+        return (self.plural, self.singular, self.short, *self.more)
+
+    @property
+    def field(self) -> str:
+        """The field of an answer that has one of it."""
+        return (self.wire or self.singular).replace("-", "_")
+
+    @property
+    def fields(self) -> str:
+        """The field of an answer that has many of it."""
+        return f"{self.wire}s".replace("-", "_") if self.wire else self.plural.replace("-", "_")
+
+    def rpc(self, verb: str) -> str:
+        """The name of the RPC that does a verb: GetWorkerCluster, ListWorkerClusters."""
+        noun = self.fields if verb == "List" else self.field
+        return verb + "".join(word.capitalize() for word in noun.split("_"))
 
 
 SHOWN = ("get", "describe", "logs")
@@ -46,10 +63,35 @@ PLUGINS = Kind(
 )
 PLUGIN_CLASSES = Kind("plugin-classes", "plugin", "pl")
 """What the workers of a cluster can be told to run: `get plugins --cluster`."""
-TOPICS = Kind("topics", "topic", "tp", ("get",))
+TOPICS = Kind("topics", "topic", "tp", ("get", "describe", *SPEC, "apply"))
+DEFINITIONS = Kind(
+    "definitions",
+    "definition",
+    "df",
+    ("get", "describe", *SPEC, "apply"),
+    in_cluster=True,
+    wire="connector-definition",
+    more=("connector-definitions", "connector-definition", "cd"),
+)
+OPERATIONS = Kind("operations", "operation", "op", ("get", "describe", "cancel", "delete"))
+APPLIED = (TOPICS, DEFINITIONS)
+"""What is brought about by operations."""
 PLANS = Kind("plans", "plan", "pn", ("get",))
 
-KINDS = (BROKER_CLUSTERS, WORKER_CLUSTERS, WORKERS, CONNECTORS, NODES, COPY_RUNS, WORKLOADS, PLUGINS, TOPICS, PLANS)
+KINDS = (
+    BROKER_CLUSTERS,
+    WORKER_CLUSTERS,
+    WORKERS,
+    CONNECTORS,
+    NODES,
+    COPY_RUNS,
+    WORKLOADS,
+    PLUGINS,
+    TOPICS,
+    DEFINITIONS,
+    OPERATIONS,
+    PLANS,
+)
 
 
 def legal_kinds(verb: str = "") -> str:

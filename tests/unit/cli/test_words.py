@@ -135,7 +135,7 @@ def test_no_two_kinds_share_a_word() -> None:
         (["get", "cn", "--watch", "-o", "yaml"], 2, "one of table, wide, json"),
         (["get", "cn", "--broker-cluster", "x"], 2, "--broker-cluster: not for connectors, only for topics"),
         (["get", "topics", "--cluster", "x"], 2, "--cluster: not for topics"),
-        (["describe", "topic", "x"], 2, "`describe` works on broker-clusters"),
+        (["describe", "plan", "x"], 2, "`describe` works on broker-clusters"),
         (["restart", "wk", "c/0", "--failed"], 2, "--failed: not for workers, only for connectors"),
         (["restart", "cn", "c/x", "--task", "1", "--failed"], 2, "--task: not together with --failed"),
         (["validate", "c/x", "--config-file", "nosuch.json"], 2, "--config-file: nosuch.json: No such file"),

@@ -12,13 +12,20 @@ from typing import Any, TypeAlias
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as bc
+from keelman.api.connect.v1 import connector_definition_service_pb2 as df
 from keelman.api.connect.v1 import connector_service_pb2 as cn
+from keelman.api.connect.v1 import operation_service_pb2 as op
 from keelman.api.connect.v1 import plugin_service_pb2 as pl
+from keelman.api.connect.v1 import topic_service_pb2 as tp
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as wc
 from keelman.api.connect.v1 import worker_service_pb2 as wk
 from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
+from keelman.api.connect.v1.connector_definition_service_pb2_grpc import ConnectorDefinitionServiceStub
 from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceStub
+from keelman.api.connect.v1.operation_pb2 import OperationTarget
+from keelman.api.connect.v1.operation_service_pb2_grpc import OperationServiceStub
 from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
+from keelman.api.connect.v1.topic_service_pb2_grpc import TopicServiceStub
 from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerClusterServiceStub
 from keelman.api.connect.v1.worker_service_pb2_grpc import WorkerServiceStub
 from keelman.api.copy.v1 import copy_run_service_pb2 as cr
@@ -68,6 +75,9 @@ class Gateway:
             kinds.WORKLOADS: (WorkloadServiceStub(link), wl),
             kinds.PLANS: (PlanServiceStub(link), pn),
             kinds.PLUGINS: (PluginServiceStub(link), pl),
+            kinds.TOPICS: (TopicServiceStub(link), tp),
+            kinds.DEFINITIONS: (ConnectorDefinitionServiceStub(link), df),
+            kinds.OPERATIONS: (OperationServiceStub(link), op),
         }
 
     async def list(
@@ -78,14 +88,21 @@ class Gateway:
         ended: bool = False,
         labels: Mapping[str, str] = NO_LABELS,
         workload: str = "",
+        brokers: str = "",
+        target: tuple[str, str] = ("", ""),
     ) -> Sequence[Resource]:
-        """All resources of a kind, page by page; `cluster` narrows workers, connectors and copy runs, `labels` nodes
-        and clusters, `workload` plans. Raises NotFound for a cluster that is unknown."""
+        """All resources of a kind, page by page; `cluster` narrows workers, connectors, copy runs and definitions,
+        `labels` what has any, `workload` plans, `brokers` topics, `target` (noun and name) operations. Raises NotFound
+        for a cluster that is unknown."""
         fields: dict[str, Any] = {"worker_cluster": cluster} if kind.in_cluster and kind is not kinds.PLUGINS else {}
         if labels:
             fields["labels"] = labels
         if workload:
             fields["workload"] = workload
+        if brokers:
+            fields["broker_cluster"] = brokers
+        if any(target):
+            fields["target"] = OperationTarget(noun=target[0], name=target[1])
         if kind is kinds.COPY_RUNS:
             fields["include_ended"] = ended
         items: list[Resource] = []
@@ -93,7 +110,7 @@ class Gateway:
             answer = await self._call("List", kind, **fields)
             for name, reason in getattr(answer, "unreachable", {}).items():
                 print(f"keelman: worker cluster {name} could not be asked: {reason}", file=sys.stderr)
-            items += getattr(answer, kind.plural.replace("-", "_"))
+            items += getattr(answer, kind.fields)
             if not answer.next_page_token:
                 return items
             fields["page_token"] = answer.next_page_token
@@ -211,14 +228,25 @@ class Gateway:
             fields["force"] = True
         return _resource(kind, await self._call(verb.capitalize(), kind, **fields))
 
+    async def apply(self, kind: Kind, name: str, goal: int = 0) -> tuple[Resource, Any]:
+        """Begins an operation on a topic or a definition; returns what it is on, and the operation. A `goal` of 0 is
+        what was asked for last."""
+        answer = await self._call("Apply", kind, name=name, goal=goal)
+        return _resource(kind, answer), answer.operation
+
+    async def call(self, verb: str, kind: Kind, **fields: Any) -> Any:
+        """The answer of one RPC of a kind. Raises as all methods here."""
+        return await self._call(verb, kind, **fields)
+
     async def create(self, kind: Kind, name: str, spec: Any) -> Resource:
-        """Creates a broker cluster, which is to run, a worker cluster, stopped, or a node whose agent is to come.
+        """Creates a broker cluster, which is to run, a worker cluster, stopped, a node whose agent is to come, or a
+        topic or definition, which nothing is done about yet.
 
         Prints notes on the properties of workers to stderr; so does `update` on those that it sets."""
         return _noted(kind, await self._call("Create", kind, name=name, spec=spec))
 
     async def update(self, kind: Kind, name: str, edit: Callable[[Any], Sequence[str]]) -> tuple[Resource, bool]:
-        """Changes the spec of a cluster or node, or what is said of a plugin; returns it, and whether that is a change.
+        """Changes the spec of a resource, or what is said of a plugin; returns it, and whether that is a change.
 
         `edit` changes the spec that it gets, and names its fields. Where somebody else changes the resource in between,
         it is read and edited once more. Raises Conflict when that happens again.
@@ -258,19 +286,21 @@ class Gateway:
             print(f"keelman: note: {note}", file=sys.stderr)
         return answer.connector
 
+    async def only_broker_cluster(self) -> str:
+        """The name of the only broker cluster, or `default`. Raises NotFound, InvalidArgument for several others."""
+        names = [one.name for one in await self.list(kinds.BROKER_CLUSTERS)]
+        if not names:
+            raise NotFound("there is no broker cluster: see `keelman create broker-cluster --help`")
+        if len(names) > 1 and "default" not in names:
+            raise InvalidArgument(f"--broker-cluster: there are several: give one of {', '.join(names)}")
+        return names[0] if len(names) == 1 else "default"
+
     async def client_properties(self, broker_cluster: str) -> dict[str, str]:
         """Java's client properties that reach a broker cluster; without a name the only one, or `default`.
 
-        Raises NotFound, InvalidArgument where there are several, FailedPrecondition for one that has no address yet.
+        Raises as `only_broker_cluster`, and FailedPrecondition for one that has no address yet.
         """
-        name = broker_cluster
-        if not name:
-            names = [one.name for one in await self.list(kinds.BROKER_CLUSTERS)]
-            if not names:
-                raise NotFound("there is no broker cluster: see `keelman create broker-cluster --help`")
-            if len(names) > 1 and "default" not in names:
-                raise InvalidArgument(f"--broker-cluster: there are several: give one of {', '.join(names)}")
-            name = names[0] if len(names) == 1 else "default"
+        name = broker_cluster or await self.only_broker_cluster()
         found = await self.get(kinds.BROKER_CLUSTERS, name)
         servers = found.status.bootstrap_servers or found.spec.external.bootstrap_servers
         if not servers:
@@ -284,8 +314,7 @@ class Gateway:
         Raises Unavailable when there is no answer in time, and what the gateway refuses.
         """
         stub, messages = self._services[kind]
-        noun = kind.plural if verb == "List" else kind.singular
-        name = verb + "".join(word.capitalize() for word in noun.split("-"))
+        name = kind.rpc(verb)
         request = getattr(messages, f"{name}Request")(**fields)
         repeats = "request_id" in request.DESCRIPTOR.fields_by_name
         if repeats:
@@ -320,7 +349,7 @@ def _noted(kind: Kind, answer: Any) -> Resource:
 
 def _resource(kind: Kind, answer: Any) -> Resource:
     """What the answer carries; None where it carries nothing."""
-    return getattr(answer, kind.singular.replace("-", "_"), None)
+    return getattr(answer, kind.field, None)
 
 
 @contextlib.asynccontextmanager

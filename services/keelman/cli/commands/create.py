@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
+from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinitionSpec
 from keelman.api.connect.v1.plugin_service_pb2 import UpdatePluginRequest
+from keelman.api.connect.v1.topic_pb2 import TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.cli import kinds
 from keelman.cli.client.effects import wait_for
 from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.operations import begin, follow
 from keelman.cli.client.plugins import upload
 from keelman.cli.client.target import Target
 from keelman.cli.configuration import class_of, given_config
@@ -35,70 +39,89 @@ from keelman.cli.options import (
     takes,
 )
 from keelman.cli.output import columns
+from keelman.cli.output.lines import topic_line
 from keelman.cli.output.printing import checked_format, print_one
 from keelman.cli.waiting import progress_line
 from keelman.model.errors import InvalidArgument
 
 app = command_group()
 _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
-    "--managed": (kinds.BROKER_CLUSTERS,),
-    "--controllers": (kinds.BROKER_CLUSTERS,),
-    "--broker-cluster": (kinds.WORKER_CLUSTERS,),
-    "--cluster": (kinds.CONNECTORS,),
-    "--config-file": (kinds.CONNECTORS,),
-    "--name": (kinds.PLUGINS,),
-    "--version": (kinds.PLUGINS,),
-    "--any-file": (kinds.PLUGINS,),
+    "managed": (kinds.BROKER_CLUSTERS,),
+    "controllers": (kinds.BROKER_CLUSTERS,),
+    "broker_cluster": (kinds.WORKER_CLUSTERS, kinds.TOPICS),
+    "topic": (kinds.TOPICS,),
+    "connector": (kinds.DEFINITIONS,),
+    "cluster": (kinds.CONNECTORS, kinds.DEFINITIONS),
+    "config_file": (kinds.CONNECTORS, kinds.DEFINITIONS),
+    "plugin_name": (kinds.PLUGINS,),
+    "plugin_version": (kinds.PLUGINS,),
+    "any_file": (kinds.PLUGINS,),
+    "no_apply": (kinds.TOPICS,),
 }
+_NAMES = {"plugin_name": "--name", "plugin_version": "--version"}
 
-AnyFile = Annotated[bool, typer.Option("--any-file", help="Keep a plugin's file even if workers cannot load it.")]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creation:
+    """What was typed that only a create has."""
+
+    managed: Annotated[bool, typer.Option("--managed", help="Run the brokers on nodes of keelman.")] = False
+    controllers: Annotated[
+        int | None, typer.Option("--controllers", metavar="N", help="Brokers that are controllers too: 1 or 3.")
+    ] = None
+    broker_cluster: Annotated[
+        str, typer.Option("--broker-cluster", metavar="BC", help="Of a worker cluster or a topic [default].")
+    ] = ""
+    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Of a topic: its name in Kafka [NAME].")] = ""
+    connector: Annotated[
+        str, typer.Option("--connector", metavar="C", help="Of a definition: its connector's name [NAME].")
+    ] = ""
+    cluster: Cluster = ""
+    config_file: ConfigFile = None
+    plugin_name: Annotated[str, typer.Option("--name", metavar="NAME", help="Of a plugin [from its file's name].")] = ""
+    plugin_version: Annotated[
+        str, typer.Option("--version", metavar="VERSION", help="Of a plugin [from its file].")
+    ] = ""
+    any_file: Annotated[
+        bool, typer.Option("--any-file", help="Keep a plugin's file even if workers cannot load it.")
+    ] = False
+    start: Annotated[
+        bool, typer.Option("--start", help="Also start the new worker cluster, or apply the new definition.")
+    ] = False
+    no_apply: Annotated[bool, typer.Option("--no-apply", help="Of a topic: do not ask the brokers for it yet.")] = False
 
 
 @app.command()
 @takes(Given, "given")
+@takes(Creation, "more")
 def create(
     kind: Annotated[str, kind_word("create")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name; of a plugin its file.")],
     *,
     given: Given,
-    managed: Annotated[bool, typer.Option("--managed", help="Run the brokers on nodes of keelman.")] = False,
-    controllers: Annotated[
-        int | None, typer.Option("--controllers", metavar="N", help="Brokers that are controllers too: 1 or 3.")
-    ] = None,
-    broker_cluster: Annotated[
-        str, typer.Option("--broker-cluster", metavar="BC", help="Broker cluster of a worker cluster [default].")
-    ] = "",
-    cluster: Cluster = "",
-    config_file: ConfigFile = None,
-    plugin_name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="Of a plugin [from its file's name].")
-    ] = "",
-    plugin_version: Annotated[
-        str, typer.Option("--version", metavar="VERSION", help="Of a plugin [from its file].")
-    ] = "",
-    any_file: AnyFile = False,
-    start: Annotated[bool, typer.Option("--start", help="Also start the new worker cluster.")] = False,
+    more: Creation,
     wait: Wait = False,
     timeout: WaitSeconds = None,
     output: Form = "name",
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Create a broker cluster, a worker cluster (stopped, unless --start), a connector, a plugin from its file, or a
-    node before its agent."""
+    """Create a broker cluster, a worker cluster (stopped, unless --start), a connector, a topic, a connector's
+    definition, a plugin from its file, or a node before its agent."""
     seconds, found, form = seconds_of(wait, timeout), kind_of(kind, "create"), checked_format(output)
     check_given(found, given)
-    more = (managed, controllers, broker_cluster, cluster, config_file, plugin_name, plugin_version, any_file)
-    check_options(found, dict(zip(_MEANT_FOR, more, strict=True)), start=start)
+    check_options(found, more)
     if found is kinds.PLUGINS:
         if seconds is not None:
             raise InvalidArgument("--wait: not for plugins: one that is answered is there")
-        header = {"name": plugin_name, "version": plugin_version, "any_file": any_file}
+        header = {"name": more.plugin_name, "version": more.plugin_version, "any_file": more.any_file}
         return upload_plugin(Target(gateway, home), Path(name), given, form, header)
-    owner, plain = cluster_and_name(found, name, cluster)
+    owner, plain = cluster_and_name(found, name, more.cluster)
+    if found in kinds.APPLIED:
+        return create_applied(Target(gateway, home), found, (owner, plain), given, more, form=form, wait=seconds)
     if found is kinds.CONNECTORS and not owner:
         raise InvalidArgument.of("connector", name, "CLUSTER/NAME, or NAME with --cluster WC")
-    if seconds is not None and found is kinds.WORKER_CLUSTERS and not start:
+    if seconds is not None and found is kinds.WORKER_CLUSTERS and not more.start:
         raise InvalidArgument("--wait: a new worker cluster is stopped; give --start too, or wait on `keelman start`")
     if seconds is not None and found is kinds.NODES:
         raise InvalidArgument(
@@ -106,20 +129,20 @@ def create(
         )
     made_of: Any
     if found is kinds.BROKER_CLUSTERS:
-        made_of = broker_spec(given, managed=managed, controllers=controllers)
+        made_of = broker_spec(given, managed=more.managed, controllers=more.controllers)
     elif found is kinds.WORKER_CLUSTERS:
-        made_of = worker_spec(given, broker_cluster=broker_cluster)
+        made_of = worker_spec(given, broker_cluster=more.broker_cluster)
     elif found is kinds.NODES:
         apply(given, made_of := NodeSpec())
     else:
-        made_of = connector_config(config_file, given.values)
+        made_of = connector_config(more.config_file, given.values)
 
     async def body(client: Gateway) -> None:
         if found is kinds.CONNECTORS:
             made = await client.create_connector(owner, plain, made_of)
         else:
             made = await client.create(found, name, made_of)
-        if start:
+        if more.start:
             made = await client.act("start", found, name)
         if seconds is not None:
             made = await wait_for(client, "start", found, columns.key_of(found, made), seconds=seconds)
@@ -143,14 +166,14 @@ def upload_plugin(target: Target, file: Path, given: Given, form: str, header: M
     return target.run(body)
 
 
-def check_options(kind: Kind, given: Mapping[str, object], *, start: bool) -> None:
+def check_options(kind: Kind, given: Creation) -> None:
     """Raises InvalidArgument for an option that says nothing about this kind."""
-    for option, value in given.items():
-        if value:
-            check_option(option, kind, _MEANT_FOR[option])
-    if start and kind is not kinds.WORKER_CLUSTERS:
-        why = "is not started" if kind is kinds.PLUGINS else "starts by itself"
-        raise InvalidArgument(f"--start: only for worker-clusters; a {kind.singular} {why}")
+    for name, legal in _MEANT_FOR.items():
+        if getattr(given, name) not in (None, "", False):
+            check_option(_NAMES.get(name, "--" + name.replace("_", "-")), kind, legal)
+    if given.start and kind not in (kinds.WORKER_CLUSTERS, kinds.DEFINITIONS):
+        why = "is not started" if kind in (kinds.PLUGINS, kinds.TOPICS) else "starts by itself"
+        raise InvalidArgument(f"--start: only for worker-clusters and definitions; a {kind.singular} {why}")
 
 
 def broker_spec(given: Given, *, managed: bool = False, controllers: int | None = None) -> BrokerClusterSpec:
@@ -178,6 +201,61 @@ def worker_spec(given: Given, *, broker_cluster: str = "") -> WorkerClusterSpec:
     if spec.WhichOneof("placement") is None:
         spec.count = 1
     return spec
+
+
+def topic_spec(given: Given, broker_cluster: str = "", topic: str = "") -> Any:
+    """Spec of a topic."""
+    spec = TopicSpec(broker_cluster=broker_cluster, topic=topic)
+    apply(given, spec)
+    return spec
+
+
+def definition_spec(given: Given, cluster: str, connector: str = "", file: Path | None = None) -> Any:
+    """Spec of a connector's definition. Raises InvalidArgument where no worker cluster or no class is named."""
+    if not cluster:
+        raise InvalidArgument("--cluster: a definition needs the worker cluster of its connector, which need not run")
+    whole, _ = given_config(file, ())
+    spec = ConnectorDefinitionSpec(worker_cluster=cluster, connector=connector, config=whole or {})
+    apply(given, spec)
+    class_of(spec.config)
+    return spec
+
+
+def create_applied(
+    target: Target,
+    kind: Kind,
+    name: tuple[str, str],
+    given: Given,
+    more: Creation,
+    *,
+    form: str,
+    wait: float | None,
+) -> int:
+    """Creates a topic or a definition of a worker cluster and a plain name, and begins the operation that brings it
+    about: of a topic unless that is not to be, of a definition where it is to start."""
+    owner, plain = name
+    applies = more.start or (kind is kinds.TOPICS and not more.no_apply)
+    if wait is not None and not applies:
+        raise InvalidArgument(f"--wait: only for a {kind.singular} that is also applied")
+    spec = topic_spec(given, more.broker_cluster, more.topic)
+    if kind is kinds.DEFINITIONS:
+        spec = definition_spec(given, owner, more.connector, more.config_file)
+
+    async def body(client: Gateway) -> None:
+        if kind is kinds.TOPICS and not spec.broker_cluster:
+            spec.broker_cluster = await client.only_broker_cluster()
+        made = await client.create(kind, plain, spec)
+        if applies:
+            operation = await begin(client, kind, plain)
+            if wait is not None:
+                await follow(client, operation.name, seconds=wait)
+            else:
+                print(f"{kind.singular}/{plain} asked to be {operation.target.goal}: operation/{operation.name}",
+                      file=sys.stderr)  # fmt: skip
+            made = await client.get(kind, plain)
+        print_one(kind, topic_line(made) if kind is kinds.TOPICS and form not in ("json", "yaml") else made, form)
+
+    return target.run(body)
 
 
 def connector_config(file: Path | None, values: Sequence[str] | None) -> dict[str, str]:

@@ -9,8 +9,11 @@ from typing import Annotated, Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.struct_pb2 import Struct
 
+from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition
 from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.api.connect.v1.operation_pb2 import Operation
 from keelman.api.connect.v1.plugin_pb2 import Plugin
+from keelman.api.connect.v1.topic_pb2 import Topic
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.cli import kinds
@@ -19,6 +22,8 @@ from keelman.cli.client.target import Target
 from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, command_group, kind_word
 from keelman.cli.output.columns import connector_state, key_of, run_state
+from keelman.cli.output.lines import topic_line
+from keelman.cli.output.operations import partition_lines, step_lines
 from keelman.cli.output.printing import as_yaml, plain, print_list
 from keelman.cli.output.words import figures_text, limits_text, origin_text, ports_text, rollout_text
 from keelman.model.errors import KeelmanError
@@ -34,6 +39,7 @@ _SENTENCES: Sequence[tuple[str, str, Callable[[Any], str]]] = (
 )
 """What is a sentence for people where the wire has a message."""
 _PORTS = ("port", "metrics_port", "admin_port", "reserved_ports")
+MOST_OPERATIONS = 5
 _LONG = (FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64)  # texts in protobuf's JSON
 
 
@@ -81,6 +87,12 @@ def in_words(resource: Any) -> dict[str, Any]:
     found = _words(plain(resource), resource.DESCRIPTOR)
     if isinstance(resource, Connector) and resource.tasks:
         found["tasks"] = task_lines(resource.tasks)
+    if isinstance(resource, Operation) and resource.steps:
+        found["steps"] = step_lines(resource)
+    if isinstance(resource, Topic) and resource.status.brokers.partitions:
+        found["status"]["brokers"]["partitions"] = partition_lines(resource.status.brokers.partitions)
+    if isinstance(resource, ConnectorDefinition) and resource.status.HasField("connector"):
+        found["status"]["connector"] = connector_words(resource.status.connector)
     if isinstance(resource, Plugin) and resource.classes:
         found["classes"] = class_lines(resource.classes)
     for part, name, text in _SENTENCES:
@@ -97,6 +109,13 @@ def in_words(resource: Any) -> dict[str, Any]:
     if "spec" in found:
         found["spec"] = _asked_for(found["spec"])
     return found
+
+
+def connector_words(connector: Connector) -> dict[str, Any]:
+    """Where a definition's connector stands: all else of it is the definition's."""
+    return {"state": connector_state(connector), "worker": connector.worker_id} | (
+        {"tasks": task_lines(connector.tasks)} if connector.tasks else {}
+    )
 
 
 def _asked_for(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,6 +191,16 @@ def _order(resource: Any) -> Any:
 
 
 async def _parts(gateway: Gateway, kind: Kind, resource: Any) -> dict[Kind, list[Any]]:
+    if kind in kinds.APPLIED:
+        found = await gateway.list(kinds.OPERATIONS, target=(kind.field, resource.name))
+        return {kinds.OPERATIONS: list(found)[:MOST_OPERATIONS]}
+    if kind in (kinds.NODES, kinds.WORKERS):
+        of, everything = resource.name, await gateway.list(kinds.WORKLOADS)
+        return {kinds.WORKLOADS: [w for w in everything if of == w.node or f"worker/{of}" == w.name]}
+    return await _parts_of_others(gateway, kind, resource)
+
+
+async def _parts_of_others(gateway: Gateway, kind: Kind, resource: Any) -> dict[Kind, list[Any]]:
     if kind is kinds.WORKER_CLUSTERS:
         of = resource.name
         found: dict[Kind, list[Any]] = {}
@@ -188,11 +217,9 @@ async def _parts(gateway: Gateway, kind: Kind, resource: Any) -> dict[Kind, list
         prefix = f"broker/{resource.name}/"
         workloads = [w for w in await gateway.list(kinds.WORKLOADS) if w.name.startswith(prefix)]
         users = [c for c in await gateway.list(kinds.WORKER_CLUSTERS) if c.spec.broker_cluster == resource.name]
-        return {kinds.WORKLOADS: workloads, kinds.WORKER_CLUSTERS: users}
+        topics = [topic_line(topic) for topic in await gateway.list(kinds.TOPICS, brokers=resource.name)]
+        return {kinds.WORKLOADS: workloads, kinds.WORKER_CLUSTERS: users, kinds.TOPICS: topics}
     if kind is kinds.PLUGINS:
         clusters = [c for c in await gateway.list(kinds.WORKER_CLUSTERS) if c.name in resource.worker_clusters]
         return {kinds.WORKER_CLUSTERS: clusters}
-    if kind in (kinds.NODES, kinds.WORKERS):
-        of, everything = resource.name, await gateway.list(kinds.WORKLOADS)
-        return {kinds.WORKLOADS: [w for w in everything if of == w.node or f"worker/{of}" == w.name]}
     return {}

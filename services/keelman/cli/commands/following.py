@@ -31,6 +31,8 @@ NOUNS: Mapping[Kind, str] = {
     kinds.WORKERS: "workload",
     kinds.WORKLOADS: "workload",
     kinds.PLUGINS: "plugin",
+    kinds.DEFINITIONS: "connector_definition",
+    kinds.OPERATIONS: "operation",
 }
 # What agents and workers report of them, which is no event: lists say it.
 REPORTED: Mapping[Kind, Sequence[str]] = {
@@ -39,6 +41,7 @@ REPORTED: Mapping[Kind, Sequence[str]] = {
     kinds.WORKERS: ("membership", "usage"),
     kinds.WORKLOADS: ("status.memory_bytes", "status.observe_time"),
     kinds.PLUGINS: ("worker_clusters",),
+    kinds.DEFINITIONS: ("status.connector", "status.drifted", "status.drifts"),
 }
 # What of it changes all the time: a table shows it, lines are not printed for it.
 RESTLESS: Mapping[Kind, Sequence[str]] = {
@@ -154,7 +157,9 @@ async def follow(
 
     def keep(one: Any) -> bool:
         return (
-            wanted(one) and full in ("", columns.key_of(kind, one)) and (not cluster or one.worker_cluster == cluster)
+            wanted(one)
+            and full in ("", columns.key_of(kind, one))
+            and cluster in ("", (one.spec if kind is kinds.DEFINITIONS else one).worker_cluster if cluster else "")
         )
 
     followed = Followed(kind, keep)

@@ -10,74 +10,98 @@ from typing import Annotated, Any
 
 import typer
 
+from keelman.api.connect.v1.topic_pb2 import Topic
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.plugin_classes import plugins_of
 from keelman.cli.client.target import Target
+from keelman.cli.client.topics import found_topics
 from keelman.cli.commands import following
 from keelman.cli.exits import OK
 from keelman.cli.kinds import KINDS, Kind, check_option, kind_of
-from keelman.cli.options import Cluster, Form, GatewayAddress, HomeFolder, MaybeName, command_group, kind_word
+from keelman.cli.options import Cluster, Form, GatewayAddress, HomeFolder, MaybeName, command_group, kind_word, takes
 from keelman.cli.output import columns
-from keelman.cli.output.columns import plan_lines
+from keelman.cli.output.lines import plan_lines, topic_line
 from keelman.cli.output.printing import WATCH_FORMATS, checked_format, print_list, print_one
-from keelman.kafka.browsing import list_topics
 from keelman.model.errors import InvalidArgument
 
 app = command_group()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowing:
+    """What was typed of which ones are wanted."""
+
+    brokers: Annotated[
+        str, typer.Option("--broker-cluster", metavar="BC", help="Broker cluster of topics [all; the only one].")
+    ] = ""
+    state: Annotated[str, typer.Option("--state", metavar="STATE", help="Only those in this state.")] = ""
+    workload: Annotated[str, typer.Option("--workload", metavar="W", help="Only plans that change this workload.")] = ""
+    of: Annotated[
+        str, typer.Option("--of", metavar="KIND/NAME", help="Only operations on this topic or definition.")
+    ] = ""
+    selector: Annotated[
+        list[str] | None,
+        typer.Option("-l", "--selector", metavar="K=V", help="Only those with this label: K=V, K!=V or K."),
+    ] = None
+    ended: Annotated[bool, typer.Option("--ended", help="Also copy runs that have ended.")] = False
+
+    def check(self, kind: Kind) -> None:
+        """Raises InvalidArgument for what is not for this kind."""
+        for option, given, legal in (
+            ("--ended", self.ended, kinds.COPY_RUNS),
+            ("--broker-cluster", self.brokers, kinds.TOPICS),
+            ("--workload", self.workload, kinds.PLANS),
+            ("--of", self.of, kinds.OPERATIONS),
+        ):
+            if given:
+                check_option(option, kind, [legal])
+
+
 @app.command()
+@takes(Narrowing, "only")
 def get(
     kind: Annotated[str, kind_word("get")],
     name: MaybeName = None,
     *,
     output: Form = "table",
     cluster: Cluster = "",
-    brokers: Annotated[
-        str, typer.Option("--broker-cluster", metavar="BC", help="Broker cluster of topics [the only one].")
-    ] = "",
-    state: Annotated[str, typer.Option("--state", metavar="STATE", help="Only those in this state.")] = "",
-    workload: Annotated[
-        str, typer.Option("--workload", metavar="W", help="Only plans that change this workload.")
-    ] = "",
-    selector: Annotated[
-        list[str] | None,
-        typer.Option("-l", "--selector", metavar="K=V", help="Only those with this label: K=V, K!=V or K."),
-    ] = None,
-    ended: Annotated[bool, typer.Option("--ended", help="Also copy runs that have ended.")] = False,
+    only: Narrowing,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing changes, until Ctrl-C.")] = False,
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
     """Show one thing or all of a kind."""
     found, form = kind_of(kind, "get", cluster=cluster), checked_format(output, *([WATCH_FORMATS] if watch else []))
-    if ended:
-        check_option("--ended", found, [kinds.COPY_RUNS])
-    if brokers:
-        check_option("--broker-cluster", found, [kinds.TOPICS])
-    if workload:
-        check_option("--workload", found, [kinds.PLANS])
+    only.check(found)
+    about = target_of(only.of)
     if found is kinds.PLUGINS and cluster:
         found = kinds.PLUGIN_CLASSES
-    wanted, chosen = checked_state(found, state), selector_of(found, selector or ())
+    wanted, chosen = checked_state(found, only.state), selector_of(found, only.selector or ())
     lines = found is kinds.PLANS and form in ("table", "wide")
-    target, over = Target(gateway, home), ended or wanted in columns.OVER_STATES
+    whole = found is kinds.TOPICS and name is not None and form in ("json", "yaml") and not watch
+    target, over = Target(gateway, home), only.ended or wanted in columns.OVER_STATES
 
     def keeps(one: Any) -> bool:
-        return (not wanted or columns.state_of(found, one) == wanted) and chosen(one)
+        shown = topic_line(one) if isinstance(one, Topic) else one
+        is_of = not only.of or (one.target.noun, one.target.name) == about
+        return is_of and (not wanted or columns.state_of(found, shown) == wanted) and chosen(one)
 
     async def find(client: Gateway) -> Sequence[Any]:
         if found is kinds.PLUGIN_CLASSES:
             everything: Sequence[Any] = await plugins_of(client, target, cluster, name)
         elif found is kinds.TOPICS:
-            everything = await list_topics(await client.client_properties(brokers), name)
+            everything = await found_topics(client, only.brokers, name)
         elif name is not None:
             everything = [await client.get(found, name, cluster=cluster)]
         else:
-            everything = await client.list(found, cluster=cluster, ended=over, labels=chosen.equal, workload=workload)
+            everything = await client.list(
+                found, cluster=cluster, ended=over, labels=chosen.equal, workload=only.workload, target=about
+            )
+        if found is kinds.TOPICS and not whole:
+            everything = [topic_line(one) if isinstance(one, Topic) else one for one in everything]
         if lines:
-            everything = plan_lines(everything, workload)
+            everything = plan_lines(everything, only.workload)
         return [one for one in everything if keeps(one)]
 
     async def body(client: Gateway) -> None:
@@ -97,6 +121,16 @@ def get(
     with contextlib.suppress(*([KeyboardInterrupt] if watch else [])):
         return target.run(body)
     return OK
+
+
+def target_of(text: str) -> tuple[str, str]:
+    """Noun and name of what operations are on, typed as KIND/NAME; empty for any. Raises InvalidArgument."""
+    if not text:
+        return "", ""
+    word, slash, name = text.partition("/")
+    if not slash or not name:
+        raise InvalidArgument.of("--of", text, "KIND/NAME, e.g. topic/orders")
+    return kind_of(word, "apply").field, name
 
 
 def checked_state(kind: Kind, word: str) -> str:

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
+from google.protobuf.duration_pb2 import Duration
 
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
+from keelman.cli.client.topics import resource_of
+from keelman.cli.kinds import TOPICS
 from keelman.cli.options import GatewayAddress, HomeFolder, TextForm, command_group
 from keelman.cli.output.printing import TEXT_FORMATS, checked_format, cut_text, print_document
 from keelman.kafka.browsing import PeekedRecord, last_records
 
 app = command_group()
+PEEK_TIME = Duration(seconds=25)  # within the time of a call
 
 
 @app.command()
 def peek(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="See `keelman get topics`.")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="Its name, or that of its resource; see `keelman get topics`.")
+    ],
     *,
     records: Annotated[
         int, typer.Option("-n", "--records", metavar="N", help="How many of the last records to show.", min=1, max=1000)
@@ -36,7 +42,11 @@ def peek(
     form = checked_format(output, TEXT_FORMATS)
 
     async def body(client: Gateway) -> None:
-        found = await last_records(await client.client_properties(brokers), topic, records)
+        if await resource_of(client, brokers, topic) is not None:
+            answer = await client.call("Peek", TOPICS, name=topic, limit=records, timeout=PEEK_TIME)
+            found: Sequence[PeekedRecord] = [peeked(one) for one in reversed(answer.records)]
+        else:
+            found = await last_records(await client.client_properties(brokers), topic, records)
         if form != "text":
             print_document({"topic": topic, "records": [document(one) for one in found]}, form)
             return
@@ -46,6 +56,16 @@ def peek(
             print("\n".join(lines(one)))
 
     return Target(gateway, home).run(body)
+
+
+def peeked(one: Any) -> PeekedRecord:
+    """A record as the state service has read it."""
+
+    def of(message: Any, field: str) -> bytes | None:
+        return getattr(message, field) if message.HasField(field) else None
+
+    headers = tuple((header.key, of(header, "value")) for header in one.headers)
+    return PeekedRecord(one.partition, one.offset, one.timestamp_ms, of(one, "key"), of(one, "value"), headers)
 
 
 def document(record: PeekedRecord) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from keelman.cli import kinds
 from keelman.cli.client.changes import standing, wait_for_update
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
+from keelman.cli.commands.applying import apply_and_tell
 from keelman.cli.fields import GivenChange, apply, check_given
-from keelman.cli.kinds import Kind, kind_of
+from keelman.cli.kinds import Kind, check_option, kind_of
 from keelman.cli.options import (
     GatewayAddress,
     HomeFolder,
@@ -24,6 +25,7 @@ from keelman.cli.options import (
     seconds_of,
     takes,
 )
+from keelman.cli.output.lines import topic_line
 from keelman.cli.output.printing import checked_format, print_one
 from keelman.model.errors import InvalidArgument
 
@@ -41,20 +43,26 @@ def update(
     name: PlainName,
     *,
     given: GivenChange,
+    apply_: Annotated[
+        bool, typer.Option("--apply", help="Of a topic or definition: also bring it to what it says then.")
+    ] = False,
     wait: Wait = False,
     timeout: WaitSeconds = None,
     output: ThisForm = "text",
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Change what a cluster or a node is to be, or what is said of a plugin; what is not named stays. Workers get a
-    change one after the other."""
-    found = kind_of(kind, "update")
+    """Change what a cluster, node, topic or definition is to be, or what is said of a plugin; what is not named stays.
+    Workers get a change one after the other; of topics and definitions nothing is done until they are applied."""
+    found, seconds = kind_of(kind, "update"), seconds_of(wait, timeout)
+    if apply_:
+        check_option("--apply", found, kinds.APPLIED)
     if not check_given(found, given):
         raise InvalidArgument("nothing to change: give at least one option, see `keelman update --help`")
-    return _change(
-        Target(gateway, home), found, name, lambda spec: apply(given, spec), wait=seconds_of(wait, timeout), form=output
-    )
+    target, edit = Target(gateway, home), lambda spec: apply(given, spec)
+    if found in kinds.APPLIED:
+        return _change_applied(target, found, name, edit, form=output, applies=apply_, wait=seconds)
+    return _change(target, found, name, edit, wait=seconds, form=output)
 
 
 @app.command()
@@ -105,7 +113,10 @@ def label(
                 raise InvalidArgument.of("label", f"{key}-", f"a label that {name} has: {known}")
         return apply(given, spec)
 
-    return _change(Target(gateway, home), kind_of(kind, "label"), name, edit, form=output)
+    found, target = kind_of(kind, "label"), Target(gateway, home)
+    if found in kinds.APPLIED:
+        return _change_applied(target, found, name, edit, form=output, applies=False, wait=None)
+    return _change(target, found, name, edit, form=output)
 
 
 def labels_given(texts: Sequence[str]) -> GivenChange:
@@ -116,6 +127,36 @@ def labels_given(texts: Sequence[str]) -> GivenChange:
     return GivenChange(
         labels=[text for text in texts if "=" in text], unlabel=[text[:-1] for text in texts if "=" not in text]
     )
+
+
+def _change_applied(
+    target: Target,
+    kind: Kind,
+    name: str,
+    edit: Callable[[Any], Sequence[str]],
+    *,
+    form: str,
+    applies: bool,
+    wait: float | None,
+) -> int:
+    checked_format(form, _FORMS)
+    if wait is not None and not applies:
+        raise InvalidArgument(f"--wait: only together with --apply: nothing is done about a {kind.singular} before")
+
+    async def body(client: Gateway) -> None:
+        made, changed = await client.update(kind, name, edit)
+        if applies:
+            await apply_and_tell(client, kind, name, "", wait)
+            made = await client.get(kind, name)
+        if form != "text":
+            print_one(kind, topic_line(made) if kind is kinds.TOPICS and form not in ("json", "yaml") else made, form)
+        elif not applies:
+            later = (
+                "" if made.generation == made.status.applied_generation else f": `keelman apply {kind.singular} {name}`"
+            )
+            print(f"{kind.singular}/{name} {f'updated{later}' if changed else 'has all this already'}")
+
+    return target.run(body)
 
 
 def _change(

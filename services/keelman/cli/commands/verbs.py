@@ -15,8 +15,10 @@ from keelman.cli.client.effects import before, wait_for
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.rest import Where
 from keelman.cli.client.target import Target
-from keelman.cli.kinds import check_option, kind_of
+from keelman.cli.commands.applying import delete_applied
+from keelman.cli.kinds import Kind, check_option, kind_of
 from keelman.cli.options import (
+    WAIT_SECONDS,
     Cluster,
     GatewayAddress,
     HomeFolder,
@@ -152,6 +154,9 @@ def delete(
     kind: Annotated[str, kind_word("delete")],
     name: Name,
     *,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Of a topic or definition: the brokers' topic, the connector stays.")
+    ] = False,
     cluster: Cluster = "",
     yes: Yes = False,
     wait: Wait = False,
@@ -159,11 +164,25 @@ def delete(
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Delete one thing; asks first on a terminal."""
-    singular = kind_of(kind, "delete").singular
+    """Delete one thing; asks first on a terminal. With a topic or definition goes the topic on the brokers, or the
+    connector, which is waited for."""
+    found = kind_of(kind, "delete")
+    if keep:
+        check_option("--keep", found, kinds.APPLIED)
     if not yes and sys.stdin.isatty():
-        typer.confirm(f"delete {singular} {name}?", abort=True, err=True)
+        typer.confirm(f"delete {found.singular} {name}?", abort=True, err=True)
+    if found in kinds.APPLIED:
+        seconds = seconds_of(wait, timeout) or WAIT_SECONDS
+        return _delete_applied(Target(gateway, home), found, name, keep=keep, seconds=seconds)
     return act(Target(gateway, home), "delete", kind, name, cluster=cluster, wait=seconds_of(wait, timeout))
+
+
+def _delete_applied(target: Target, kind: Kind, name: str, *, keep: bool, seconds: float) -> int:
+    async def body(client: Gateway) -> None:
+        await delete_applied(client, kind, name, keep=keep, seconds=seconds)
+        print(f"{kind.singular}/{name} {DONE['delete']}")
+
+    return target.run(body)
 
 
 def act(
@@ -178,7 +197,7 @@ def act(
         await client.act(verb, kind, full, force=force)
         if wait is not None:
             await wait_for(client, verb, kind, full, seconds=wait, was=was)
-        at_once = kind in (kinds.NODES, kinds.PLUGINS)
+        at_once = kind in (kinds.NODES, kinds.PLUGINS, kinds.OPERATIONS)
         print(f"{kind.singular}/{full} {DONE[verb] if at_once else _outcome(verb, wait)}")
 
     return target.run(body)

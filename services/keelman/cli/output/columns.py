@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,16 @@ from keelman.api.connect.v1.connector_pb2 import (
     ConnectorState,
     ConnectorType,
 )
+from keelman.api.connect.v1.operation_pb2 import OperationState
+from keelman.api.connect.v1.topic_pb2 import TopicState
 from keelman.api.connect.v1.worker_cluster_pb2 import RolloutState
 from keelman.api.copy.v1.copy_run_pb2 import CopyRunState, LagUnit
 from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.api.node.v1.plan_pb2 import PlanAction
 from keelman.api.node.v1.workload_pb2 import WorkloadState
-from keelman.cli.kinds import CONNECTORS, COPY_RUNS, PLANS, PLUGINS, Kind
+from keelman.cli.kinds import CONNECTORS, COPY_RUNS, DEFINITIONS, PLANS, PLUGINS, Kind
+from keelman.cli.output import operations as words
+from keelman.cli.output.lines import PlanLine, PluginLine, TopicLine
 from keelman.cli.output.words import labels_text, ports_text, size
 from keelman.model.traces import why_line
 from keelman.rpc.enums import word
@@ -48,41 +52,6 @@ def key_of(kind: Kind, resource: Any) -> str:
         plugin = resource.plugin if isinstance(resource, PluginLine) else resource
         return f"{plugin.name}:{plugin.version}"
     return str(resource.uid if kind is COPY_RUNS else resource.name)
-
-
-@dataclass(frozen=True, slots=True)
-class PluginLine:
-    """One class of a plugin, None of one that has none: what a table of plugins has lines of."""
-
-    plugin: Any
-    found: Any = None
-
-    def told(self, field: str) -> str:
-        """What is known of the class."""
-        return "" if self.found is None else str(getattr(self.found, field))
-
-
-def plugin_lines(plugins: Sequence[Any]) -> list[PluginLine]:
-    """The classes of these plugins."""
-    return [PluginLine(plugin, found) for plugin in plugins for found in (*plugin.classes,) or (None,)]
-
-
-@dataclass(frozen=True, slots=True)
-class PlanLine:
-    """One change of a plan: what a table of plans has lines of."""
-
-    plan: Any
-    change: Any
-
-    @property
-    def key(self) -> str:
-        """Unique among the lines of all plans."""
-        return f"{self.plan.revision}/{self.change.workload}"
-
-
-def plan_lines(plans: Sequence[Any], workload: str = "") -> list[PlanLine]:
-    """The changes of these plans, of one workload where it is named."""
-    return [PlanLine(plan, change) for plan in plans for change in plan.changes if workload in ("", change.workload)]
 
 
 def age(stamp: Timestamp, now: float | None = None) -> str:
@@ -174,6 +143,8 @@ def _labels(resource: Any) -> str:
 
 def labels_of(resource: Any) -> Any:
     """The labels of a resource: of a plugin its own, of all others those of the spec."""
+    if isinstance(resource, TopicLine):
+        return resource.labels
     return resource.labels if "labels" in resource.DESCRIPTOR.fields_by_name else resource.spec.labels
 
 
@@ -313,9 +284,41 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "topics": (
         Column("NAME", lambda r: r.name),
-        Column("PARTITIONS", lambda r: str(r.partitions), number=True),
-        Column("REPLICATION", lambda r: str(r.replication), number=True),
+        Column("STATE", lambda r: r.state),
+        Column("PARTITIONS", lambda r: str(r.partitions or ""), number=True),
+        Column("REPLICATION", lambda r: str(r.replication or ""), number=True),
         Column("OFFSETS", lambda r: f"{r.offsets:,}", number=True),
+        Column("BROKERS", lambda r: r.broker_cluster),
+        Column("TOPIC", lambda r: r.topic, wide=True),
+        Column("DIFFERENCES", lambda r: str(r.differences or ""), number=True, wide=True),
+        Column("LABELS", _labels, wide=True),
+        Column("MESSAGE", lambda r: _first_line(r.message), wide=True),
+    ),
+    "definitions": (
+        Column("NAME", lambda r: r.name),
+        Column("STATE", words.definition_state),
+        Column("GOAL", words.goal_text),
+        Column("CLUSTER", lambda r: r.spec.worker_cluster),
+        Column("CONNECTOR", lambda r: r.spec.connector),
+        Column("DRIFTED", lambda r: "yes" if r.status.drifted else ""),
+        Column("AGE", lambda r: age(r.create_time)),
+        Column("GENERATION", lambda r: f"{r.status.applied_generation}/{r.generation}", wide=True),
+        Column("CLASS", lambda r: r.spec.config.get("connector.class", ""), wide=True),
+        Column("LABELS", _labels, wide=True),
+        Column("OPERATION", lambda r: r.status.operation, wide=True),
+        Column("MESSAGE", lambda r: _first_line(r.status.message or "; ".join(r.status.drifts)), wide=True),
+    ),
+    "operations": (
+        Column("NAME", lambda r: r.name),
+        Column("KIND", words.operation_kind),
+        Column("TARGET", words.target_text),
+        Column("GOAL", lambda r: r.target.goal),
+        Column("STATE", words.operation_state),
+        Column("STEPS", words.steps_text),
+        Column("AGE", lambda r: age(r.create_time)),
+        Column("GENERATION", lambda r: str(r.target.generation or ""), wide=True, number=True),
+        Column("ENDED", lambda r: age(r.end_time), wide=True),
+        Column("MESSAGE", lambda r: _first_line(r.message), wide=True),
     ),
     "plans": (
         Column("PLAN", lambda r: str(r.plan.revision)),
@@ -350,11 +353,15 @@ _ENUMS: dict[str, Any] = {
     "nodes": NodeState,
     "copy-runs": CopyRunState,
     "workloads": WorkloadState,
+    "topics": TopicState,
+    "operations": OperationState,
 }
 
 
 def states(kind: Kind) -> tuple[str, ...]:
     """The states that things of a kind may be in; none for a kind without states."""
+    if kind is DEFINITIONS:
+        return words.definition_states()
     if kind.plural not in _ENUMS:
         return ()
     enum = _ENUMS[kind.plural]

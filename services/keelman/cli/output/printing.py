@@ -13,8 +13,9 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 
-from keelman.cli.kinds import COPY_RUNS, PLUGINS, Kind
-from keelman.cli.output.columns import COLUMNS, key_of, plugin_lines
+from keelman.cli.kinds import COPY_RUNS, OPERATIONS, PLUGINS, Kind
+from keelman.cli.output.columns import COLUMNS, key_of
+from keelman.cli.output.lines import plugin_lines
 from keelman.model.errors import InvalidArgument
 
 FORMATS = ("table", "wide", "json", "yaml", "name")
@@ -23,6 +24,7 @@ TEXT_FORMATS = ("text", "json", "yaml")
 LONGEST = 160
 WIDEST = 32_767
 _HINTS = {
+    OPERATIONS: ": those that ended long ago are forgotten",
     COPY_RUNS: ": what has nothing to copy is parked; --ended shows former ones too",
     PLUGINS: ": none has been uploaded; --cluster shows what the workers of a cluster can run",
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from keelman.cli.client.plugins import upload
-from keelman.cli.commands.create import check_options
+from keelman.cli.commands.create import Creation, check_options
 from keelman.cli.kinds import PLUGINS
 from keelman.model.errors import InvalidArgument
 
@@ -18,5 +18,5 @@ async def test_an_empty_file_is_refused_by_its_name(tmp_path: Path) -> None:
 
 
 def test_a_plugin_is_not_started() -> None:
-    with pytest.raises(InvalidArgument, match="only for worker-clusters; a plugin is not started"):
-        check_options(PLUGINS, {}, start=True)
+    with pytest.raises(InvalidArgument, match="only for worker-clusters and definitions; a plugin is not started"):
+        check_options(PLUGINS, Creation(start=True))

@@ -9,7 +9,7 @@ import pytest
 
 from keelman.api.connect.v1.broker_cluster_pb2 import ManagedBrokers
 from keelman.cli import kinds
-from keelman.cli.commands.create import broker_spec, check_options, connector_config, worker_spec
+from keelman.cli.commands.create import Creation, broker_spec, check_options, connector_config, worker_spec
 from keelman.cli.fields import Given
 from keelman.model.errors import InvalidArgument
 
@@ -32,7 +32,7 @@ def test_specs_say_what_was_typed() -> None:
     with pytest.raises(InvalidArgument, match="--set"):
         worker_spec(Given(values=["x"]))
     with pytest.raises(InvalidArgument, match="--start"):
-        check_options(kinds.CONNECTORS, {}, start=True)
+        check_options(kinds.CONNECTORS, Creation(start=True))
 
 
 def test_a_connectors_file_may_be_json_or_properties(tmp_path: Path) -> None:

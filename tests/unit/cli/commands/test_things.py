@@ -12,8 +12,9 @@ from keelman.cli.commands.get import checked_state, selector_of
 from keelman.cli.commands.peek import document, lines
 from keelman.cli.commands.validate import problems_of
 from keelman.cli.output.columns import state_of, states
+from keelman.cli.output.lines import TopicLine
 from keelman.cli.output.printing import print_list
-from keelman.kafka.browsing import PeekedRecord, Topic
+from keelman.kafka.browsing import PeekedRecord
 from keelman.model.errors import InvalidArgument
 
 
@@ -35,17 +36,9 @@ def test_a_record_may_have_no_time_no_key_and_no_value() -> None:
 
 
 def test_topics_and_plugins_have_tables_and_names(capsys: pytest.CaptureFixture[str]) -> None:
-    print_list(kinds.TOPICS, [Topic("lines", 3, 1, 1200)], "table")
-    assert capsys.readouterr().out.split() == [
-        "NAME",
-        "PARTITIONS",
-        "REPLICATION",
-        "OFFSETS",
-        "lines",
-        "3",
-        "1",
-        "1,200",
-    ]
+    print_list(kinds.TOPICS, [TopicLine("lines", 3, 1, 1200, "lines", "default")], "table")
+    titles = ["NAME", "STATE", "PARTITIONS", "REPLICATION", "OFFSETS", "BROKERS"]
+    assert capsys.readouterr().out.split() == [*titles, "lines", "-", "3", "1", "1,200", "default"]
     plugin = Plugin("org.acme.TicksSourceConnector", "source", "1.0")
     print_list(kinds.PLUGIN_CLASSES, [plugin], "name")
     assert capsys.readouterr().out == "plugin/org.acme.TicksSourceConnector\n"

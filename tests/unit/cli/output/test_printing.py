@@ -32,7 +32,8 @@ from keelman.cli.commands.describe import in_words, print_description
 from keelman.cli.commands.get import at_rest
 from keelman.cli.commands.logs import behind
 from keelman.cli.kinds import KINDS, PLUGIN_CLASSES
-from keelman.cli.output.columns import COLUMNS, age, key_of, plan_lines
+from keelman.cli.output.columns import COLUMNS, age, key_of
+from keelman.cli.output.lines import plan_lines
 from keelman.cli.output.printing import print_list, print_one
 from keelman.cli.output.words import size
 from keelman.model.errors import Unavailable

@@ -1,0 +1,92 @@
+"""Begins operations on topics and definitions, and follows them to their ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keelman.api.connect.v1.connector_definition_pb2 import DefinitionGoal
+from keelman.api.connect.v1.operation_pb2 import OperationState, OperationStepState
+from keelman.api.connect.v1.topic_pb2 import TopicGoal
+from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.exits import NotReached
+from keelman.cli.kinds import Kind
+from keelman.cli.output.operations import current_step, operation_state
+from keelman.cli.waiting import progress_line, until
+from keelman.model.errors import DeadlineExceeded
+from keelman.rpc.enums import word
+from keelman.runtime.supervise import deadline
+
+ENDED = (
+    OperationState.OPERATION_STATE_SUCCEEDED,
+    OperationState.OPERATION_STATE_FAILED,
+    OperationState.OPERATION_STATE_CANCELED,
+)
+ABSENT = "ABSENT"
+_GOALS: dict[str, Any] = {kinds.TOPICS.singular: TopicGoal, kinds.DEFINITIONS.singular: DefinitionGoal}
+
+
+def goals(kind: Kind) -> tuple[str, ...]:
+    """What one of a kind can be brought to."""
+    enum = _GOALS[kind.singular]
+    return tuple(word(enum, value) for value in enum.values() if value)
+
+
+def goal_of(kind: Kind, text: str) -> int:
+    """A goal on the wire."""
+    enum = _GOALS[kind.singular]
+    return int(next(value for value in enum.values() if value and word(enum, value) == text))
+
+
+async def begin(gateway: Gateway, kind: Kind, name: str, goal: str = "") -> Any:
+    """Begins an operation on a topic or a definition; returns it. Without a goal it is brought to what was asked for
+    last; what was to be absent, as all are at first, to PRESENT or RUNNING."""
+    if not goal:
+        found = await gateway.get(kind, name)
+        asked = word(_GOALS[kind.singular], found.goal)
+        goal = goals(kind)[-1] if asked == ABSENT else asked
+    _, operation = await gateway.apply(kind, name, goal_of(kind, goal))
+    return operation
+
+
+async def follow(gateway: Gateway, name: str, *, seconds: float, canceled: bool = False) -> Any:
+    """Waits for the end of an operation, showing the step that it is at on stderr; returns it.
+
+    Raises NotReached with the operation's error where it failed or, unless that is `canceled` for, was canceled;
+    DeadlineExceeded: it goes on.
+    """
+    latest: Any = None
+
+    async def has_ended() -> bool:
+        nonlocal latest
+        latest = await gateway.get(kinds.OPERATIONS, name)
+        line.show(progress_text(latest))
+        return latest.state in ENDED
+
+    def late() -> DeadlineExceeded:
+        text = "" if latest is None else f": {progress_text(latest)}"
+        return DeadlineExceeded(f"operation {name} has not ended after {seconds:.0f} s, it goes on{text}")
+
+    with progress_line() as line:
+        async with deadline(seconds, late):
+            await until(has_ended)
+    if latest.state == OperationState.OPERATION_STATE_FAILED:
+        raise NotReached(f"operation {name} failed: {latest.error.message or latest.message}")
+    if latest.state == OperationState.OPERATION_STATE_CANCELED and not canceled:
+        raise NotReached(f"operation {name} was {latest.message or 'canceled'}")
+    return latest
+
+
+def progress_text(operation: Any) -> str:
+    """Where an operation stands, in a line."""
+    text = f"operation/{operation.name} {operation_state(operation)}"
+    step = current_step(operation)
+    if step is None or operation.state in ENDED:
+        return text
+    why = " ".join((step.message or operation.message).split())
+    return f"{text}: {step.name}" + (f": {why}" if why else "")
+
+
+def has_step_failed(operation: Any) -> bool:
+    """Whether one of its steps failed for good."""
+    return any(step.state == OperationStepState.OPERATION_STEP_STATE_FAILED for step in operation.steps)

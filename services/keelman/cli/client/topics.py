@@ -1,0 +1,46 @@
+"""Topics as people look at them: the resources, and what else the brokers have."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.output.lines import TopicLine
+from keelman.kafka.browsing import list_topics
+from keelman.model.errors import InvalidArgument, KeelmanError, NotFound
+
+
+async def found_topics(gateway: Gateway, brokers: str, name: str | None) -> Sequence[Any]:
+    """Topic resources, those of a broker cluster where one is named; then, as lines, the other topics that its brokers
+    have, of the only broker cluster or the one called default where none is named. `name` asks for one, by the name of
+    its resource or, where no resource has it, by that of its topic.
+
+    Where there are resources, brokers that cannot be asked are a remark on stderr. Raises NotFound and what
+    `Gateway.client_properties` and `list_topics` raise.
+    """
+    if name is not None and (one := await resource_of(gateway, brokers, name)) is not None:
+        return [one]
+    mine = [] if name is not None else list(await gateway.list(kinds.TOPICS, brokers=brokers))
+    try:
+        cluster = brokers or await gateway.only_broker_cluster()
+        others = await list_topics(await gateway.client_properties(cluster), name)
+    except KeelmanError as error:
+        if not mine or (brokers and isinstance(error, NotFound)):
+            raise
+        print(f"keelman: what else the brokers have is not shown: {error.message}", file=sys.stderr)
+        return mine
+    known = {one.spec.topic for one in mine if one.spec.broker_cluster == cluster}
+    found = [TopicLine(t.name, t.partitions, t.replication, t.offsets, t.name, cluster) for t in others]
+    return [*mine, *(line for line in found if line.name not in known)]
+
+
+async def resource_of(gateway: Gateway, brokers: str, name: str) -> Any | None:
+    """The topic resource of a name, if there is one, on that broker cluster where it is named."""
+    try:
+        found = await gateway.get(kinds.TOPICS, name)
+    except (NotFound, InvalidArgument):  # topics may have names that no resource can have
+        return None
+    return found if brokers in ("", found.spec.broker_cluster) else None

@@ -1,0 +1,106 @@
+"""Definitions, operations and the partitions of topics in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from keelman.api.connect.v1.connector_definition_pb2 import DefinitionGoal
+from keelman.api.connect.v1.connector_pb2 import ConnectorState
+from keelman.api.connect.v1.operation_pb2 import OperationKind, OperationState, OperationStepState
+from keelman.rpc.enums import word
+
+_APPLYING, _FAILED, _ABSENT = "APPLYING", "FAILED", "ABSENT"
+
+
+def definition_state(definition: Any) -> str:
+    """How a definition's connector is, or that it is being applied or that this failed."""
+    status = definition.status
+    if status.applying:
+        return _APPLYING
+    if status.HasField("connector"):
+        return word(ConnectorState, status.connector.state)
+    return _FAILED if status.message else _ABSENT
+
+
+def definition_states() -> tuple[str, ...]:
+    """What `definition_state` may say."""
+    states = (word(ConnectorState, value) for value in ConnectorState.values() if value)
+    return tuple(dict.fromkeys((_ABSENT, _APPLYING, *states)))
+
+
+def goal_text(definition: Any) -> str:
+    """What was asked for last."""
+    return word(DefinitionGoal, definition.goal) if definition.goal else _ABSENT
+
+
+def operation_state(operation: Any) -> str:
+    """State of an operation."""
+    return word(OperationState, operation.state)
+
+
+def operation_kind(operation: Any) -> str:
+    """What an operation does, e.g. APPLY_TOPIC."""
+    return word(OperationKind, operation.kind)
+
+
+def target_text(operation: Any) -> str:
+    """What an operation is about, as it is typed: topic/orders."""
+    target = operation.target
+    kind = "definition" if target.noun == "connector_definition" else target.noun.replace("_", "-")
+    return f"{kind}/{target.name}"
+
+
+def step_state(step: Any) -> str:
+    """State of a step."""
+    return word(OperationStepState, step.state)
+
+
+def current_step(operation: Any) -> Any:
+    """The step that an operation is at, or that it ended at; None before the first."""
+    begun = [step for step in operation.steps if step.state != OperationStepState.OPERATION_STEP_STATE_PENDING]
+    return begun[-1] if begun else None
+
+
+def steps_text(operation: Any) -> str:
+    """How far an operation is: 3/5 set-config."""
+    pending = OperationStepState.OPERATION_STEP_STATE_PENDING
+    running = OperationStepState.OPERATION_STEP_STATE_RUNNING
+    done = sum(step.state not in (pending, running) for step in operation.steps)
+    step = current_step(operation)
+    return f"{done}/{len(operation.steps)}" + (f" {step.name}" if step is not None else "")
+
+
+def step_lines(operation: Any) -> list[str]:
+    """A line for each step: create-topic DONE 0.2 s after 1 try at 12:00:01Z: 3 partitions."""
+    return [step_line(step) for step in operation.steps]
+
+
+def step_line(step: Any) -> str:
+    """One step in words."""
+    words = [step.name, step_state(step)]
+    if step.HasField("start_time"):
+        words.append(f"at {step.start_time.ToDatetime():%Y-%m-%d %H:%M:%S}Z")
+        if step.HasField("end_time"):
+            took = step.end_time.ToDatetime() - step.start_time.ToDatetime()
+            words.append(f"in {took.total_seconds():.1f} s")
+    if step.attempts > 1:
+        words.append(f"after {step.attempts} tries")
+    text = " ".join(words)
+    return f"{text}: {' '.join(step.message.split())}" if step.message else text
+
+
+def partition_lines(partitions: Sequence[Any]) -> list[str]:
+    """A line for each partition: 0: leader 1 (b1:9092), replicas 1 2 3, in sync 1 2, offsets 0 to 42."""
+    return [_partition_line(one) for one in partitions]
+
+
+def _partition_line(one: Any) -> str:
+    leader = f"leader {one.leader.node_id} ({one.leader.host}:{one.leader.port})" if one.HasField("leader") else ""
+    replicas, in_sync = ([str(b.node_id) for b in some] for some in (one.replicas, one.in_sync_replicas))
+    words = [leader or "no leader", f"replicas {' '.join(replicas)}"]
+    if sorted(replicas) != sorted(in_sync):
+        words.append(f"in sync {' '.join(in_sync) or 'none'}")
+    if one.HasField("end_offset"):
+        words.append(f"offsets {one.begin_offset} to {one.end_offset}")
+    return f"{one.partition}: {', '.join(words)}"

@@ -1,0 +1,107 @@
+"""Topics and operations by the command line, before a real gateway, a real state service and a real broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from confluent_kafka import Producer
+
+from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers
+from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.exits import CONFLICT, FAILED, NOT_FOUND, OK, USAGE
+from keelman.kafka.data_topics import create_topic
+from keelman.rpc.channels import channel
+from support.commands import Commands, commands, write_home
+from support.gateway_system import running_system
+from support.system_kit import Ran
+
+pytestmark = pytest.mark.component
+
+
+@pytest_asyncio.fixture(scope="module")
+async def prompt(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Commands]:
+    async with running_system(tmp_path_factory.mktemp("system")) as system:
+        folder = tmp_path_factory.mktemp("home")
+        async with channel(system.gateway.address) as to:
+            for name, servers in (("default", bootstrap), ("away", "127.0.0.1:1")):
+                external = ExternalBrokers(bootstrap_servers=servers)
+                await Gateway(to).create(kinds.BROKER_CLUSTERS, name, BrokerClusterSpec(external=external))
+        write_home(system, folder)
+        async with commands(folder) as made:
+            yield made
+
+
+async def ran(prompt: Commands, line: str, code: int = OK) -> Ran:
+    found = await prompt.run(line.split())
+    assert found.code == code, found
+    return found
+
+
+async def test_a_topics_life(prompt: Commands, bootstrap: str, name: str) -> None:
+    made = await ran(prompt, f"create topic {name} --partitions 2 --config retention.ms=60000 --label team=blue --wait")
+    assert made.out == f"topic/{name}\n"
+    assert "SUCCEEDED" in made.err
+    found = json.loads((await ran(prompt, f"get topic {name} -o json")).out)
+    assert found["status"]["state"] == "TOPIC_STATE_PRESENT"
+    assert found["status"]["brokers"]["config"] == {"retention.ms": "60000"}
+
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for text in ("one", "two"):
+        producer.produce(name, text)
+        assert not producer.flush(30)
+    assert [line.strip() for line in (await ran(prompt, f"peek {name} -n 1")).out.splitlines()][1:] == ["two"]
+
+    await create_topic({"bootstrap.servers": bootstrap}, f"{name}-beside", partitions=1)
+    rows = {
+        r.split()[0]: r.split() for r in (await ran(prompt, "get topics --broker-cluster default")).out.splitlines()
+    }
+    assert rows[name][1:4] == ["PRESENT", "2", "1"]
+    assert rows[f"{name}-beside"][1:4] == ["-", "1", "1"], "what else the brokers have is shown without a state"
+    rows = (await ran(prompt, "get topics -l team=blue")).out.splitlines()
+    assert [row.split()[0] for row in rows[1:]] == [name]
+
+    assert f"`keelman apply topic {name}`" in (await ran(prompt, f"update topic {name} --partitions 3")).out
+    assert (await ran(prompt, f"apply topic {name} --wait")).out == f"topic/{name} PRESENT\n"
+    said = await ran(prompt, f"update topic {name} --unset retention.ms --apply --wait")
+    assert said.out == f"topic/{name} PRESENT\n"
+    assert "team: green" in (await ran(prompt, f"label topic {name} team=green -o yaml")).out
+
+    told = (await ran(prompt, f"describe topic {name}")).out
+    assert "state: PRESENT" in told
+    assert f"- '0: leader 1 ({bootstrap}), replicas 1, offsets 0 to " in told
+    assert "# operations" in told
+    newest = (await ran(prompt, f"get operations --of topic/{name} -o name")).out.split()[0]
+    told = (await ran(prompt, f"describe {newest}")).out
+    assert "state: SUCCEEDED" in told
+    assert "set-config DONE at " in told
+    assert "retention.ms as by default" in told
+
+    refused = await ran(prompt, f"update topic {name} --partitions 1", USAGE)
+    assert "spec.partitions: 1 is not legal: 3 or more" in refused.err
+    assert (await ran(prompt, f"delete topic {name} --yes")).out == f"topic/{name} deleted\n"
+    assert (await ran(prompt, f"get topic {name}", NOT_FOUND)).err.startswith(f"keelman: there is no topic '{name}'")
+
+
+async def test_what_goes_wrong_says_so(prompt: Commands, bootstrap: str, name: str) -> None:
+    failed = await ran(prompt, f"create topic {name} --replication 7 --wait", FAILED)
+    assert "failed: topic" in failed.err
+    assert "replication factor" in failed.err.lower()
+    assert "FAILED" in (await ran(prompt, "get topics --state failed --broker-cluster default")).out
+    assert (await ran(prompt, f"delete topic {name} --yes")).out == f"topic/{name} deleted\n"
+
+    assert "did you mean 'retention.ms'" in (await ran(prompt, f"create topic {name} --set retntion.ms=1", USAGE)).err
+    await ran(prompt, f"create topic {name} --no-apply --broker-cluster away")
+    asked = (await ran(prompt, f"apply topic {name}")).out
+    operation = asked.rsplit("/", 1)[1].strip()
+    assert "has not ended" in (await ran(prompt, f"apply topic {name}", CONFLICT)).err
+    told = await ran(prompt, f"cancel operation {operation} --reason enough --wait")
+    assert told.out == f"operation/{operation} CANCELED\n"
+    assert "canceled: enough" in (await ran(prompt, f"describe op {operation}")).out
+    assert "--paused: not for topics" in (await ran(prompt, f"apply topic {name} --paused", USAGE)).err
+    assert (await ran(prompt, f"delete operation {operation}")).out == f"operation/{operation} deleted\n"
+    await ran(prompt, f"delete topic {name} --yes --keep")
+    assert "used by" not in (await ran(prompt, "delete broker-cluster away --yes")).err
