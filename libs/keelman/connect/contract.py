@@ -36,16 +36,21 @@ def note_calls(note: Callable[[str], None]) -> None:
     _note = note
 
 
-_background = ""
+_background: dict[int, str] = {}
 
 
 def note_background(method: str) -> None:
-    """The same for a thread that a connector has for itself: what it is in counts, and not who waits for it. Empty once
-    it has come back."""
-    global _background  # noqa: PLW0603  as above
-    _background = method
+    """The same for the threads that a connector has for itself: what they are in counts, that which was begun last, and
+    not who waits for it. Empty once it has come back."""
+    _background.pop(threading.get_ident(), None)
+    if method:
+        _background[threading.get_ident()] = method
     if _note is not None:
-        _note(method)
+        _note(_in_background())
+
+
+def _in_background() -> str:
+    return next(reversed(list(_background.values())), "")
 
 
 _standing: dict[int, str] = {}
@@ -114,7 +119,7 @@ class ReturnCheck:
         try:
             return method(*args, **kwargs)
         finally:
-            note(_background)  # another thread's may have begun meanwhile
+            note(_in_background())  # another thread's may have begun meanwhile
 
     def _named(self, method: Callable[..., Any]) -> str:
         owner = getattr(method, "__self__", None)
@@ -375,5 +380,7 @@ COMMITTABLE = ReturnCheck(
         ),
     ),
 )
+PREPARE = ReturnCheck("prepare", _DONE)
 WRITE = ReturnCheck("write", _DONE)
+SETTLE = ReturnCheck("settle", _DONE)
 COMMIT = ReturnCheck("commit", _DONE)

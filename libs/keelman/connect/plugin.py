@@ -148,6 +148,9 @@ class Writer(ABC):
     longer than that before it gives them to another task. 0 for a writer that shuts its predecessor out at once."""
     hides_until_commit: bool = False
     """True when nobody sees what is written before `commit`, so that the engine commits when it has read all."""
+    writes_behind: bool = False
+    """True when `write` returns before its records are written, so that the engine reads the next ones meanwhile; it
+    calls `settle` before it hands these over, counts anything as written, or commits."""
     letter_outlet: LetterProducer | None = None
     """What its dead letters go through, to be committed with its offsets; None for a producer of their own."""
 
@@ -189,6 +192,14 @@ class Writer(ABC):
         """How far the group may commit, asked after each commit: what is behind that is given again to the next run.
         A partition that is not named stays as it is. None for all that was written."""
         return None
+
+    def prepare(self, batch: SinkBatch) -> None:  # noqa: B027  most have nothing to prepare
+        """Called with what the next `write` gets, while the records before may still be on their way; only where
+        `writes_behind`. Raises ConnectError to fail the task."""
+
+    def settle(self, *, last: bool) -> None:  # noqa: B027  most have written all by then
+        """Returns once all that `write` was given is written; only where `writes_behind`. `last` says that nothing may
+        be tried again. Raises ConnectError to fail the task."""
 
     @abstractmethod
     def write(self, batch: SinkBatch) -> None:

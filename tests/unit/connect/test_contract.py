@@ -23,7 +23,18 @@ from keelman.engine.run import method_in
 ROWS = Column(["a", "b"])
 PAIR = Schema("struct", fields=(Field("n", Schema("int8")),))
 EVERY = [one for one in vars(contract).values() if isinstance(one, ReturnCheck)]
-NOTHING_RETURNED = {"tend", "committed", "write", "commit", "hand_over", "assigned", "lost", "idle"}
+NOTHING_RETURNED = {
+    "tend",
+    "committed",
+    "prepare",
+    "write",
+    "settle",
+    "commit",
+    "hand_over",
+    "assigned",
+    "lost",
+    "idle",
+}
 
 
 class Odd:

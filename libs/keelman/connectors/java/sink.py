@@ -17,14 +17,14 @@ from keelman.connect.plugin import KeptOffset, SinkTask, Writer
 from keelman.connect.records import SinkBatch, TopicPartition
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.sink_source import SinkSource, WrittenRecord
-from keelman.connect.tolerance import Policy, Stage
+from keelman.connect.tolerance import Policy
 from keelman.connectors.java.errors import RETRIABLE, connect_error
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.sink_context import Errant, SinkContext
 from keelman.connectors.java.sink_one_by_one import SinkOneByOne
 from keelman.connectors.java.sink_records import Fetched, SinkLoops
-from keelman.connectors.java.sink_thread import SinkThread
+from keelman.connectors.java.sink_thread import Job, SinkThread
 from keelman.connectors.java.source_steps import SourceSteps, source_steps
 from keelman.connectors.java.stopping import stop_seconds
 from keelman.engine.control import CutShort, GaveUp
@@ -36,7 +36,6 @@ T = TypeVar("T")
 RETRY_MS = 1_000
 SHORTEST_WAIT_SECONDS = 0.05
 TOPIC_KEYS = ("topics", "topics.regex")
-PUT = Stage("TASK_PUT", "org.apache.kafka.connect.sink.SinkTask", "put")
 
 _log = get_logger()
 
@@ -61,7 +60,7 @@ def open_writer(
 class JavaWriter(Writer):
     """Of one task."""
 
-    wants_keys = wants_payloads = wants_origin = True
+    wants_keys = wants_payloads = wants_origin = writes_behind = True
 
     def __init__(
         self, loader: PluginLoader, class_name: str, steps: SourceSteps, config: Mapping[str, str], task: SinkTask
@@ -75,10 +74,14 @@ class JavaWriter(Writer):
         self._open: set[TopicPartition] = set()
         self._safe: dict[TopicPartition, int] = {}
         self._begun: dict[TopicPartition, int] = {}
+        self._next: tuple[SinkBatch, Fetched, Any] | None = None
         self._last: Fetched | None = None
+        self._put_under_way: tuple[Job, Callable[[], Any]] | None = None
         self._loops = SinkLoops(steps)
         self._one_by_one = SinkOneByOne(steps, self._source)
-        self._thread = SinkThread(loader, class_name, name=f"{task.connector}-{task.task}")
+        name = f"{task.connector}-{task.task}"
+        self._thread = SinkThread(loader, class_name, name=name)
+        self._converting = SinkThread(loader, class_name, name=f"{name}-convert")
         self._context = SinkContext(task, Policy.of(config, sink=True), self._thread.wake)
         self._offset: Any = java_class("org.apache.kafka.clients.consumer.OffsetAndMetadata")
         context, options = self._context.proxy(), self._context.configs()
@@ -121,30 +124,43 @@ class JavaWriter(Writer):
         """The same."""
         self._close(self._open)
 
-    def write(self, batch: SinkBatch) -> None:
-        """Puts the records, again and again while the task says that this may help. Raises ConnectError, GaveUp."""
+    def prepare(self, batch: SinkBatch) -> None:
+        """Makes Java's records of them, beside the put that is under way. Raises ConnectError, GaveUp."""
         assert batch.keys is not None
         assert batch.origin is not None
-        records = self._last = Fetched(batch.values.values, batch.keys.values, batch.origin)
+        records = Fetched(batch.values.values, batch.keys.values, batch.origin)
+        self._next = batch, records, self._converted(records)
+
+    def _converted(self, records: Fetched) -> Any:
+        work = lambda: self._loops.made(records)  # noqa: E731
+        try:
+            return self._converting.call(
+                "convert", work, beat=self._task.beat, attend=self._source.attend, impatient=self._impatient
+            )
+        except (jpype().JException, ConnectError):
+            with self._loader.entered():
+                return self._one_by_one.made(records)
+
+    def write(self, batch: SinkBatch) -> None:
+        """Begins to put the records. Raises ConnectError, GaveUp."""
+        self.settle(last=False)
+        if self._next is None or self._next[0] is not batch:
+            self.prepare(batch)
+        assert self._next is not None
+        (_, records, made), self._next = self._next, None
+        self._last, came = records, records.origin
         if len(self._begun) < len(self._open):
-            came = batch.origin
             for topic, partition, offset in zip(came.topics, came.partitions, came.offsets, strict=True):
                 self._begun.setdefault(TopicPartition(topic, partition), offset)
-        made: list[Any] = []
+        put = lambda: self._java.put(made)  # noqa: E731
+        self._put_under_way = self._thread.begin("put", put), put
 
-        def convert_and_put() -> bool:
-            try:
-                if not made:
-                    made.append(self._loops.made(records))
-            except (jpype().JException, ConnectError):
-                return False
-            self._java.put(made[0])
-            return True
-
-        if not self._put(convert_and_put):
-            with self._loader.entered():
-                made.append(self._one_by_one.made(records))
-            self._put(lambda: self._java.put(made[0]))
+    def settle(self, *, last: bool) -> None:
+        """Returns once they are put, again and again while the task says that this may help. Raises ConnectError,
+        GaveUp."""
+        if self._put_under_way is not None:
+            (job, work), self._put_under_way = self._put_under_way, None
+            self._put(work, job, last=last)
 
     def idle(self) -> None:
         """Puts nothing, as Connect does: the task may do what time asks for. Raises ConnectError."""
@@ -184,7 +200,9 @@ class JavaWriter(Writer):
                 self._end("stop", self._java.stop)
         finally:
             self._open = set()
+            self._put_under_way = None
             self._thread.end()
+            self._converting.end()
             self._context.close()
 
     def _note_safe(self, found: Any, offsets: Mapping[TopicPartition, KeptOffset]) -> None:
@@ -201,24 +219,28 @@ class JavaWriter(Writer):
             return
         given = self._context.set_of(partitions)
         self._open = self._open - set(partitions)
+        self._put_under_way = None  # another's by now; what is called next waits for it
         self._do("close", lambda: self._java.close(given))
         self._context.assign(self._open)
 
-    def _put(self, work: Callable[[], T]) -> T:
+    def _put(self, work: Callable[[], Any], begun: Job | None = None, *, last: bool = False) -> None:
         """Raises ConnectError, GaveUp."""
         while True:
+            job, begun = begun or self._thread.begin("put", work), None
             try:
-                found = self._call("put", work, attend=self._source.attend)
+                self._wait(job, None if last else self._source.attend)
             except jpype().JException as error:
                 if not isinstance(error, tuple(java_class(name) for name in RETRIABLE)):
                     raise connect_error(error) from None
                 _log.warning("java_put_retried", class_name=self._thread.class_name, error=_text(error))
                 self._context.steer(self._source)
+                if last:
+                    raise GaveUp from None
                 self._await_retry()
                 continue
             self._context.take_timeout_ms()
             self._context.steer(self._source)
-            return found
+            return
 
     def _await_retry(self) -> None:
         """Raises GaveUp where the run is to end, or the records are another's."""
@@ -240,9 +262,13 @@ class JavaWriter(Writer):
         except GaveUp:
             raise ConnectError(f"{self._thread.class_name}.{method} was interrupted: its run is to end") from None
 
-    def _call(self, method: str, work: Callable[[], T], attend: Callable[[], None] | None = None) -> T:
+    def _call(self, method: str, work: Callable[[], T]) -> T:
         """Calls the task. Raises what it throws, and what ends the run."""
-        found = self._thread.call(method, work, beat=self._beat, attend=attend, impatient=self._impatient)
+        found: T = self._wait(self._thread.begin(method, work))
+        return found
+
+    def _wait(self, job: Job, attend: Callable[[], None] | None = None) -> Any:
+        found = self._thread.wait(job, beat=self._beat, attend=attend, impatient=self._impatient)
         self._take_errants()
         return found
 
@@ -293,9 +319,9 @@ class JavaWriter(Writer):
         record = errant.record
         where = TopicPartition(str(record.originalTopic()), int(record.originalKafkaPartition()))
         offset = int(record.originalKafkaOffset())
-        index = self._index(where, offset)
-        if index is not None:
-            self._source.report(index, errant.error, PUT)
+        known = self._known(where, offset)
+        if known is not None:
+            self._source.report_written(known, errant.error)
             return
         topic, headers = record.topic(), []
         for one in record.headers():
@@ -306,19 +332,16 @@ class JavaWriter(Writer):
         time_ms = None if record.timestamp() is None else int(record.timestamp())
         self._source.report_written(WrittenRecord(where, offset, key, value, headers, time_ms), errant.error)
 
-    def _index(self, where: TopicPartition, offset: int) -> int | None:
-        """Of a record among those that were written last."""
+    def _known(self, where: TopicPartition, offset: int) -> WrittenRecord | None:
+        """A record among those that were written last."""
         if self._last is None:
             return None
         came = self._last.origin
-        return next(
-            (
-                n
-                for n, at in enumerate(came.offsets)
-                if at == offset and came.partitions[n] == where.partition and came.topics[n] == where.topic
-            ),
-            None,
-        )
+        for n, at in enumerate(came.offsets):
+            if at == offset and came.partitions[n] == where.partition and came.topics[n] == where.topic:
+                key, value = self._last.keys[n], self._last.values[n]
+                return WrittenRecord(where, offset, key, value, came.headers[n] or (), came.timestamps_ms[n])
+        return None
 
 
 def _registries(task: SinkTask) -> OpenRegistry:

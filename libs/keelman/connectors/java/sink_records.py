@@ -90,7 +90,8 @@ class SinkLoops:
         key_sizes, keys = _payloads(records.keys)
         value_sizes, values = _payloads(records.values)
         offsets = array("q", came.offsets)
-        times = array("q", [NO_TIME if one is None else one for one in came.timestamps_ms])
+        stamps: Any = came.timestamps_ms
+        times = array("q", [NO_TIME if one is None else one for one in stamps] if None in stamps else stamps)
         headed = any(came.headers)
         counts, header_sizes, headers = _headers(came.headers) if headed else (array("i"), array("i"), b"")
         numbers = [memoryview(one).cast("B") for one in (offsets, times, key_sizes, value_sizes, counts, header_sizes)]
@@ -214,10 +215,10 @@ class SinkLoops:
 
 def _pieces(records: Fetched) -> Iterator[Fetched]:
     """Parts of so many bytes, or of a single record."""
-    sizes = [len(v or b"") + len(k or b"") for v, k in zip(records.values, records.keys, strict=True)]
-    if sum(sizes) <= PIECE_BYTES:
+    if _bytes_of(records.values) + _bytes_of(records.keys) <= PIECE_BYTES:
         yield records
         return
+    sizes = [len(v or b"") + len(k or b"") for v, k in zip(records.values, records.keys, strict=True)]
     begin = total = 0
     for end, size in enumerate(sizes):
         if total and total + size > PIECE_BYTES:
@@ -227,9 +228,15 @@ def _pieces(records: Fetched) -> Iterator[Fetched]:
     yield records.part(begin, len(records))
 
 
+def _bytes_of(payloads: Sequence[bytes | None]) -> int:
+    return sum(map(len, filter(None, payloads)))
+
+
 def _runs(came: Origin) -> Iterator[tuple[tuple[str, int, bool], int]]:
     """How many records with the same topic, partition and kind of time follow one another."""
-    timed = [one is not None for one in came.timestamps_ms]
+    timed = [True] * len(came.offsets)
+    if None in came.timestamps_ms:
+        timed = [one is not None for one in came.timestamps_ms]
     columns: tuple[Sequence[Any], ...] = (came.topics, came.partitions, timed)
     if all(one.count(one[0]) == len(one) for one in columns):
         yield (came.topics[0], came.partitions[0], timed[0]), len(timed)

@@ -26,9 +26,12 @@ DEAF_SECONDS = 5.0
 _log = get_logger()
 
 
-class _Job:
+class Job:
+    """A call of one of the task's methods."""
+
     def __init__(self, method: str, work: Callable[[], Any]) -> None:
         self.method, self.work = method, work
+        self.begun = time.monotonic()
         self.done = False
         self.result: Any = None
         self.error: BaseException | None = None
@@ -41,12 +44,20 @@ class SinkThread:
         self.class_name = class_name
         self._loader = loader
         self._changed = threading.Condition()
-        self._jobs: deque[_Job] = deque()
+        self._jobs: deque[Job] = deque()
         self._woken = self._ended = False
         self._java_thread: Any = None
         run = copy_context().run
         self._thread = threading.Thread(target=run, args=(self._run,), name=f"java-{name}", daemon=True)
         self._thread.start()
+
+    def begin(self, method: str, work: Callable[[], Any]) -> Job:
+        """Has work done in the task's thread with its plugin's class loader, behind all that was begun before."""
+        job = Job(method, work)
+        with self._changed:
+            self._jobs.append(job)
+            self._changed.notify_all()
+        return job
 
     def call(
         self,
@@ -57,19 +68,26 @@ class SinkThread:
         attend: Callable[[], None] | None = None,
         impatient: Callable[[float], bool] = lambda waited: False,
     ) -> T:
-        """What the work gives, done in the task's thread with its plugin's class loader, behind all that was begun
-        before. Raises what it raises.
+        """Begins work and waits for it."""
+        found: T = self.wait(self.begin(method, work), beat=beat, attend=attend, impatient=impatient)
+        return found
+
+    def wait(
+        self,
+        job: Job,
+        *,
+        beat: Callable[[], None],
+        attend: Callable[[], None] | None = None,
+        impatient: Callable[[float], bool] = lambda waited: False,
+    ) -> Any:
+        """What the work of a job gives. Raises what it raises.
 
         `beat` is called at least every LOOK_SECONDS and after each `wake`; what it raises is raised at once. `attend`
         is called as often once the work takes long, until it raises GaveUp: that is raised when the work has come
-        back. Work that is not done when its caller is `impatient`, which is asked with the seconds since the call, is
-        interrupted; for work that is deaf to that nobody beats, so that the slot is ended.
+        back. Work that is not done when its caller is `impatient`, which is asked with the seconds since it was begun,
+        is interrupted; for work that is deaf to that nobody beats, so that the slot is ended.
         """
-        job = _Job(method, work)
-        with self._changed:
-            self._jobs.append(job)
-            self._changed.notify_all()
-        began, gave_up = time.monotonic(), None
+        method, began, gave_up = job.method, job.begun, None
         interrupted_at: float | None = None
         warned = False
         while not self._done(job):
@@ -94,10 +112,9 @@ class SinkThread:
             raise GaveUp from job.error
         if job.error is not None:
             raise job.error
-        found: T = job.result
-        return found
+        return job.result
 
-    def _done(self, job: _Job) -> bool:
+    def _done(self, job: Job) -> bool:
         """Waits a little for it, or until somebody wakes."""
         with self._changed:
             self._changed.wait_for(lambda: job.done or self._woken, LOOK_SECONDS)
@@ -109,7 +126,7 @@ class SinkThread:
         with suppress(Exception):
             self._java_thread.interrupt()
 
-    def _wait_for_ever(self, job: _Job) -> None:
+    def _wait_for_ever(self, job: Job) -> None:
         with contract.standing(f"{self.class_name}.{job.method}"), self._changed:
             self._changed.wait_for(lambda: job.done)
 
@@ -141,7 +158,7 @@ class SinkThread:
                     job.done = True
                     self._changed.notify_all()
 
-    def _next(self) -> _Job | None:
+    def _next(self) -> Job | None:
         with self._changed:
             self._changed.wait_for(lambda: self._jobs or self._ended)
             return self._jobs.popleft() if self._jobs else None

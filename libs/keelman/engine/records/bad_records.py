@@ -64,6 +64,14 @@ class Counts:
     """When the last one was met, in ms since 1970; 0 for never."""
 
 
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """Bad records that do not count at the moment."""
+
+    letters: list[Letter]
+    skipped: int
+
+
 class BadRecords:
     """Of one copy run; its thread alone uses it."""
 
@@ -147,6 +155,20 @@ class BadRecords:
         """The batch that was being taken will be read again, its bad records with it."""
         letters, self.counts.skipped = self._before
         del self._letters[letters:]
+
+    def set_aside(self) -> SetAside:
+        """The bad records of the batch that is being taken, which count again once they are brought back: so that it
+        may still be given up while those of the batch before are reported."""
+        letters, skipped = self._before
+        aside = SetAside(self._letters[letters:], self.counts.skipped - skipped)
+        self.give_up()
+        return aside
+
+    def bring_back(self, aside: SetAside) -> None:
+        """They are the batch's that is being taken; what was reported meanwhile is none of it."""
+        self._before = len(self._letters), self.counts.skipped
+        self._letters += aside.letters
+        self.counts.skipped += aside.skipped
 
     def take_letters(self) -> list[Letter]:
         """The dead letters since the last call."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError
@@ -10,6 +11,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from keelman.connect import contract
 from keelman.connect.plugin import Writer
 from keelman.connect.records import TopicPartition
+from keelman.engine.control import GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress
 from keelman.engine.sink.commits import SinkCommits
@@ -84,20 +86,24 @@ class SinkAssignment:
         if at is None:
             at = found.end if self._reset.offset(str(where), error.str()) == OFFSET_END else found.begin
         self._positions.move(where, at)
-        self._go_on()
+        self.go_on()
 
     def follow(self) -> None:
         """Goes where the writer wants to go on, if it does."""
         seeks = {where: at for where, at in self._steering.take_seeks().items() if where in self._positions}
+        if seeks:
+            self._commits.settle()
         for where, at in seeks.items():
             self._log.info("sink_went_elsewhere", partition=str(where), offset=at)
             self._positions.rewind(where, at)
         if seeks:
             self._commits.advanced()
-            self._go_on()
+            self.go_on()
 
-    def _go_on(self) -> None:
-        """The client does not seek in a partition that it has stopped to fetch: it is given all of them again."""
+    def go_on(self) -> None:
+        """Reads on behind what is written, whatever was read since.
+
+        The client does not seek in a partition that it has stopped to fetch: it is given all of them again."""
         self._consumer.assign([self._at(one) for one in self._positions.partitions()])
         self._polling.drop()
         self._polling.hold_again()
@@ -132,6 +138,8 @@ class SinkAssignment:
 
     def _revoked(self, _consumer: Consumer, _partitions: list[ClientPartition]) -> None:
         self._pipeline.give_up()  # a batch that waits for something will be another's
+        with suppress(GaveUp):
+            self._commits.settle(last=True)
         if self._positions:
             self._commits.keep()
             self._commits.send_group(asynchronous=False)

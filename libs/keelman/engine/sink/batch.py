@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
 
@@ -15,6 +16,8 @@ from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.records.fused import Payloads
 from keelman.engine.records.pieces import joined, origin_piece, ranges
 from keelman.engine.sink.conversion import SinkConversion
+
+_KIND, _TIME = itemgetter(0), itemgetter(1)
 
 
 class Columns:
@@ -96,12 +99,15 @@ class RawColumns:
 
 def origin(messages: list[Message]) -> Origin:
     """Where each message came from."""
-    times = map(Message.timestamp, messages)
+    stamps = list(map(Message.timestamp, messages))
+    times: list[int | None] = list(map(_TIME, stamps))
+    if TIMESTAMP_NOT_AVAILABLE in map(_KIND, stamps):
+        times = [time if kind != TIMESTAMP_NOT_AVAILABLE else None for kind, time in stamps]
     return Origin(
         list(map(Message.topic, messages)),
         list(map(Message.partition, messages)),
         list(map(Message.offset, messages)),
-        [time if kind != TIMESTAMP_NOT_AVAILABLE else None for kind, time in times],
+        times,
         list(map(Message.headers, messages)),
     )
 

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
+from dataclasses import dataclass
 
 from confluent_kafka import Consumer
 
 from keelman.connect import contract
 from keelman.connect.plugin import Writer
-from keelman.engine.control import Control
+from keelman.engine.control import Control, GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress
 from keelman.engine.sink.pipeline import SinkPipeline
 from keelman.engine.sink.polling import Polling
-from keelman.engine.sink.positions import Positions
+from keelman.engine.sink.positions import LastMessages, Positions
 from keelman.engine.sink.source_topics import KEEP_SECONDS, SourceTopics
 
 ANSWER_SECONDS = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Handed:
+    """A batch that the writer was given, and may not have written yet."""
+
+    last: LastMessages
+    passed: int
+    records: int
+    size: int
 
 
 class SinkCommits:
@@ -49,6 +61,32 @@ class SinkCommits:
         """Good records since its last commit."""
         self._unsent = False
         self._bytes = self._passed = 0
+        self._handed: _Handed | None = None
+        self._settling = False
+
+    def hand(self, last: LastMessages, passed: int, records: int, size: int) -> None:
+        """The writer was given a batch of so many messages: `last` has the last one of each partition, `records` are
+        good ones, `size` is the bytes of all. It counts as written once it is settled."""
+        self._handed = _Handed(last, passed, records, size)
+
+    def settle(self, *, last: bool = False) -> None:
+        """Waits until all that the writer was given is written, and counts it. Raises GaveUp where it is not and never
+        will be; `last` says that nothing may be tried again."""
+        handed = self._handed
+        if handed is None or self._settling:
+            return
+        skipped, self._settling = 0, True
+        try:
+            if self._writer.writes_behind:
+                skipped = self._pipeline.settle(self._writer, last=last)
+        except GaveUp:
+            self._handed = None
+            raise
+        finally:
+            self._settling = False
+        self._handed = None
+        self._positions.advance(handed.last)
+        self.add(handed.passed, handed.records - skipped, handed.size)
 
     def add(self, passed: int, records: int, size: int) -> None:
         """A batch of so many messages was written: good records among them, and the bytes of all."""
@@ -64,12 +102,15 @@ class SinkCommits:
     @property
     def settled(self) -> bool:
         """Whether all is committed, by the writer and to the group."""
-        return not (self.unkept or self._unsent or self._positions.in_flight or self._positions.held_back)
+        return not (
+            self._handed or self.unkept or self._unsent or self._positions.in_flight or self._positions.held_back
+        )
 
     def commit(self) -> None:
         """Writer first, then the group, of which at most one commit is under way; nothing where a rebalance has just
-        committed all of it."""
+        committed all of it. Raises GaveUp as `settle` does."""
         self._control.beat()
+        self.settle()
         if not self.may_commit():
             return
         if self.unkept or self._positions.held_back:
@@ -106,6 +147,8 @@ class SinkCommits:
 
     def finish(self) -> None:
         """The last commits of a drained run: data and journal, the group, and the journal again with the group's."""
+        with suppress(GaveUp):
+            self.settle()
         if self._positions:
             self.commit()
             self._await_group()
@@ -125,6 +168,7 @@ class SinkCommits:
         """Forgets partitions that are no longer assigned, with all uncommitted records of theirs."""
         self._polling.forget()
         self._positions.forget()
+        self._handed = None
         self.unkept = self._unsent = False
 
     def _await_group(self) -> None:

@@ -177,6 +177,7 @@ class SinkCopy:
             positions=self._positions,
             commits=commits,
             assignment=assignment,
+            steering=self._steering,
             topics=topics,
             reports=reports,
             progress=progress,

@@ -25,6 +25,7 @@ from keelman.engine.sink.positions import Positions
 from keelman.engine.sink.relocation import LOST
 from keelman.engine.sink.reports import SinkReports
 from keelman.engine.sink.source_topics import KEEP_SECONDS, READ_SECONDS, SourceTopics
+from keelman.engine.sink.steering import Steering
 from keelman.engine.sink.subscription import Subscription
 
 POLL_SECONDS = 0.1
@@ -32,6 +33,10 @@ POLL_SECONDS = 0.1
 SHORT_REST_SECONDS = 0.5
 IDLE_SECONDS = 1.0
 """A writer hears so often that there is nothing to write."""
+
+
+class _Moved(Exception):
+    """What was read is not what is to be written next."""
 
 
 class SinkLoop:
@@ -50,6 +55,7 @@ class SinkLoop:
         positions: Positions,
         commits: SinkCommits,
         assignment: SinkAssignment,
+        steering: Steering,
         topics: SourceTopics,
         reports: SinkReports,
         progress: Progress,
@@ -69,6 +75,7 @@ class SinkLoop:
         self._positions = positions
         self._commits = commits
         self._assignment = assignment
+        self._steering = steering
         self._topics = topics
         self._reports = reports
         self._progress = progress
@@ -88,15 +95,15 @@ class SinkLoop:
             try:
                 all_read = self._step()
                 self._assignment.follow()
+                now = time.monotonic()
+                if now - committed_at >= self._interval or self._writer.full:
+                    committed_at = now
+                    commits.commit()
+                    self._assignment.follow()
+                elif all_read and commits.records and self._writer.hides_until_commit and commits.may_commit():
+                    commits.keep()
             except GaveUp:  # drained, or the batch was another's by the time it could be taken
                 continue
-            now = time.monotonic()
-            if now - committed_at >= self._interval or self._writer.full:
-                commits.commit()
-                self._assignment.follow()
-                committed_at = now
-            elif all_read and commits.records and self._writer.hides_until_commit and commits.may_commit():
-                commits.keep()
             if self._reporter.due():
                 self._subscription.refresh(self._consumer)
                 self._reports.report()
@@ -148,6 +155,8 @@ class SinkLoop:
         records, errors = split_errors(messages)
         if records:
             self._write(records)
+        if errors or not records:
+            self._commits.settle()
         for message, error in errors:  # after the records: a partition's end may come with its last ones
             self._take_error(message, error)
 
@@ -158,12 +167,24 @@ class SinkLoop:
         if self._writer.keeps_offsets:
             self._positions.check(messages, last)
         self._topics.taken()
-        records, size = self._pipeline.put(messages, self._writer)
+        self._steering.take_moved()
+        try:
+            records, size = self._pipeline.put(messages, self._writer, self._settle_before)
+        except _Moved:
+            self._assignment.go_on()
+            return
         self._called_at = time.monotonic()
-        self._positions.advance(last)
-        self._commits.add(len(messages), records, size)
+        self._commits.hand(last, len(messages), records, size)
+        if not self._writer.writes_behind:
+            self._commits.settle()
         self._idle.copied()
         self._control.pace.spend(len(messages), size)
+
+    def _settle_before(self) -> None:
+        """Raises _Moved where the task does not want what was read meanwhile."""
+        self._commits.settle()
+        if self._steering.take_moved():
+            raise _Moved
 
     def _take_error(self, message: Message, error: KafkaError) -> None:
         if error.code() in LOST:

@@ -74,13 +74,24 @@ class SinkPipeline:
             self._dead = SinkDeadLetterWriter(self._bad, self._worker, self._config, self._control, client_id=client_id)
         self._dead.open()
 
-    def put(self, messages: list[Message], writer: Writer) -> tuple[int, int]:
-        """Writes a batch; its good records, and the bytes of all. Raises RecordRefused, RunFailure, GaveUp before any
-        of it is written, and what the writer raises."""
+    def put(
+        self, messages: list[Message], writer: Writer, on_ready: Callable[[], None] = lambda: None
+    ) -> tuple[int, int]:
+        """Writes a batch, or hands it to a writer that writes behind; its good records, and the bytes of all.
+
+        `on_ready` is called before such a writer is given the batch, and settles the one before. Raises RecordRefused,
+        RunFailure, GaveUp before any of it is written, and what the writer and `on_ready` raise."""
         before = self._bad.counts.skipped
         self._messages, self._putting = messages, True
         try:
             batch, size = self._columns.batch(messages, writer)
+            if writer.writes_behind:
+                if batch.values.values:
+                    contract.PREPARE.of(writer.prepare, batch)
+                aside = self._bad.set_aside()
+                on_ready()
+                before = self._bad.counts.skipped
+                self._bad.bring_back(aside)
             if batch.values.values:
                 contract.WRITE.of(writer.write, batch)
             if self._dead is not None:
@@ -91,6 +102,23 @@ class SinkPipeline:
         finally:
             self._putting = False
         return len(messages) - (self._bad.counts.skipped - before), size
+
+    def settle(self, writer: Writer, *, last: bool) -> int:
+        """Waits for what a writer was given last, which writes behind; how many of its records it could not take.
+
+        Raises GaveUp where none of them is written, and what the writer raises."""
+        before, putting = self._bad.counts.skipped, self._putting
+        self._putting = True
+        try:
+            contract.SETTLE.of(writer.settle, last=last)
+            if self._dead is not None:
+                self._dead.write()
+        except GaveUp:
+            self._bad.give_up()
+            raise
+        finally:
+            self._putting = putting
+        return self._bad.counts.skipped - before
 
     def retry(self, work: Callable[[], T]) -> T:
         """What the work gives, tried again as the policy says. Raises GaveUp, CutShort, and what the work raises."""

@@ -74,6 +74,12 @@ class Positions:
         """The last of these messages of each partition; at least one."""
         if len(self._mirrors) == 1:
             return {(messages[-1].topic(), messages[-1].partition()): messages[-1]}
+        topics = {one.topic for one in self._mirrors}
+        if len(topics) == 1:
+            (topic,) = topics
+            return {
+                (topic, n): m for n, m in dict(zip(map(Message.partition, messages), messages, strict=True)).items()
+            }
         where = zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)
         return dict(zip(where, messages, strict=True))
 

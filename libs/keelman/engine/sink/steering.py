@@ -24,6 +24,12 @@ class Steering:
         self._pipeline = pipeline
         self._polling = polling
         self._seeks: dict[TopicPartition, int] = {}
+        self._moved: set[TopicPartition] = set()
+
+    def take_moved(self) -> set[TopicPartition]:
+        """Partitions that were not to be read on as they were being read, since the last call."""
+        taken, self._moved = self._moved, set()
+        return taken
 
     def take_seeks(self) -> dict[TopicPartition, int]:
         """Where to go on, since the last call."""
@@ -42,10 +48,12 @@ class Steering:
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Done after the writer's method, where the partition is still this task's."""
         self._seeks[partition] = offset
+        self._moved.add(partition)
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """At once."""
         self._polling().hold(partitions)
+        self._moved.update(partitions)
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
         """At once, unless all are paused for another reason."""

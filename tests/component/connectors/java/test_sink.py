@@ -185,6 +185,47 @@ def test_a_task_pauses_its_partitions_and_resumes_them(scripted: Scripted) -> No
     assert len(scripted.noted("pause")) == 1
 
 
+def test_what_a_put_asks_for_holds_for_what_was_read_meanwhile(scripted: Scripted) -> None:
+    values = [f"v{n}" for n in range(2000)]
+    scripted.send(values)
+    small = {"consumer_override_max_poll_records": "50"}
+    with scripted.hosted(**small, pauses_at="3", resumes_after="2", rewinds_at="6", rewinds_to="100") as process:
+        until(lambda: scripted.noted("precommit")[-1:] == ["2000"], "all are committed", 60)
+        scripted.stopped(process)
+    words = [line.split(" ")[0] for line in scripted.calls.read_text().splitlines()]
+    paused = words[words.index("pause") : words.index("resume")]
+    assert set(paused) <= {"pause", "precommit"}, "nothing is given to a task that has paused"
+    assert words.count("record") == len(scripted.values())
+    begun = scripted.values().index("v100", 101)
+    assert begun < 400
+    assert scripted.values() == values[:begun] + values[100:], "once each, in their order, again from where it went"
+
+
+def test_a_put_that_fails_takes_nothing_with_it_that_was_read_meanwhile(scripted: Scripted) -> None:
+    values = [f"v{n}" for n in range(2000)]
+    scripted.send(values)
+    small = {"consumer_override_max_poll_records": "50", "asks_commits": "yes"}
+    with scripted.hosted(**small, fails="1020", retries="2") as process:
+        last = scripted.ends(process)
+    assert (last["state"], last["message"]) == ("FAILED", "the sink is gone at 1020")
+    assert scripted.values() == values[:1000]
+    assert scripted.group() <= 1000
+    dead = f"{scripted.name}-dead"
+    tolerant = {
+        "errors_tolerance": "all",
+        "errors_deadletterqueue_topic_name": dead,
+        "errors_deadletterqueue_topic_replication_factor": "1",
+    }
+    begun = max(0, scripted.group())
+    scripted.calls.unlink()
+    with scripted.hosted(**small, **tolerant, bad="v1234") as process:
+        until(lambda: scripted.noted("precommit")[-1:] == ["2000"], "all are committed", 60)
+        scripted.stopped(process)
+    assert scripted.values() == [value for value in values[begun:] if value != "v1234"]
+    (letter,) = messages(scripted.bootstrap, dead)
+    assert (letter.key(), letter.value(), letter.headers()) == (b"k1234", b"v1234", [("h", b"1234")])
+
+
 def test_bad_records_are_dead_letters_with_their_stage(scripted: Scripted) -> None:
     scripted.send(['"v0"', "no json", '"v2"', '"v3"', '"v4"'])
     dead = f"{scripted.name}-dead"
@@ -269,6 +310,7 @@ def test_no_record_is_lost_whatever_kills_its_slot(scripted: Scripted, count: in
     ) as process:
         assert process.wait(60) == -signal.SIGKILL, scripted.ended_with()
     with scripted.hosted() as process:
-        until(lambda: set(scripted.values()) == set(values), "all are there", 60)
+        until(lambda: len(scripted.noted("open")) == 2, "it has begun again", 60)
+        until(lambda: scripted.noted("precommit")[-1:] == ["20000"], "all are committed", 60)
         scripted.stopped(process)
-    assert scripted.group() == 20_000
+    assert set(scripted.values()) == set(values)

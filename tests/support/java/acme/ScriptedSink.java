@@ -70,7 +70,10 @@ public class ScriptedSink extends SinkConnector {
         @Override public void put(Collection<SinkRecord> records) {
             if (records.isEmpty()) {
                 idles++;
-                if (idles == number("resumes.after", -1)) context.resume(context.assignment().toArray(new TopicPartition[0]));
+                if (idles == number("resumes.after", -1)) {
+                    note("resume");
+                    context.resume(context.assignment().toArray(new TopicPartition[0]));
+                }
                 return;
             }
             puts++;

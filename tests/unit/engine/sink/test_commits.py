@@ -11,7 +11,8 @@ from confluent_kafka import Message
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS
 from keelman.connect.plugin import KeptOffset, Writer
 from keelman.connect.records import SinkBatch, TopicPartition
-from keelman.engine.control import Control
+from keelman.connect.sink_source import WrittenRecord
+from keelman.engine.control import Control, GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress
 from keelman.engine.sink.commits import SinkCommits
@@ -34,6 +35,7 @@ class World(Writer):
         self.said: list[str] = []
         self.now = 0.0
         self.on_write: Any = None
+        self.on_settle: Any = None
         self.safe: int | None = None
         self.positions, self.progress = Positions(), Progress()
         config = {**CONFIG, "errors.deadletterqueue.topic.name": "dead"}
@@ -51,6 +53,11 @@ class World(Writer):
         )
         self.positions.begin(WHERE, None, 0)
 
+    def settle(self, *, last: bool) -> None:
+        self.said.append(f"settled{' last' * last}")
+        if self.on_settle is not None:
+            self.on_settle()
+
     def write(self, batch: SinkBatch) -> None:
         if self.on_write is not None:
             self.on_write()
@@ -67,9 +74,10 @@ class World(Writer):
 
     def wrote(self, *values: bytes) -> None:
         messages = [Message(topic="t", partition=0, offset=n, value=value) for n, value in enumerate(values)]
-        records, size = self.pipeline.put(messages, self)
-        self.positions.advance(self.positions.last_of_each(messages))
-        self.commits.add(len(messages), records, size)
+        records, size = self.pipeline.put(messages, self, self.commits.settle)
+        self.commits.hand(self.positions.last_of_each(messages), len(messages), records, size)
+        if not self.writes_behind:
+            self.commits.settle()
 
 
 class Consumed:
@@ -176,3 +184,54 @@ def test_what_is_read_again_is_given_to_the_group_from_there() -> None:
     world.commits.commit()
     assert world.said[2:] == ["kept 1", "group 1"]
     assert world.positions.due(WHERE)[0] == 1
+
+
+def behind() -> World:
+    world = World()
+    world.writes_behind = True
+    return world
+
+
+def test_what_a_writer_has_yet_to_write_counts_once_it_is_settled() -> None:
+    world = behind()
+    world.wrote(b"1", b"{", b"3")
+    assert (world.positions.due(WHERE)[0], world.said) == (0, [])
+    assert not world.commits.settled
+    world.wrote(b"1", b"2")
+    assert (world.positions.due(WHERE)[0], world.said) == (3, ["settled"])
+    world.commits.commit()
+    assert world.said[1:] == ["settled", "kept 2", "group 2"]
+    assert world.progress.message(0, LAG_UNIT_RECORDS).records == 4
+
+
+def test_what_is_given_up_is_not_committed_and_its_letters_are_not_sent() -> None:
+    world = behind()
+
+    def give_up() -> None:
+        world.pipeline.report_written(WrittenRecord(WHERE, 1, None, b"late"), ValueError("late"))
+        raise GaveUp
+
+    world.wrote(b"1", b"2")
+    world.on_settle = give_up
+    with pytest.raises(GaveUp):
+        world.wrote(b"1", b"{", b"3")
+    assert world.pipeline._bad.take_letters() == []
+    world.commits.finish()
+    assert world.said == ["settled", "group 0", "kept 0 clean", "handed over"]
+
+
+def test_bad_records_of_what_is_written_stay_where_the_next_batch_is_given_up() -> None:
+    world = behind()
+    world.wrote(b"1", b"2")
+    world.on_settle = lambda: world.pipeline.report_written(WrittenRecord(WHERE, 1, None, b"late"), ValueError("late"))
+    messages = [Message(topic="t", partition=0, offset=2, value=b"{")]
+
+    def ready() -> None:
+        world.commits.settle()
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        world.pipeline.put(messages, world, ready)
+    assert [letter.original.value for letter in world.pipeline._bad.take_letters()] == [b"late"]
+    world.commits.commit()
+    assert world.progress.message(0, LAG_UNIT_RECORDS).records == 1
