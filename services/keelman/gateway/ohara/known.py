@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from typing import Any
 
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as broker_pb
@@ -24,8 +25,11 @@ from keelman.gateway.ohara.processes import GONE, RUNNING, Life, life_of
 from keelman.gateway.ohara.stored import Stored, StoredDocument
 from keelman.gateway.ohara.values import Settings, default_of
 from keelman.gateway.ohara.workers import specs as worker_specs
+from keelman.model.errors import NotFound
 
 WORKER, BROKER, ZOOKEEPER, STREAM, SHABONDI = KINDS = "worker", "broker", "zookeeper", "stream", "shabondi"
+PLACED = "placed worker"
+FEW = 20
 STATE = "state"
 """In the document of what is started and has no process."""
 NODE_NAMES = "nodeNames"
@@ -33,22 +37,27 @@ USUAL_PORTS = {"clientPort": 2181, "peerPort": 2888, "electionPort": 3888, "jmxP
 """Of a zookeeper that nobody made."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cluster:
     """A cluster of any kind. `uses`: the broker cluster of a worker cluster, stream or shabondi, the zookeeper of a
     broker cluster. `made`: the message or the document that it is; None for a zookeeper that nobody made. `modified` is
-    in milliseconds since 1970."""
+    in milliseconds since 1970. `read_settings` takes a while, and few are asked for them."""
 
     kind: str
     key: ObjectKey
     made: Any
-    settings: Settings
+    read_settings: Callable[[], Settings]
     node_names: tuple[str, ...] = ()
     ports: frozenset[int] = frozenset()
     uses: ObjectKey | None = None
     modified: int = 0
     life: Life = GONE
     processes: tuple[Workload, ...] = ()
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Its settings, complete."""
+        return self.read_settings()
 
     @property
     def holder(self) -> Holder:
@@ -80,36 +89,63 @@ class Known:
         return [one.holder for one in self.clusters.values() if one.life.state]
 
 
-async def read_known(control: Control) -> Known:
-    """All that there is, as it is after the call. Callers at the same time share what is read: nobody changes it."""
-    return await control.shared(_read)
+async def read_known(control: Control, *kinds: str) -> Known:
+    """All that there is, or the clusters of these kinds, as it is after the call. With PLACED only worker clusters that
+    have processes, or are about to. Callers at the same time share what is read: nobody changes it."""
+    return await control.shared(_reading(frozenset(kinds or KINDS)))
 
 
-async def _read(control: Control) -> Known:
+@cache
+def _reading(kinds: frozenset[str]) -> Callable[[Control], Awaitable[Known]]:
+    return partial(_read, wanted=kinds)
+
+
+async def _read(control: Control, wanted: frozenset[str]) -> Known:
     nodes, kept, workloads, brokers, workers, zookeepers, streams, shabondis = await asyncio.gather(
         control.all(control.nodes.ListNodes, node_service_pb2.ListNodesRequest, "nodes"),
         Stored(control, "node").list(),
         control.all(control.workloads.ListWorkloads, workload_service_pb2.ListWorkloadsRequest, "workloads"),
         control.all(control.broker_clusters.ListBrokerClusters, broker_pb.ListBrokerClustersRequest, "broker_clusters"),
-        control.all(control.worker_clusters.ListWorkerClusters, worker_pb.ListWorkerClustersRequest, "worker_clusters"),
-        Stored(control, ZOOKEEPER).list(),
-        Stored(control, STREAM).list(),
-        Stored(control, SHABONDI).list(),
+        _worker_clusters(control) if WORKER in wanted else _none(),
+        *(Stored(control, kind).list() if kind in wanted else _none() for kind in (ZOOKEEPER, STREAM, SHABONDI)),
     )
     hosts = Hosts(nodes, kept)
     processes: dict[tuple[str, str], list[Workload]] = defaultdict(list)
     for one in workloads:
         processes[owner_of(one)].append(one)
-    brokers.sort(
-        key=lambda one: one.spec.origin.api
-    )  # of two with one key the one that was made here comes last, and wins
+    if PLACED in wanted:
+        workers = await _placed(control, [name for kind, name in processes if kind == WORKER])
+    # Of two with one key the one that was made here comes last, and wins.
+    brokers.sort(key=lambda one: one.spec.origin.api)
+    workers.sort(key=lambda one: one.spec.origin.api)
     clusters = [broker for one in brokers if (broker := broker_of(one, hosts, processes[BROKER, one.name]))]
     names = {one.made.name: one.key for one in clusters}
     clusters = [*stand_ins(clusters), *clusters, *(zookeeper_of(one) for one in zookeepers)]
-    workers.sort(key=lambda one: one.spec.origin.api)
     clusters += [w for one in workers if (w := worker_of(one, hosts, processes[WORKER, one.name], names))]
     clusters += [_dormant(STREAM, one) for one in streams] + [_dormant(SHABONDI, one) for one in shabondis]
     return Known(hosts, clusters)
+
+
+async def _worker_clusters(control: Control) -> list[WorkerCluster]:
+    request = worker_pb.ListWorkerClustersRequest
+    return await control.all(control.worker_clusters.ListWorkerClusters, request, "worker_clusters")
+
+
+async def _placed(control: Control, names: Sequence[str]) -> list[WorkerCluster]:
+    """The worker clusters of these names; few are asked for one by one, since each takes a list its time."""
+    if len(names) > FEW:
+        return [one for one in await _worker_clusters(control) if one.name in names]
+    requests = (worker_pb.GetWorkerClusterRequest(name=name) for name in names)
+    asked = (control.ask(control.worker_clusters.GetWorkerCluster, request) for request in requests)
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException) and not isinstance(one, NotFound):
+            raise one
+    return [one.worker_cluster for one in found if not isinstance(one, BaseException)]
+
+
+async def _none() -> list[Any]:
+    return []
 
 
 def owner_of(workload: Workload) -> tuple[str, str]:
@@ -132,7 +168,7 @@ def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload])
         BROKER,
         key,
         cluster,
-        settings,
+        lambda: settings,
         node_names=tuple(settings[NODE_NAMES]),
         ports=specs.ports_of(settings, cluster, brokers),
         uses=key_of(settings["zookeeperClusterKey"]),
@@ -151,7 +187,7 @@ def worker_of(
         return None
     spec = cluster.spec
     uses = brokers.get(spec.broker_cluster)
-    settings = worker_specs.settings_of(cluster, key, uses or unshown_key(spec.broker_cluster), hosts, workers)
+    shown_brokers = uses or unshown_key(spec.broker_cluster)
     ports = {spec.port, spec.metrics_port, spec.admin_port, *spec.reserved_ports}
     for one in workers:
         made = one.spec.worker
@@ -160,8 +196,8 @@ def worker_of(
         WORKER,
         key,
         cluster,
-        settings,
-        node_names=tuple(settings[NODE_NAMES]),
+        partial(worker_specs.settings_of, cluster, key, shown_brokers, hosts, workers),
+        node_names=tuple(worker_specs.nodes_of(cluster, hosts, workers)),
         ports=frozenset(ports - {0}),
         uses=uses,
         modified=cluster.update_time.ToMilliseconds(),
@@ -178,7 +214,7 @@ def zookeeper_of(document: StoredDocument) -> Cluster:
         ZOOKEEPER,
         document.key,
         document,
-        settings,
+        lambda: settings,
         node_names=nodes,
         ports=frozenset(settings[name] for name in USUAL_PORTS),
         modified=document.modified,
@@ -193,7 +229,7 @@ def stand_ins(brokers: Iterable[Cluster]) -> list[Cluster]:
             ZOOKEEPER,
             one.key,
             None,
-            stand_in_settings(one),
+            partial(stand_in_settings, one),
             node_names=one.node_names,
             modified=one.modified,
             life=Life(RUNNING, one.life.alive_nodes) if one.life.state == RUNNING else GONE,
@@ -217,7 +253,7 @@ def _dormant(kind: str, document: StoredDocument) -> Cluster:
         kind,
         document.key,
         document,
-        settings,
+        lambda: settings,
         node_names=tuple(settings.get(NODE_NAMES, ())),
         uses=None if uses is None else key_of(uses),
         modified=document.modified,

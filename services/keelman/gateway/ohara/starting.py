@@ -11,7 +11,7 @@ from keelman.gateway.ohara.errors import OharaError, bad_value, error_of, illega
 from keelman.gateway.ohara.keys import ObjectKey
 from keelman.gateway.ohara.known import BROKER, SHABONDI, STREAM, WORKER, ZOOKEEPER, Cluster, Known
 from keelman.gateway.ohara.ports import check_ports, in_use
-from keelman.model.errors import FailedPrecondition, KeelmanError
+from keelman.model.errors import FailedPrecondition
 
 IMAGES = {WORKER: "connect-worker", BROKER: "broker", ZOOKEEPER: "zookeeper", STREAM: "stream", SHABONDI: "shabondi"}
 """What the last part of an image's name begins with, by kind: any version of it is run."""
@@ -65,12 +65,23 @@ def free_port(known: Known, taken: Iterable[int] = ()) -> int:
     return port
 
 
-def worded(error: KeelmanError, known: Known, own: str, key: ObjectKey) -> OharaError:
-    """An error of the state service in Ohara's words. `own`: the name there of the cluster whose key is given."""
-    if isinstance(error, FailedPrecondition) and error.reason == "PORT_IN_USE":
-        kind, name = _NOUNS.get(error.metadata["kind"], ""), error.metadata["name"]
-        holder = next((one for one in known.of(kind) if one.made is not None and one.made.name == name), None)
-        words = f"{error.metadata['kind'].replace('_', ' ')}:{name}" if holder is None else holder.holder.words
-        return illegal_argument(in_use([int(error.metadata["port"])], words))
+def worded(error: FailedPrecondition, known: Known, own: str, key: ObjectKey) -> OharaError:
+    """What the state service refuses, in Ohara's words. `own`: the name there of the broker cluster of this key."""
+    facts = error.metadata
+    match error.reason:
+        case "PORT_IN_USE":
+            holder = _holder(known, facts["kind"], facts["name"])
+            return illegal_argument(in_use([int(facts["port"])], holder.holder.words if holder else facts["name"]))
+        case "IN_USE":
+            users = [_holder(known, "worker_cluster", name) for name in facts["worker_clusters"].split(", ")]
+            cluster = known.get(BROKER, key)
+            if cluster is not None and all(users):
+                return used(cluster, "worker cluster", [one.key for one in users if one is not None])
     made = error_of(error)
     return OharaError(made.status, made.code, made.message.replace(repr(own), str(key)).replace(own, str(key)))
+
+
+def _holder(known: Known, noun: str, name: str) -> Cluster | None:
+    """The cluster that has a name in the state service."""
+    found = (one for one in known.of(_NOUNS.get(noun, "")) if one.made is not None and one.made.name == name)
+    return next(found, None)

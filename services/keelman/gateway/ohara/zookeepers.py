@@ -7,13 +7,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from keelman.gateway.ohara.call import Call
-from keelman.gateway.ohara.control import Control, again
+from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
 from keelman.gateway.ohara.definitions.zookeeper import DATA_DIR, PORTS
 from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER as SETTINGS
 from keelman.gateway.ohara.errors import bad_value, illegal_argument, illegal_state, unsupported_operation
 from keelman.gateway.ohara.keys import ObjectKey, checked_key, key_of
-from keelman.gateway.ohara.known import BROKER, NODE_NAMES, STATE, ZOOKEEPER, Cluster, Known, read_known
+from keelman.gateway.ohara.known import (
+    BROKER,
+    NODE_NAMES,
+    PLACED,
+    STATE,
+    ZOOKEEPER,
+    Cluster,
+    Known,
+    read_known,
+    zookeeper_of,
+)
 from keelman.gateway.ohara.processes import RUNNING
 from keelman.gateway.ohara.resource import Json, Resource
 from keelman.gateway.ohara.starting import check_start, check_unused, free_port
@@ -33,33 +43,35 @@ class Zookeepers(Resource):
 
     async def list(self) -> Sequence[Json]:
         """All zookeepers."""
-        return [cluster_json(one) for one in (await read_known(self._control)).of(ZOOKEEPER)]
+        return [cluster_json(one) for one in (await read_known(self._control, ZOOKEEPER)).of(ZOOKEEPER)]
 
     async def get(self, key: ObjectKey) -> Json:
         """One zookeeper."""
-        return cluster_json(self._found(await read_known(self._control), key))
+        if (document := await self._documents.get(key)) is not None:
+            return cluster_json(zookeeper_of(document))
+        return cluster_json(self._found(await read_known(self._control, BROKER), key))
 
     async def create(self, settings: Settings) -> Json:
         """A zookeeper that is stopped."""
-        known = await read_known(self._control)
+        known = await read_known(self._control, ZOOKEEPER, PLACED)
         made = created(SETTINGS, settings)
         key = checked_key(made["group"], made["name"])
         await self._check(made, known)
         if known.get(ZOOKEEPER, key) is not None:
             raise exists(ZOOKEEPER, key)
-        for port in PORTS:
-            made.setdefault(port, free_port(known, (made.get(one, 0) for one in PORTS)))
         try:
-            stored = await self._documents.put(key, made, new=True)
+            return await self._create(key, made, known)
         except AlreadyExists:
             raise exists(ZOOKEEPER, key) from None
-        return {**made, "aliveNodes": [], "lastModified": stored.modified}
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
-        """A stopped zookeeper that is changed, or a new one."""
-        known = await read_known(self._control)
+        """A stopped zookeeper that is changed, or a new one. Raises Conflict or AlreadyExists where others were
+        faster."""
+        known = await read_known(self._control, ZOOKEEPER, PLACED)
         if (cluster := known.get(ZOOKEEPER, key)) is None:
-            return await self.create({**settings, **key.json})
+            made = created(SETTINGS, {**settings, **key.json})
+            await self._check(made, known)
+            return await self._create(key, made, known)
         if cluster.life.state or cluster.made is None:
             raise must_be_stopped(ZOOKEEPER, key)
         made = edited(SETTINGS, cluster.settings, {**settings, **key.json})
@@ -69,7 +81,7 @@ class Zookeepers(Resource):
 
     async def delete(self, key: ObjectKey) -> None:
         """Forgets a stopped zookeeper that no broker cluster names."""
-        known = await read_known(self._control)
+        known = await read_known(self._control, ZOOKEEPER)
         if (cluster := known.get(ZOOKEEPER, key)) is None:
             return
         if cluster.life.state:
@@ -79,14 +91,7 @@ class Zookeepers(Resource):
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
         """Starts or stops it; takes no further node."""
-        await again(lambda: self._act(key, verb))
-
-    async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
-        """Takes a node out of its settings."""
-        await again(lambda: self._remove(key, part))
-
-    async def _act(self, key: ObjectKey, verb: str) -> None:
-        known = await read_known(self._control)
+        known = await read_known(self._control, ZOOKEEPER, PLACED)
         cluster = self._found(known, key)
         match verb:
             case "start" if not cluster.life.state:
@@ -104,8 +109,9 @@ class Zookeepers(Resource):
             case _:
                 raise unsupported_operation("zookeeper collie doesn't support to add node to a running cluster")
 
-    async def _remove(self, key: ObjectKey, part: str) -> None:
-        cluster = (await read_known(self._control)).get(ZOOKEEPER, key)
+    async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
+        """Takes a node out of its settings."""
+        cluster = (await read_known(self._control, ZOOKEEPER)).get(ZOOKEEPER, key)
         if cluster is None or part not in cluster.node_names:
             return
         if len(cluster.node_names) == 1:
@@ -113,6 +119,12 @@ class Zookeepers(Resource):
         left = [name for name in cluster.node_names if name != part]
         state = {STATE: RUNNING} if cluster.life.state else {}
         await self._keep(cluster, {**cluster.settings, NODE_NAMES: left, **state})
+
+    async def _create(self, key: ObjectKey, settings: Settings, known: Known) -> Json:
+        for port in PORTS:
+            settings.setdefault(port, free_port(known, (settings.get(one, 0) for one in PORTS)))
+        stored = await self._documents.put(key, settings, new=True)
+        return {**settings, "aliveNodes": [], "lastModified": stored.modified}
 
     async def _keep(self, cluster: Cluster, content: dict[str, Any]) -> None:
         if cluster.made is None:

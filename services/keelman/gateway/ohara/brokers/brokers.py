@@ -8,11 +8,11 @@ from typing import Any
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as pb
-from keelman.api.connect.v1.broker_cluster_pb2 import BrokerCluster, BrokerClusterSpec
+from keelman.api.connect.v1.broker_cluster_pb2 import BrokerCluster
 from keelman.gateway.ohara.brokers.specs import ALL, CLIENT_PORT, JMX_PORT, NODE_NAMES, changed_spec, spec_of
 from keelman.gateway.ohara.brokers.topics import topics_on
 from keelman.gateway.ohara.call import Call
-from keelman.gateway.ohara.control import Control, again
+from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.broker import LOG_DIRS, ZOOKEEPER_CLUSTER_KEY
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
 from keelman.gateway.ohara.errors import bad_value, illegal_argument, illegal_state
@@ -20,6 +20,7 @@ from keelman.gateway.ohara.hosts import node_key, own_node
 from keelman.gateway.ohara.keys import MAX_NAMES, ObjectKey, checked_key, key_of, own_name
 from keelman.gateway.ohara.known import (
     BROKER,
+    PLACED,
     SHABONDI,
     STREAM,
     WORKER,
@@ -48,28 +49,33 @@ class Brokers(Resource):
 
     async def list(self) -> Sequence[Json]:
         """All broker clusters."""
-        return [cluster_json(one) for one in (await read_known(self._control)).of(BROKER)]
+        return [cluster_json(one) for one in (await read_known(self._control, BROKER)).of(BROKER)]
 
     async def get(self, key: ObjectKey) -> Json:
         """One broker cluster."""
-        return cluster_json(_found(await read_known(self._control), key))
+        return cluster_json(_found(await read_known(self._control, BROKER), key))
 
     async def create(self, settings: Settings) -> Json:
         """A broker cluster that is stopped, with a port for clients that is free on all of its nodes."""
-        known = await read_known(self._control)
+        known = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
         made = created(ALL, settings)
         key = checked_key(made["group"], made["name"])
         await self._check(made, known)
         if known.get(BROKER, key) is not None:
             raise exists(BROKER, key)
-        made.setdefault(JMX_PORT, free_port(known, [made.get(CLIENT_PORT, 0)]))
-        return _json(await self._create(key, spec_of(made, key), known), known)
+        try:
+            return _json(await self._create(key, made, known), known)
+        except AlreadyExists:
+            raise exists(BROKER, key) from None
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
-        """A stopped broker cluster that is changed, or a new one."""
-        known = await read_known(self._control)
+        """A stopped broker cluster that is changed, or a new one. Raises Conflict or AlreadyExists where others were
+        faster."""
+        known = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
         if (cluster := known.get(BROKER, key)) is None:
-            return await self.create({**settings, **key.json})
+            made = created(ALL, {**settings, **key.json})
+            await self._check(made, known)
+            return _json(await self._create(key, made, known), known)
         if cluster.life.state:
             raise must_be_stopped(BROKER, key)
         made = edited(ALL, cluster.settings, {**settings, **key.json})
@@ -92,16 +98,16 @@ class Brokers(Resource):
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
         """Starts or stops the brokers, or takes a further node."""
         if verb in ("start", "stop"):
-            known = await read_known(self._control)
+            known = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
             await (self._start if verb == "start" else self._stop)(_found(known, key), known)
         elif verb in DENIED_NODES:
             raise bad_value(f"the {verb} is protected word")
         else:
-            await again(lambda: self._add(key, verb))
+            await self._add(key, verb)
 
     async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
         """Takes a node away; its broker ends. Raises OharaError where data would be lost."""
-        await again(lambda: self._remove(key, part))
+        await self._remove(key, part)
 
     async def _start(self, cluster: Cluster, known: Known) -> None:
         if cluster.life.state:
@@ -128,7 +134,7 @@ class Brokers(Resource):
         await self._ask(self._stubs.StopBrokerCluster, pb.StopBrokerClusterRequest, cluster, known)
 
     async def _add(self, key: ObjectKey, node: str) -> None:
-        known = await read_known(self._control)
+        known = await read_known(self._control, BROKER)
         cluster = _found(known, key)
         if known.hosts.get(node) is None:
             raise not_found("node", node_key(node))
@@ -136,7 +142,7 @@ class Brokers(Resource):
             await self._update(cluster, {**cluster.settings, NODE_NAMES: [*cluster.node_names, node]}, known)
 
     async def _remove(self, key: ObjectKey, node: str) -> None:
-        known = await read_known(self._control)
+        known = await read_known(self._control, BROKER)
         cluster = known.get(BROKER, key)
         if cluster is None or not _has(cluster, node):
             return
@@ -158,7 +164,10 @@ class Brokers(Resource):
         if topics := await topics_on(self._control, cluster.made.name, present=running):
             raise used(cluster, "topic", topics)
 
-    async def _create(self, key: ObjectKey, spec: BrokerClusterSpec, known: Known) -> BrokerCluster:
+    async def _create(self, key: ObjectKey, settings: Settings, known: Known) -> BrokerCluster:
+        """Raises AlreadyExists where another one has the key by now."""
+        settings.setdefault(JMX_PORT, free_port(known, [settings.get(CLIENT_PORT, 0)]))
+        spec = spec_of(settings, key)
         for number in range(1, MAX_NAMES + 1):  # a cluster of the same key may be about to go
             name = own_name(key, number)
             request = pb.CreateBrokerClusterRequest(name=name, spec=spec, stopped=True, choose_ports=True)
@@ -169,9 +178,9 @@ class Brokers(Resource):
                 continue
             except FailedPrecondition as error:
                 if error.reason == "ORIGIN_IN_USE":
-                    raise exists(BROKER, key) from None
-                raise worded(error, known, name, key) from None
-        raise exists(BROKER, key)
+                    raise AlreadyExists(error.message) from None
+                raise worded(error, await read_known(self._control), name, key) from None
+        raise AlreadyExists(f"{BROKER} cluster:{key} and those that were deleted before it have all of its names")
 
     async def _update(self, cluster: Cluster, settings: Mapping[str, Any], known: Known) -> BrokerCluster:
         present: BrokerCluster = cluster.made
@@ -193,7 +202,7 @@ class Brokers(Resource):
         try:
             return await self._control.ask(method, request(name=name, **fields))
         except FailedPrecondition as error:
-            raise worded(error, known, name, cluster.key) from None
+            raise worded(error, await read_known(self._control), name, cluster.key) from None
 
 
 def _found(known: Known, key: ObjectKey) -> Cluster:

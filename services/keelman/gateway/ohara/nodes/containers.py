@@ -13,7 +13,7 @@ from keelman.gateway.ohara.call import Call, ok
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.zookeeper import PORTS
 from keelman.gateway.ohara.keys import ObjectKey
-from keelman.gateway.ohara.known import KINDS, WORKER, ZOOKEEPER, Cluster, Known, read_known
+from keelman.gateway.ohara.known import KINDS, PLACED, WORKER, ZOOKEEPER, Cluster, Known, read_known
 from keelman.gateway.ohara.processes import is_wanted, present
 from keelman.gateway.ohara.resource import Json
 from keelman.gateway.ohara.routes import Endpoint
@@ -38,7 +38,7 @@ def container_endpoints(control: Control) -> list[Endpoint]:
     """GET containers/{name} and container/{name}."""
 
     async def containers(call: Call) -> Response:
-        known = await read_known(control)
+        known = await read_known(control, PLACED, ZOOKEEPER)
         key = ObjectKey(call.group, call.variables["name"])
         found = [known.get(kind, key) for kind in KINDS]
         return ok([group_json(one, known) for one in found if one is not None and one.life.state])

@@ -17,7 +17,7 @@ from keelman.gateway.ohara.call import JSON_TYPE, Call
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.errors import OharaError, bad_value
 from keelman.gateway.ohara.keys import ObjectKey
-from keelman.gateway.ohara.known import KINDS, ZOOKEEPER, Known, read_known
+from keelman.gateway.ohara.known import KINDS, PLACED, WORKER, ZOOKEEPER, Known, read_known
 from keelman.gateway.ohara.log_text import json_string, since
 from keelman.gateway.ohara.nodes.containers import processes_of
 from keelman.gateway.ohara.nodes.view import CONFIGURATOR, NO_GROUP
@@ -42,7 +42,7 @@ def log_endpoints(control: Control, read_log: ReadLog) -> list[Endpoint]:
     def of(kind: str) -> Callable[[Call], Awaitable[Response]]:
         async def logs(call: Call) -> Response:
             moment, key = _moment(call), ObjectKey(call.group, call.variables["name"])
-            known = await read_known(control)
+            known = await read_known(control, PLACED if kind == WORKER else kind)
             cluster = known.get(kind, key)
             if cluster is None or not cluster.life.state:
                 raise OharaError(400, NO_SUCH_CLUSTER, f"cluster:{key} does not exist")

@@ -12,7 +12,7 @@ from keelman.gateway.ohara.definitions.node import HOSTNAME, NODE, PASSWORD, POR
 from keelman.gateway.ohara.errors import bad_value, illegal_argument
 from keelman.gateway.ohara.hosts import HIDDEN, LEGAL_HOSTNAME, Host, is_hostname, node_key, own_node
 from keelman.gateway.ohara.keys import ObjectKey
-from keelman.gateway.ohara.known import BROKER, SHABONDI, STREAM, WORKER, ZOOKEEPER, Known, read_known
+from keelman.gateway.ohara.known import BROKER, PLACED, SHABONDI, STREAM, WORKER, ZOOKEEPER, Known, read_known
 from keelman.gateway.ohara.nodes.view import AGENT_USER, COVERED, NO_GROUP, node_json
 from keelman.gateway.ohara.resource import Json, Resource
 from keelman.gateway.ohara.stored import Stored, StoredDocument
@@ -21,6 +21,8 @@ from keelman.gateway.ohara.wording import exists, not_found
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, NotFound
 
 NODE_KIND = "node"
+ALIVE = (ZOOKEEPER, PLACED)
+"""Of what can be alive; broker clusters are read with whatever is."""
 RUNNING_USERS = (ZOOKEEPER, BROKER, WORKER, STREAM, SHABONDI)
 LIVE = ("services", "resources")
 """What answers have beside what is kept."""
@@ -45,39 +47,35 @@ class Nodes(Resource):
 
     async def list(self) -> Sequence[Json]:
         """All nodes, those that came with their agents alone among them."""
-        known = await read_known(self._control)
+        known = await read_known(self._control, *ALIVE)
         return [self._json(host, known) for host in known.hosts.all.values()]
 
     async def get(self, key: ObjectKey) -> Json:
         """One node."""
-        known = await read_known(self._control)
+        known = await read_known(self._control, *ALIVE)
         return self._json(_found(known, key), known)
 
     async def create(self, settings: Settings) -> Json:
         """A node, whose agent may be there or not. Raises OharaError for one that was created already."""
         made = created(NODE, settings)
         key = node_key(made[HOSTNAME])
-        old = await self._documents.get(_document_key(key))
         try:
-            await self._control.ask(self._control.nodes.CreateNode, pb.CreateNodeRequest(name=own_node(key.name)))
-        except AlreadyExists:
-            if old is not None and HIDDEN not in old.content:
-                raise exists(NODE_KIND, key) from None
-        try:
-            await self._keep(made, old)
+            await self._create(key, made)
         except (AlreadyExists, Conflict):
             raise exists(NODE_KIND, key) from None
         return await self.get(key)
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
-        """A node that is changed, unless a running cluster has it; or a new one."""
-        known = await read_known(self._control)
+        """A node that is changed, unless a running cluster has it; or a new one. Raises Conflict or AlreadyExists where
+        others were faster."""
+        known = await read_known(self._control, *ALIVE)
         host = known.hosts.get(key.name)
         if host is None:
             for field in (USER, PASSWORD):
                 if field not in settings:
                     raise bad_value(f"{field} field is required")
-            return await self.create({**settings, HOSTNAME: key.name})
+            await self._create(key, created(NODE, {**settings, HOSTNAME: key.name}))
+            return await self.get(key)
         _check_unused(key, known, RUNNING_USERS, running=True)
         document = host.document
         previous = {PORT: SSH_PORT, USER: AGENT_USER, PASSWORD: COVERED, "tags": dict(host.node.spec.labels)}
@@ -103,6 +101,15 @@ class Nodes(Resource):
             await self._documents.put(_document_key(key), {HOSTNAME: host.hostname, HIDDEN: True})
             return
         await self._documents.delete(_document_key(key))
+
+    async def _create(self, key: ObjectKey, settings: Settings) -> None:
+        old = await self._documents.get(_document_key(key))
+        try:
+            await self._control.ask(self._control.nodes.CreateNode, pb.CreateNodeRequest(name=own_node(key.name)))
+        except AlreadyExists:
+            if old is not None and HIDDEN not in old.content:
+                raise
+        await self._keep(settings, old)
 
     async def _keep(self, settings: Settings, old: StoredDocument | None) -> None:
         content = {name: value for name, value in settings.items() if name not in (PASSWORD, *LIVE)}
