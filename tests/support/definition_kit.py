@@ -9,6 +9,7 @@ from typing import Any
 
 from keelman.api.connect.v1 import connector_definition_pb2, operation_pb2, operation_service_pb2
 from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
+from keelman.model.errors import Unavailable
 from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
 from support.state_kit import Agent, Clients
@@ -79,8 +80,18 @@ async def connected(port: int) -> AsyncIterator[tuple[Clients, Agent]]:
     """Clients of a state service, and a simulated agent that says of each workload that it is as wanted."""
     async with channel(f"127.0.0.1:{port}") as made:
         clients = Clients(made)
+        await eventually(lambda: _answers(clients), what="the state service answers")
         async with Agent(clients, "n1") as agent:
             yield clients, agent
+
+
+async def _answers(clients: Clients) -> bool:
+    """What once found the port closed finds it so for a moment longer."""
+    try:
+        await clients.operations.ListOperations(operation_service_pb2.ListOperationsRequest())
+    except Unavailable:
+        return False
+    return True
 
 
 @contextlib.asynccontextmanager
