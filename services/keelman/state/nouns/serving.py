@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from google.protobuf.message import Message
 
@@ -26,6 +26,8 @@ Q_contra = TypeVar("Q_contra", bound="Write", contravariant=True)
 R = TypeVar("R")
 R_contra = TypeVar("R_contra", contravariant=True)
 T = TypeVar("T")
+MOST_REMEMBERED = 10_000
+"""Messages of one noun."""
 
 
 class Write(Protocol):
@@ -80,6 +82,25 @@ async def written(store: Store, request: Write, answer: type[M], work: Callable[
         answered = await once(tx, request.request_id, method, answer(), make)
     hit("answer-due")
     return answered
+
+
+class Remembered(Generic[T, M]):
+    """The messages of resources, each made once as long as the resource does not change: lists are asked for often."""
+
+    def __init__(self, make: Callable[[T], M]) -> None:
+        self._make = make
+        self._made: dict[str, tuple[T, M]] = {}
+
+    def copy(self, name: str, resource: T) -> M:
+        """A message of the caller's own."""
+        known = self._made.get(name)
+        if known is None or known[0] is not resource:
+            if len(self._made) >= MOST_REMEMBERED:
+                self._made.clear()
+            known = self._made[name] = resource, self._make(resource)
+        message = type(known[1])()
+        message.CopyFrom(known[1])
+        return message
 
 
 class Rpc(Protocol[Q_contra, M_co]):

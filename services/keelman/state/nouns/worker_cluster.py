@@ -55,7 +55,7 @@ from keelman.state.nouns.limits import limits_message, limits_of
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.plugin_sets import check_engine, plugin_fields, put_plugins, resolved
 from keelman.state.nouns.rows import big_column, json_column, plain, read, read_spec
-from keelman.state.nouns.serving import labelled_page, verb, written
+from keelman.state.nouns.serving import Remembered, labelled_page, verb, written
 from keelman.state.nouns.taken import check_origin, check_ports_free
 from keelman.state.planning.rollout import restarted, updated
 from keelman.state.properties import check_worker_properties, group_of, notes_on
@@ -306,6 +306,9 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
     """Worker clusters."""
 
     parts: Parts
+    _messages: Remembered[WorkerCluster, worker_cluster_pb2.WorkerCluster] = dataclasses.field(
+        default_factory=lambda: Remembered(worker_cluster_message)
+    )
 
     async def GetWorkerCluster(
         self, request: pb.GetWorkerClusterRequest, context: Context
@@ -364,7 +367,7 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
     )
 
     def _judged(self, cluster: WorkerCluster) -> worker_cluster_pb2.WorkerCluster:
-        message = worker_cluster_message(cluster)
+        message = self._messages.copy(cluster.name, cluster)
         workers = self.parts.store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
         message.status.observed_generation = self.parts.planned.observed(cluster)
         judge(message.status, [m for m in map(self.parts.reports.membership, workers) if m is not None])

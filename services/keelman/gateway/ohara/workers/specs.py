@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
+
+from google.protobuf.struct_pb2 import Struct
 
 from keelman.api.connect.v1.plugin_pb2 import PluginRef
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterSpec
@@ -145,7 +148,7 @@ def settings_of(
 ) -> Settings:
     """The settings of a worker cluster, complete: as they were sent, with what its spec says by now."""
     spec = cluster.spec
-    kept = _shown(value_of(spec.extra))
+    kept = dict(_extra(spec.extra.SerializeToString(deterministic=True)))
     settings = kept if spec.origin.api == API else _native(cluster) | kept
     settings |= {BROKER_CLUSTER_KEY: broker.json, NODE_NAMES: nodes_of(cluster, hosts, workers), **key.json}
     for name, key_of_property in PROPERTIES.items():
@@ -180,6 +183,12 @@ def _native(cluster: WorkerCluster) -> Settings:
 
 def _file_key(ref: PluginRef) -> dict[str, str]:
     return unshown_key(f"{ref.name}-{ref.version}").json
+
+
+@lru_cache(maxsize=4096)
+def _extra(message: bytes) -> Settings:
+    """What a cluster keeps beside its spec, remembered: it changes seldom and is read often. Nobody changes it."""
+    return _shown(value_of(Struct.FromString(message)))
 
 
 def _shown(extra: Settings) -> Settings:
