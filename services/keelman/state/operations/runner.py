@@ -13,6 +13,7 @@ from keelman.model.errors import Conflict, DeadlineExceeded, Internal, KeelmanEr
 from keelman.model.operation import Operation, OperationKind
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.state.failpoints import hit
 from keelman.state.hub import Hub
@@ -214,10 +215,10 @@ class Runner:
         try:
             return await work(operation)
         except KeelmanError as error:
-            return error
+            return _hidden(error)
         except Exception as error:
             log.exception("operation_crashed", operation=operation.name)
-            return Internal(f"{type(error).__name__}: {error}")
+            return _hidden(Internal(f"{type(error).__name__}: {error}"))
 
     async def _store(self, operation: Operation, change: Callable[[Operation, datetime], Operation]) -> None:
         """Stores what a change makes of the operation as it is by now, while this process has the lease."""
@@ -235,6 +236,12 @@ class Runner:
 
     def _now(self) -> datetime:
         return self.store.database.clock()
+
+
+def _hidden(error: KeelmanError) -> KeelmanError:
+    """The error without secrets that its text may tell: it is stored, and shown to everybody."""
+    text = REDACTOR.hide(error.message)
+    return error if text == error.message else type(error)(text, reason=error.reason)
 
 
 def _clock(time: datetime) -> str:

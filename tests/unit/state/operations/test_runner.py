@@ -89,9 +89,10 @@ async def test_steps_are_done_in_their_order(tmp_path: Path) -> None:
 async def test_it_is_read_again_as_it_was_with_its_secrets_sealed(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     script = Script()
-    script.outcomes = {"a": [InvalidArgument("a: no", reason="NO")]}
+    script.outcomes = {"a": [InvalidArgument("a: s3cret is not legal", reason="NO")]}
     async with open_store(str(path)) as store, running(store, script.kind("a")):
         kept = await at_end(store, await begun(store, "a", "b"))
+    assert (kept.message, kept.steps[0].message) == ("a: [hidden] is not legal",) * 2
     for file in tmp_path.glob("state.db*"):
         assert b"s3cret" not in file.read_bytes()
     async with open_store(str(path)) as store:
