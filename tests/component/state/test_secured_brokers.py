@@ -10,6 +10,7 @@ import pytest
 from keelman.agent.commands import command_table
 from keelman.api.connect.v1 import broker_cluster_pb2 as brokers
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers_pb
+from keelman.api.connect.v1.operation_pb2 import OPERATION_STATE_SUCCEEDED
 from keelman.api.event.v1 import event_pb2
 from keelman.kafka.feed import WORKER_REPORTS, consume, event_topic
 from keelman.runtime.home import Home, write_file
@@ -17,6 +18,7 @@ from keelman.testing.certificates import PASSWORD
 from keelman.testing.eventually import eventually
 from keelman.testing.secure_broker import SECRET, USER, SecureBroker, secure_broker
 from support.state_kit import Agent, Clients, free_range, state_in_loop
+from support.topic_kit import ABSENT, Topics
 
 pytestmark = pytest.mark.component
 STATE = brokers.ClusterState
@@ -120,3 +122,20 @@ async def test_brokers_that_refuse_keelman_say_so(broker: SecureBroker, tmp_path
         refused = await in_state(clients, "closed", STATE.CLUSTER_STATE_DEGRADED)
         assert "authentication failed" in refused.status.message
         assert "wrong" not in refused.status.message
+
+
+async def test_topics_are_brought_about_behind_sasl_ssl(broker: SecureBroker, tmp_path: Path) -> None:
+    async with state_in_loop(tmp_path / "state") as (clients, _):
+        await create(clients, "default", broker, client_properties(broker, tmp_path))
+        await create(clients, "refused", broker, client_properties(broker, tmp_path, secret="wrong"))
+        topics = Topics(clients, "default")
+        await topics.create("secured", partitions=2)
+        operation = await topics.apply("secured")
+        assert operation.state == OPERATION_STATE_SUCCEEDED, operation
+        assert len((await topics.get("secured")).status.brokers.partitions) == 2
+        assert (await topics.apply("secured", ABSENT)).state == OPERATION_STATE_SUCCEEDED
+        refused = Topics(clients, "refused")
+        await refused.create("kept-out")
+        operation = await refused.apply("kept-out")
+        assert operation.error.code == "UNAUTHENTICATED", operation
+        assert "authentication failed" in operation.error.message

@@ -7,9 +7,11 @@ from keelman.api.connect.v1 import operation_pb2, topic_pb2
 from keelman.api.connect.v1.operation_service_pb2 import CancelOperationRequest
 from keelman.kafka.data_topics import create_topic, delete_topics
 from keelman.kafka.topic_brokers import TopicBrokers
+from keelman.kafka.topic_configs import TOPIC_CONFIGS, value_problem
 from keelman.model.errors import FailedPrecondition, InvalidArgument, NotFound
 from keelman.rpc.errors import translated
 from keelman.testing.eventually import eventually
+from support.brokers_kit import three_brokers
 from support.state_kit import state_in_loop
 from support.topic_kit import ABSENT, Topics, states
 
@@ -131,3 +133,40 @@ async def test_brokers_refuse_and_cannot_be_asked(topics: Topics, name: str):
     assert (await topics.ended(waiting)).state == operation_pb2.OPERATION_STATE_CANCELED
     assert (await gone.get(f"{name}-2")).status.state == topic_pb2.TOPIC_STATE_ABSENT
     await gone.delete(f"{name}-2")
+
+
+async def test_the_keys_that_are_checked_are_those_of_the_brokers(bootstrap: str, name: str):
+    properties = {"bootstrap.servers": bootstrap}
+    await create_topic(properties, name, partitions=1)
+    async with TopicBrokers.open(properties) as asked:
+        found = await eventually(lambda: asked.configs([name]))
+    assert found[name].keys() == TOPIC_CONFIGS.keys()
+    assert {key: v.value for key, v in found[name].items() if value_problem(key, v.value)} == {}
+    await delete_topics(properties, [name])
+
+
+async def test_three_brokers_agree_at_an_operations_end(tmp_path):
+    async with three_brokers(tmp_path / "trio") as trio, state_in_loop(tmp_path / "state") as (clients, _):
+        await clients.create_external("trio", trio.bootstrap)
+        topics = Topics(clients, "trio")
+        await topics.create("wide", partitions=6, replication_factor=3, config={"min.insync.replicas": "2"})
+        for partitions in (6, 12):
+            await topics.update("wide", partitions=partitions)
+            operation = await topics.apply("wide")
+            assert operation.state == SUCCEEDED, operation
+            assert {len(one) for one in await as_known(trio, "wide")} == {partitions}
+        parts = (await topics.get("wide")).status.brokers.partitions
+        assert {part.leader.node_id for part in parts} == {1, 2, 3}
+        assert all(sorted(b.node_id for b in part.in_sync_replicas) == [1, 2, 3] for part in parts)
+        await topics.update("wide", partitions=0, config={})
+        assert list((await topics.get("wide")).status.differences) == ["config.min.insync.replicas: '2', not asked for"]
+        assert (await topics.apply("wide", ABSENT)).state == SUCCEEDED
+        assert await as_known(trio, "wide") == [{}, {}, {}], "no broker lists it any more"
+
+
+async def as_known(trio, topic: str) -> list:
+    """The partitions of a topic as each broker knows them."""
+    async with TopicBrokers.open({"bootstrap.servers": trio.bootstrap}) as asked:
+        found = await asked.described_by_each(topic)
+    assert len(found) == 3
+    return [one.topics[topic].partitions if one.topics else {} for one in found]
