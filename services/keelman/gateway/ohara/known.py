@@ -29,7 +29,9 @@ from keelman.model.errors import NotFound
 
 WORKER, BROKER, ZOOKEEPER, STREAM, SHABONDI = KINDS = "worker", "broker", "zookeeper", "stream", "shabondi"
 PLACED = "placed worker"
+"""In place of a kind: the worker clusters with processes."""
 FEW = 20
+"""So many worker clusters are asked for one by one, which is faster than a list of all."""
 STATE = "state"
 """In the document of what is started and has no process."""
 NODE_NAMES = "nodeNames"

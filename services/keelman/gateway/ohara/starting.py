@@ -11,6 +11,8 @@ from keelman.gateway.ohara.errors import OharaError, bad_value, error_of, illega
 from keelman.gateway.ohara.keys import ObjectKey
 from keelman.gateway.ohara.known import BROKER, SHABONDI, STREAM, WORKER, ZOOKEEPER, Cluster, Known
 from keelman.gateway.ohara.ports import check_ports, in_use
+from keelman.gateway.ohara.processes import RUNNING
+from keelman.gateway.ohara.wording import JAVA_NAMES, must_be_stopped
 from keelman.model.errors import FailedPrecondition
 
 IMAGES = {WORKER: "connect-worker", BROKER: "broker", ZOOKEEPER: "zookeeper", STREAM: "stream", SHABONDI: "shabondi"}
@@ -41,6 +43,19 @@ def check_image(kind: str, hostnames: Iterable[str], image: str, known: Known) -
         images = [default_image(one) for one in IMAGES] if is_there else []
         if not images or not image.rpartition("/")[2].startswith(f"{IMAGES[kind]}:"):
             raise illegal_argument(f"{name} does not have image:{image}. It has images:{','.join(images) or 'N/A'}")
+
+
+def check_not_running(cluster: Cluster) -> None:
+    """Raises OharaError for a cluster that runs; the first check of a delete."""
+    if cluster.life.state == RUNNING:
+        raise must_be_stopped(cluster.kind, cluster.key)
+
+
+def check_stopped(cluster: Cluster) -> None:
+    """Raises OharaError for a cluster that has processes; the last check of a delete."""
+    if cluster.life.state:
+        name = JAVA_NAMES[cluster.kind].rpartition("$")[2]
+        raise illegal_argument(f"You cannot delete a non-stopped {name} :{cluster.key}")
 
 
 def check_unused(cluster: Cluster, users: Iterable[Cluster]) -> None:

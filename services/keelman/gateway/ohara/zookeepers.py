@@ -26,7 +26,7 @@ from keelman.gateway.ohara.known import (
 )
 from keelman.gateway.ohara.processes import RUNNING
 from keelman.gateway.ohara.resource import Json, Resource
-from keelman.gateway.ohara.starting import check_start, check_unused, free_port
+from keelman.gateway.ohara.starting import check_not_running, check_start, check_unused, free_port
 from keelman.gateway.ohara.stored import Stored
 from keelman.gateway.ohara.values import Settings, created, edited
 from keelman.gateway.ohara.volume_checks import check_volumes
@@ -84,8 +84,7 @@ class Zookeepers(Resource):
         known = await read_known(self._control, ZOOKEEPER)
         if (cluster := known.get(ZOOKEEPER, key)) is None:
             return
-        if cluster.life.state:
-            raise must_be_stopped(ZOOKEEPER, key)
+        check_not_running(cluster)
         check_unused(cluster, known.users(BROKER, key, running=False))
         await self._documents.delete(key)
 

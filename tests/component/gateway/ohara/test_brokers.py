@@ -155,6 +155,33 @@ async def test_what_a_creation_names_has_to_be_there(wire: JsClient, group: str)
     )
 
 
+async def test_what_uses_it_keeps_it(wire: JsClient, group: str) -> None:
+    own = await brokers(wire, "bk", group)
+    uploaded = await wire.client.post("/v0/files", files={"file": ("a.jar", b"x")}, data={"group": group})
+    assert uploaded.status_code == 200
+    users = {
+        "workers": {"nodeNames": ["node01"]},
+        "streams": {"nodeNames": ["node01"], "jarKey": {"group": group, "name": "a.jar"}},
+        "topics": {},
+    }
+    words = {"workers": "worker cluster", "streams": "stream cluster", "topics": "topic"}
+    used = f"you can't remove broker cluster:{key('bk', group)} since it is used by "
+    await wire.create("workers", group=group, name="user", brokerClusterKey=own, nodeNames=["node01"])
+    await wire.act("workers", "user", "start", group)
+    await wire.reaches("workers", "user", "RUNNING", group)
+    refused = await wire.refused("PUT", "/brokers/bk/stop", group=group)
+    assert (refused.code, refused.message) == (ILLEGAL_ARGUMENT, f"{used}worker cluster:{key('user', group)}")
+    await wire.without("workers", "user", group)
+    await wire.act("brokers", "bk", "stop", group)
+    await wire.reaches("brokers", "bk", None, group)
+    for kind, more in users.items():
+        await wire.create(kind, group=group, name="user", brokerClusterKey=own, **more)
+        refused = await wire.refused("DELETE", "/brokers/bk", group=group)
+        assert (refused.code, refused.message) == (ILLEGAL_ARGUMENT, f"{used}{words[kind]}:{key('user', group)}")
+        await wire.delete(kind, "user", group)
+    await no_brokers(wire, "bk", group)
+
+
 async def test_nodes_come_and_go(wire: JsClient, group: str) -> None:
     await brokers(wire, "bk", group, start=False)
     for _ in range(2):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -32,7 +33,15 @@ from keelman.gateway.ohara.known import (
 )
 from keelman.gateway.ohara.processes import RUNNING, is_wanted
 from keelman.gateway.ohara.resource import Json, Resource
-from keelman.gateway.ohara.starting import check_start, check_unused, free_port, used, worded
+from keelman.gateway.ohara.starting import (
+    check_not_running,
+    check_start,
+    check_stopped,
+    check_unused,
+    free_port,
+    used,
+    worded,
+)
 from keelman.gateway.ohara.values import Settings, created, edited
 from keelman.gateway.ohara.volume_checks import check_volumes
 from keelman.gateway.ohara.wording import exists, must_be_stopped, must_run, not_found, not_stored
@@ -80,28 +89,24 @@ class Brokers(Resource):
             raise must_be_stopped(BROKER, key)
         made = edited(ALL, cluster.settings, {**settings, **key.json})
         await self._check(made, known)
-        return _json(await self._update(cluster, made, known), known)
+        return _json(await self._update(cluster, made), known)
 
     async def delete(self, key: ObjectKey) -> None:
         """Deletes a stopped broker cluster that nothing uses, with its data."""
         known = await read_known(self._control)
         if (cluster := known.get(BROKER, key)) is None:
             return
-        if cluster.life.state:
-            raise must_be_stopped(BROKER, key)
+        check_not_running(cluster)
         await self._check_unused(cluster, known, running=False)
-        try:
-            await self._ask(self._stubs.DeleteBrokerCluster, pb.DeleteBrokerClusterRequest, cluster, known)
-        except NotFound:  # somebody else was faster
-            return
+        check_stopped(cluster)
+        with suppress(NotFound):  # somebody else was faster
+            await self._ask(self._stubs.DeleteBrokerCluster, pb.DeleteBrokerClusterRequest, cluster)
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
         """Starts or stops the brokers, or takes a further node."""
         if verb in ("start", "stop"):
             known = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
             await (self._start if verb == "start" else self._stop)(_found(known, key), known)
-        elif verb in DENIED_NODES:
-            raise bad_value(f"the {verb} is protected word")
         else:
             await self._add(key, verb)
 
@@ -125,21 +130,23 @@ class Brokers(Resource):
             for other in known.users(BROKER, zookeeper, running=True):
                 raise illegal_argument(f"zk cluster:{zookeeper} is already used by broker cluster:{other.key.name}")
         await check_volumes(self._control, _volumes(cluster.settings), running=True)
-        await self._ask(self._stubs.StartBrokerCluster, pb.StartBrokerClusterRequest, cluster, known)
+        await self._ask(self._stubs.StartBrokerCluster, pb.StartBrokerClusterRequest, cluster)
 
     async def _stop(self, cluster: Cluster, known: Known) -> None:
         if not cluster.life.state:
             return
         await self._check_unused(cluster, known, running=True)
-        await self._ask(self._stubs.StopBrokerCluster, pb.StopBrokerClusterRequest, cluster, known)
+        await self._ask(self._stubs.StopBrokerCluster, pb.StopBrokerClusterRequest, cluster)
 
     async def _add(self, key: ObjectKey, node: str) -> None:
         known = await read_known(self._control, BROKER)
         cluster = _found(known, key)
+        if node in DENIED_NODES:
+            raise bad_value(f"the {node} is protected word")
         if known.hosts.get(node) is None:
             raise not_found("node", node_key(node))
         if not _has(cluster, node):
-            await self._update(cluster, {**cluster.settings, NODE_NAMES: [*cluster.node_names, node]}, known)
+            await self._update(cluster, {**cluster.settings, NODE_NAMES: [*cluster.node_names, node]})
 
     async def _remove(self, key: ObjectKey, node: str) -> None:
         known = await read_known(self._control, BROKER)
@@ -149,7 +156,7 @@ class Brokers(Resource):
         if len(cluster.node_names) == 1:
             raise illegal_state("there is only one instance. Please call remove to delete whole cluster")
         left = [name for name in cluster.node_names if own_node(name) != own_node(node)]
-        await self._update(cluster, {**cluster.settings, NODE_NAMES: left}, known)
+        await self._update(cluster, {**cluster.settings, NODE_NAMES: left})
 
     async def _check(self, settings: Settings, known: Known) -> None:
         known.hosts.check(settings[NODE_NAMES])
@@ -182,7 +189,7 @@ class Brokers(Resource):
                 raise worded(error, await read_known(self._control), name, key) from None
         raise AlreadyExists(f"{BROKER} cluster:{key} and those that were deleted before it have all of its names")
 
-    async def _update(self, cluster: Cluster, settings: Mapping[str, Any], known: Known) -> BrokerCluster:
+    async def _update(self, cluster: Cluster, settings: Mapping[str, Any]) -> BrokerCluster:
         present: BrokerCluster = cluster.made
         if present.spec.WhichOneof("kind") != "managed":
             raise illegal_argument(f"{BROKER} cluster:{cluster.key} is external: whoever runs its brokers changes it")
@@ -191,12 +198,12 @@ class Brokers(Resource):
             "update_mask": FieldMask(paths=["managed", "extra"]),
         }
         answer = await self._ask(
-            self._stubs.UpdateBrokerCluster, pb.UpdateBrokerClusterRequest, cluster, known, etag=present.etag, **request
+            self._stubs.UpdateBrokerCluster, pb.UpdateBrokerClusterRequest, cluster, etag=present.etag, **request
         )
         made: BrokerCluster = answer.broker_cluster
         return made
 
-    async def _ask(self, method: Any, request: Any, cluster: Cluster, known: Known, **fields: Any) -> Any:
+    async def _ask(self, method: Any, request: Any, cluster: Cluster, **fields: Any) -> Any:
         """The answer of a verb of the state service; its errors in Ohara's words, but for those that are dealt with."""
         name = cluster.made.name
         try:

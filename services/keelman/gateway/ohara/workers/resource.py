@@ -17,7 +17,7 @@ from keelman.gateway.ohara.call import Call
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
 from keelman.gateway.ohara.definitions.worker import BROKER_CLUSTER_KEY
-from keelman.gateway.ohara.errors import illegal_argument, illegal_state, unsupported
+from keelman.gateway.ohara.errors import bad_value, illegal_argument, illegal_state
 from keelman.gateway.ohara.hosts import Hosts, node_key
 from keelman.gateway.ohara.keys import MAX_NAMES, ObjectKey, key_of, own_name, shown_key, unshown_key
 from keelman.gateway.ohara.known import BROKER, WORKER, Cluster, Known, read_known, worker_of
@@ -102,7 +102,7 @@ class Workers(Resource):
             case "stop":
                 await self._stop(key, force=call.parameter("force").lower() == "true")
             case _ if verb in DENIED_NODES:
-                raise unsupported(call.target)
+                raise bad_value(f"the {verb} is protected word")
             case _:
                 await self._add_node(key, verb)
 

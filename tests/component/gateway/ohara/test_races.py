@@ -1,0 +1,79 @@
+"""What clients do at the same time: of those that want one thing one gets it, the others are told who has it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from support.ohara_kit import ILLEGAL_ARGUMENT, ILLEGAL_STATE, JsClient, key
+
+pytestmark = pytest.mark.component
+MANY = 8
+
+
+async def outcomes(*calls: Any) -> Counter[tuple[int, str]]:
+    """Status and code of each of these calls, made at once."""
+    answers = await asyncio.gather(*calls)
+    codes = [one.json()["code"] if one.status_code >= 400 else "" for one in answers]
+    return Counter(zip((one.status_code for one in answers), codes, strict=True))
+
+
+async def test_a_key_is_given_once(wire: JsClient, group: str) -> None:
+    zookeeper = {"group": group, "name": "zk"}
+    creations = {
+        "zookeepers": {**zookeeper, "nodeNames": ["node00"]},
+        "brokers": {"group": group, "name": "bk", "nodeNames": ["node00"], "zookeeperClusterKey": zookeeper},
+        "nodes": {"hostname": f"{group}.example", "user": "u", "password": "p"},
+    }
+    for kind, body in creations.items():
+        found = await outcomes(*(wire.send("POST", f"/{kind}", body) for _ in range(MANY)))
+        assert found == {(200, ""): 1, (500, ILLEGAL_STATE): MANY - 1}, kind
+    await wire.delete("nodes", f"{group}.example")
+
+
+async def test_an_upsert_is_never_refused_for_being_late(wire: JsClient, group: str) -> None:
+    body = {"nodeNames": ["node00"]}
+    found = await outcomes(
+        *(wire.send("PUT", "/zookeepers/zk", {**body, "tags": {"n": n}}, group=group) for n in range(MANY))
+    )
+    assert found == {(200, ""): MANY}
+    body["zookeeperClusterKey"] = {"group": group, "name": "zk"}
+    found = await outcomes(
+        *(wire.send("PUT", "/brokers/bk", {**body, "tags": {"n": n}}, group=group) for n in range(MANY))
+    )
+    assert found == {(200, ""): MANY}
+
+
+async def test_a_port_is_given_once(wire: JsClient, group: str) -> None:
+    await wire.create("zookeepers", group=group, name="zk", nodeNames=["node00"])
+    body = {"group": group, "nodeNames": ["node00"], "zookeeperClusterKey": {"group": group, "name": "zk"}}
+    answers = await asyncio.gather(
+        *(wire.send("POST", "/brokers", {**body, "name": f"b{n}", "clientPort": 19876}) for n in range(MANY))
+    )
+    made = [one.json()["name"] for one in answers if one.status_code == 200]
+    refused = [one.json() for one in answers if one.status_code != 200]
+    assert (len(made), {one["code"] for one in refused}) == (1, {ILLEGAL_ARGUMENT})
+    assert {one["message"].split(" (")[0] for one in refused} == {
+        f"ports:19876 are used by broker cluster:{key(made[0], group)}"
+    }
+
+
+async def test_starts_and_stops_may_come_together(wire: JsClient, group: str) -> None:
+    await wire.create("zookeepers", group=group, name="zk", nodeNames=["node00"])
+    for verb in ("start", "stop"):
+        found = await outcomes(*(wire.send("PUT", f"/zookeepers/zk/{verb}", group=group) for _ in range(MANY)))
+        assert found == {(202, ""): MANY}
+
+
+async def test_nodes_that_are_added_together_are_all_there(wire: JsClient, group: str) -> None:
+    zookeeper = {"group": group, "name": "zk"}
+    await wire.create("zookeepers", **zookeeper, nodeNames=["node00"])
+    await wire.create("brokers", group=group, name="bk", nodeNames=["node00"], zookeeperClusterKey=zookeeper)
+    found = await outcomes(
+        *(wire.send("PUT", f"/brokers/bk/{node}", group=group) for node in ("node01", "node02") for _ in range(3))
+    )
+    assert found == {(202, ""): 6}
+    assert sorted((await wire.get("brokers", "bk", group))["nodeNames"]) == ["node00", "node01", "node02"]
