@@ -139,7 +139,7 @@ class CopyRunLoop:
     def _copy(self) -> None:
         if self._ticket.HasField("plugin"):
             bound_slot(self._ticket.worker_config)
-        if self._ticket.plugin.runs_per_slot:  # Java's, whose virtual machine is slow to start where much is going on
+        if self._ticket.plugin.java:
             self._control.excuse(MACHINE_SECONDS)
         connector = self._find(self._ticket.connector_config["connector.class"])
         self._control.beat()

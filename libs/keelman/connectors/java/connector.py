@@ -124,7 +124,7 @@ class JavaConnector(Connector):
         """Asks the class. Raises ConnectError where it refuses, or cannot."""
         connector = cls.made()
         changed = _partitions(offsets) if cls.direction is Direction.SINK else _source_offsets(offsets)
-        unsupported: Any = java_class("java.lang.UnsupportedOperationException")
+        unsupported = java_class("java.lang.UnsupportedOperationException")
         try:
             with cls.loader.entered():
                 return bool(connector.alterOffsets(string_map(config), changed))
@@ -194,23 +194,23 @@ def java_connector(loader: PluginLoader, class_name: str) -> type[JavaConnector]
 
 def _direction(made: Any, class_name: str) -> Direction:
     for direction in Direction:
-        kind: Any = java_class(f"org.apache.kafka.connect.{direction.value}.{direction.value.capitalize()}Connector")
+        kind = java_class(f"org.apache.kafka.connect.{direction.value}.{direction.value.capitalize()}Connector")
         if isinstance(made, kind):
             return direction
     raise ConnectError(f"{class_name} is neither a source nor a sink connector")
 
 
 def _source_offsets(offsets: AlteredOffsets) -> Any:
-    made: Any = java_class("java.util.HashMap")()
+    made = java_class("java.util.HashMap")()
     for partition, offset in offsets:
         made.put(_plain_map(partition), _plain_map(offset))
     return made
 
 
 def _partitions(offsets: AlteredOffsets) -> Any:
-    made: Any = java_class("java.util.HashMap")()
-    place: Any = java_class("org.apache.kafka.common.TopicPartition")
-    number: Any = java_class("java.lang.Long")
+    made = java_class("java.util.HashMap")()
+    place = java_class("org.apache.kafka.common.TopicPartition")
+    number = java_class("java.lang.Long")
     for partition, offset in offsets:
         assert partition is not None
         key = place(str(partition["kafka_topic"]), int(partition["kafka_partition"]))
@@ -221,7 +221,7 @@ def _partitions(offsets: AlteredOffsets) -> Any:
 def _plain_map(tree: Mapping[str, Any] | None) -> Any:
     if tree is None:
         return None
-    made: Any = java_class("java.util.HashMap")()
+    made = java_class("java.util.HashMap")()
     for key, value in tree.items():
         made.put(key, _boxed(value))
     return made

@@ -18,15 +18,14 @@ class Handles:
     """Finds methods and composes them. `Handle` below is a `java.lang.invoke.MethodHandle`; the machine runs."""
 
     def __init__(self) -> None:
-        self.of: Any = java_class("java.lang.invoke.MethodHandles")
-        self._type: Any = java_class("java.lang.invoke.MethodType")
-        self._lookup: Any = self.of.publicLookup()  # type: ignore[attr-defined]
-        self.object: Any = java_class("java.lang.Object")
-        self.string: Any = java_class("java.lang.String")
-        self.iterable: Any = java_class("java.lang.Iterable")
+        self.of = java_class("java.lang.invoke.MethodHandles")
+        self._type = java_class("java.lang.invoke.MethodType")
+        self._lookup: Any = self.of.publicLookup()
+        self.object = java_class("java.lang.Object")
+        self.string = java_class("java.lang.String")
+        self.iterable = java_class("java.lang.Iterable")
         self.void, self.bool, self.int, self.long, self.char = (
-            java_class(f"java.lang.{name}").TYPE  # type: ignore[attr-defined]
-            for name in ("Void", "Boolean", "Integer", "Long", "Character")
+            java_class(f"java.lang.{name}").TYPE for name in ("Void", "Boolean", "Integer", "Long", "Character")
         )
         self.bytes: Any = jpype().JArray(jpype().JByte)
 
@@ -88,9 +87,9 @@ class Handles:
         """(an element, Map, context) -> void: adds it to the list that the map has under its key, which (an element,
         context) -> key gives. The list is made where it is not there; a key may be null."""
         maps, collection = java_class("java.util.Map"), java_class("java.util.Collection")
-        function: Any = java_class("java.util.function.Function")
+        function = java_class("java.util.function.Function")
         made = self.of.dropArguments(self.constructor(java_class("java.util.ArrayList")), 0, [self.object])
-        proxies: Any = java_class("java.lang.invoke.MethodHandleProxies")
+        proxies = java_class("java.lang.invoke.MethodHandleProxies")
         new_list = proxies.asInterfaceInstance(function, self.retyped(made, self.object, self.object))
         find = self.method(maps, "computeIfAbsent", self.object, self.object, function)
         find = self.retyped(self.of.insertArguments(find, 2, [new_list]), collection, maps, self.object)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.runtime.home import cache_folder
@@ -104,7 +105,7 @@ def start(options: JvmOptions) -> None:
         return
     if _started is not None:
         raise Unavailable("this process had a Java virtual machine that has ended", reason="JVM_LOST")
-    java = installation.find()
+    java = installation.find(ask=installation.released)
     jars = runtime_jars()
     os.environ.setdefault("JAVA_HOME", str(java.home))
     try:
@@ -121,7 +122,6 @@ def start(options: JvmOptions) -> None:
 
 
 @functools.cache
-def java_class(name: str) -> type:
+def java_class(name: str) -> Any:
     """A class of the runtime by its full name; the machine runs."""
-    found: type = jpype().JClass(name)
-    return found
+    return jpype().JClass(name)

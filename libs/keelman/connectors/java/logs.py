@@ -63,7 +63,7 @@ class _Appender:
 
     def getState(self) -> Any:
         """Always at work."""
-        life: Any = java_class(f"{CORE}.LifeCycle$State")
+        life = java_class(f"{CORE}.LifeCycle$State")
         return life.STARTED
 
     def initialize(self) -> None:
@@ -99,14 +99,14 @@ class _Appender:
 @functools.cache
 def take_over() -> None:
     """From now on what is logged in the machine, which runs, comes here, at the levels of this process."""
-    manager: Any = java_class("org.apache.logging.log4j.LogManager")
+    manager = java_class("org.apache.logging.log4j.LogManager")
     context = manager.getContext(False)
     configuration = context.getConfiguration()
     root = configuration.getRootLogger()
     for name in list(root.getAppenders().keySet()):
         root.removeAppender(name)
     appender = jpype().JProxy(f"{CORE}.Appender", inst=_Appender())
-    root.addAppender(appender, java_class("org.apache.logging.log4j.Level").ALL, None)  # type: ignore[attr-defined]
+    root.addAppender(appender, java_class("org.apache.logging.log4j.Level").ALL, None)
     context.updateLoggers()
     _set_levels()
     LOG_LEVELS.listen(_set_levels)
@@ -114,13 +114,13 @@ def take_over() -> None:
 
 def in_context(connector: str, task: int) -> None:
     """Has lines of the calling thread, and of those that it begins, say which task they are of."""
-    threads: Any = java_class("org.apache.logging.log4j.ThreadContext")
+    threads = java_class("org.apache.logging.log4j.ThreadContext")
     threads.put(CONTEXT, f"[{connector}|task-{task}] ")
 
 
 def _set_levels() -> None:
-    configurator: Any = java_class(f"{CORE}.config.Configurator")
-    levels: Any = java_class("org.apache.logging.log4j.Level")
+    configurator = java_class(f"{CORE}.config.Configurator")
+    levels = java_class("org.apache.logging.log4j.Level")
     for name, one in LOG_LEVELS.known.items():
         level = levels.toLevel(one.level)
         if name == ROOT:

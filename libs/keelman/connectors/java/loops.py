@@ -10,7 +10,7 @@ from typing import Any
 
 from keelman.connectors.java.handles import Handles, call
 from keelman.connectors.java.jvm import java_class, jpype
-from keelman.connectors.java.source_steps import SourceSteps
+from keelman.connectors.java.record_steps import RecordSteps
 
 CONNECT, COMMON = "org.apache.kafka.connect", "org.apache.kafka.common"
 CLIENTS = "org.apache.kafka.clients.producer"
@@ -21,21 +21,21 @@ UNKNOWN_SIZE = -1
 class SourceLoops:
     """Of one task; used by the thread of its copy run."""
 
-    def __init__(self, steps: SourceSteps) -> None:
+    def __init__(self, steps: RecordSteps) -> None:
         self._h = h = Handles()
-        self._record: Any = java_class(f"{CONNECT}.source.SourceRecord")
-        self._made: Any = java_class(f"{CLIENTS}.ProducerRecord")
-        self._entry: Any = java_class("java.util.Map$Entry")
-        self._headers: Any = java_class(f"{COMMON}.header.internals.RecordHeaders")
-        self._builder: Any = java_class(f"{COMMON}.record.internal.MemoryRecordsBuilder")
-        self._maps: Any = java_class("java.util.LinkedHashMap")
+        self._record = java_class(f"{CONNECT}.source.SourceRecord")
+        self._made = java_class(f"{CLIENTS}.ProducerRecord")
+        self._entry = java_class("java.util.Map$Entry")
+        self._headers = java_class(f"{COMMON}.header.internals.RecordHeaders")
+        self._builder = java_class(f"{COMMON}.record.internal.MemoryRecordsBuilder")
+        self._maps = java_class("java.util.LinkedHashMap")
         maps = java_class("java.util.Map")
         entry = self._entry_of(steps)
         by_topic = h.grouping(self._of_entry(h.unless_null(h.method(self._made, "topic", h.string))), *())
         self._convert = h.for_each(h.of.filterArguments(by_topic, 0, [entry]), maps)
         self._by_partition = h.for_each(h.grouping(self._partition_of_entry(), h.int), maps, h.int)
         self._pack = h.for_each(self._append(), self._builder, h.long)
-        self._direct = java_class("java.nio.ByteBuffer").allocateDirect(BUFFER_BYTES)  # type: ignore[attr-defined]
+        self._direct = java_class("java.nio.ByteBuffer").allocateDirect(BUFFER_BYTES)
 
     def converted(self, records: Any) -> dict[str | None, Any]:
         """The entries of these records by the topic that they go to, in their order; under None those that are dropped.
@@ -57,7 +57,7 @@ class SourceLoops:
         library = jpype()
         long, short, integer = library.JLong, library.JShort, library.JInt
         stream = java_class(f"{COMMON}.utils.ByteBufferOutputStream")(self._direct.clear())
-        time_type = java_class(f"{COMMON}.record.TimestampType").CREATE_TIME  # type: ignore[attr-defined]
+        time_type = java_class(f"{COMMON}.record.TimestampType").CREATE_TIME
         builder = self._builder(
             *(stream, library.JByte(2), compression, time_type, long(0), long(0), long(-1), short(-1), integer(-1)),
             *(False, False, integer(-1), integer((1 << 31) - 1)),
@@ -71,7 +71,7 @@ class SourceLoops:
         found = memoryview(buffer) if buffer.isDirect() else memoryview(buffer.array())
         return bytes(found[: buffer.limit()])
 
-    def _entry_of(self, steps: SourceSteps) -> Any:
+    def _entry_of(self, steps: RecordSteps) -> Any:
         """(record) -> entry"""
         h, record = self._h, self._record
         make = self._producer_record(steps)
@@ -85,7 +85,7 @@ class SourceLoops:
         pair = h.retyped(pair, self._entry, record, self._made)
         return h.spread(h.of.filterArguments(pair, 1, [make]), [record], 0, 0)
 
-    def _producer_record(self, steps: SourceSteps) -> Any:
+    def _producer_record(self, steps: RecordSteps) -> Any:
         """(record) -> producer record, as Connect's AbstractWorkerSourceTask makes it: headers, key, then value."""
         h, record, headers = self._h, self._record, self._headers
         number, long = java_class("java.lang.Integer"), java_class("java.lang.Long")
@@ -100,7 +100,7 @@ class SourceLoops:
         make = h.spread(make, [headers, record], 1, 1, 1, 0, 1, 0, 1, 0)
         return h.of.foldArguments(make, self._converted_headers(steps))
 
-    def _payload(self, steps: SourceSteps, role: str) -> Any:
+    def _payload(self, steps: RecordSteps, role: str) -> Any:
         """(headers, record) -> byte[]"""
         h, record = self._h, self._record
         schema, all_headers = java_class(f"{CONNECT}.data.Schema"), java_class(f"{COMMON}.header.Headers")
@@ -112,7 +112,7 @@ class SourceLoops:
         make = h.retyped(make, h.bytes, record, self._headers, record, record)
         return h.spread(make, [self._headers, record], 1, 0, 1, 1)
 
-    def _converted_headers(self, steps: SourceSteps) -> Any:
+    def _converted_headers(self, steps: RecordSteps) -> Any:
         """(record) -> headers"""
         h, headers = self._h, self._headers
         one, schema = java_class(f"{CONNECT}.header.Header"), java_class(f"{CONNECT}.data.Schema")
@@ -181,7 +181,7 @@ class TaskLoops:
         """`writer` is Connect's OffsetStorageWriter, `transactions` its WorkerTransactionContext where the connector
         defines its boundaries."""
         self._h = h = Handles()
-        self._record: Any = java_class(f"{CONNECT}.source.SourceRecord")
+        self._record = java_class(f"{CONNECT}.source.SourceRecord")
         maps = java_class("java.util.Map")
         offset = h.method(java_class(f"{CONNECT}.storage.OffsetStorageWriter"), "offset", h.void, maps, maps)
         get = [h.method(self._record, name, maps) for name in ("sourcePartition", "sourceOffset")]
@@ -216,7 +216,7 @@ class TaskLoops:
 
     def _overrides_commit_record(self, task: Any) -> bool:
         metadata = java_class(f"{CLIENTS}.RecordMetadata")
-        found = task.getClass().getMethod("commitRecord", [self._record.class_, metadata.class_])  # type: ignore[attr-defined]
+        found = task.getClass().getMethod("commitRecord", [self._record.class_, metadata.class_])
         return str(found.getDeclaringClass().getName()) != f"{CONNECT}.source.SourceTask"
 
     def _notify(self) -> Any:
@@ -272,12 +272,12 @@ class TaskLoops:
 
 def compression(codec: int | None) -> Any:
     """Java's compressor for a codec as record batches number it, with the level that Kafka's producer has for it."""
-    kinds: Any = java_class(f"{COMMON}.record.internal.CompressionType")
+    kinds = java_class(f"{COMMON}.record.internal.CompressionType")
     kind = kinds.forId(jpype().JInt(codec or 0))
-    return java_class(f"{COMMON}.compress.Compression").of(kind).build()  # type: ignore[attr-defined]
+    return java_class(f"{COMMON}.compress.Compression").of(kind).build()
 
 
 def entry_of(record: Any) -> Any:
     """A list of one entry, for a record by itself."""
     pair = java_class("java.util.AbstractMap$SimpleImmutableEntry")(record, None)
-    return java_class("java.util.Collections").singletonList(pair)  # type: ignore[attr-defined]
+    return java_class("java.util.Collections").singletonList(pair)

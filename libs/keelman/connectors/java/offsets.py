@@ -36,15 +36,15 @@ class OffsetStore:
             raw = _bytes(key)
             self.asked[raw] = None
             value = self._committed.raw_value(raw)
-            wrap = java_class("java.nio.ByteBuffer").wrap  # type: ignore[attr-defined]
+            wrap = java_class("java.nio.ByteBuffer").wrap
             found.put(key, None if value is None else wrap(library.JArray(library.JByte)(value)))
-        return java_class("java.util.concurrent.CompletableFuture").completedFuture(found)  # type: ignore[attr-defined]
+        return java_class("java.util.concurrent.CompletableFuture").completedFuture(found)
 
     def set(self, values: Any, callback: Any) -> Any:
         """Keeps what Java serialised, for the engine's next commit."""
         self.flushed = [RawOffset(_bytes(one.getKey()) or b"", _bytes(one.getValue())) for one in values.entrySet()]
         callback.onCompletion(None, None)
-        return java_class("java.util.concurrent.CompletableFuture").completedFuture(None)  # type: ignore[attr-defined]
+        return java_class("java.util.concurrent.CompletableFuture").completedFuture(None)
 
     def connectorPartitions(self, _connector: Any) -> Any:
         """Asked of a sink's store only."""
@@ -69,8 +69,8 @@ class TaskOffsets:
         store = library.JProxy(f"{STORAGE}.OffsetBackingStore", inst=self._store)
         # As a worker's for its own topics.
         converters = [json_converter(schemas=False, key=key) for key in (True, False)]
-        self.reader: Any = java_class(f"{STORAGE}.OffsetStorageReaderImpl")(store, committed.connector, *converters)
-        self.writer: Any = java_class(f"{STORAGE}.OffsetStorageWriter")(store, committed.connector, *converters)
+        self.reader = java_class(f"{STORAGE}.OffsetStorageReaderImpl")(store, committed.connector, *converters)
+        self.writer = java_class(f"{STORAGE}.OffsetStorageWriter")(store, committed.connector, *converters)
         self._callback = library.JProxy("org.apache.kafka.connect.util.Callback", inst=self)
         self._failure: Any = None
 

@@ -14,7 +14,7 @@ from keelman.connect.records import Column, Headers, Offset, Partition, SourceBa
 from keelman.connect.source_task import SourceTarget
 from keelman.connectors.java.configs import json_converter
 from keelman.connectors.java.jvm import java_class, jpype
-from keelman.connectors.java.source_steps import SourceSteps
+from keelman.connectors.java.record_steps import RecordSteps
 from keelman.connectors.java.step_attempts import StepAttempts, StepFailed
 
 
@@ -60,12 +60,12 @@ class _Rows:
 class OneByOne:
     """Of one task; used by the thread of its copy run."""
 
-    def __init__(self, steps: SourceSteps, target: SourceTarget) -> None:
+    def __init__(self, steps: RecordSteps, target: SourceTarget) -> None:
         self._steps, self._attempts = steps, StepAttempts(target)
         self._envelope, self._plain = (json_converter(schemas=schemas) for schemas in (True, False))
         self._stages = {role: steps.stage(role) for role in ("key", "value", "header")}
-        self._headers: Any = java_class("org.apache.kafka.common.header.internals.RecordHeaders")
-        self._checked: Any = java_class("org.apache.kafka.connect.util.ConnectUtils").checkAndConvertTimestamp  # type: ignore[attr-defined]
+        self._headers = java_class("org.apache.kafka.common.header.internals.RecordHeaders")
+        self._checked = java_class("org.apache.kafka.connect.util.ConnectUtils").checkAndConvertTimestamp
 
     def batches(self, records: Any, notes: RecordNotes) -> Iterator[SourceBatch]:
         """A batch for each topic, those that cannot be converted among the others. Raises what ends the run."""
@@ -135,7 +135,7 @@ class OneByOne:
         try:
             return _bytes(self._envelope.fromConnectData(record.topic(), schema, value)), "json"
         except jpype().JException:
-            return str(java_class("java.lang.String").valueOf(value)).encode("utf-8", "replace"), "text"  # type: ignore[attr-defined]
+            return str(java_class("java.lang.String").valueOf(value)).encode("utf-8", "replace"), "text"
 
     def _position(self, record: Any) -> tuple[Partition, Offset | None]:
         partition, offset = (

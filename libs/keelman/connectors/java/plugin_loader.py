@@ -34,9 +34,9 @@ class PluginLoader:
         library = jpype()
         urls = [_url(jar) for jar in jars]
         array = library.JArray(java_class("java.net.URL"))(urls)
-        system = java_class("java.lang.ClassLoader").getSystemClassLoader()  # type: ignore[attr-defined]
+        system = java_class("java.lang.ClassLoader").getSystemClassLoader()
         self.folder = folder
-        self.loader: Any = java_class(LOADER)(_url(folder), array, system)
+        self.loader = java_class(LOADER)(_url(folder), array, system)
 
     def full_name(self, name: str) -> str:
         """The class that is named: by its full name, or by an alias of the plugin's or of Connect's own."""
@@ -64,7 +64,7 @@ class PluginLoader:
 
         Without it Debezium finds no class that its configuration names.
         """
-        thread: Any = java_class("java.lang.Thread").currentThread()  # type: ignore[attr-defined]
+        thread = java_class("java.lang.Thread").currentThread()
         before = thread.getContextClassLoader()
         thread.setContextClassLoader(self.loader)
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from keelman.connectors.java.jvm import java_class
 
 METRICS = "org.apache.kafka.common.metrics"
@@ -14,11 +12,11 @@ class PluginMetrics:
 
     def __init__(self, tags: dict[str, str]) -> None:
         """The tags of all that it keeps, in their order."""
-        self._all: Any = java_class(f"{METRICS}.Metrics")()
+        self._all = java_class(f"{METRICS}.Metrics")()
         ordered = java_class("java.util.LinkedHashMap")()
         for key, value in tags.items():
             ordered.put(key, value)
-        self.java: Any = java_class(f"{METRICS}.internals.PluginMetricsImpl")(self._all, ordered)
+        self.java = java_class(f"{METRICS}.internals.PluginMetricsImpl")(self._all, ordered)
 
     def close(self) -> None:
         """Drops the metrics."""

@@ -166,7 +166,7 @@ class PollThread:
                 self._thread.join()
 
     def _run(self) -> None:
-        self._java_thread = java_class("java.lang.Thread").currentThread()  # type: ignore[attr-defined]
+        self._java_thread = java_class("java.lang.Thread").currentThread()
         self._java_thread.setName(self._thread.name)
         in_context(self._connector, self._number)
         try:
@@ -273,7 +273,7 @@ def _together(polls: Sequence[Poll]) -> Poll:
     """Small polls as one: what is done for each poll would cost more than their records."""
     if len(polls) == 1:
         return polls[0]
-    records: Any = java_class("java.util.ArrayList")()
+    records = java_class("java.util.ArrayList")()
     for one in polls:
         records.addAll(one.records)
     return Poll(records, sum(one.count for one in polls))

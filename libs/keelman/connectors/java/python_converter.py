@@ -50,7 +50,7 @@ class _AsJava:
         self._converter = converter
         self._from, self._to = FromJava(), ToJava()
         self._bytes: Any = jpype().JArray(jpype().JByte)
-        self._both: Any = java_class(f"{CONNECT}.SchemaAndValue")
+        self._both = java_class(f"{CONNECT}.SchemaAndValue")
 
     def configure(self, _options: Any, _is_key: Any) -> None:
         """It is configured already."""

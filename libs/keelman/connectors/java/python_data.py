@@ -51,14 +51,14 @@ class FromJava:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Any, Schema, Cross]] = {}
-        self._identity: Any = java_class("java.lang.System").identityHashCode  # type: ignore[attr-defined]
+        self._identity = java_class("java.lang.System").identityHashCode
         self._bytes: Any = jpype().JArray(jpype().JByte)
-        self._buffer: Any = java_class("java.nio.ByteBuffer")
-        self._struct: Any = java_class(f"{CONNECT}.Struct")
-        self._map: Any = java_class("java.util.Map")
-        self._collection: Any = java_class("java.util.Collection")
-        self._decimal: Any = java_class("java.math.BigDecimal")
-        self._date: Any = java_class("java.util.Date")
+        self._buffer = java_class("java.nio.ByteBuffer")
+        self._struct = java_class(f"{CONNECT}.Struct")
+        self._map = java_class("java.util.Map")
+        self._collection = java_class("java.util.Collection")
+        self._decimal = java_class("java.math.BigDecimal")
+        self._date = java_class("java.util.Date")
         self._kinds: tuple[tuple[Any, Cross], ...] = (
             (self._bytes, self._binary),
             (self._buffer, self._binary),
@@ -68,7 +68,7 @@ class FromJava:
             (self._decimal, lambda found: decimal.Decimal(str(found.toString()))),
             (self._date, lambda found: moment(int(found.getTime()))),
         )
-        self._to_array: Any = java_class("org.apache.kafka.common.utils.Utils").toArray  # type: ignore[attr-defined]
+        self._to_array = java_class("org.apache.kafka.common.utils.Utils").toArray
 
     def taken(self, schema: Any, value: Any) -> tuple[Schema | None, Any]:
         """Our schema and value for Java's. Raises DataError."""
@@ -145,7 +145,7 @@ class FromJava:
         if kind == "bytes":
             return self._binary
         box, cast = _SIMPLE[kind]
-        java: Any = java_class(f"java.lang.{box}")
+        java = java_class(f"java.lang.{box}")
         return lambda found: cast(_of(java, found))
 
     def _binary(self, found: Any) -> bytes:
@@ -173,16 +173,16 @@ class ToJava:
     def __init__(self) -> None:
         library = jpype()
         self._known: dict[int, tuple[Schema, Any, Cross]] = {}
-        self._schema_class: Any = java_class(f"{CONNECT}.ConnectSchema")
-        self._types: Any = java_class(f"{CONNECT}.Schema$Type")
-        self._field: Any = java_class(f"{CONNECT}.Field")
-        self._struct: Any = java_class(f"{CONNECT}.Struct")
-        self._list: Any = java_class("java.util.ArrayList")
-        self._map: Any = java_class("java.util.LinkedHashMap")
-        self._string: Any = java_class("java.lang.String")
-        self._number: Any = java_class("java.lang.Integer")
-        self._decimal: Any = java_class("java.math.BigDecimal")
-        self._date: Any = java_class("java.util.Date")
+        self._schema_class = java_class(f"{CONNECT}.ConnectSchema")
+        self._types = java_class(f"{CONNECT}.Schema$Type")
+        self._field = java_class(f"{CONNECT}.Field")
+        self._struct = java_class(f"{CONNECT}.Struct")
+        self._list = java_class("java.util.ArrayList")
+        self._map = java_class("java.util.LinkedHashMap")
+        self._string = java_class("java.lang.String")
+        self._number = java_class("java.lang.Integer")
+        self._decimal = java_class("java.math.BigDecimal")
+        self._date = java_class("java.util.Date")
         self._bytes: Any = library.JArray(library.JByte)
         boxes = {
             "int8": ("Byte", library.JByte),

@@ -14,11 +14,11 @@ class RecordBuffer:
     """A direct buffer that is filled from its beginning for each batch; it grows to the largest one."""
 
     def __init__(self, size: int = FIRST_BYTES) -> None:
-        self._order: Any = java_class("java.nio.ByteOrder").nativeOrder()  # type: ignore[attr-defined]
+        self._order = java_class("java.nio.ByteOrder").nativeOrder()
         self._allocate(size)
 
     def _allocate(self, size: int) -> None:
-        self._buffer: Any = java_class("java.nio.ByteBuffer").allocateDirect(size)  # type: ignore[attr-defined]
+        self._buffer = java_class("java.nio.ByteBuffer").allocateDirect(size)
         self._view = memoryview(self._buffer).cast("B")
         self._used = 0
 

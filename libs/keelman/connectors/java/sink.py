@@ -21,11 +21,11 @@ from keelman.connect.tolerance import Policy
 from keelman.connectors.java.errors import RETRIABLE, connect_error
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.record_steps import RecordSteps, record_steps
 from keelman.connectors.java.sink_context import Errant, SinkContext
 from keelman.connectors.java.sink_one_by_one import SinkOneByOne
 from keelman.connectors.java.sink_records import Fetched, SinkLoops
 from keelman.connectors.java.sink_thread import Job, SinkThread
-from keelman.connectors.java.source_steps import SourceSteps, source_steps
 from keelman.connectors.java.stopping import stop_seconds
 from keelman.engine.control import CutShort, GaveUp
 from keelman.engine.records.conversion import attended
@@ -51,7 +51,7 @@ def open_writer(
     return JavaWriter(
         loader,
         class_name,
-        source_steps(loader, config, task.worker, _registries(task)),
+        record_steps(loader, config, task.worker, _registries(task)),
         config,
         replace(task, config={**task.config, **topics}),
     )
@@ -63,7 +63,7 @@ class JavaWriter(Writer):
     wants_keys = wants_payloads = wants_origin = writes_behind = True
 
     def __init__(
-        self, loader: PluginLoader, class_name: str, steps: SourceSteps, config: Mapping[str, str], task: SinkTask
+        self, loader: PluginLoader, class_name: str, steps: RecordSteps, config: Mapping[str, str], task: SinkTask
     ) -> None:
         """Starts the task. Raises what its start raises."""
         assert task.source is not None
@@ -83,7 +83,7 @@ class JavaWriter(Writer):
         self._thread = SinkThread(loader, class_name, name=name)
         self._converting = SinkThread(loader, class_name, name=f"{name}-convert")
         self._context = SinkContext(task, Policy.of(config, sink=True), self._thread.wake)
-        self._offset: Any = java_class("org.apache.kafka.clients.consumer.OffsetAndMetadata")
+        self._offset = java_class("org.apache.kafka.clients.consumer.OffsetAndMetadata")
         context, options = self._context.proxy(), self._context.configs()
         try:
             self._java = self._do("start", lambda: self._begun_task(class_name, context, options))

@@ -40,8 +40,8 @@ class SinkContext:
         self._lock = threading.Lock()
         self._wake = wake
         self._config = string_map(task.config)
-        self._assigned: Any = java_class("java.util.HashSet")()
-        self._place: Any = java_class(f"{COMMON}.TopicPartition")
+        self._assigned = java_class("java.util.HashSet")()
+        self._place = java_class(f"{COMMON}.TopicPartition")
         self._seeks: dict[TopicPartition, int] = {}
         self._pauses: list[tuple[bool, set[TopicPartition]]] = []
         self._errants: list[Errant] = []
@@ -66,7 +66,7 @@ class SinkContext:
 
     def set_of(self, partitions: Collection[TopicPartition]) -> Any:
         """Partitions as a Java set."""
-        made: Any = java_class("java.util.HashSet")()
+        made = java_class("java.util.HashSet")()
         for one in partitions:
             made.add(self.place_of(one))
         return made
@@ -154,7 +154,7 @@ class SinkContext:
         places = [one for some in given for one in (some if _is_array(some) else [some])]
         for one in places:
             if not self._assigned.contains(one):
-                kind: Any = java_class(f"{CONNECT}.errors.IllegalWorkerStateException")
+                kind = java_class(f"{CONNECT}.errors.IllegalWorkerStateException")
                 raise kind(f"SinkTasks may not pause or resume a partition that is not assigned to them: {one}")
         with self._lock:
             self._pauses.append((paused, {_partition(one) for one in places}))
@@ -163,9 +163,9 @@ class SinkContext:
         error = connect_error(thrown)
         if not self._tolerant:
             self._failed = error
-            kind: Any = java_class(f"{CONNECT}.errors.ConnectException")
+            kind = java_class(f"{CONNECT}.errors.ConnectException")
             raise kind("Tolerance exceeded in error handler", thrown)
-        future: Any = java_class("java.util.concurrent.CompletableFuture")()
+        future = java_class("java.util.concurrent.CompletableFuture")()
         with self._lock:
             self._errants.append(Errant(record, error, future))
         self._wake()

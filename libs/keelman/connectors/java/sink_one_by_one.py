@@ -7,8 +7,8 @@ from typing import Any
 
 from keelman.connect.sink_source import SinkSource
 from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.record_steps import RecordSteps
 from keelman.connectors.java.sink_records import Fetched
-from keelman.connectors.java.source_steps import SourceSteps
 from keelman.connectors.java.step_attempts import StepAttempts, StepFailed
 
 CONNECT, COMMON = "org.apache.kafka.connect", "org.apache.kafka.common"
@@ -17,13 +17,13 @@ CONNECT, COMMON = "org.apache.kafka.connect", "org.apache.kafka.common"
 class SinkOneByOne:
     """Of one task; used by the thread of its copy run."""
 
-    def __init__(self, steps: SourceSteps, source: SinkSource) -> None:
+    def __init__(self, steps: RecordSteps, source: SinkSource) -> None:
         self._steps, self._source, self._attempts = steps, source, StepAttempts(source)
         self._stages = {role: steps.stage(role) for role in ("key", "value", "header")}
-        self._record: Any = java_class(f"{CONNECT}.sink.SinkRecord")
-        self._raw: Any = java_class(f"{COMMON}.header.internals.RecordHeaders")
-        self._headers: Any = java_class(f"{CONNECT}.header.ConnectHeaders")
-        self._types: Any = java_class(f"{COMMON}.record.TimestampType")
+        self._record = java_class(f"{CONNECT}.sink.SinkRecord")
+        self._raw = java_class(f"{COMMON}.header.internals.RecordHeaders")
+        self._headers = java_class(f"{CONNECT}.header.ConnectHeaders")
+        self._types = java_class(f"{COMMON}.record.TimestampType")
 
     def made(self, records: Fetched) -> Any:
         """A Java list of those that go to the task. Raises what ends the run."""

@@ -13,7 +13,7 @@ from keelman.connect.records import Headers, Origin
 from keelman.connectors.java.handles import Handles, call
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.record_buffer import RecordBuffer, aligned
-from keelman.connectors.java.source_steps import SourceSteps
+from keelman.connectors.java.record_steps import RecordSteps
 
 CONNECT, COMMON = "org.apache.kafka.connect", "org.apache.kafka.common"
 PIECE_BYTES = 4 << 20
@@ -51,19 +51,19 @@ class Fetched:
 class SinkLoops:
     """Of one task; used by one thread at a time."""
 
-    def __init__(self, steps: SourceSteps) -> None:
+    def __init__(self, steps: RecordSteps) -> None:
         self._h = Handles()
         self._steps = steps
-        self._record: Any = java_class(f"{CONNECT}.sink.SinkRecord")
-        self._both: Any = java_class(f"{CONNECT}.data.SchemaAndValue")
-        self._raw: Any = java_class(f"{COMMON}.header.internals.RecordHeaders")
-        self._all: Any = java_class(f"{COMMON}.header.Headers")
-        self._made: Any = java_class(f"{CONNECT}.header.ConnectHeaders")
-        self._list: Any = java_class("java.util.ArrayList")
-        self._ints: Any = java_class("java.nio.IntBuffer")
-        self._longs: Any = java_class("java.nio.LongBuffer")
-        self._bytes: Any = java_class("java.nio.ByteBuffer")
-        self._types: Any = java_class(f"{COMMON}.record.TimestampType")
+        self._record = java_class(f"{CONNECT}.sink.SinkRecord")
+        self._both = java_class(f"{CONNECT}.data.SchemaAndValue")
+        self._raw = java_class(f"{COMMON}.header.internals.RecordHeaders")
+        self._all = java_class(f"{COMMON}.header.Headers")
+        self._made = java_class(f"{CONNECT}.header.ConnectHeaders")
+        self._list = java_class("java.util.ArrayList")
+        self._ints = java_class("java.nio.IntBuffer")
+        self._longs = java_class("java.nio.LongBuffer")
+        self._bytes = java_class("java.nio.ByteBuffer")
+        self._types = java_class(f"{COMMON}.record.TimestampType")
         self._buffer = RecordBuffer()
 
     # To compose a loop takes tenths of a second: most tasks need one of the two.
@@ -182,7 +182,7 @@ class SinkLoops:
         """(counts, sizes, bytes) -> raw headers, the next record's"""
         h, context = self._h, [self._ints, self._ints, self._bytes]
         text = h.constructor(h.string, h.bytes, java_class("java.nio.charset.Charset"))
-        utf8 = java_class("java.nio.charset.StandardCharsets").UTF_8  # type: ignore[attr-defined]
+        utf8 = java_class("java.nio.charset.StandardCharsets").UTF_8
         name = h.then(self._payload(), h.of.insertArguments(text, 1, [utf8]))
         add = h.retyped(
             h.method(self._raw, "add", self._all, h.string, h.bytes), self._raw, self._raw, h.string, h.bytes

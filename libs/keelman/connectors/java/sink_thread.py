@@ -144,7 +144,7 @@ class SinkThread:
         self._thread.join(1.0)
 
     def _run(self) -> None:
-        self._java_thread = java_class("java.lang.Thread").currentThread()  # type: ignore[attr-defined]
+        self._java_thread = java_class("java.lang.Thread").currentThread()
         self._java_thread.setName(self._thread.name)
         with self._loader.entered():
             while (job := self._next()) is not None:

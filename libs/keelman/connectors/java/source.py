@@ -27,8 +27,8 @@ from keelman.connectors.java.offsets import TaskOffsets
 from keelman.connectors.java.one_by_one import OneByOne
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.poll_thread import Poll, PollThread, Told
+from keelman.connectors.java.record_steps import RecordSteps, record_steps
 from keelman.connectors.java.source_context import SourceContext
-from keelman.connectors.java.source_steps import SourceSteps, source_steps
 from keelman.connectors.java.stopping import stop_seconds
 from keelman.engine.records.conversion import attended
 from keelman.engine.records.registries import open_registry
@@ -45,7 +45,7 @@ def open_reader(loader: PluginLoader, class_name: str, config: Mapping[str, str]
     """The reader of one task of a Java connector. `class_name` is the task's, `config` its connector's with its own.
 
     Raises what the task's start raises."""
-    steps = source_steps(loader, config, task.worker, _registries(task))
+    steps = record_steps(loader, config, task.worker, _registries(task))
     return JavaReader(loader, class_name, steps, config, task)
 
 
@@ -55,7 +55,7 @@ class JavaReader(Reader):
     lag_unit = "records"
 
     def __init__(
-        self, loader: PluginLoader, class_name: str, steps: SourceSteps, config: Mapping[str, str], task: SourceTask
+        self, loader: PluginLoader, class_name: str, steps: RecordSteps, config: Mapping[str, str], task: SourceTask
     ) -> None:
         """Starts the task. Raises what its start raises."""
         self._task, self._loader, self._steps = task, loader, steps

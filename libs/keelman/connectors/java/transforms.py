@@ -65,14 +65,14 @@ def _made(loader: PluginLoader, key: str, own: Mapping[str, str]) -> tuple[Any, 
 def _wrapped(made: Any) -> Any:
     if made is None:
         return None
-    plugin: Any = java_class("org.apache.kafka.common.internals.Plugin")
+    plugin = java_class("org.apache.kafka.common.internals.Plugin")
     return plugin.wrapInstance(
         made, jpype().JObject(None, java_class("org.apache.kafka.common.metrics.Metrics")), "step"
     )
 
 
 def _constructor() -> Any:
-    for one in java_class(STAGE).class_.getDeclaredConstructors():  # type: ignore[attr-defined]
+    for one in java_class(STAGE).class_.getDeclaredConstructors():
         if len(one.getParameterTypes()) == CONSTRUCTOR_PARAMETERS:
             one.setAccessible(True)
             return one
@@ -82,10 +82,10 @@ def _constructor() -> Any:
 def _swapper(loader: PluginLoader) -> Any:
     """A function that leaves the thread's class loader as it is: that of the plugin."""
     handles = Handles()
-    swap: Any = java_class(f"{CONNECT}.runtime.isolation.LoaderSwap")
+    swap = java_class(f"{CONNECT}.runtime.isolation.LoaderSwap")
     same = handles.constant(swap, swap(loader.loader), java_class("java.lang.ClassLoader"))
-    proxies: Any = java_class("java.lang.invoke.MethodHandleProxies")
-    function: Any = java_class("java.util.function.Function")
+    proxies = java_class("java.lang.invoke.MethodHandleProxies")
+    function = java_class("java.util.function.Function")
     return proxies.asInterfaceInstance(function, handles.retyped(same, handles.object, handles.object))
 
 

@@ -59,11 +59,13 @@ def find(
     minimum: int = MINIMUM,
     environment: Mapping[str, str] | None = None,
     folders: Sequence[str] = USUAL_FOLDERS,
+    ask: Callable[[Path], str | None] | None = None,
 ) -> Java:
     """The first Java of at least `minimum`: JAVA_HOME, then PATH, then the usual folders (newest name first).
 
     A JAVA_HOME that is set but unusable is passed over when another Java will do, since Spark's launcher is given the
-    one found here. Raises JavaMissing naming everything that was looked at, what is legal and what to type.
+    one found here. `ask` gives a program's version, by default by running it. Raises JavaMissing naming everything that
+    was looked at, what is legal and what to type.
     """
     environment = os.environ if environment is None else environment
     seen: list[str] = []
@@ -71,7 +73,7 @@ def find(
         if not program.is_file():
             seen.append(f"{origin} has no {program}")
             continue
-        version = ask(program)
+        version = (ask or answered)(program)
         if version is None:
             seen.append(f"{program} does not run")
         elif major_of(version) < minimum:
@@ -102,7 +104,17 @@ def _candidates(environment: Mapping[str, str], folders: Sequence[str]) -> list[
     return found
 
 
-def ask(program: Path) -> str | None:
+def released(program: Path) -> str | None:
+    """The version that the file beside a java program says, which takes no process; where there is none it is run."""
+    try:
+        text = (program.resolve().parent.parent / "release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return answered(program)
+    match = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
+    return match.group(1) if match else answered(program)
+
+
+def answered(program: Path) -> str | None:
     """The version that a java program reports; None when it cannot run or reports none."""
     try:
         answer = subprocess.run(

@@ -76,8 +76,9 @@ def grant(
 
 def _plugin(plugin: Plugin, properties: WorkerProperties) -> wire.Plugin:
     """Tasks of a Java plugin may share a virtual machine; Python code is alone in its process."""
-    runs = PLUGIN_RUNS.among(properties.raw) if plugin.java is not None else 0
-    return wire.Plugin(name=str(plugin), folder=str(plugin.folder), runs_per_slot=runs)
+    java = plugin.java is not None
+    runs = PLUGIN_RUNS.among(properties.raw) if java else 0
+    return wire.Plugin(name=str(plugin), folder=str(plugin.folder), runs_per_slot=runs, java=java)
 
 
 def _bulk(kind: type[Connector], config: Mapping[str, str]) -> wire.Bulk | None:

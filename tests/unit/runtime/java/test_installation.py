@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from keelman.runtime.java import installation as java
-from keelman.runtime.java.installation import JavaMissing, find, install_command, major_of, os_release
+from keelman.runtime.java.installation import Java, JavaMissing, find, install_command, major_of, os_release, released
 
 
 def make_java(home: Path, version: str, *, code: int = 0) -> Path:
@@ -42,6 +42,16 @@ def test_an_unusable_java_is_passed_over(tmp_path: Path) -> None:
     good = make_java(tmp_path / "jvm" / "b17", "17.0.2")
     environment = {"JAVA_HOME": str(old.parent.parent), "PATH": str(broken.parent)}
     assert find(environment=environment, folders=[f"{tmp_path}/jvm/*"]).program == good
+
+
+def test_a_release_file_spares_a_process(tmp_path: Path) -> None:
+    program = make_java(tmp_path / "home", "17.0.1", code=1)
+    environment = {"JAVA_HOME": str(tmp_path / "home"), "PATH": ""}
+    (tmp_path / "home" / "release").write_text('IMPLEMENTOR="Debian"\nJAVA_VERSION="21.0.2"\n')
+    assert find(environment=environment, folders=[], ask=released) == Java(program, "21.0.2")
+    (tmp_path / "home" / "release").write_text('IMPLEMENTOR="Debian"\n')
+    with pytest.raises(JavaMissing, match="does not run"):
+        find(environment=environment, folders=[], ask=released)
 
 
 def test_the_message_names_what_was_found_what_is_legal_and_what_to_type(tmp_path: Path) -> None:

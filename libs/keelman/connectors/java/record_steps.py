@@ -1,4 +1,4 @@
-"""What becomes of a source's record before it is bytes: transforms, then converters, all of them Java's objects."""
+"""What stands between a Java task and bytes: transforms and converters, all of them Java's objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keelman.engine.records.registries import open_registry
 
 
 @dataclass(frozen=True, slots=True)
-class SourceSteps:
+class RecordSteps:
     """Of one task. `key` and `value` are Converters, `headers` is a HeaderConverter; all are configured. `names` are
     the classes, by role, of those that are not Java's."""
 
@@ -34,12 +34,12 @@ class SourceSteps:
         return converter_stage(role, self.names.get(role) or str(found.getClass().getName()))
 
 
-def source_steps(
+def record_steps(
     loader: PluginLoader,
     config: Mapping[str, str],
     worker: Mapping[str, str],
     registries: OpenRegistry = open_registry,
-) -> SourceSteps:
+) -> RecordSteps:
     """As a connector's configuration has them, else its worker's. Converters with a schema registry are ours where the
     plugin brings none; `registries` opens it for them. Raises ConfigValueError, ConnectError."""
     made: dict[str, Any] = {}
@@ -51,7 +51,7 @@ def source_steps(
             made[role] = python_converter(role, config, worker, registries)
         else:
             made[role] = java_converter(loader, role, config, worker)
-    return SourceSteps(made["key"], made["value"], made["header"], java_transforms(loader, config), names)
+    return RecordSteps(made["key"], made["value"], made["header"], java_transforms(loader, config), names)
 
 
 _DEFAULTS = {"header": "org.apache.kafka.connect.storage.SimpleHeaderConverter"}
