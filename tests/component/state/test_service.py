@@ -288,8 +288,10 @@ async def test_a_silent_node_loses_its_movable_workers(tmp_path) -> None:
             await in_state(clients, "stay", "RUNNING")
             assert {"worker/move/0", "worker/stay/0", "spark/n1"} == set(first.workloads)
             uid = first.workloads["worker/move/0"].uid
-            with pytest.raises(FailedPrecondition, match="'n1' is ONLINE"):
+            with pytest.raises(FailedPrecondition, match="'n1' is named by clusters stay"):
                 await clients.nodes.DeleteNode(node_service_pb2.DeleteNodeRequest(name="n1"))
+            with pytest.raises(FailedPrecondition, match="'n2' carries spark/n2, worker/move/1"):
+                await clients.nodes.DeleteNode(node_service_pb2.DeleteNodeRequest(name="n2"))
             await first.__aexit__()
             moved = await eventually(lambda: second.workloads.get("worker/move/0"))
             assert (moved.generation, moved.uid) == (2, uid)
@@ -298,7 +300,7 @@ async def test_a_silent_node_loses_its_movable_workers(tmp_path) -> None:
             await in_state(clients, "move", "RUNNING")
             lost = await in_state(clients, "stay", "DEGRADED")
             assert lost.status.message == "worker/stay/0: node n1 is offline"
-            with pytest.raises(FailedPrecondition, match="carries spark/n1, worker/stay/0"):
+            with pytest.raises(FailedPrecondition, match="'n1' is named by clusters stay"):
                 await clients.nodes.DeleteNode(node_service_pb2.DeleteNodeRequest(name="n1"))
             async with Agent(clients, "n1", host="127.0.0.2") as back:
                 assert set(back.workloads) == {"worker/stay/0", "spark/n1"}
