@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
 from keelman.api.connect.v1.connector_definition_service_pb2_grpc import ConnectorDefinitionServiceStub
@@ -80,3 +81,17 @@ async def again(work: Callable[[], Awaitable[T]]) -> T:
         except (Conflict, AlreadyExists):
             await asyncio.sleep(random.random() * PAUSE_SECONDS * number)
     raise illegal_state("others change this at the same time: try again")
+
+
+class Turns:
+    """Has those that change an object one after another wait for each other here, where each would lose its races
+    against all who are faster. Other gateways are met in `again`."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+
+    async def take(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+        """What `work` returns, when its turn has come."""
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        async with lock:
+            return await again(work)

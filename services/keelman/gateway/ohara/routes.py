@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from keelman.gateway.ohara.call import Call, ClientGone, accepted, call_of, failed, no_content, ok
-from keelman.gateway.ohara.control import again
+from keelman.gateway.ohara.control import Turns
 from keelman.gateway.ohara.errors import RUNTIME, OharaError, error_of, unsupported
 from keelman.gateway.ohara.filters import filtered
 from keelman.gateway.ohara.resource import Resource
@@ -54,6 +54,7 @@ class OharaApi:
         self.resources = resources
         self.endpoints = endpoints
         self._limit = max_body_bytes
+        self._turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -78,31 +79,31 @@ class OharaApi:
         resource = self.resources.get(call.path[0])
         if resource is None or not all(call.path):
             raise unsupported(call.target)
-        return await _answered(resource, call)
+        return await self._answered(resource, call)
 
-
-async def _answered(resource: Resource, call: Call) -> Response:  # noqa: PLR0911
-    match call.method, call.path[1:]:
-        case "GET", ():
-            return ok(filtered(await resource.list(), call.query))
-        case "POST", ():
-            return ok(await resource.create(await call.settings()))
-        case "GET", (name,):
-            return ok(await resource.get(resource.key(call.group, name)))
-        case "PUT", (name,):
-            key = resource.key(call.group, name)
-            settings = await call.settings()
-            return ok(await again(lambda: resource.put(key, settings)))
-        case "DELETE", (name,):
-            key = resource.key(call.group, name)
-            await again(lambda: resource.delete(key))
-            return no_content()
-        case "PUT", (name, verb):
-            key = resource.key(call.group, name)
-            await again(lambda: resource.act(key, verb, call))
-            return accepted()
-        case "DELETE", (name, part):
-            key = resource.key(call.group, name)
-            await again(lambda: resource.remove(key, part, call))
-            return no_content()
-    raise unsupported(call.target)
+    async def _answered(self, resource: Resource, call: Call) -> Response:  # noqa: PLR0911
+        kind = call.path[0]
+        match call.method, call.path[1:]:
+            case "GET", ():
+                return ok(filtered(await resource.list(), call.query))
+            case "POST", ():
+                return ok(await resource.create(await call.settings()))
+            case "GET", (name,):
+                return ok(await resource.get(resource.key(call.group, name)))
+            case "PUT", (name,):
+                key = resource.key(call.group, name)
+                settings = await call.settings()
+                return ok(await self._turns.take((kind, key), lambda: resource.put(key, settings)))
+            case "DELETE", (name,):
+                key = resource.key(call.group, name)
+                await self._turns.take((kind, key), lambda: resource.delete(key))
+                return no_content()
+            case "PUT", (name, verb):
+                key = resource.key(call.group, name)
+                await self._turns.take((kind, key), lambda: resource.act(key, verb, call))
+                return accepted()
+            case "DELETE", (name, part):
+                key = resource.key(call.group, name)
+                await self._turns.take((kind, key), lambda: resource.remove(key, part, call))
+                return no_content()
+        raise unsupported(call.target)

@@ -395,7 +395,7 @@ async def test_a_huge_body_is_refused(api: JsClient) -> None:
 
 
 async def test_of_many_that_change_one_object_all_are_heard(api: JsClient, group: str) -> None:
-    changes = [{f"k{number}": number} for number in range(20)]
+    changes = [{f"k{number}": number} for number in range(60)]
     answers = await asyncio.gather(*(api.send("PUT", "/objects/one", change, group=group) for change in changes))
     assert [a.status_code for a in answers] == [200] * len(changes)
     found = await api.get("objects", "one", group)
