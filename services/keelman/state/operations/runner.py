@@ -41,7 +41,8 @@ from keelman.state.snapshot import OPERATION
 from keelman.state.store import Store
 
 log = get_logger()
-AT_ONCE = 64
+AT_ONCE = 128
+"""So many steps are being done at a time; operations that wait count for nothing."""
 AGAIN = (Unavailable, DeadlineExceeded, Conflict)
 """Errors of a step that another try may not have."""
 
@@ -71,6 +72,7 @@ class Runner:
     kinds: Mapping[OperationKind, Kind]
     wait_seconds: float
     _running: set[str] = field(default_factory=set)
+    _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
     _tries: dict[tuple[str, int, bool], _Tries] = field(default_factory=dict)
 
     async def run(self) -> None:
@@ -92,19 +94,17 @@ class Runner:
                 while True:
                     changed.clear()
                     for name in sorted(self.store.snapshot.unfinished_operations - self._running):
-                        if len(self._running) < AT_ONCE:
-                            self._running.add(name)
-                            group.start(self._finish(name, changed), name=name)
+                        self._running.add(name)
+                        group.start(self._finish(name), name=name)
                     await changed.wait()
 
-    async def _finish(self, name: str, changed: asyncio.Event) -> None:
+    async def _finish(self, name: str) -> None:
         try:
             await self._go_on(name)
         finally:
             self._running.discard(name)
             for key in [key for key in self._tries if key[0] == name]:
                 del self._tries[key]
-            changed.set()
 
     async def _go_on(self, name: str) -> None:
         backoff = Backoff(first=0.2, most=5.0)
@@ -213,7 +213,8 @@ class Runner:
         """What came of one try."""
         await self.lease.confirm()
         try:
-            return await work(operation)
+            async with self._free:
+                return await work(operation)
         except KeelmanError as error:
             return _hidden(error)
         except Exception as error:
