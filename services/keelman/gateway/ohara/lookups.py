@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import urlsplit
 
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers
 from keelman.api.connect.v1 import connector_definition_service_pb2 as definitions
 from keelman.api.connect.v1 import topic_service_pb2 as topics
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as workers
+from keelman.api.connect.v1 import worker_service_pb2
 from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_DELETING, BrokerCluster
 from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition
 from keelman.api.connect.v1.topic_pb2 import Topic
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.api.node.v1 import node_service_pb2
 from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.hosts import Hosts
 from keelman.gateway.ohara.keys import DEFAULT_GROUP, MAX_NAMES, ObjectKey, own_name, shown_key
+from keelman.gateway.ohara.stored import Stored
 from keelman.model.errors import NotFound
 
 
@@ -44,20 +49,39 @@ async def definition(control: Control, key: ObjectKey) -> ConnectorDefinition | 
     return None if found is None else found.connector_definition
 
 
+async def worker_cluster_named(control: Control, name: str) -> WorkerCluster | None:
+    """The worker cluster of an own name; None when there is none."""
+    try:
+        request = workers.GetWorkerClusterRequest(name=name)
+        found: WorkerCluster = (await control.ask(control.worker_clusters.GetWorkerCluster, request)).worker_cluster
+    except NotFound:
+        return None
+    return found
+
+
+async def broker_cluster_named(control: Control, name: str) -> BrokerCluster | None:
+    """The broker cluster of an own name; None when there is none."""
+    try:
+        request = brokers.GetBrokerClusterRequest(name=name)
+        found: BrokerCluster = (await control.ask(control.broker_clusters.GetBrokerCluster, request)).broker_cluster
+    except NotFound:
+        return None
+    return found
+
+
 async def worker_clusters(control: Control) -> dict[str, WorkerCluster]:
     """All worker clusters by their own names."""
-    found = await control.all(
-        control.worker_clusters.ListWorkerClusters, workers.ListWorkerClustersRequest, "worker_clusters"
-    )
-    return {one.name: one for one in found}
+    return await control.shared(_read_worker_clusters)
 
 
 async def broker_clusters(control: Control) -> dict[str, BrokerCluster]:
     """All broker clusters by their own names."""
-    found = await control.all(
-        control.broker_clusters.ListBrokerClusters, brokers.ListBrokerClustersRequest, "broker_clusters"
-    )
-    return {one.name: one for one in found}
+    return await control.shared(_read_broker_clusters)
+
+
+async def hostnames(control: Control) -> dict[str, str]:
+    """The hostnames of all workers by their ids, which are host and port of their REST."""
+    return await control.shared(_read_hostnames)
 
 
 def shown(resources: Iterable[Any]) -> dict[ObjectKey, Any]:
@@ -103,3 +127,23 @@ def _is_leaving(answer: Any) -> bool:
     (resource,) = (value for _, value in answer.ListFields())
     is_cluster = isinstance(resource, (WorkerCluster, BrokerCluster))
     return is_cluster and resource.status.state == CLUSTER_STATE_DELETING
+
+
+async def _read_worker_clusters(control: Control) -> dict[str, WorkerCluster]:
+    method, request = control.worker_clusters.ListWorkerClusters, workers.ListWorkerClustersRequest
+    return {one.name: one for one in await control.all(method, request, "worker_clusters")}
+
+
+async def _read_broker_clusters(control: Control) -> dict[str, BrokerCluster]:
+    method, request = control.broker_clusters.ListBrokerClusters, brokers.ListBrokerClustersRequest
+    return {one.name: one for one in await control.all(method, request, "broker_clusters")}
+
+
+async def _read_hostnames(control: Control) -> dict[str, str]:
+    found, nodes, kept = await asyncio.gather(
+        control.all(control.workers.ListWorkers, worker_service_pb2.ListWorkersRequest, "workers"),
+        control.all(control.nodes.ListNodes, node_service_pb2.ListNodesRequest, "nodes"),
+        Stored(control, "node").list(),
+    )
+    hosts = Hosts(nodes, kept)
+    return {urlsplit(one.rest_url).netloc: hosts.shown(one.node) for one in found if one.rest_url}

@@ -7,14 +7,11 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from keelman.api.connect.v1 import connector_definition_pb2 as goals
 from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
-from keelman.api.connect.v1 import worker_service_pb2
 from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition, DefinitionGoal
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
-from keelman.api.node.v1 import node_service_pb2
 from keelman.gateway.ohara import lookups
 from keelman.gateway.ohara.call import Call
 from keelman.gateway.ohara.changing import settled, undisturbed
@@ -26,10 +23,8 @@ from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.connector import CHECK_RULE, CHECK_RULES, CONNECTOR
 from keelman.gateway.ohara.errors import bad_value, illegal_argument, unsupported
-from keelman.gateway.ohara.hosts import Hosts
 from keelman.gateway.ohara.keys import ObjectKey, checked_key, key_of, own_name, shown_key
 from keelman.gateway.ohara.resource import Json, Resource
-from keelman.gateway.ohara.stored import Stored
 from keelman.gateway.ohara.topics.state import is_changing as is_topic_changing
 from keelman.gateway.ohara.topics.state import runs
 from keelman.gateway.ohara.values import Settings, created, edited
@@ -54,12 +49,9 @@ class Connectors(Resource):
 
     async def list(self) -> Sequence[Json]:
         """All connectors, as their workers reported them."""
-        definitions = await self._control.all(
-            self._control.definitions.ListConnectorDefinitions, pb.ListConnectorDefinitionsRequest,
-            "connector_definitions",
-        )  # fmt: skip
-        clusters = await lookups.worker_clusters(self._control)
-        nodes = await self._nodes()
+        control = self._control
+        definitions = await control.shared(_read_definitions)
+        clusters, nodes = await asyncio.gather(lookups.worker_clusters(control), lookups.hostnames(control))
         return [
             _json(key, one, clusters.get(one.spec.worker_cluster), nodes)
             for key, one in lookups.shown(definitions).items()
@@ -68,7 +60,9 @@ class Connectors(Resource):
     async def get(self, key: ObjectKey) -> Json:
         """One connector. Raises no_such."""
         definition = await self._definition(key)
-        return _json(key, definition, await self._cluster_of(definition), await self._nodes())
+        cluster = await self._cluster_of(definition)
+        nodes = await lookups.hostnames(self._control) if definition.status.HasField("connector") else {}
+        return _json(key, definition, cluster, nodes)
 
     async def create(self, settings: Settings) -> Json:
         """A new connector, which no worker has yet."""
@@ -237,19 +231,12 @@ class Connectors(Resource):
         )
 
     async def _cluster_of(self, definition: ConnectorDefinition) -> WorkerCluster | None:
-        clusters = await lookups.worker_clusters(self._control)
-        return clusters.get(definition.spec.worker_cluster)
+        return await lookups.worker_cluster_named(self._control, definition.spec.worker_cluster)
 
-    async def _nodes(self) -> dict[str, str]:
-        """The hostnames of workers by their ids, which are host and port of their REST."""
-        control = self._control
-        workers, nodes, kept = await asyncio.gather(
-            control.all(control.workers.ListWorkers, worker_service_pb2.ListWorkersRequest, "workers"),
-            control.all(control.nodes.ListNodes, node_service_pb2.ListNodesRequest, "nodes"),
-            Stored(control, "node").list(),
-        )
-        hosts = Hosts(nodes, kept)
-        return {urlsplit(one.rest_url).netloc: hosts.shown(one.node) for one in workers if one.rest_url}
+
+async def _read_definitions(control: Control) -> Sequence[ConnectorDefinition]:
+    method, request = control.definitions.ListConnectorDefinitions, pb.ListConnectorDefinitionsRequest
+    return await control.all(method, request, "connector_definitions")
 
 
 def checked_settings(settings: Settings) -> Settings:

@@ -77,11 +77,14 @@ def spec_of(key: ObjectKey, wanted: Wanted, worker_cluster: str) -> ConnectorDef
 
 def settings_of(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectKey) -> Settings:
     """What was sent of a connector; where somebody has changed its configuration elsewhere, what that says."""
+    return _settings(key, definition, worker, _extra(definition))
+
+
+def _settings(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectKey, extra: Mapping[str, Any]) -> Settings:
     spec = definition.spec
-    extra = value_of(spec.extra) if spec.origin.api in ("", API) else {}
     kept, made = extra.get(KEPT, {}), extra.get(MADE, [])
     settings: Settings = {
-        name: text for name, text in spec.config.items() if name not in (*INTERNAL, *_NAMES, *made, *kept)
+        name: text for name, text in spec.config.items() if text and name not in (*INTERNAL, *_NAMES, *made, *kept)
     }
     for name, value in kept.items():
         text = spec.config.get(name, "")
@@ -94,16 +97,24 @@ def settings_of(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectK
 
 def filled_of(definition: ConnectorDefinition) -> dict[str, Any]:
     """The defaults of its class that were known when it was written."""
-    found: dict[str, Any] = value_of(definition.spec.extra).get(FILLED, {})
+    found: dict[str, Any] = _extra(definition).get(FILLED, {})
     return found
+
+
+def _extra(definition: ConnectorDefinition) -> dict[str, Any]:
+    """What this API keeps beside the configuration; what others keep in its place is not read."""
+    extra = value_of(definition.spec.extra) if definition.spec.origin.api in ("", API) else {}
+    is_ours = isinstance(extra.get(KEPT), dict) and isinstance(extra.get(FILLED), dict)
+    return extra if is_ours and isinstance(extra.get(MADE), list) else {}
 
 
 def answer_of(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectKey) -> Json:
     """All settings of a connector as they are answered: with its class's defaults and what is made of others."""
-    config = definition.spec.config
-    own = {one: config.get(one) or filled_of(definition).get(one) or WORKERS_OWN[one] for one in CONVERTERS}
+    config, extra = definition.spec.config, _extra(definition)
+    filled = extra.get(FILLED, {})
+    own = {one: config.get(one) or filled.get(one) or WORKERS_OWN[one] for one in CONVERTERS}
     topics = [name for name in config.get(TOPICS, "").split(",") if name]
-    answer = {**filled_of(definition), **settings_of(key, definition, worker), **own}
+    answer = {**filled, **_settings(key, definition, worker, extra), **own}
     return answer | {CONNECTOR_KEY: key.json, TOPICS: topics}
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from keelman.gateway.ohara.call import Call
@@ -24,6 +25,8 @@ from keelman.gateway.ohara.wording import not_found
 OBJECTS, JAR_KEYS = "objects", "jarKeys"
 CLASSES = {"connector": CLASS, "stream": stream.CLASS, "shabondi": shabondi.CLASS}
 """The setting of a kind that names the class of an object."""
+FEW = 8
+"""So many objects of a kind are asked for one by one."""
 Found = dict[tuple[str, ObjectKey], Json]
 
 
@@ -56,7 +59,8 @@ class Pipelines(Stored):
 
     async def _completed(self, objects: Sequence[Json]) -> Sequence[Json]:
         found = await self._look_up(one for pipeline in objects for one in pipeline[ENDPOINTS])
-        workers = {key_of(one): one for one in await self._kinds.all("worker")} if found else {}
+        clusters = {key_of(one[WORKER_KEY]) for one in found.values() if WORKER_KEY in one}
+        workers = await self._objects("worker", clusters)
         return [
             {
                 **one,
@@ -80,8 +84,17 @@ class Pipelines(Stored):
                     if one is not None
                 }
             elif kind in PLURALS:
-                found |= {(kind, _key(kind, one)): one for one in await self._kinds.all(kind)}
+                keys = [key for one, key in wanted if one == kind]
+                found |= {(kind, key): one for key, one in (await self._objects(kind, keys)).items()}
         return {named: one for named, one in found.items() if named in wanted}
+
+    async def _objects(self, kind: str, keys: Collection[ObjectKey]) -> dict[ObjectKey, Json]:
+        """Those of the keys that are there: a few are asked for one by one, many are picked from all."""
+        if len(keys) > FEW:
+            return {_key(kind, one): one for one in await self._kinds.all(kind)}
+        wanted = list(keys)
+        found = await asyncio.gather(*(self._kinds.find(kind, key) for key in wanted))
+        return {key: one for key, one in zip(wanted, found, strict=True) if one is not None}
 
 
 def _endpoint(value: Any) -> dict[str, str]:

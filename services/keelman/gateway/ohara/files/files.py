@@ -190,7 +190,9 @@ class Files(Resource):
         return file_json(key, plugin.size_bytes, plugin.classes, self._told) | {
             "url": url,
             "lastModified": plugin.update_time.ToMilliseconds(),
-            TAGS: value_of(plugin.extra).get(TAGS, {}) if plugin.origin.api == API else dict(plugin.labels),
+            TAGS: value_of(plugin.extra).get(TAGS, {})
+            if plugin.origin.api == API
+            else {k: v for k, v in plugin.labels.items() if v},
         }
 
 

@@ -69,7 +69,11 @@ def settings_of(key: ObjectKey, topic: Topic, broker: ObjectKey | None) -> Setti
         kept = dict(value_of(spec.extra).get(SETTINGS, {}))
     else:
         kept = {one.key: default for one in TOPIC if (default := default_of(one)) is not None}
-        kept |= {"tags": dict(spec.labels), REPLICATIONS: _replicas(topic), PARTITIONS: len(_partitions(topic)) or 1}
+        kept |= {
+            "tags": {k: v for k, v in spec.labels.items() if v},
+            REPLICATIONS: _replicas(topic),
+            PARTITIONS: len(_partitions(topic)) or 1,
+        }
     kept |= {name: value for name, value in ((PARTITIONS, spec.partitions), (REPLICATIONS, spec.replication_factor))
              if value}  # fmt: skip
     times = {kafka for name, kafka in _TIMES.items() if name in kept}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -44,8 +45,8 @@ class Topics(Resource):
 
     async def list(self) -> Sequence[Json]:
         """All topics."""
-        topics = await self._control.all(self._control.topics.ListTopics, pb.ListTopicsRequest, "topics")
-        brokers = await lookups.broker_clusters(self._control)
+        control = self._control
+        topics, brokers = await asyncio.gather(control.shared(_read_topics), lookups.broker_clusters(control))
         return [_json(key, one, brokers.get(one.spec.broker_cluster)) for key, one in lookups.shown(topics).items()]
 
     async def get(self, key: ObjectKey) -> Json:
@@ -73,8 +74,8 @@ class Topics(Resource):
         topic = await settled(partial(self._topic, key), is_changing)
         if runs(topic):
             raise must_be_stopped(KIND, key)
-        brokers = await lookups.broker_clusters(self._control)
-        previous = settings_of(key, topic, _shown(brokers.get(topic.spec.broker_cluster)))
+        former = await lookups.broker_cluster_named(self._control, topic.spec.broker_cluster)
+        previous = settings_of(key, topic, _shown(former))
         made = edited(TOPIC, previous, {**settings, **key.json}) | key.json
         cluster = await self._broker(made)
         spec = spec_of(key, made, cluster.name)
@@ -112,8 +113,7 @@ class Topics(Resource):
             await self._apply(key, topic, TOPIC_GOAL_ABSENT)
 
     async def _start(self, key: ObjectKey, topic: Topic) -> None:
-        brokers = await lookups.broker_clusters(self._control)
-        cluster = brokers.get(topic.spec.broker_cluster)
+        cluster = await lookups.broker_cluster_named(self._control, topic.spec.broker_cluster)
         if cluster is None or cluster.status.state not in (CLUSTER_STATE_RUNNING, CLUSTER_STATE_DEGRADED):
             shown = _shown(cluster)
             raise must_run("broker", [shown or ObjectKey("default", topic.spec.broker_cluster)])
@@ -134,8 +134,7 @@ class Topics(Resource):
         return topic
 
     async def _answer(self, key: ObjectKey, topic: Topic) -> Json:
-        brokers = await lookups.broker_clusters(self._control)
-        return _json(key, topic, brokers.get(topic.spec.broker_cluster))
+        return _json(key, topic, await lookups.broker_cluster_named(self._control, topic.spec.broker_cluster))
 
     async def _broker(self, settings: Settings) -> BrokerCluster:
         key = key_of(settings[BROKER_CLUSTER_KEY], BROKER_CLUSTER_KEY)
@@ -161,6 +160,10 @@ class Topics(Resource):
             if users:
                 named = ",".join(map(str, users))
                 raise illegal_argument(f"topic:{key} is used by running {kind}s:{named}")
+
+
+async def _read_topics(control: Control) -> Sequence[Topic]:
+    return await control.all(control.topics.ListTopics, pb.ListTopicsRequest, "topics")
 
 
 def _json(key: ObjectKey, topic: Topic, broker: BrokerCluster | None) -> Json:

@@ -60,6 +60,9 @@ def test_a_definition_that_was_made_elsewhere_has_all_settings() -> None:
     answer = answer_of(ObjectKey("default", "files"), ConnectorDefinition(name="files", spec=spec), WORKER)
     assert (answer["tasks.max"], answer["topicKeys"], answer["topics"]) == (2, [], ["x"])
     assert (answer["columns"], answer["check.rule"], answer["workerClusterKey"]) == ([], "NONE", WORKER.json)
+    spec.config["empty"] = ""
+    spec.extra.update({"settings": "theirs"})
+    assert answer_of(ObjectKey("default", "files"), ConnectorDefinition(name="files", spec=spec), WORKER) == answer
 
 
 def test_the_defaults_of_a_class_are_answered_and_not_sent_to_connect() -> None:
