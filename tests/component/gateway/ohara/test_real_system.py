@@ -3,6 +3,7 @@ workers on them, logs and containers, and back."""
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from keelman.runtime.home import Home
 from keelman.runtime.processes.ports import free_ports
@@ -166,5 +168,15 @@ async def test_brokers_come_and_go_one_by_one(world: tuple[JsClient, Agents]) ->
     assert (refused.code, "controllers cannot be removed" in refused.message) == (ILLEGAL_ARGUMENT, True)
     assert (await wire.send("DELETE", "/brokers/bk/n2")).status_code == 204
 
-    assert (await wire.get("brokers", "bk"))["nodeNames"] == ["n1"]
+    await wire.act("brokers", "bk", "stop")
+    stopped = await wire.reaches("brokers", "bk", None, seconds=SECONDS)
+    assert stopped["nodeNames"] == ["n1"]
+    changes = {"num.partitions": 3, "num.io.threads": 2, "socket.request.max.bytes": 1 << 20}
+    assert changes.items() <= (await wire.ok("PUT", "/brokers/bk", changes)).items()
+    await wire.act("brokers", "bk", "start")
+    await wire.reaches("brokers", "bk", "RUNNING", seconds=SECONDS)
+    admin = AdminClient({"bootstrap.servers": f"{HOSTS['n1']}:{stopped['clientPort']}"})
+    resource = ConfigResource(ConfigResource.Type.BROKER, "0")
+    told = await asyncio.to_thread(admin.describe_configs([resource])[resource].result, 60)
+    assert {name: told[name].value for name in changes} == {name: str(value) for name, value in changes.items()}
     await wire.without("brokers", "bk")

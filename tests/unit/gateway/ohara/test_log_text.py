@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
@@ -54,3 +55,23 @@ async def test_lines_before_the_moment_are_left_out_and_all_behind_it_are_there(
 async def test_a_log_is_one_json_string_whatever_is_in_it() -> None:
     assert orjson.loads(await joined(json_string(of(b'a "b"\\\n', b"\xff\x00\n")))) == 'a "b"\\\n\ufffd\x00\n'
     assert orjson.loads(await joined(json_string(of()))) == NOTHING, "clients refuse an empty string"
+
+
+async def test_a_log_of_any_size_takes_little_memory() -> None:
+    piece = b"2026-01-02T12:00:00Z line\n" * 10_000
+    size = largest = 0
+
+    async def log() -> AsyncIterator[bytes]:
+        for _ in range(200):
+            yield piece
+
+    tracemalloc.start()
+    try:
+        async for part in json_string(since(log(), NOON)):
+            size, largest = size + len(part), max(largest, len(part))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert size > 200 * len(piece)
+    assert largest < 2 * len(piece)
+    assert peak < 30 * len(piece)
