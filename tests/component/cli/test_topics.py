@@ -105,3 +105,28 @@ async def test_what_goes_wrong_says_so(prompt: Commands, bootstrap: str, name: s
     assert (await ran(prompt, f"delete operation {operation}")).out == f"operation/{operation} deleted\n"
     await ran(prompt, f"delete topic {name} --yes --keep")
     assert "used by" not in (await ran(prompt, "delete broker-cluster away --yes")).err
+
+
+async def test_definitions_are_kept_while_their_cluster_is_down(prompt: Commands, name: str) -> None:
+    await ran(prompt, "create worker-cluster resting")
+    made = f"create definition {name} --cluster resting --set connector.class=C --set tasks.max=1 --label team=blue"
+    assert (await ran(prompt, made)).out == f"definition/{name}\n"
+    row = (await ran(prompt, "get definitions --cluster resting -l team=blue")).out.splitlines()[1].split()
+    assert row[:5] == [name, "ABSENT", "ABSENT", "resting", name]
+    assert "start it first" in (await ran(prompt, f"apply definition {name}", CONFLICT)).err
+    changed = await ran(
+        prompt, f"update cd {name} --set tasks.max=3 --unset connector.class --config connector.class=D", USAGE
+    )
+    assert "--unset: connector.class is also given with --set" in changed.err
+    assert f"`keelman apply definition {name}`" in (await ran(prompt, f"update df {name} --set tasks.max=3")).out
+    found = json.loads((await ran(prompt, f"get definition {name} -o json")).out)
+    assert found["spec"]["config"] == {"connector.class": "C", "tasks.max": "3"}
+    assert "# definition" in (await ran(prompt, f"describe definition {name}")).out
+    assert "only together with --apply" in (await ran(prompt, f"update df {name} --set x=1 --wait", USAGE)).err
+    assert (
+        "--stopped: not together with --paused" in (await ran(prompt, f"apply df {name} --paused --stopped", USAGE)).err
+    )
+    assert (
+        "--cluster: a definition needs" in (await ran(prompt, f"create df {name}-2 --set connector.class=C", USAGE)).err
+    )
+    assert (await ran(prompt, f"delete definition {name} --yes")).out == f"definition/{name} deleted\n"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from keelman.api.connect.v1.connector_definition_pb2 import DefinitionGoal
-from keelman.api.connect.v1.operation_pb2 import OperationState, OperationStepState
+from keelman.api.connect.v1.operation_pb2 import OperationState
 from keelman.api.connect.v1.topic_pb2 import TopicGoal
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.exits import NotReached
+from keelman.cli.exits import NotReached, plain_plugins
 from keelman.cli.kinds import Kind
 from keelman.cli.output.operations import current_step, operation_state
 from keelman.cli.waiting import progress_line, until
@@ -83,10 +83,5 @@ def progress_text(operation: Any) -> str:
     step = current_step(operation)
     if step is None or operation.state in ENDED:
         return text
-    why = " ".join((step.message or operation.message).split())
+    why = " ".join(plain_plugins(step.message or operation.message).split())
     return f"{text}: {step.name}" + (f": {why}" if why else "")
-
-
-def has_step_failed(operation: Any) -> bool:
-    """Whether one of its steps failed for good."""
-    return any(step.state == OperationStepState.OPERATION_STEP_STATE_FAILED for step in operation.steps)

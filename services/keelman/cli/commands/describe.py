@@ -68,7 +68,7 @@ async def print_description(gateway: Gateway, kind: Kind, resource: Any) -> None
     for part, rows in (await _parts(gateway, kind, resource)).items():
         if rows:
             print(f"\n# {part.plural}")
-            print_list(part, sorted(rows, key=_order), "table")
+            print_list(part, rows if part is kinds.OPERATIONS else sorted(rows, key=_order), "table")
             if part is kinds.COPY_RUNS:
                 print_messages(rows)
 
