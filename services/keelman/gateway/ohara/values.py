@@ -135,6 +135,8 @@ def _check_array(setting: SettingDef, value: list[Any]) -> None:
     if not value and setting.necessary is Necessary.REQUIRED:
         raise bad_value(f"empty array is illegal to {setting.key}")
     for one in value:
+        if setting.reference == "NODE":
+            _check_type(setting.key, one, "JsString")
         if isinstance(one, str) and one in setting.deny:
             raise bad_value(f"the {one} is protected word")
 

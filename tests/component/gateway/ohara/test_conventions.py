@@ -203,6 +203,8 @@ BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "array for a port": ({"clientPort": [1]}, 'the clientPort must be JsNumber type, but actual type is "JsArray"'),
     "number for text": ({"imageName": 1}, 'the imageName must be JsString type, but actual type is "JsNumber"'),
     "text for an array": ({"nodeNames": "a"}, 'the nodeNames must be JsArray type, but actual type is "JsString"'),
+    "object in nodes": ({"nodeNames": [{}]}, 'the nodeNames must be JsString type, but actual type is "JsObject"'),
+    "number in nodes": ({"nodeNames": ["a", 1]}, 'the nodeNames must be JsString type, but actual type is "JsNumber"'),
     "text for tags": ({"tags": "a"}, 'the tags must be JsObject type, but actual type is "JsString"'),
     "array for tags": ({"tags": []}, 'the tags must be JsObject type, but actual type is "JsArray"'),
     "number for a group id": ({"group.id": 7}, 'the group.id must be JsString type, but actual type is "JsNumber"'),
@@ -298,10 +300,22 @@ async def test_put_of_a_missing_object_creates_it(api: JsClient, group: str) -> 
     await api.delete("objects", group)
 
 
-async def test_the_js_client_updates_with_the_whole_object(api: JsClient, group: str) -> None:
-    made = await api.create("workers", group=group, name="one", **MINIMAL["workers"])
-    updated = await api.update("workers", "one", group, tags={"displayName": "mine"})
-    assert updated == made | {"tags": {"displayName": "mine"}, "lastModified": updated["lastModified"]}
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_js_client_updates_with_the_whole_object(api: JsClient, group: str, kind: str) -> None:
+    made = await api.create(kind, group=group, name="one", **MINIMAL[kind])
+    for tags in ({"displayName": "mine"}, {}):
+        updated = await api.update(kind, "one", group, tags=tags)
+        assert updated == made | {"tags": tags, "lastModified": updated["lastModified"]}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_scala_client_reads_what_it_created(world: OharaWorld, api: JsClient, group: str, kind: str) -> None:
+    made = await world.scala.create(kind, group=group, name="one", **MINIMAL[kind])
+    assert (await world.scala.get(kind, "one", group)).keys() == made.keys()
+    again = {k: v for k, v in made.items() if k not in RUN_TIME}
+    await api.delete(kind, "one", group)
+    same = await world.scala.create(kind, **again)
+    assert same | {"lastModified": 0} == made | {"lastModified": 0}, "an answer can be sent again"
 
 
 async def test_put_of_what_runs_is_refused(api: JsClient, group: str) -> None:

@@ -51,10 +51,12 @@ def near_what_there_is(document: dict[str, Any]) -> dict[str, Any]:
                 properties["nodeNames"] = {"type": "array", "items": host, "minItems": 1}
             if "hostname" in properties:
                 properties["hostname"] = host
-    for calls in near["paths"].values():
+    for path, calls in near["paths"].items():
+        is_verb = path.count("/") == 4 and "put" in calls
         for call in calls.values():
             for parameter in call.get("parameters", ()):
                 known = {"name": word, "group": fields["group"], "hostname": host, "nodeName": host}
+                known |= {"name": {"enum": ["bk", "wk", "a"]}, "group": {"enum": ["default"]}} if is_verb else {}
                 parameter["schema"] = known.get(parameter["name"], parameter["schema"])
     return near
 
