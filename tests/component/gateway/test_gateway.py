@@ -20,11 +20,14 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers
+from keelman.api.connect.v1 import connector_definition_service_pb2 as definitions
 from keelman.api.connect.v1 import connector_service_pb2 as connectors
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as clusters
 from keelman.api.connect.v1 import worker_service_pb2 as workers
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers
 from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
+from keelman.api.connect.v1.connector_definition_pb2 import DEFINITION_GOAL_RUNNING, ConnectorDefinitionSpec
+from keelman.api.connect.v1.connector_definition_service_pb2_grpc import ConnectorDefinitionServiceStub
 from keelman.api.connect.v1.connector_pb2 import (
     CONNECTOR_STATE_FAILED,
     CONNECTOR_STATE_PAUSED,
@@ -34,6 +37,12 @@ from keelman.api.connect.v1.connector_pb2 import (
     Connector,
 )
 from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceStub
+from keelman.api.connect.v1.operation_service_pb2 import (
+    DeleteOperationRequest,
+    GetOperationRequest,
+    ListOperationsRequest,
+)
+from keelman.api.connect.v1.operation_service_pb2_grpc import OperationServiceStub
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerClusterServiceStub
 from keelman.api.connect.v1.worker_service_pb2_grpc import WorkerServiceStub
@@ -183,10 +192,39 @@ async def test_reflection_names_every_service(gateway: Channel) -> None:
     names = {s.name.rpartition(".")[2] for s in answers[0].list_services_response.service}
     assert names == {
         "NodeService", "WorkloadService", "BrokerClusterService", "WorkerClusterService", "WorkerService",
-        "PlanService", "PluginService", "CopyRunService", "ConnectorService", "AgentService", "WatchService", "Health",
+        "PlanService", "PluginService", "CopyRunService", "ConnectorService", "ConnectorDefinitionService",
+        "OperationService", "TopicService", "DocumentService", "AgentService", "WatchService", "Health",
         "ServerReflection",
     }  # fmt: skip
     assert answers[1].file_descriptor_response.file_descriptor_proto
+
+
+async def test_a_definition_is_applied(system: System, gateway: Channel, demo: str) -> None:
+    stub, operations = ConnectorDefinitionServiceStub(gateway), OperationServiceStub(gateway)
+    spec = ConnectorDefinitionSpec(worker_cluster=demo, connector="defined here", config=FILE_SOURCE)
+    no_cluster = ConnectorDefinitionSpec(config=FILE_SOURCE)
+    for name, given, field in (("Not Legal", spec, "name"), ("defined", no_cluster, "spec.worker_cluster")):
+        request = definitions.CreateConnectorDefinitionRequest(name=name, spec=given)
+        with translated(), pytest.raises(InvalidArgument, match=f"^{field}: "):
+            await stub.CreateConnectorDefinition(request)
+    await stub.CreateConnectorDefinition(definitions.CreateConnectorDefinitionRequest(name="defined", spec=spec))
+    request = definitions.ApplyConnectorDefinitionRequest(name="defined", goal=DEFINITION_GOAL_RUNNING)
+    begun = (await stub.ApplyConnectorDefinition(request)).operation
+
+    async def failed() -> bool:
+        found = (await operations.GetOperation(GetOperationRequest(name=begun.name))).operation
+        return found.error.message == "task 0 failed: java.lang.Oops"
+
+    await eventually(failed, what="what the workers answer is told")
+    assert system.connectors[demo]["defined here"] == FILE_SOURCE | {"name": "defined here"}
+    listed = (await operations.ListOperations(ListOperationsRequest(target=begun.target))).operations
+    assert [one.name for one in listed] == [begun.name]
+    await operations.DeleteOperation(DeleteOperationRequest(name=begun.name))
+    request = definitions.DeleteConnectorDefinitionRequest(name="defined", keep_connector=True)
+    await stub.DeleteConnectorDefinition(request)
+    with translated(), pytest.raises(NotFound, match="no connector definition is named 'defined'"):
+        await stub.GetConnectorDefinition(definitions.GetConnectorDefinitionRequest(name="defined"))
+    del system.connectors[demo]["defined here"]
 
 
 async def test_a_connectors_life(system: System, gateway: Channel, demo: str) -> None:

@@ -138,10 +138,9 @@ async def test_what_a_watch_is_told_first(tmp_path: Path) -> None:
         assert [e.revision for e in since.events] == list(range(2, since.revision + 1))
         future = await anext(answers(port, from_revision=whole.revision + 1000))
         assert (future.snapshot_end, [e.name for e in future.events]) == (True, ["one", "two"])
-        with pytest.raises(
-            InvalidArgument, match=r"nouns\[1\]: 'topic' .* broker_cluster, node, plugin, worker_cluster"
-        ):
-            await anext(answers(port, nouns=["node", "topic"]))
+        nouns = "broker_cluster, connector_definition, document, node, operation, plugin, topic, worker_cluster"
+        with pytest.raises(InvalidArgument, match=rf"nouns\[1\]: 'topics' .* {nouns}"):
+            await anext(answers(port, nouns=["node", "topics"]))
         with pytest.raises(InvalidArgument, match="from_revision: -1"):
             await anext(answers(port, from_revision=-1))
 
