@@ -12,6 +12,7 @@ from keelman.api.connect.v1.origin_pb2 import Origin
 from keelman.api.node.v1 import node_service_pb2
 from keelman.model.errors import Exhausted, FailedPrecondition, InvalidArgument, KeelmanError
 from keelman.rpc.errors import translated
+from keelman.testing.eventually import eventually
 from support.state_kit import Agent, Clients, brokers_pb, state_in_loop, workers_pb
 
 pytestmark = pytest.mark.component
@@ -142,3 +143,11 @@ async def test_a_node_in_use_is_not_deleted_and_says_by_whom(clients: Clients) -
         assert (await deleted("n3")).reason == "NOT_OFFLINE"
     await clients.delete_workers("w")
     assert (await deleted("n2")).metadata["broker_clusters"] == "b"
+    await clients.brokers.DeleteBrokerCluster(brokers_pb.DeleteBrokerClusterRequest(name="b"))
+    await clients.nodes.DeleteNode(node_service_pb2.DeleteNodeRequest(name="n2"))
+
+    async def only_external() -> bool:
+        answer = await clients.brokers.ListBrokerClusters(brokers_pb.ListBrokerClustersRequest())
+        return [one.name for one in answer.broker_clusters] == ["default"]
+
+    await eventually(only_external, what="the cluster is gone without its nodes")

@@ -14,6 +14,7 @@ from sqlmodel import Field, SQLModel
 from keelman.api.node.v1 import node_pb2
 from keelman.api.node.v1 import node_service_pb2 as pb
 from keelman.api.node.v1 import node_service_pb2_grpc as grpc
+from keelman.model.cluster import ClusterGoal
 from keelman.model.errors import FailedPrecondition
 from keelman.model.node import Node, NodeFigures, NodeSpec, NodeState
 from keelman.model.shapes import check_labels, check_limits
@@ -34,7 +35,7 @@ from keelman.state.nouns.rows import (
 )
 from keelman.state.nouns.serving import labelled_page, verb
 from keelman.state.planning.pinned import pinned_workloads
-from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER
+from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, Snapshot
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
@@ -168,7 +169,7 @@ def delete(tx: Transaction, name: str, etag: str) -> None:
     """Forgets a node without an agent that carries nothing and that no cluster names."""
     node = tx.snapshot.node(name)
     check_etag(name, etag, node.etag)
-    brokers, workers = (sorted(tx.snapshot.pinned_to(noun, name)) for noun in (BROKER_CLUSTER, WORKER_CLUSTER))
+    brokers, workers = (_naming(tx.snapshot, noun, name) for noun in (BROKER_CLUSTER, WORKER_CLUSTER))
     if named := ", ".join(sorted({*brokers, *workers})):
         raise FailedPrecondition(
             f"node {name!r} is named by clusters {named}: delete these first",
@@ -184,6 +185,12 @@ def delete(tx: Transaction, name: str, etag: str) -> None:
     if node.state not in (NodeState.OFFLINE, NodeState.EXPECTED):
         raise FailedPrecondition(f"node {name!r} is {node.state}: stop its agent first", reason="NOT_OFFLINE")
     tx.drop(NODE, name)
+
+
+def _naming(snapshot: Snapshot, noun: str, node: str) -> list[str]:
+    """Clusters of a noun that name a node, but for those that are being deleted."""
+    clusters = snapshot.resources(noun)
+    return sorted(name for name in snapshot.pinned_to(noun, node) if clusters[name].goal is not ClusterGoal.DELETED)
 
 
 def register(tx: Transaction, node: Node) -> Node:

@@ -97,7 +97,11 @@ class Nodes(Resource):
             await self._control.ask(self._control.nodes.DeleteNode, pb.DeleteNodeRequest(name=host.node.name))
         except NotFound:
             pass
-        except FailedPrecondition:  # its agent is there, or something of it is left
+        except FailedPrecondition as error:
+            if error.reason == "IN_USE":  # a cluster was faster
+                kind = WORKER if error.metadata.get("worker_clusters") else BROKER
+                raise illegal_argument(f"node:{key.name} is used by {kind} cluster.") from None
+            # Its agent is there, or something of it is left.
             await self._documents.put(_document_key(key), {HOSTNAME: host.hostname, HIDDEN: True})
             return
         await self._documents.delete(_document_key(key))
