@@ -95,6 +95,7 @@ async def test_what_goes_wrong_says_so(prompt: Commands, bootstrap: str, name: s
 
     assert "did you mean 'retention.ms'" in (await ran(prompt, f"create topic {name} --set retntion.ms=1", USAGE)).err
     await ran(prompt, f"create topic {name} --no-apply --broker-cluster away")
+    assert f"is used by topics {name}" in (await ran(prompt, "delete broker-cluster away --yes", CONFLICT)).err
     asked = (await ran(prompt, f"apply topic {name}")).out
     operation = asked.rsplit("/", 1)[1].strip()
     assert "has not ended" in (await ran(prompt, f"apply topic {name}", CONFLICT)).err

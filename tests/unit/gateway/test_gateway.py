@@ -8,8 +8,9 @@ import orjson
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from keelman.api.connect.v1 import broker_cluster_pb2, broker_cluster_service_pb2, worker_cluster_pb2
+from keelman.api.connect.v1 import broker_cluster_pb2, broker_cluster_service_pb2, topic_pb2, worker_cluster_pb2
 from keelman.api.connect.v1 import document_service_pb2 as documents
+from keelman.api.connect.v1 import topic_service_pb2 as topics
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as clusters
 from keelman.api.connect.v1 import worker_service_pb2 as workers
 from keelman.api.copy.v1 import copy_run_service_pb2 as runs
@@ -28,12 +29,17 @@ from keelman.workers.rest.connectors import refusal
 
 NODE, WORKER = "keelman.api.node.v1.NodeService", "keelman.api.connect.v1.WorkerService"
 CLUSTER, BROKERS = "keelman.api.connect.v1.WorkerClusterService", "keelman.api.connect.v1.BrokerClusterService"
+TOPIC = "keelman.api.connect.v1.TopicService"
 DOCUMENTS = "keelman.api.connect.v1.DocumentService"
 RUN = "keelman.api.copy.v1.CopyRunService"
 
 
 def worker_cluster(**spec: Any) -> Any:
     return clusters.CreateWorkerClusterRequest(name="w", spec=worker_cluster_pb2.WorkerClusterSpec(**spec))
+
+
+def new_topic(**spec: Any) -> Any:
+    return topics.CreateTopicRequest(name="t", spec=topic_pb2.TopicSpec(**spec))
 
 
 def changed(*mask: str, **spec: Any) -> Any:
@@ -54,6 +60,13 @@ def changed(*mask: str, **spec: Any) -> Any:
         (DOCUMENTS, "ListDocuments", documents.ListDocumentsRequest(kind="K"), "kind"),
         (DOCUMENTS, "ListDocuments", documents.ListDocumentsRequest(scope="\n"), "scope"),
         (DOCUMENTS, "PutDocument", documents.PutDocumentRequest(), "document.kind"),
+        (TOPIC, "GetTopic", topics.GetTopicRequest(name="T"), "name"),
+        (TOPIC, "ListTopics", topics.ListTopicsRequest(broker_cluster="B"), "broker_cluster"),
+        (TOPIC, "CreateTopic", new_topic(), "spec.broker_cluster"),
+        (TOPIC, "CreateTopic", new_topic(broker_cluster="b", topic="a b"), "spec.topic"),
+        (TOPIC, "CreateTopic", new_topic(broker_cluster="b", partitions=-1), "spec.partitions"),
+        (TOPIC, "CreateTopic", new_topic(broker_cluster="b", replication_factor=1 << 20), "spec.replication_factor"),
+        (TOPIC, "CreateTopic", new_topic(broker_cluster="b", labels={"a b": ""}), "spec.labels"),
         (CLUSTER, "CreateWorkerCluster", worker_cluster(), "spec.broker_cluster"),
         (CLUSTER, "CreateWorkerCluster", worker_cluster(broker_cluster="b", routes={"db": "x"}), "spec.routes.db"),
         (

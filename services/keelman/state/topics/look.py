@@ -77,6 +77,8 @@ class TopicLook:
             if change.noun == TOPIC:
                 topic: Topic = change.new or change.old
                 if (follower := self._followed.get(topic.spec.broker_cluster)) is not None:
+                    if change.old is None or change.new is None or change.old.uid != change.new.uid:
+                        follower.found.pop(change.name, None)  # it may be of another topic
                     follower.look_at(change.name)
             elif change.noun == BROKER_CLUSTER and (follower := self._followed.get(change.name)) is not None:
                 follower.look_again(change.old, change.new)
