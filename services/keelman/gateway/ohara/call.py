@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope
 
@@ -142,5 +143,9 @@ def failed(error: OharaError) -> Response:
 
 
 def _json(status: int, value: Any) -> Response:
-    body = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Response(body.encode("utf-8", "replace"), status, media_type=JSON_TYPE)
+    try:
+        body = orjson.dumps(value)
+    except TypeError:  # a whole number of more than 64 bits, or half a character
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        body = text.encode("utf-8", "replace")
+    return Response(body, status, media_type=JSON_TYPE)

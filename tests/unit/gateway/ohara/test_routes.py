@@ -203,3 +203,9 @@ async def test_json_is_json_however_it_is_written(web: httpx.AsyncClient, kind: 
 async def test_endpoints_have_variables(web: httpx.AsyncClient) -> None:
     answer = await web.get("/inspect/things/a%20b")
     assert answer.json() == {"target": "v0/inspect/things/a%20b", "name": "a b"}
+
+
+def test_what_is_more_than_64_bits_or_half_a_character_is_answered_too() -> None:
+    assert ok({"a": 10**30, "none": None}).body == b'{"a":1000000000000000000000000000000}'
+    assert ok({"a": "\ud800"}).body == b'{"a":"?"}'
+    assert ok({"a": 1, "b": "ä"}).body == '{"a":1,"b":"ä"}'.encode()
