@@ -103,3 +103,14 @@ async def test_the_gateway_asks_as_its_own_user_and_passes_on_those_of_others(sy
     assert await system.status(f"{system.cluster}/connectors/in") == 401
     assert await system.status(f"{system.cluster}/connectors/in", USER, "guess") == 401
     assert await system.status(f"{system.cluster}/connectors/in", USER, SECRET) == 200
+
+
+async def test_the_state_service_applies_definitions_as_the_same_user(system: System, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("line\n")
+    config = {"connector.class": f"{FILE}SourceConnector", "file": str(tmp_path / "in"), "topic": "lines"}
+    given = [word for k, v in config.items() for word in ("--set", f"{k}={v}")]
+    await system.keelman.ok("create", "definition", "defined", "--cluster", "guarded", *given)
+    await system.keelman.ok("apply", "definition", "defined", "--running", "--wait")
+    assert await system.status(f"{system.cluster}/connectors/defined", USER, SECRET) == 200
+    await system.keelman.ok("apply", "definition", "defined", "--absent", "--wait")
+    assert await system.status(f"{system.cluster}/connectors/defined", USER, SECRET) == 404

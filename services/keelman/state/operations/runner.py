@@ -117,8 +117,13 @@ class Runner:
                 try:
                     pause = await self._move(operation)
                     backoff.reset()
-                except Unavailable as error:  # the database
+                except LeaseLost:
+                    raise
+                except KeelmanError as error:  # the database
                     log.warning("operation_waits", operation=name, error=error.message)
+                    pause = backoff.next()
+                except Exception:
+                    log.exception("operation_waits", operation=name)
                     pause = backoff.next()
                 changed.clear()  # of what was stored here
                 present = self.store.snapshot.operations.get(name)

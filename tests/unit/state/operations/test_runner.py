@@ -19,7 +19,7 @@ from keelman.state.nouns.operation import begin, cancel, delete
 from keelman.state.operations.kinds import Kind, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.operations.runner import Runner
-from keelman.state.store import Store, open_store, subjects_of
+from keelman.state.store import Store, Transaction, open_store, subjects_of
 from keelman.testing.eventually import eventually
 
 KIND = OperationKind.APPLY_CONNECTOR
@@ -135,6 +135,19 @@ async def test_what_may_pass_is_waited_for_until_the_deadline(tmp_path: Path, er
     assert (found.error.code, found.error.reason) == ("DEADLINE_EXCEEDED", "STEP_DEADLINE")
     assert found.message == f"a took longer than 0.5 s: {error.message}"
     assert found.steps[0].attempts > 1
+
+
+async def test_a_fault_where_an_end_is_noted_ends_no_service(tmp_path: Path) -> None:
+    faults = [RuntimeError("a bug"), FailedPrecondition("another")]
+
+    def noted(tx: Transaction, operation: Operation) -> None:
+        if operation.has_ended and faults:
+            raise faults.pop()
+
+    kind = dataclasses.replace(Script().kind("a"), stored=noted)
+    async with open_store(str(tmp_path / "state.db")) as store, running(store, kind):
+        assert (await at_end(store, await begun(store, "a"))).state is OperationState.SUCCEEDED
+    assert not faults
 
 
 async def test_one_that_is_canceled_is_taken_back_at_once(tmp_path: Path) -> None:
