@@ -102,7 +102,9 @@ async def test_a_source_copies_is_paused_resumed_and_stopped(live: JsClient, tmp
     await live.act("connectors", "src", "resume")
     await live.reaches("connectors", "src", "RUNNING")
     await live.act("connectors", "src", "stop")
-    changed = await live.update("connectors", "src", **{"tasks.max": 2})
+    (listed,) = await live.list("connectors", name="src")
+    assert listed["password"] == "[hidden]"
+    changed = await live.update("connectors", "src", **{"tasks.max": 2, "password": listed["password"]})
     assert (changed["tasks.max"], changed["password"], changed["tags"]) == (2, "p4ss", {"a": 1})
     assert "state" not in changed
     await live.delete("connectors", "src")

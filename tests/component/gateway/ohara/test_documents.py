@@ -2,7 +2,17 @@
 
 from typing import Any
 
-from support.ohara_kit import BAD_VALUE, DATA_CHECK, ILLEGAL_STATE, NO_SUCH, UNSUPPORTED, JsClient, key
+from support.ohara_kit import (
+    BAD_VALUE,
+    DATA_CHECK,
+    ILLEGAL_ARGUMENT,
+    ILLEGAL_STATE,
+    NO_SUCH,
+    UNSUPPORTED,
+    JsClient,
+    brokers,
+    key,
+)
 
 SOURCE = "oharastream.ohara.shabondi.ShabondiSource"
 
@@ -49,6 +59,44 @@ async def test_a_volume_starts_and_stops_and_is_deleted_stopped(wire: JsClient, 
     assert (await wire.refused("POST", "/volumes", {"nodeNames": ["n"]})).message == "Set(path) are required!!!"
 
 
+async def test_a_volume_that_brokers_name_stays(wire: JsClient, group: str) -> None:
+    volume = {"group": group, "name": "v"}
+    await wire.create("volumes", **volume, nodeNames=["node00"], path="/tmp/v")
+    await brokers(wire, "bk", group, start=False)
+    await wire.ok("PUT", "/brokers/bk", {"log.dirs": [volume]}, group=group)
+    used = await wire.refused("DELETE", "/volumes/v", group=group)
+    assert used.code == ILLEGAL_ARGUMENT
+    assert used.message == f"volume: {key('v', group)} is used by broker: {key('bk', group)}"
+    await wire.act("volumes", "v", "start", group)
+    await wire.act("volumes", "v", "stop", group)  # the brokers do not run
+    await wire.delete("brokers", "bk", group)
+    await wire.delete("zookeepers", "bk", group)
+    await wire.delete("volumes", "v", group)
+
+
+async def test_streams_are_stored_and_say_that_nothing_runs_them(wire: JsClient, group: str) -> None:
+    await brokers(wire, "bk", group, start=False)
+    answer = await wire.client.post("/v0/files", files={"file": ("s.jar", b"x")}, data={"group": group})
+    assert answer.status_code == 200
+    at = {"group": group, "brokerClusterKey": {"group": group, "name": "bk"}}
+    made = await wire.create("streams", **at, name="s", jarKey={"group": group, "name": "s.jar"})
+    assert (made["from"], made["aliveNodes"], made["nodeMetrics"]) == ([], [], {})
+    assert made["jmxPort"] > 1024
+    refused = await wire.refused("PUT", "/streams/s/start", group=group)
+    assert (refused.code, "nothing runs them" in refused.message) == (UNSUPPORTED, True)
+    await wire.act("streams", "s", "stop", group)
+    used = await wire.refused("DELETE", "/files/s.jar", group=group)
+    assert used.message == f"file:{key('s.jar', group)} is used by stream cluster:{key('s', group)}"
+    port = {"shabondi.class": SOURCE, "shabondi.client.port": 5000}
+    shabondi = await wire.create("shabondis", **at, **port, name="h", nodeNames=["node00"])
+    assert shabondi["shabondi.endpoint"] == "http://node00:5000/"
+    for kind in ("streams", "shabondis"):
+        for one in await wire.list(kind, group=group):
+            await wire.delete(kind, one["name"], group)
+    await wire.delete("files", "s.jar", group)
+    await wire.delete("brokers", "bk", group)
+
+
 async def test_a_pipeline_shows_its_objects_and_drops_those_that_are_gone(wire: JsClient, group: str) -> None:
     await wire.create("objects", group=group, name="o", tags={"a": 1})
     endpoints = [{"group": group, "name": "o", "kind": "object"}, {"group": group, "name": "t", "kind": "topic"}]
@@ -78,4 +126,3 @@ async def test_streams_and_shabondis_name_what_is_missing(wire: JsClient, group:
     nojar = {"group": group, "name": "s", "jarKey": {"group": group, "name": "a.jar"}, "brokerClusterKey": broker}
     assert (await wire.refused("POST", "/streams", nojar)).code == NO_SUCH
     assert (await wire.refused("PUT", "/streams/s/start", group=group)).code == NO_SUCH
-    assert UNSUPPORTED

@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 import orjson
 
-from support.ohara_kit import BAD_VALUE, ILLEGAL_ARGUMENT, NO_SUCH, JsClient, judge, key
+from keelman.testing.eventually import eventually
+from support.ohara_kit import BAD_VALUE, ILLEGAL_ARGUMENT, NO_SUCH, JsClient, brokers, judge, key
 from support.upload_kit import jar
 
 MIB = 1 << 20
@@ -73,6 +74,23 @@ async def test_deleting_is_done_once_and_again(wire: JsClient, group: str) -> No
     lost = await wire.client.get(f"/v0/downloadFile/{group}/a.bin")
     assert orjson.loads(lost.content)["code"] == NO_SUCH
     await uploaded(wire, b"another", "a.bin", group=group)
+
+
+async def test_a_file_that_a_worker_cluster_names_stays(wire: JsClient, group: str) -> None:
+    bk = await brokers(wire, "bk", group, start=False)
+    for setting in ("pluginKeys", "sharedJarKeys"):
+        await uploaded(wire, jar(salt=f"{group}{setting}"), "a.jar", group=group)
+        named = {setting: [{"group": group, "name": "a.jar"}]}
+        await wire.create("workers", group=group, name="wk", nodeNames=["node00"], brokerClusterKey=bk, **named)
+        used = await wire.refused("DELETE", "/files/a.jar", group=group)
+        assert used.code == ILLEGAL_ARGUMENT
+        assert used.message == f"file:{key('a.jar', group)} is used by worker cluster:{key('wk', group)}"
+        await wire.delete("workers", "wk", group)
+
+        async def forgotten() -> bool:
+            return (await wire.send("DELETE", "/files/a.jar", group=group)).status_code == 204
+
+        await eventually(forgotten, what="the worker cluster is gone")
 
 
 async def test_what_is_no_jar_or_a_broken_one_is_kept_without_classes(wire: JsClient, group: str) -> None:
