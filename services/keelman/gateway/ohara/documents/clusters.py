@@ -11,12 +11,11 @@ from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions import shabondi, stream
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
 from keelman.gateway.ohara.definitions.setting import Definitions, Necessary, SettingDef, Type
-from keelman.gateway.ohara.documents.stored import Stored
+from keelman.gateway.ohara.documents.stored import StoredKind
 from keelman.gateway.ohara.errors import OharaError, bad_value, illegal_state, no_such, unsupported_operation
 from keelman.gateway.ohara.keys import DEFAULT_GROUP, ObjectKey
 from keelman.gateway.ohara.kinds import Kinds
 from keelman.gateway.ohara.resource import Json
-from keelman.gateway.ohara.structs import value_of
 from keelman.gateway.ohara.values import Settings
 from keelman.gateway.ohara.wording import not_found
 
@@ -24,7 +23,7 @@ NODE_NAMES = "nodeNames"
 LEAST_PORT, MOST_PORT = 20_000, 60_000
 
 
-class StoredCluster(Stored):
+class StoredCluster(StoredKind):
     """A kind of cluster that is stored and does not run."""
 
     def __init__(self, control: Control, kinds: Kinds) -> None:
@@ -44,7 +43,7 @@ class StoredCluster(Stored):
             raise bad_value(f"the {verb} is protected word")
         if await self._kinds.find("node", ObjectKey(DEFAULT_GROUP, verb)) is None:
             raise no_such(f"node {verb} does not exist")
-        settings = value_of(document.content)
+        settings = dict(document.content)
         names = settings.get(NODE_NAMES, [])
         if verb not in names:
             await self._put(key, {**settings, NODE_NAMES: [*names, verb]}, etag=document.etag)
@@ -53,7 +52,7 @@ class StoredCluster(Stored):
         """Takes a node out of the settings."""
         if (document := await self._found(key)) is None:
             return
-        settings = value_of(document.content)
+        settings = dict(document.content)
         names = settings.get(NODE_NAMES, [])
         if names == [part]:
             raise illegal_state("there is only one instance. Please call remove to delete whole cluster")

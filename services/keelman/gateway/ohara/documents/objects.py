@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from keelman.gateway.ohara.definitions.common import GROUP, NAME, TAGS
 from keelman.gateway.ohara.definitions.setting import table
-from keelman.gateway.ohara.documents.stored import Stored
+from keelman.gateway.ohara.documents.stored import StoredKind
 
 
-class Objects(Stored):
+class Objects(StoredKind):
     """Objects of any content."""
 
     KIND = "object"

@@ -12,13 +12,12 @@ from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions import shabondi, stream
 from keelman.gateway.ohara.definitions.connector import KIND, UNKNOWN
 from keelman.gateway.ohara.definitions.pipeline import ENDPOINTS, PIPELINE
-from keelman.gateway.ohara.documents.stored import Stored
+from keelman.gateway.ohara.documents.stored import StoredKind
 from keelman.gateway.ohara.errors import bad_value, unsupported
 from keelman.gateway.ohara.json_types import type_name
 from keelman.gateway.ohara.keys import DEFAULT_GROUP, ObjectKey, key_of
 from keelman.gateway.ohara.kinds import PLURALS, Kinds
 from keelman.gateway.ohara.resource import Json
-from keelman.gateway.ohara.structs import value_of
 from keelman.gateway.ohara.values import Settings
 from keelman.gateway.ohara.wording import not_found
 
@@ -30,7 +29,7 @@ FEW = 8
 Found = dict[tuple[str, ObjectKey], Json]
 
 
-class Pipelines(Stored):
+class Pipelines(StoredKind):
     """Pipelines. Endpoints may dangle; what they name is looked up for each answer."""
 
     KIND = "pipeline"
@@ -46,7 +45,7 @@ class Pipelines(Stored):
             raise unsupported(call.target)
         if (document := await self._found(key)) is None:
             raise not_found(self.KIND, key)
-        settings = value_of(document.content)
+        settings = dict(document.content)
         endpoints = settings.get(ENDPOINTS, [])
         found = await self._look_up(endpoints)
         there = [one for one in endpoints if _named(one) in found]
@@ -79,7 +78,7 @@ class Pipelines(Stored):
                 keys = [key for one, key in wanted if one == kind]
                 stored = {key: await self._found(key) for key in keys}
                 found |= {
-                    (kind, key): {**value_of(one.content), "lastModified": one.update_time.ToMilliseconds()}
+                    (kind, key): {**one.content, "lastModified": one.modified}
                     for key, one in stored.items()
                     if one is not None
                 }

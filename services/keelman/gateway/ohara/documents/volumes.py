@@ -9,11 +9,10 @@ from typing import Any
 from keelman.gateway.ohara.call import Call
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.volume import VOLUME
-from keelman.gateway.ohara.documents.stored import Stored
+from keelman.gateway.ohara.documents.stored import StoredKind
 from keelman.gateway.ohara.errors import illegal_argument, unsupported
 from keelman.gateway.ohara.keys import ObjectKey, key_of
 from keelman.gateway.ohara.kinds import Kinds
-from keelman.gateway.ohara.structs import value_of
 from keelman.gateway.ohara.wording import must_be_stopped, not_found
 
 USERS = {"zookeeper": "dataDir", "broker": "log.dirs"}
@@ -21,7 +20,7 @@ USERS = {"zookeeper": "dataDir", "broker": "log.dirs"}
 STATE, RUNNING = "state", "RUNNING"
 
 
-class Volumes(Stored):
+class Volumes(StoredKind):
     """Volumes: stored, started and stopped by name."""
 
     KIND = "volume"
@@ -37,7 +36,7 @@ class Volumes(Stored):
             raise unsupported(call.target)
         if (document := await self._found(key)) is None:
             raise not_found(self.KIND, key)
-        settings = value_of(document.content)
+        settings = dict(document.content)
         runs = settings.get(STATE) == RUNNING
         if verb == "start" and not runs:
             await self._put(key, {**settings, STATE: RUNNING}, etag=document.etag)
