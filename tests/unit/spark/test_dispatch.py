@@ -217,6 +217,12 @@ def test_a_silent_run_of_the_past_recycles_nothing(w: World) -> None:
     assert w.run("a").state == RUNNING
 
 
+def test_slots_have_the_routes_of_their_worker_alone(w: World) -> None:
+    w.d.greet(OTHER, w, routes={"db.example": "10.0.0.7"})
+    first, second = w.running("a"), w.running("b", OTHER)
+    assert (dict(first.routes), dict(second.routes)) == ({}, {"db.example": "10.0.0.7"})
+
+
 def test_slots_speak_of_their_own_runs_only(w: World) -> None:
     w.running("a")
     w.d.greet(OTHER, w)
