@@ -117,12 +117,11 @@ def java_name(class_name: str) -> str:
 
 
 def all_connectors() -> tuple[type[Connector], ...]:
-    """Every connector by its full Java name; of plugins those that can be loaded."""
+    """Every connector by its full Java name, in all its versions; of plugins those that can be loaded."""
     found = [_load(one) for one in _CONNECTORS.values()]
-    for load, *_ in _added.values():
-        with suppress(ConnectError, KeelmanError):
-            found.append(load())
-    return tuple(sorted(dict.fromkeys(found), key=lambda one: one.names[0]))
+    for name in list(_added):
+        found += _loaded(name)
+    return tuple(sorted(dict.fromkeys(found), key=lambda one: (one.names[0], ordered(one.version))))
 
 
 def find_connector(class_name: str, version: str | None = None) -> type[Connector]:

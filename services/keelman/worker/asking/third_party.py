@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.config.info import ConfigError, problems
+from keelman.connect.config.versions import Ordered, ordered
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import registry
@@ -232,6 +233,17 @@ class ThirdParty:
         self._changed()
         return again
 
+    def _order(self, name: str) -> None:
+        """Has the registry know a Java class by what it says itself to be its version, the latest first."""
+
+        def version_of(plugin: Plugin) -> Ordered:
+            known = self._known.get((plugin.folder, name))
+            return ordered(plugin.version if known is None or isinstance(known, NotFound) else known.version)
+
+        plugins = sorted(self.catalog.with_class(name), key=version_of, reverse=True)
+        if len(plugins) > 1:
+            registry.add(name, *(partial(self._stand_in, one, name) for one in plugins))
+
     def _judge_usable(self, names: Sequence[str]) -> None:
         for name in names:
             versions = [self.known(one, name) for one in self.catalog.with_class(name)]
@@ -257,6 +269,8 @@ class ThirdParty:
             found = Description((name,), one.version or UNDEFINED, Direction(one.type), "anywhere")
             self._known[host.plugin.folder, name] = self._made(host, name, found)
             log.info("plugin", plugin=str(host.plugin), connector=name, version=found.version)
+        for name in names:
+            self._order(name)
         self._judge_usable(names)
         registry.add_steps(java_plugins.steps(((self._hosts[f], one) for f, one in self._java.items()), self.wait))
         self._changed()

@@ -1,11 +1,13 @@
 package acme;
 
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.Task;
 import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.source.SourceConnector;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
@@ -30,6 +32,12 @@ public class BadSource extends SourceConnector {
     }
     @Override public String version() { return "1"; }
 
+    @Override public boolean alterOffsets(Map<String, String> config, Map<Map<String, ?>, Map<String, ?>> offsets) {
+        for (Map<String, ?> one : offsets.values())
+            if (one != null && ((Number) one.get("n")).longValue() < 0) throw new ConnectException("n is below 0");
+        return true;
+    }
+
     /** Its task. */
     public static class BadTask extends SourceTask {
         private final List<byte[]> eaten = new ArrayList<>();
@@ -50,6 +58,10 @@ public class BadSource extends SourceConnector {
                 case "exit": System.exit(3); break;
                 case "halt": Runtime.getRuntime().halt(4); break;
                 case "missing": return List.of(new SourceRecord(null, null, Missing.TOPIC, Schema.STRING_SCHEMA, "x"));
+                case "forks":
+                    try { if (polls == 1) new ProcessBuilder("sleep", props.get("seconds")).start(); }
+                    catch (IOException e) { throw new ConnectException(e); }
+                    break;
                 case "deaf": sleepForEver(); break;
                 case "eats": while (true) eaten.add(new byte[8 << 20]);
                 case "floods": for (int n = 0; n < 20_000; n++) System.out.println("flood ".repeat(20)); break;

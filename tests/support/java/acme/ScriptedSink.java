@@ -51,7 +51,7 @@ public class ScriptedSink extends SinkConnector {
         @Override public String version() { return "1"; }
 
         @Override public void start(Map<String, String> given) {
-            props = given;
+            props = new HashMap<>(given);
             log = Path.of(given.get("log"));
             retries = number("retries", 0);
             if (props.containsKey("start.fails")) throw new ConnectException(props.get("start.fails"));
@@ -91,6 +91,11 @@ public class ScriptedSink extends SinkConnector {
                     note("interrupted");
                     throw new ConnectException(e);
                 }
+            }
+            while (puts == number("deaf.at", -1)) {
+                if (number("noted", 0) == 0) note("deaf");
+                props.put("noted", "1");
+                try { Thread.sleep(10000); } catch (InterruptedException e) { note("interrupted"); }
             }
             ErrantRecordReporter reporter = context.errantRecordReporter();
             StringBuilder lines = new StringBuilder();
