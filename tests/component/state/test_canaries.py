@@ -13,7 +13,8 @@ import httpx
 import psutil
 import pytest
 
-from keelman.api.connect.v1 import broker_cluster_pb2, worker_cluster_pb2
+from keelman.api.connect.v1 import broker_cluster_pb2, document_pb2, worker_cluster_pb2
+from keelman.api.connect.v1 import document_service_pb2 as documents_pb
 from keelman.api.event.v1.event_pb2 import Event
 from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
 from keelman.api.node.v1.plan_service_pb2 import ListPlansRequest
@@ -50,7 +51,14 @@ PLAIN = {
 }
 FAR = {"ssl.key.password": "canary-client", "sasl.jaas.config": LOGIN.format("canary-far")}
 BROKER = {"ssl.key.password": "canary-broker"}
-ELSEWHERE = ("canary-connector", "canary-extra", "canary-database", "canary-refused", "canary-changed")
+ELSEWHERE = (
+    "canary-connector",
+    "canary-extra",
+    "canary-database",
+    "canary-refused",
+    "canary-changed",
+    "canary-document",
+)
 
 
 @contextlib.asynccontextmanager
@@ -72,7 +80,7 @@ async def watched(link: Channel) -> AsyncIterator[list[Event]]:
     seen: list[Event] = []
 
     async def follow() -> None:
-        async for _, events in watch(link, ["node", "broker_cluster", "worker_cluster", "workload"]):
+        async for _, events in watch(link, ["node", "broker_cluster", "worker_cluster", "workload", "document"]):
             seen.extend(events)
 
     following = asyncio.ensure_future(follow())
@@ -108,6 +116,9 @@ async def plant(keelman: Keelman, clients: Clients, secrets: Path, said: list[st
     wanted.extra.update({"node": {"user": "me", "password": "canary-extra"}})
     create = workers_pb.CreateWorkerClusterRequest(name="demo", spec=wanted)
     said.append(str(await clients.clusters.CreateWorkerCluster(create)))
+    kept = document_pb2.Document(kind="acme.node", key="n1", secrets={"ssh": "canary-document"})
+    kept.content.update({"token": "canary-document"})
+    said.append(str(await clients.documents.PutDocument(documents_pb.PutDocumentRequest(document=kept))))
     said.append(await keelman.ok("start", "wc", "demo", "--wait"))
     keys = {
         "connector.class": f"{FILE}SourceConnector", "file": str(secrets.with_name("lines")), "topic": "lines",
@@ -226,14 +237,18 @@ async def test_secrets_are_where_a_process_needs_them_and_nowhere_else(tmp_path:
             assert loud.status_code == 200, loud.text
             said += [(await rest.get("/connectors/lines")).text, (await rest.get("/connectors/lines/tasks")).text]
         await exercise(keelman, clients, said)
-        assert {e.name for e in seen} >= {"default", "far", "demo", "worker/demo/0"}
+        assert {e.name for e in seen} >= {"default", "far", "demo", "worker/demo/0", "acme.node//n1"}
 
         for process in keelman.processes():
             with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
                 for part in ("cmdline", "environ"):
                     assert not canaries_in(Path(f"/proc/{process.pid}/{part}").read_bytes()), (process, part)
         held = await topics(bootstrap)
-        assert {"keelman.events.worker_cluster.v1", "keelman.reports.worker.v1"} <= held.keys()
+        assert {
+            "keelman.events.worker_cluster.v1",
+            "keelman.events.document.v1",
+            "keelman.reports.worker.v1",
+        } <= held.keys()
         found, (spark,) = in_files(home.root), [one.name for one in home.workloads.glob("spark-*")]
     said.append(await failed_start(tmp_path / "failed"))
     assert {topic: names for topic, data in held.items() if (names := canaries_in(data))} == {}
