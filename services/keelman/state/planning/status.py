@@ -96,7 +96,7 @@ def _state(
         waits = "; ".join(f"waits for node {n}, which is offline" for n in sorted({w.node for w in lost}))
         if goal is ClusterGoal.DELETED:
             return ClusterState.DELETING, waits
-        if all(w.is_in(ProcessState.STOPPED) for w in workloads):
+        if all(w.has_ended for w in workloads):
             return ClusterState.STOPPED, ""
         return ClusterState.STOPPING, waits
     problems = [f"{w.name}: node {w.node} is offline" for w in lost]
