@@ -14,6 +14,8 @@ from keelman.gateway.ohara.json_types import type_name
 API = "ohara"
 """Of the origins of what is made through this API."""
 DEFAULT_GROUP = "default"
+OWN_PREFIX = "oh-"
+"""Of the names that are made for resources."""
 MAX_NAMES = 5
 """Own names of one key: clusters that are being deleted have all but one of them."""
 LEGAL_WORD = r"[a-z0-9\.]{1,25}$"
@@ -87,7 +89,7 @@ def own_name(key: ObjectKey, number: int = 1) -> str:
     """The name that a resource of ours has which is made under a key: short, legal, and the same each time. A cluster
     gets the next number while one that is being deleted has the name."""
     digest = hashlib.sha256(f"{key.group}\0{key.name}".encode()).hexdigest()
-    return f"oh-{digest[:12]}" + (f"-{number}" if number > 1 else "")
+    return f"{OWN_PREFIX}{digest[:12]}" + (f"-{number}" if number > 1 else "")
 
 
 def shown_key(name: str, origin: Origin) -> ObjectKey | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from keelman.gateway.ohara.brokers import specs
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER as ZOOKEEPER_SETTINGS
 from keelman.gateway.ohara.hosts import Hosts
-from keelman.gateway.ohara.keys import API, ObjectKey, key_of, shown_key, unshown_key
+from keelman.gateway.ohara.keys import API, OWN_PREFIX, ObjectKey, key_of, shown_key, unshown_key
 from keelman.gateway.ohara.ports import Holder
 from keelman.gateway.ohara.processes import GONE, RUNNING, Life, life_of
 from keelman.gateway.ohara.stored import Stored, StoredDocument
@@ -175,7 +175,7 @@ def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload])
         ports=specs.ports_of(settings, cluster, brokers),
         uses=key_of(settings["zookeeperClusterKey"]),
         modified=cluster.update_time.ToMilliseconds(),
-        life=specs.life(cluster, hosts, brokers),
+        life=_in_words_of(specs.life(cluster, hosts, brokers), {cluster.name: key}),
         processes=tuple(brokers),
     )
 
@@ -203,9 +203,21 @@ def worker_of(
         ports=frozenset(ports - {0}),
         uses=uses,
         modified=cluster.update_time.ToMilliseconds(),
-        life=life_of(workers, cluster.status.state, cluster.status.message, hosts=hosts),
+        life=_in_words_of(
+            life_of(workers, cluster.status.state, cluster.status.message, hosts=hosts), {**brokers, cluster.name: key}
+        ),
         processes=tuple(workers),
     )
+
+
+def _in_words_of(life: Life, keys: Mapping[str, ObjectKey]) -> Life:
+    """The same with an error that names clusters as this API's users do, in place of names that were made for them."""
+    error = life.error
+    if OWN_PREFIX not in error:
+        return life
+    for name, key in sorted(keys.items(), reverse=True):  # oh-1-2 before oh-1
+        error = error.replace(name, f"{key.group}-{key.name}")
+    return replace(life, error=error)
 
 
 def zookeeper_of(document: StoredDocument) -> Cluster:

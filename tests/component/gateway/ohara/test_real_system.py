@@ -35,6 +35,9 @@ class Agents:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, node: str) -> None:
+        """Starts that of a node, unless it runs."""
+        if node in self._running:
+            return
         home, (port,) = self._folder / node, free_ports(1)
         home.mkdir()
         words = ["--node", node, "--home", str(home), "--host", HOSTS[node], "--port", str(port)]
@@ -70,10 +73,11 @@ def services(folder: Path) -> Iterator[tuple[Process, Process]]:
                 service.stop()
 
 
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[tuple[JsClient, Agents]]:
-    with services(tmp_path) as (state, gateway):
-        agents = Agents(tmp_path, state.address)
+@pytest.fixture(scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[JsClient, Agents]]:
+    folder = tmp_path_factory.mktemp("system")
+    with services(folder) as (state, gateway):
+        agents = Agents(folder, state.address)
         try:
             for service in (state, gateway):
                 await service.start()
@@ -148,6 +152,7 @@ async def test_brokers_come_and_go_one_by_one(world: tuple[JsClient, Agents]) ->
     wire, agents = world
     for node in HOSTS:
         agents.start(node)
+        await wire.ok("PUT", f"/nodes/{node}", {"user": "u", "password": "p"})
 
     async def there() -> bool:
         return len(await wire.list("nodes", state="AVAILABLE")) == len(HOSTS)

@@ -125,3 +125,13 @@ def test_a_process_is_of_its_cluster() -> None:
     assert owner_of(broker("n1")) == (BROKER, "oh-1")
     assert owner_of(work.Workload(spec={"worker": work.WorkerWorkload(worker_cluster="w")})) == (WORKER, "w")
     assert owner_of(work.Workload(spec={"spark": work.SparkWorkload()})) == ("", "")
+
+
+def test_errors_name_clusters_as_users_do() -> None:
+    spec = workers.WorkerClusterSpec(broker_cluster="oh-1", origin={"api": "ohara", "scope": "g", "key": "wk"})
+    status = workers.WorkerClusterStatus(
+        state=brokers.CLUSTER_STATE_STARTING, message="worker/oh-1-2/0 waits for the brokers of oh-1 to be placed"
+    )
+    found = worker_of(workers.WorkerCluster(name="oh-1-2", spec=spec, status=status), HOSTS, [], {"oh-1": KEY})
+    assert found is not None
+    assert found.life.error == "worker/g-wk/0 waits for the brokers of g-bk to be placed"
