@@ -142,6 +142,7 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
         assert (await worker.ask("DELETE", "/connectors/deaf")).status_code == 204
         await eventually(lambda: rests("deaf"), seconds=120, what="it has no copy run")
         assert "interrupted" in _calls(deaf)
+        assert f"{SINK}$ScriptedTask.put has not come back" in spark.log.read_text()
         await eventually(lambda: _are(0), seconds=60, what="the processes that plugins began have ended")
         assert await worker.end() == 0
 

@@ -45,6 +45,7 @@ class SinkThread:
         self._loader = loader
         self._changed = threading.Condition()
         self._jobs: deque[Job] = deque()
+        self._doing = ""
         self._woken = self._ended = False
         self._java_thread: Any = None
         run = copy_context().run
@@ -97,7 +98,7 @@ class SinkThread:
                 _log.warning("java_call_is_long", class_name=self.class_name, method=method, seconds=round(waited))
             if interrupted_at is None and impatient(waited):
                 interrupted_at = waited
-                self._interrupt(method, waited)
+                self._interrupt(self._doing or method, waited)
             elif interrupted_at is not None and waited - interrupted_at > DEAF_SECONDS:
                 self._wait_for_ever(job)
             beat()
@@ -127,7 +128,7 @@ class SinkThread:
             self._java_thread.interrupt()
 
     def _wait_for_ever(self, job: Job) -> None:
-        with contract.standing(f"{self.class_name}.{job.method}"), self._changed:
+        with contract.standing(f"{self.class_name}.{self._doing or job.method}"), self._changed:
             self._changed.wait_for(lambda: job.done)
 
     def wake(self) -> None:
@@ -148,12 +149,14 @@ class SinkThread:
         self._java_thread.setName(self._thread.name)
         with self._loader.entered():
             while (job := self._next()) is not None:
+                self._doing = job.method
                 contract.note_background(f"{self.class_name}.{job.method}")
                 try:
                     job.result = job.work()
                 except BaseException as error:
                     job.error = error
                 contract.note_background("")
+                self._doing = ""
                 with self._changed:
                     job.done = True
                     self._changed.notify_all()
