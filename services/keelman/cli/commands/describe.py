@@ -19,6 +19,7 @@ from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
+from keelman.cli.exits import plain_plugins
 from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, command_group, kind_word
 from keelman.cli.output.columns import connector_state, key_of, run_state
@@ -172,15 +173,24 @@ def _word(value: Any, field: Any) -> Any:
     if inner is not None and inner.GetOptions().map_entry:
         return {key: _plainly(value[key]) for key in sorted(value)}
     if inner is not None and isinstance(value, dict):
-        return value if inner.full_name == Struct.DESCRIPTOR.full_name else _words(value, inner)
+        return _whole(value) if inner.full_name == Struct.DESCRIPTOR.full_name else _words(value, inner)
     if inner is not None and isinstance(value, list):
         return [_words(one, inner) if isinstance(one, dict) else one for one in value]
     return _plainly(value)
 
 
+def _whole(value: Any) -> Any:
+    """JSON's whole numbers as such: a Struct has 1024 as 1024.0."""
+    if isinstance(value, dict):
+        return {key: _whole(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _plainly(value: Any) -> Any:
-    """YAML shows no text with tabs, as traces have, in lines."""
-    return value.expandtabs(4) if isinstance(value, str) else value
+    """YAML shows no text with tabs, as traces have, in lines; plugins are named by their classes alone."""
+    return plain_plugins(value).expandtabs(4) if isinstance(value, str) else value
 
 
 def _order(resource: Any) -> Any:

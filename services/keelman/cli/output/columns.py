@@ -26,7 +26,7 @@ from keelman.api.node.v1.workload_pb2 import WorkloadState
 from keelman.cli.kinds import CONNECTORS, COPY_RUNS, DEFINITIONS, PLANS, PLUGINS, Kind
 from keelman.cli.output import operations as words
 from keelman.cli.output.lines import PlanLine, PluginLine, TopicLine
-from keelman.cli.output.words import labels_text, ports_text, size
+from keelman.cli.output.words import labels_text, origin_text, ports_text, size
 from keelman.model.traces import why_line
 from keelman.rpc.enums import word
 from keelman.rpc.times import from_duration
@@ -180,6 +180,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("AGE", lambda r: age(r.create_time)),
         Column("NODES", lambda r: ",".join(r.spec.managed.nodes), wide=True),
         Column("KAFKA-CLUSTER", lambda r: r.status.kafka_cluster_id, wide=True),
+        Column("ORIGIN", lambda r: origin_text(r.spec.origin), wide=True),
         Column("LABELS", _labels, wide=True),
         Column("MESSAGE", lambda r: _first_line(r.status.message), wide=True),
     ),
@@ -193,6 +194,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("GROUP", lambda r: r.status.group_id, wide=True),
         Column("REST", lambda r: ",".join(r.status.rest_urls), wide=True),
         Column("PORTS", lambda r: ports_text(r.spec), wide=True),
+        Column("ORIGIN", lambda r: origin_text(r.spec.origin), wide=True),
         Column("LABELS", _labels, wide=True),
         Column("ROLLOUT", _rollout, wide=True),
         Column("MESSAGE", lambda r: _first_line(r.status.message or r.status.verdict), wide=True),
@@ -270,6 +272,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("CLASS VERSION", lambda r: r.told("version"), wide=True),
         Column("FILE", lambda r: r.told("path") or r.plugin.file_name, wide=True),
         Column("AGE", lambda r: age(r.plugin.create_time), wide=True),
+        Column("ORIGIN", lambda r: origin_text(r.plugin.origin), wide=True),
         Column("LABELS", lambda r: _labels(r.plugin), wide=True),
         Column("SHA256", lambda r: r.plugin.sha256, wide=True),
         Column("PROBLEM", lambda r: _first_line("; ".join(r.plugin.problems)), wide=True),
@@ -291,6 +294,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("BROKERS", lambda r: r.broker_cluster),
         Column("TOPIC", lambda r: r.topic, wide=True),
         Column("DIFFERENCES", lambda r: str(r.differences or ""), number=True, wide=True),
+        Column("ORIGIN", lambda r: r.origin, wide=True),
         Column("LABELS", _labels, wide=True),
         Column("MESSAGE", lambda r: _first_line(r.message), wide=True),
     ),
@@ -304,6 +308,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("AGE", lambda r: age(r.create_time)),
         Column("GENERATION", lambda r: f"{r.status.applied_generation}/{r.generation}", wide=True),
         Column("CLASS", lambda r: r.spec.config.get("connector.class", ""), wide=True),
+        Column("ORIGIN", lambda r: origin_text(r.spec.origin), wide=True),
         Column("LABELS", _labels, wide=True),
         Column("OPERATION", lambda r: r.status.operation, wide=True),
         Column("MESSAGE", lambda r: _first_line(r.status.message or "; ".join(r.status.drifts)), wide=True),

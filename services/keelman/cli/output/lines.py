@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keelman.api.connect.v1.topic_pb2 import TopicState
+from keelman.cli.output.words import origin_text
 from keelman.rpc.enums import word
 
 
@@ -59,6 +60,7 @@ class TopicLine:
     message: str = ""
     differences: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
+    origin: str = ""
 
 
 def topic_line(topic: Any) -> TopicLine:
@@ -77,4 +79,5 @@ def topic_line(topic: Any) -> TopicLine:
         topic.status.message,
         len(topic.status.differences),
         dict(spec.labels),
+        origin_text(spec.origin),
     )

@@ -17,9 +17,15 @@ from keelman.api.connect.v1.broker_cluster_pb2 import (
     BrokerClusterSpec,
     ManagedBrokers,
 )
+from keelman.api.connect.v1.connector_definition_pb2 import (
+    ConnectorDefinition,
+    ConnectorDefinitionSpec,
+    ConnectorDefinitionStatus,
+)
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorTask, ConnectorType
 from keelman.api.connect.v1.origin_pb2 import Origin
 from keelman.api.connect.v1.plugin_pb2 import Plugin, PluginClass
+from keelman.api.connect.v1.topic_pb2 import Topic, TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import Rollout, WorkerCluster, WorkerClusterSpec, WorkerClusterStatus
 from keelman.api.connect.v1.worker_pb2 import Worker
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, CopyProgress, CopyRun, CopyRunState
@@ -33,10 +39,11 @@ from keelman.cli.commands.get import at_rest
 from keelman.cli.commands.logs import behind
 from keelman.cli.kinds import KINDS, PLUGIN_CLASSES
 from keelman.cli.output.columns import COLUMNS, age, key_of
-from keelman.cli.output.lines import plan_lines
+from keelman.cli.output.lines import plan_lines, topic_line
 from keelman.cli.output.printing import print_list, print_one
 from keelman.cli.output.words import size
-from keelman.model.errors import Unavailable
+from keelman.connectors.registry import find_connector
+from keelman.model.errors import NotFound, Unavailable
 from keelman.model.traces import why_line
 
 NODE = Node(name="n1", status=NodeStatus(state=NodeState.NODE_STATE_ONLINE, cpus=2, memory_bytes=3 << 30))
@@ -175,7 +182,7 @@ def test_a_spec_and_its_rollout_are_described_in_sentences() -> None:
     words = in_words(WorkerCluster(name="w", spec=spec, status=WorkerClusterStatus(rollout=rollout)))
     assert words["spec"]["limits"] == "1 processor, 512.0 MiB of memory, each worker"
     assert words["spec"]["origin"] == "ohara, wk00"
-    assert words["spec"]["extra"] == {"tags": {"x": [1.0, 2.0]}}
+    assert repr(words["spec"]["extra"]) == "{'tags': {'x': [1, 2]}}"
     assert list(words["spec"]["labels"]) == ["a", "b"]
     assert words["status"]["rollout"] == (
         "2 of 3 workers have the change; worker demo/1 did not come up: it ended; the others keep what they had"
@@ -211,6 +218,29 @@ def test_a_wide_cluster_shows_ports_labels_and_rollout(capsys: pytest.CaptureFix
     out = capsys.readouterr().out
     for text in ("rest 8083, metrics 9400, reserved 9500 9501", "team=blue", "ROLLING 1/2"):
         assert text in out
+
+
+def test_what_is_kept_for_others_is_found_by_their_names(capsys: pytest.CaptureFixture[str]) -> None:
+    origin = Origin(api="ohara", scope="default", key="mine")
+    of_spec = {
+        kinds.BROKER_CLUSTERS: BrokerCluster(spec=BrokerClusterSpec(origin=origin)),
+        kinds.WORKER_CLUSTERS: WorkerCluster(spec=WorkerClusterSpec(origin=origin)),
+        kinds.DEFINITIONS: ConnectorDefinition(spec=ConnectorDefinitionSpec(origin=origin)),
+        kinds.TOPICS: topic_line(Topic(spec=TopicSpec(origin=origin))),
+        kinds.PLUGINS: Plugin(origin=origin),
+    }
+    for kind, resource in of_spec.items():
+        print_list(kind, [resource], "wide")
+        assert "ohara, default, mine" in capsys.readouterr().out, kind
+
+
+def test_the_words_of_a_refusal_name_plugins_by_their_classes() -> None:
+    with pytest.raises(NotFound) as raised:
+        find_connector("NoSuchClass")
+    status = ConnectorDefinitionStatus(message=raised.value.message)
+    message = in_words(ConnectorDefinition(status=status))["status"]["message"]
+    assert "org.apache.kafka.connect.file.FileStreamSourceConnector" in message
+    assert "PluginDesc" not in message
 
 
 async def test_a_cluster_without_workers_is_described_by_what_can_be_known(capsys: pytest.CaptureFixture[str]) -> None:
