@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -72,9 +72,8 @@ class WorkerClasses:
                 if (known := self._fresh(cluster, name)) is not None:
                     return known
                 listed = await self.ask(cluster.name, "GET", "/connector-plugins")
-                for one in listed:
-                    if one["class"] == name:
-                        return await self._class(cluster, one["type"], name, one.get("version") or "")
+                if (one := named(listed, name)) is not None:
+                    return await self._class(cluster, one["type"], one["class"], one.get("version") or "")
         except (KeelmanError, TimeoutError) as error:
             log.info("connector_class_not_told", worker_cluster=cluster.name, plugin=name, error=str(error))
         return None
@@ -108,3 +107,23 @@ class WorkerClasses:
     def _fresh(self, cluster: WorkerCluster, name: str) -> Json | None:
         until, info = self._told.get((cluster.uid, name), (0.0, None))
         return info if info is not None and self._clock() < until else None
+
+
+def named(listed: Sequence[Json], name: str) -> Json | None:
+    """The connector class of this name, which may be a short one as Connect takes it: FileStreamSource. None where
+    there is none, or where several have the short name."""
+    connectors = [one for one in listed if one.get("type") in ("source", "sink")]
+    for names_of in (_full_name, _short_names):
+        found = [one for one in connectors if name in names_of(one["class"])]
+        if found:
+            return found[0] if len({one["class"] for one in found}) == 1 else None
+    return None
+
+
+def _full_name(class_name: str) -> tuple[str, ...]:
+    return (class_name,)
+
+
+def _short_names(class_name: str) -> tuple[str, ...]:
+    simple = class_name.rpartition(".")[2].rpartition("$")[2]
+    return simple, simple.removesuffix("Connector")
