@@ -68,7 +68,12 @@ def plain_plugins(message: str) -> str:
     return _PLUGIN.sub(r"\1", message)
 
 
-def print_error(message: str) -> None:
-    """Writes one error line: a message of several lines is joined, and plugins are only named by their classes."""
+def in_one_line(message: str) -> str:
+    """A message whose lines are joined, in which plugins are only named by their classes."""
     text = "; ".join(line.strip() for line in plain_plugins(message).splitlines() if line.strip())
-    print("keelman: " + text.replace(":; ", ": ").replace(".; ", "; "), file=sys.stderr)
+    return text.replace(":; ", ": ").replace(".; ", "; ")
+
+
+def print_error(message: str) -> None:
+    """Writes one error line."""
+    print("keelman: " + in_one_line(message), file=sys.stderr)

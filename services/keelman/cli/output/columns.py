@@ -23,6 +23,7 @@ from keelman.api.copy.v1.copy_run_pb2 import CopyRunState, LagUnit
 from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.api.node.v1.plan_pb2 import PlanAction
 from keelman.api.node.v1.workload_pb2 import WorkloadState
+from keelman.cli.exits import in_one_line
 from keelman.cli.kinds import CONNECTORS, COPY_RUNS, DEFINITIONS, PLANS, PLUGINS, Kind
 from keelman.cli.output import operations as words
 from keelman.cli.output.lines import PlanLine, PluginLine, TopicLine
@@ -311,7 +312,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("ORIGIN", lambda r: origin_text(r.spec.origin), wide=True),
         Column("LABELS", _labels, wide=True),
         Column("OPERATION", lambda r: r.status.operation, wide=True),
-        Column("MESSAGE", lambda r: _first_line(r.status.message or "; ".join(r.status.drifts)), wide=True),
+        Column("MESSAGE", lambda r: in_one_line(r.status.message or "; ".join(r.status.drifts)), wide=True),
     ),
     "operations": (
         Column("NAME", lambda r: r.name),
@@ -323,7 +324,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("AGE", lambda r: age(r.create_time)),
         Column("GENERATION", lambda r: str(r.target.generation or ""), wide=True, number=True),
         Column("ENDED", lambda r: age(r.end_time), wide=True),
-        Column("MESSAGE", lambda r: _first_line(r.message), wide=True),
+        Column("MESSAGE", lambda r: in_one_line(r.message), wide=True),
     ),
     "plans": (
         Column("PLAN", lambda r: str(r.plan.revision)),

@@ -23,6 +23,7 @@ from keelman.api.connect.v1.connector_definition_pb2 import (
     ConnectorDefinitionStatus,
 )
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorTask, ConnectorType
+from keelman.api.connect.v1.operation_pb2 import Operation
 from keelman.api.connect.v1.origin_pb2 import Origin
 from keelman.api.connect.v1.plugin_pb2 import Plugin, PluginClass
 from keelman.api.connect.v1.topic_pb2 import Topic, TopicSpec
@@ -241,6 +242,16 @@ def test_the_words_of_a_refusal_name_plugins_by_their_classes() -> None:
     message = in_words(ConnectorDefinition(status=status))["status"]["message"]
     assert "org.apache.kafka.connect.file.FileStreamSourceConnector" in message
     assert "PluginDesc" not in message
+
+
+def test_a_refusal_is_whole_in_a_wide_line(capsys: pytest.CaptureFixture[str]) -> None:
+    why = "contains the following 1 error(s):\nMissing required configuration.\nSee below"
+    for kind, resource in (
+        (kinds.DEFINITIONS, ConnectorDefinition(status=ConnectorDefinitionStatus(message=why))),
+        (kinds.OPERATIONS, Operation(message=why)),
+    ):
+        print_list(kind, [resource], "wide")
+        assert "1 error(s): Missing required configuration; See below" in capsys.readouterr().out, kind
 
 
 async def test_a_cluster_without_workers_is_described_by_what_can_be_known(capsys: pytest.CaptureFixture[str]) -> None:
