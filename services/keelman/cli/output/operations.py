@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from keelman.api.connect.v1.connector_definition_pb2 import DefinitionGoal
+from keelman.api.connect.v1.connector_definition_pb2 import (
+    DEFINITION_GOAL_PAUSED,
+    DEFINITION_GOAL_RUNNING,
+    DEFINITION_GOAL_STOPPED,
+    DefinitionGoal,
+)
 from keelman.api.connect.v1.connector_pb2 import ConnectorState
 from keelman.api.connect.v1.operation_pb2 import OperationKind, OperationState, OperationStepState
 from keelman.rpc.enums import word
 
-_APPLYING, _FAILED, _ABSENT = "APPLYING", "FAILED", "ABSENT"
+_APPLYING, _FAILED, _ABSENT, _UNKNOWN = "APPLYING", "FAILED", "ABSENT", "UNKNOWN"
+_IN_PLACE = (DEFINITION_GOAL_STOPPED, DEFINITION_GOAL_PAUSED, DEFINITION_GOAL_RUNNING)
 
 
 def definition_state(definition: Any) -> str:
@@ -20,13 +26,16 @@ def definition_state(definition: Any) -> str:
         return _APPLYING
     if status.HasField("connector"):
         return word(ConnectorState, status.connector.state)
-    return _FAILED if status.message else _ABSENT
+    if status.message:
+        return _FAILED
+    # It was applied, and nobody says that it is gone: its worker cluster does not run.
+    return _UNKNOWN if status.applied_goal in _IN_PLACE and not status.drifted else _ABSENT
 
 
 def definition_states() -> tuple[str, ...]:
     """What `definition_state` may say."""
     states = (word(ConnectorState, value) for value in ConnectorState.values() if value)
-    return tuple(dict.fromkeys((_ABSENT, _APPLYING, *states)))
+    return tuple(dict.fromkeys((_ABSENT, _APPLYING, *states, _UNKNOWN)))
 
 
 def goal_text(definition: Any) -> str:

@@ -13,7 +13,7 @@ from sqlmodel import Field, SQLModel
 from keelman.api.connect.v1 import connector_definition_pb2
 from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
 from keelman.api.connect.v1 import connector_definition_service_pb2_grpc as grpc
-from keelman.model.cluster import ClusterGoal
+from keelman.model.cluster import ClusterGoal, ClusterState
 from keelman.model.connector_definition import (
     AppliedDefinition,
     ConnectorDefinition,
@@ -211,7 +211,8 @@ def _nothing_to_do(definition: ConnectorDefinition, goal: DefinitionGoal, snapsh
             metadata={"worker_cluster": name},
         )
     raise FailedPrecondition(
-        f"worker cluster {name!r} of definition {definition.name!r} is {cluster.status.state}: start it first",
+        f"worker cluster {name!r} of definition {definition.name!r} is {cluster.status.state}: start it first"
+        + (", or delete the definition and keep the connector" if goal is DefinitionGoal.ABSENT else ""),
         reason="NOT_RUNNING",
         metadata={"worker_cluster": name},
     )
@@ -319,7 +320,10 @@ class ConnectorDefinitionApi(grpc.ConnectorDefinitionServiceServicer):
         """A connector definition with its connector, as far as its workers report."""
         made = definition_message(definition, with_secrets=with_secrets)
         spec, reports = definition.spec, self.parts.reports
-        if not reports.connectors.reported(spec.worker_cluster):
+        cluster = self._snapshot.worker_clusters.get(spec.worker_cluster)
+        # What workers said before they were stopped is no longer so.
+        is_down = cluster is None or cluster.status.state is ClusterState.STOPPED
+        if is_down or not reports.connectors.reported(spec.worker_cluster):
             return made
         connector = reports.connectors.one(spec.worker_cluster, spec.connector)
         if connector is not None:

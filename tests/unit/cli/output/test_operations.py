@@ -37,6 +37,10 @@ def test_a_definition_is_as_its_connector_is() -> None:
     status = df.ConnectorDefinitionStatus
     assert definition_state(df.ConnectorDefinition()) == "ABSENT"
     assert definition_state(df.ConnectorDefinition(status=status(message="no"))) == "FAILED"
+    applied = status(applied_goal=df.DEFINITION_GOAL_RUNNING)
+    assert definition_state(df.ConnectorDefinition(status=applied)) == "UNKNOWN", "its worker cluster may be down"
+    applied.drifted = True
+    assert definition_state(df.ConnectorDefinition(status=applied)) == "ABSENT", "its workers say that it is gone"
     connector = Connector(state=CONNECTOR_STATE_PAUSED)
     assert definition_state(df.ConnectorDefinition(status=status(connector=connector))) == "PAUSED"
     assert definition_state(df.ConnectorDefinition(status=status(connector=connector, applying=True))) == "APPLYING"

@@ -2,17 +2,38 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
 from keelman.api.connect.v1.connector_definition_pb2 import DEFINITION_GOAL_ABSENT, DEFINITION_GOAL_RUNNING
-from keelman.model.cluster import Annotations, ExternalBrokers, Origin, WorkerClusterSpec
+from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.api.event.v1.report_pb2 import ConnectorReport, ConnectorsReport
+from keelman.model.cluster import (
+    Annotations,
+    ClusterGoal,
+    ExternalBrokers,
+    Origin,
+    WorkerClusterSpec,
+)
 from keelman.model.connector_definition import ConnectorDefinitionSpec, DefinitionGoal
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError
+from keelman.state.hub import Hub
 from keelman.state.nouns import broker_cluster, worker_cluster
-from keelman.state.nouns.connector_definition import apply, create, definition_message, delete, update
+from keelman.state.nouns.connector_definition import (
+    ConnectorDefinitionApi,
+    apply,
+    create,
+    definition_message,
+    delete,
+    update,
+)
+from keelman.state.nouns.noun import Parts
+from keelman.state.reports import Reports
 from keelman.state.snapshot import WORKER_CLUSTER
 from keelman.state.store import Store, open_store
 
@@ -111,3 +132,22 @@ async def test_generations_count_what_reaches_workers(tmp_path: Path) -> None:
             update(tx, "orders", "", lambda spec: ConnectorDefinitionSpec("other", "orders", CONFIG, OHARA))
         assert delete(tx, "orders", "", keep_connector=False) == moved
         assert not tx.snapshot.connector_definitions
+
+
+@pytest.mark.parametrize(("goal", "is_shown"), [(ClusterGoal.RUNNING, True), (ClusterGoal.STOPPED, False)])
+async def test_what_workers_said_before_they_stopped_is_not_shown(
+    tmp_path: Path, goal: ClusterGoal, is_shown: bool
+) -> None:
+    reports = Reports(Hub())
+    connector = Connector(worker_cluster="demo", name="orders")
+    reports.connectors.fold(ConnectorReport(connector=connector, round="1"), "demo/orders")
+    reports.connectors.close(ConnectorsReport(worker_cluster="demo", round="1"), "demo")
+    reports.connectors.hear("demo")
+    async with a_store(tmp_path) as store:
+        async with store.write() as tx:
+            create(tx, "orders", SPEC)
+            tx.put(replace(tx.snapshot.worker_cluster("demo"), goal=goal))
+        api = ConnectorDefinitionApi(cast("Parts", SimpleNamespace(store=store, reports=reports)))
+        request = pb.GetConnectorDefinitionRequest(name="orders")
+        found = (await api.GetConnectorDefinition(request, cast("Any", None))).connector_definition
+        assert found.status.HasField("connector") is is_shown
