@@ -16,8 +16,8 @@ VERSION_TABLE = "alembic_version"
 MIGRATION_LOCK = 7410_0001
 
 
-async def migrate(engine: AsyncEngine) -> None:
-    """Runs the migrations that are missing, all in one transaction, whatever process comes first.
+async def migrate(engine: AsyncEngine, to: str = NEWEST) -> None:
+    """Runs the migrations that are missing up to a version, all in one transaction, whatever process comes first.
 
     Raises FailedPrecondition for a database that a newer keelman has written.
     """
@@ -25,14 +25,14 @@ async def migrate(engine: AsyncEngine) -> None:
         if connection.dialect.name == "postgresql":
             await connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
         present = await connection.run_sync(_present)
-        if present == NEWEST:
+        if present == to:
             return
         if present is not None and present > NEWEST:
             raise FailedPrecondition(
                 f"state.database: its tables have version {present}, this keelman knows versions up to {NEWEST}: "
                 "run the newer keelman"
             )
-        await connection.run_sync(_upgrade)
+        await connection.run_sync(_upgrade, to)
 
 
 def _present(connection: sa.Connection) -> str | None:
@@ -42,7 +42,7 @@ def _present(connection: sa.Connection) -> str | None:
     return version
 
 
-def _upgrade(connection: sa.Connection) -> None:
+def _upgrade(connection: sa.Connection, to: str) -> None:
     # Imported here because most starts need no migration and Alembic is slow to import.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
@@ -51,4 +51,4 @@ def _upgrade(connection: sa.Connection) -> None:
     config.set_main_option("script_location", str(MIGRATIONS))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, to)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from keelman.api.connect.v1 import document_pb2
 from keelman.api.connect.v1 import document_service_pb2 as pb
@@ -205,13 +204,3 @@ async def test_they_are_there_after_a_restart_and_a_watch_sees_each_change(tmp_p
             await asyncio.wait([following])
         assert seen[-1].type == event_pb2.EVENT_TYPE_DELETED
         assert {event.name for event in seen} == {"ohara.object/x%25y/a%2Fb"}
-
-
-async def test_a_database_of_before_has_none(tmp_path: Path, url: str) -> None:
-    """The migration on rows of another noun: nothing but the table comes."""
-    key_file = tmp_path / "secrets.key"
-    async with open_store(url, key_file=key_file) as store, store.database.engine.begin() as connection:
-        await connection.execute(sa.text("DROP TABLE document"))
-        await connection.execute(sa.text("UPDATE alembic_version SET version_num = '0008'"))
-    async with open_store(url, key_file=key_file) as store:
-        assert store.snapshot.documents == {}

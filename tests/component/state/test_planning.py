@@ -161,7 +161,9 @@ async def test_a_port_a_group_and_an_origin_have_one_holder(api: Api) -> None:
         return refused.value
 
     taken = await refusal(metrics_port=9000)
-    assert (taken.reason, taken.metadata) == ("PORT_IN_USE", {"port": "9000", "kind": "worker_cluster", "name": "held"})
+    holder = {"kind": "worker_cluster", "name": "held"}
+    holder |= {"origin_api": "ohara", "origin_scope": "default", "origin_key": "wk"}
+    assert (taken.reason, taken.metadata) == ("PORT_IN_USE", {"port": "9000", **holder})
     kept = await refusal(origin=origin)
     assert (kept.reason, kept.metadata["name"]) == ("ORIGIN_IN_USE", "held")
     group = await refusal(properties={"group.id": "keelman-held"})

@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import create_async_engine
 from sqlmodel import col, select
 
 from keelman.api.event.v1 import event_pb2
@@ -17,7 +18,7 @@ from keelman.model.cluster import ClusterState, ExternalBrokers, WorkerClusterSp
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
 from keelman.state.database import Database
 from keelman.state.hub import Hub
-from keelman.state.migrate import NEWEST
+from keelman.state.migrate import NEWEST, migrate
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.relay import Relay
 from keelman.state.sealed_rows import rekeyed
@@ -57,6 +58,16 @@ async def test_the_migrations_make_the_tables_of_the_code(url: str) -> None:
             assert await connection.run_sync(differences) == []
             version = (await connection.execute(sa.text("SELECT version_num FROM alembic_version"))).scalar()
             assert version == NEWEST
+
+
+@pytest.mark.parametrize("version", ["0001", "0008"])
+async def test_a_database_of_before_gets_what_is_new(url: str, version: str) -> None:
+    driver = "postgresql+psycopg" + url.removeprefix("postgresql") if "://" in url else f"sqlite+aiosqlite:///{url}"
+    engine = create_async_engine(driver)
+    await migrate(engine, version)
+    await engine.dispose()
+    async with open_store(url) as store:
+        assert store.snapshot.documents == store.snapshot.operations == {}
 
 
 async def test_a_database_opens_with_its_own_key_alone(url: str, key_file: Path) -> None:
