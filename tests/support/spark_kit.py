@@ -26,6 +26,11 @@ class SparkService:
     address: str
     log: Path
 
+    def slot_pids(self) -> list[int]:
+        """The processes of all slots that it ever had, as its log names them."""
+        lines = [line for line in self.log.read_text().splitlines() if "slot_attached" in line]
+        return [int(found[1]) for line in lines if (found := re.search(r"\bpid\W+(\d+)", line)) is not None]
+
     def signal_slot(self, slot: str, number: int) -> None:
         """Sends a signal to the process of a slot, which the service's log names."""
         lines = [line for line in self.log.read_text().splitlines() if "slot_attached" in line and slot in line]

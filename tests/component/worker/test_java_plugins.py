@@ -82,7 +82,7 @@ async def test_a_java_source_copies_exactly_once_through_transforms(
             return int(rows[0]["offset"]["position"]) if rows else 0
 
         await eventually(_reaches(offset, lines), seconds=90, what="all lines are committed")
-        await _kill_slot()
+        _kill_slots(spark)
         with lines.open("a") as file:
             file.write("".join(f"{n}\n" for n in range(LINES, 2 * LINES)))
         await eventually(_reaches(offset, lines), seconds=90, what="all lines are committed after a kill")
@@ -117,7 +117,7 @@ async def test_a_java_sink_loses_nothing_and_its_offsets_can_be_set(
         await eventually(committed, seconds=90, what="all records are committed")
         assert sorted(map(int, target.read_text().splitlines())) == list(range(LINES))
         await asyncio.to_thread(send, range(LINES, 2 * LINES))
-        await _kill_slot()
+        _kill_slots(spark)
         await eventually(lambda: committed(2 * LINES), seconds=90, what="all are committed after a kill")
         assert set(map(int, target.read_text().splitlines())) == set(range(2 * LINES))
         before = len(target.read_text().splitlines())
@@ -144,17 +144,16 @@ def _reaches(offset: Any, file: Path) -> Any:
     return reached
 
 
-async def _kill_slot() -> None:
-    """Kills the processes that a Java machine runs in beside keelman's modules."""
-    found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit():
-            maps = process / "maps"
-            try:
-                if "libjvm.so" in maps.read_text() and b"keelman slot" in (process / "cmdline").read_bytes():
-                    found.append(int(process.name))
-            except OSError:
-                continue
+def _kill_slots(spark: SparkService) -> None:
+    """Kills those slots of the service that have started a Java machine."""
+    found = [pid for pid in spark.slot_pids() if _has_java(pid)]
     assert found
     for pid in found:
         os.kill(pid, signal.SIGKILL)
+
+
+def _has_java(pid: int) -> bool:
+    try:
+        return "libjvm.so" in Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return False
