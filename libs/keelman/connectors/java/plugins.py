@@ -66,6 +66,11 @@ def step_keys(class_name: str, kind: str) -> ConfigDef:
     raise InvalidArgument(f"{class_name} is no {kind} of a Java plugin", reason="PLUGIN_BROKEN")
 
 
+def start_quickly() -> None:
+    """Starts the machine of a process that answers a question and ends. Raises FailedPrecondition without Java."""
+    _start(quick=True)
+
+
 def _answer(plugin: JavaPlugin, one: PluginClass) -> dict[str, str]:
     said = {"class": one.class_name, "type": one.type, "version": one.version, "problem": ""}
     _start(quick=_used[plugin])

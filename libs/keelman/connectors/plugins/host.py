@@ -112,6 +112,14 @@ def step_keys(request: Request) -> list[dict[str, Any]]:
     return keys_to_json(_java().step_keys(request["class"], request["kind"]))
 
 
+def database_tables(request: Request) -> dict[str, Any]:
+    """The tables of a database; only asked of a process that ends after it."""
+    _java().start_quickly()
+    databases: Any = importlib.import_module("keelman.connectors.java.databases")
+    found: dict[str, Any] = databases.tables(request)
+    return found
+
+
 def _java() -> Any:
     return importlib.import_module("keelman.connectors.java.plugins")  # brings JPype, which most hosts do without
 
@@ -163,8 +171,10 @@ METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
 }
 
 
-OF_NO_CONNECTOR: dict[str, Callable[[Request], Any]] = {f.__name__: f for f in (java_answers, step_keys)}
-"""Questions about a Java plugin, or about classes of it that are no connectors."""
+OF_NO_CONNECTOR: dict[str, Callable[[Request], Any]] = {
+    f.__name__: f for f in (java_answers, step_keys, database_tables)
+}
+"""Questions about a Java plugin, or about classes of jars that are no connectors."""
 
 
 def answered(request: Request) -> str:

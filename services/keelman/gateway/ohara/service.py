@@ -45,7 +45,8 @@ def ohara_api(control: Control, asking: Asking, settings: Settings, *, read_log:
     address = settings.advertised_http or f"{settings.http_host}:{settings.http_port}"
     own_host = address.rpartition(":")[0]
     files = Files(control, kinds, address=address, told=classes.told)
-    for asked in (files, Peek(control), Inspect(control, kinds, classes), Validation(control, classes), Rdb(control)):
+    inspections = (Inspect(control, kinds, classes), Validation(control, classes), Rdb(control, classes))
+    for asked in (files, Peek(control), *inspections):
         endpoints += asked.endpoints
     resources |= {
         "files": files,

@@ -105,9 +105,12 @@ class StandIn(Connector):
 class ThirdParty:
     """One a worker process. `changed` is called, in the event loop, when there is an answer somebody waited for."""
 
-    def __init__(self, catalog: Catalog, changed: Callable[[], None], bounds: PluginBounds) -> None:
+    def __init__(
+        self, catalog: Catalog, changed: Callable[[], None], bounds: PluginBounds, libraries: Sequence[str]
+    ) -> None:
         """Use `open`."""
         self.catalog = catalog
+        self._libraries = libraries
         self._changed = changed
         self._loop = asyncio.get_running_loop()
         self._siblings = Siblings()
@@ -139,7 +142,7 @@ class ThirdParty:
         plugin_path: str, changed: Callable[[], None], bounds: PluginBounds = BOUNDS, libraries: Sequence[str] = ()
     ) -> AsyncIterator[ThirdParty]:
         """Finds the plugins and begins to ask what their classes are; who needs one meanwhile waits in a thread."""
-        found = ThirdParty(await asyncio.to_thread(scan, plugin_path, libraries), changed, bounds)
+        found = ThirdParty(await asyncio.to_thread(scan, plugin_path, libraries), changed, bounds, libraries)
         async with contextlib.AsyncExitStack() as stack:
             for host in (found._apart, *found._hosts.values(), *found._started.values()):
                 stack.push_async_callback(host.close)
@@ -169,6 +172,13 @@ class ThirdParty:
         source = host.plugin.java is not None and kind.direction is Direction.SOURCE
         offsets = await self._read_offsets(config) if source else None
         return await host.task_configs(kind.names[0], config, most, offsets=offsets)
+
+    @property
+    def jars(self) -> list[list[str]]:
+        """All jars that Java code is loaded from, those together that are loaded together: shared ones first."""
+        shared = [jar for folder in self._libraries for jar in sorted(Path(folder).expanduser().rglob("*.jar"))]
+        own = [[*one.java.jars, *one.java.libraries] for one in self.catalog.plugins if one.java is not None]
+        return [[str(jar) for jar in together] for together in (shared, *own) if together]
 
     def java(self, plugin: Plugin) -> JavaPlugin | None:
         """A Java plugin with what its classes have said, as far as they have."""
@@ -354,6 +364,11 @@ def problems_of(config: Mapping[str, str | None], worker_config: Mapping[str, st
 def to_ask(kind: type[Connector]) -> type[Connector]:
     """The class to ask about tasks: a stand-in for one of ours that is to be asked apart."""
     return _open[-1].stand_in(kind) if kind.asked_apart and _open else kind
+
+
+def jars_here() -> list[list[str]]:
+    """As `ThirdParty.jars`, of this worker."""
+    return _open[-1].jars if _open else []
 
 
 def plugin_of(kind: type[Connector]) -> Plugin | None:

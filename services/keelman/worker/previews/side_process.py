@@ -60,13 +60,22 @@ class SideProcess:
         What is asked should take `seconds` at most. Raises ConnectError with what went wrong there, DeadlineExceeded,
         Unavailable.
         """
-        what, seconds = f"{WORDS[method]} of {name}", min(seconds, deadlines.remaining())
-        late = DeadlineExceeded(f"{what}: no answer in {seconds + SPARE_SECONDS:g} s; its process was ended")
-        slow = Unavailable(f"{what}: its process did not start in {START_SECONDS:g} s and was ended")
-        request = {"id": 0, "method": method, "class": kind.names[0], "seconds": seconds, "name": name}
+        request = {"id": 0, "method": method, "class": kind.names[0], "name": name}
         request |= {"config": dict(config), "worker_config": self._worker_config, **more}
         plugin = plugin_of(kind)
-        process = PluginProcess(None if plugin is None else Path(plugin.folder), memory_bytes=self._memory_bytes)
+        folder = None if plugin is None else Path(plugin.folder)
+        return await self._asked(f"{WORDS[method]} of {name}", folder, request, seconds)
+
+    async def ask_of_none(self, what: str, method: str, *, seconds: float, **more: Any) -> dict[str, Any]:
+        """The same for what is no connector's; `what` is what users call the question."""
+        return await self._asked(what, None, {"id": 0, "method": method, "class": "", **more}, seconds)
+
+    async def _asked(self, what: str, folder: Path | None, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        seconds = min(seconds, deadlines.remaining())
+        request["seconds"] = seconds
+        late = DeadlineExceeded(f"{what}: no answer in {seconds + SPARE_SECONDS:g} s; its process was ended")
+        slow = Unavailable(f"{what}: its process did not start in {START_SECONDS:g} s and was ended")
+        process = PluginProcess(folder, memory_bytes=self._memory_bytes)
         async with self._place(what):
             try:
                 async with deadline(START_SECONDS, slow):

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from keelman.model.errors import KeelmanError
 from keelman.worker.errors import RestError
 from keelman.worker.group.herder import Herder
+from keelman.worker.previews.databases import Databases
 from keelman.worker.previews.previews import Previews
 from keelman.worker.previews.replays import Replays
 from keelman.worker.previews.side_process import SideProcess
@@ -60,7 +61,11 @@ class RestApi:
         offsets = OffsetChanges(herder, operations.fence)
         forwarder = Forwarder(self._tls, herder, views.fresh)
         side_process = SideProcess(store.properties.raw)
-        beside = Previews(herder, operations.check, side_process), Replays(store, side_process)
+        beside = (
+            Previews(herder, operations.check, side_process),
+            Replays(store, side_process),
+            Databases(store, side_process),
+        )
         self._context = RestContext(herder, store, views, operations, offsets, tracking, forwarder, *beside, cluster_id)
 
     async def close(self) -> None:
@@ -121,6 +126,7 @@ class RestApi:
             "/connectors/{name}/preview": {"POST": records.preview},
             "/connectors/{name}/dead-letters": {"GET": records.dead_letters},
             "/connectors/{name}/dead-letters/replay": {"POST": records.replay},
+            "/database-tables": {"POST": records.database_tables},
             "/connector-plugins": {"GET": others.plugins},
             "/connector-plugins/{plugin}/config": {"GET": others.plugin_config},
             "/connector-plugins/{plugin}/config/validate": {"PUT": others.validate},

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from keelman.worker.errors import not_found
 from keelman.worker.group.herder import Herder
+from keelman.worker.previews.databases import Databases
 from keelman.worker.previews.previews import Previews
 from keelman.worker.previews.replays import Replays
 from keelman.worker.rest.answers import STATUS_TEXTS
@@ -40,6 +41,7 @@ class RestContext:
     forwarder: Forwarder
     previews: Previews
     replays: Replays
+    databases: Databases
     cluster_id: str
 
 

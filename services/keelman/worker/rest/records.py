@@ -1,4 +1,5 @@
-"""The part of REST, beyond Connect's, about single records: previews of connectors, and their dead letters."""
+"""The part of REST, beyond Connect's, about what is copied: previews of connectors, their dead letters, and the tables
+of a database."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from keelman.worker.rest.operations import other_name
 from keelman.workers.properties.typed import TOPIC_NAME, is_topic
 
 PREVIEW = ("config", "records", "from")
+TABLES = ("url", "user", "password", "catalog", "schema", "table")
 REPLAY = ("to", "stage", "exception", "since", "most", "dry_run", "cursor")
 
 
@@ -72,6 +74,19 @@ class RecordRoutes:
             cursor=None if cursor is None else _cursor(cursor),
         )
         return await self._answer(request, lambda context: context.replays.replay(name, wanted))
+
+    async def database_tables(self, request: Request) -> Response:
+        """POST /database-tables: what a JDBC driver of this worker tells of a database's tables. `url`, `user` and
+        `password`, which may be references, and the patterns `catalog`, `schema` and `table`, which may be absent."""
+        body = await fields_in(request, TABLES)
+        asked = {field: text_in(body, field) for field in TABLES}
+        for field in TABLES[:1]:
+            if not asked[field].startswith("jdbc:"):
+                raise RestError(400, f"{field}: a JDBC URL is needed, such as jdbc:postgresql://host/name")
+        try:
+            return json_response(await self._context().databases.tables(asked))
+        except DeadlineExceeded as error:
+            raise RestError(504, error.message) from None
 
     async def _answer(self, request: Request, ask: Callable[[RestContext], Awaitable[Mapping[str, Any]]]) -> Response:
         context = self._context()

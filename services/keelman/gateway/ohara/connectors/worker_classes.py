@@ -78,12 +78,14 @@ class WorkerClasses:
             log.info("connector_class_not_told", worker_cluster=cluster.name, plugin=name, error=str(error))
         return None
 
-    async def ask(self, cluster: str, method: str, target: str, body: Any = None) -> Any:
+    async def ask(
+        self, cluster: str, method: str, target: str, body: Any = None, *, seconds: float = ASK_SECONDS
+    ) -> Any:
         """The JSON of a worker's answer. Raises our error for one that is no success, or does not come in time."""
         content = None if body is None else orjson.dumps(body)
         outgoing = Outgoing(method, target.encode(), HEADERS, content, repeatable=True)
-        late = DeadlineExceeded(f"worker cluster {cluster!r} did not answer within {ASK_SECONDS:.0f} s")
-        async with deadline(ASK_SECONDS, late):
+        late = DeadlineExceeded(f"worker cluster {cluster!r} did not answer within {seconds:.0f} s")
+        async with deadline(seconds, late):
             answer = await self._asking.ask(cluster, outgoing)
         if answer.status >= 300:
             raise refusal(answer.status, answer.body)

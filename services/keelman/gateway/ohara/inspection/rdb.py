@@ -1,20 +1,26 @@
-"""`POST /v0/inspect/rdb`: the tables of a database, which no worker can be asked for."""
+"""`POST /v0/inspect/rdb`: the tables of a database, asked by a worker with the JDBC drivers that it has."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from starlette.responses import Response
 
 from keelman.gateway.ohara import lookups
-from keelman.gateway.ohara.call import Call
+from keelman.gateway.ohara.call import Call, ok
 from keelman.gateway.ohara.connectors.config import WORKER_KEY
 from keelman.gateway.ohara.connectors.life import is_wanted
+from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.setting import Necessary, SettingDef, Type
 from keelman.gateway.ohara.errors import illegal_argument
 from keelman.gateway.ohara.keys import key_of
+from keelman.gateway.ohara.resource import Json
 from keelman.gateway.ohara.routes import Endpoint
 from keelman.gateway.ohara.values import created
 from keelman.gateway.ohara.wording import must_run, not_stored
+from keelman.model.errors import KeelmanError
 
 QUERY = (
     SettingDef("url", Type.STRING, "the JDBC URL", necessary=Necessary.REQUIRED),
@@ -26,12 +32,21 @@ QUERY = (
     SettingDef("tableName", Type.STRING, "a table"),
 )
 
+FIELDS = {
+    "url": "url", "user": "user", "password": "password",
+    "catalogPattern": "catalog", "schemaPattern": "schema", "tableName": "table",
+}  # fmt: skip
+"""The worker's words for what is asked."""
+QUERY_SECONDS = 18.0
+"""Users wait 20 s for an answer."""
+
 
 class Rdb:
-    """Checks a query and says why it is not answered."""
+    """Lists tables."""
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: Control, classes: WorkerClasses) -> None:
         self._control = control
+        self._classes = classes
 
     @property
     def endpoints(self) -> list[Endpoint]:
@@ -39,14 +54,27 @@ class Rdb:
         return [Endpoint("POST", "inspect/rdb", self.tables)]
 
     async def tables(self, call: Call) -> Response:
-        """Raises OharaError, whatever the query: Ohara asks by a connector of its own, which no worker here has."""
-        key = key_of(created(QUERY, await call.settings())[WORKER_KEY], WORKER_KEY)
+        """The tables with their columns. Raises OharaError with what the database or the worker said."""
+        query = created(QUERY, await call.settings())
+        key = key_of(query[WORKER_KEY], WORKER_KEY)
         cluster = await lookups.worker_cluster(self._control, key)
         if cluster is None:
             raise not_stored("worker", [key])
         if not is_wanted(cluster):
             raise must_run("worker", [key])
-        raise illegal_argument(
-            f"worker cluster:{key} has no connector that lists the tables of a database: name them in the settings of "
-            "the connector"
-        )
+        if not query["url"].startswith("jdbc:"):
+            raise illegal_argument("url: a JDBC URL is needed, such as jdbc:postgresql://host/name")
+        asked = {ours: query.get(theirs, "") for theirs, ours in FIELDS.items()}
+        try:
+            found = await self._classes.ask(cluster.name, "POST", "/database-tables", asked, seconds=QUERY_SECONDS)
+        except KeelmanError as error:
+            raise illegal_argument(
+                f"worker cluster:{key}: {error.message.replace(repr(cluster.name), str(key))}"
+            ) from None
+        return ok({"name": found["name"], "tables": [_table(one) for one in found["tables"]]})
+
+
+def _table(found: Mapping[str, Any]) -> Json:
+    place = {"catalogPattern": found["catalog"], "schemaPattern": found["schema"], "name": found["name"]}
+    columns = [{"name": one["name"], "dataType": one["type"], "pk": one["key"]} for one in found["columns"]]
+    return {name: text for name, text in place.items() if text} | {"columns": columns}

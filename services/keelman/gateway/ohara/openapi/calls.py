@@ -89,9 +89,8 @@ RDB_SENT: Schema = {
     "required": ["url", "user", "password", "workerClusterKey"],
 }
 COLUMN = record({"name": TEXT, "dataType": TEXT, "pk": FLAG})
-RDB = record(
-    {"name": TEXT, "tables": array(record({"name": TEXT, "columns": array(COLUMN)}, additionalProperties=VALUE))}
-)
+PLACE: Schema = {"catalogPattern": TEXT, "schemaPattern": TEXT}
+RDB = record({"name": TEXT, "tables": array(record({"name": TEXT, "columns": array(COLUMN)}, PLACE))})
 VALIDATION = record(
     {
         "errorCount": COUNT,
