@@ -16,6 +16,13 @@ class OperationKind(StrEnum):
 
     APPLY_CONNECTOR = "APPLY_CONNECTOR"
     APPLY_TOPIC = "APPLY_TOPIC"
+    CREATE_DEDICATED = "CREATE_DEDICATED"
+    UPDATE_WORKERS = "UPDATE_WORKERS"
+    UPDATE_CONFIG = "UPDATE_CONFIG"
+    PAUSE = "PAUSE"
+    RESUME = "RESUME"
+    RESTART = "RESTART"
+    DELETE_DEDICATED = "DELETE_DEDICATED"
 
 
 class OperationState(StrEnum):
@@ -98,6 +105,8 @@ class Operation:
     end_time: datetime | None = None
     back_time: datetime | None = None
     """When it began to be taken back."""
+    back_failed: bool = False
+    """Some of it could not be taken back."""
     cancel_reason: str = ""
     """Not empty once somebody asked it to end."""
     facts: Mapping[str, Any] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from functools import partial
 from keelman.api.connect.v1 import (
     broker_cluster_service_pb2,
     connector_definition_service_pb2,
+    dedicated_connector_service_pb2,
     document_service_pb2,
     operation_service_pb2,
     plugin_service_pb2,
@@ -58,6 +59,7 @@ FORWARDED = (
     document_service_pb2.DESCRIPTOR.services_by_name["DocumentService"],
     operation_service_pb2.DESCRIPTOR.services_by_name["OperationService"],
     connector_definition_service_pb2.DESCRIPTOR.services_by_name["ConnectorDefinitionService"],
+    dedicated_connector_service_pb2.DESCRIPTOR.services_by_name["DedicatedConnectorService"],
     topic_service_pb2.DESCRIPTOR.services_by_name["TopicService"],
     copy_run_service_pb2.DESCRIPTOR.services_by_name["CopyRunService"],
     watch_service_pb2.DESCRIPTOR.services_by_name["WatchService"],

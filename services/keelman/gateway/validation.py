@@ -28,8 +28,11 @@ NAMED = frozenset(
         "keelman.api.connect.v1.WorkerClusterService",
         "keelman.api.connect.v1.TopicService",
         "keelman.api.connect.v1.ConnectorDefinitionService",
+        "keelman.api.connect.v1.DedicatedConnectorService",
     }
 )
+UNNAMED = ("CreateDedicatedConnector", "")
+"""The state service makes a name where none is given."""
 OF_CLUSTER = {
     "CreateWorkerCluster": "broker_cluster",
     "CreateTopic": "broker_cluster",
@@ -52,7 +55,7 @@ def check(service: str, method: str, request: Message) -> None:
         _check_plugin(method, request)
     elif service == DOCUMENTS:
         _check_document(method, request)
-    elif "name" in fields and service not in (PLUGINS, WATCHES):
+    elif "name" in fields and service not in (PLUGINS, WATCHES) and (method, given("name")) != UNNAMED:
         if service in NAMED:
             checked_name("name", given("name"))
         elif not given("name"):

@@ -26,8 +26,16 @@ OPERATIONS = (
 )  # fmt: skip
 """Between what the runner of operations stores and does."""
 ON_BROKERS = ("topic-created", "topic-grown", "topic-configured", "topic-deleted")
-ON_WORKERS = ("connector-written", "connector-steered", "connector-deleted", "connector-put-back")
+ON_WORKERS = (
+    "connector-written",
+    "connector-steered",
+    "connector-deleted",
+    "connector-put-back",
+    "connector-restarted",
+)
 """Between what an operation asked of brokers or workers and its note that they did it."""
+DEDICATED = ("connector-restarted", "dedicated-workers-written", "dedicated-stopped", "dedicated-deleted")
+"""Between what an operation on a dedicated connector wrote and its note that it did."""
 _ACTIVE = os.environ.get("KEELMAN_FAILPOINT", "")
 _FILE = os.environ.get("KEELMAN_FAILPOINT_FILE", "")
 _passages = itertools.count()

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from keelman.model.cluster import BrokerCluster, ManagedBrokers, Origin, WorkerCluster
 from keelman.model.connector_definition import ConnectorDefinition
+from keelman.model.dedicated_connector import DedicatedConnector
 from keelman.model.document import Document
 from keelman.model.operation import Operation
 from keelman.model.plugin import Plugin
@@ -36,6 +37,8 @@ def keys_of(resource: object, host_of: Callable[[str], str]) -> set[Key]:
         case ConnectorDefinition(spec=spec):
             found = {("definitions", spec.worker_cluster), ("connector", spec.worker_cluster, spec.connector)}
             found |= _of_origin(resource.NOUN, spec.annotations.origin)
+        case DedicatedConnector(spec=spec):
+            found = _of_origin(resource.NOUN, spec.annotations.origin)
         case Topic(spec=spec):
             found = {("topics", spec.broker_cluster), ("topic resource", spec.broker_cluster, spec.topic)}
             found |= _of_origin(resource.NOUN, spec.annotations.origin)

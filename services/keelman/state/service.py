@@ -110,7 +110,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             ("follower", follower.run()),
             ("reports", reader.run()),
             ("plugin-sweeper", sweeper.run()),
-            *_operations(Tools(store, topics, connectors), commits, settings, sole=sole),
+            *_operations(Tools(store, topics, connectors, executor), commits, settings, sole=sole),
             ("topic-look", topics.run()),
             ("planner-waker", _wake(commits, planner)),
             ("probe-waker", _wake(commits, probe, BROKER_CLUSTER)),

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from keelman.model.cluster import BrokerCluster, ClusterGoal, Origin, WorkerCluster
 from keelman.model.connector_definition import ConnectorDefinition
+from keelman.model.dedicated_connector import DedicatedConnector
 from keelman.model.document import Document
 from keelman.model.errors import NotFound
 from keelman.model.node import Node, NodeState
@@ -20,9 +21,18 @@ from keelman.state.layers import Layer
 MAX_NAMED = 20  # in an error
 NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = Node.NOUN, BrokerCluster.NOUN, WorkerCluster.NOUN, Workload.NOUN
 PLUGIN, DOCUMENT, OPERATION, TOPIC = Plugin.NOUN, Document.NOUN, Operation.NOUN, Topic.NOUN
-CONNECTOR_DEFINITION = ConnectorDefinition.NOUN
+CONNECTOR_DEFINITION, DEDICATED_CONNECTOR = ConnectorDefinition.NOUN, DedicatedConnector.NOUN
 Resource: TypeAlias = (
-    Node | BrokerCluster | WorkerCluster | Workload | Plugin | Document | Operation | Topic | ConnectorDefinition
+    Node
+    | BrokerCluster
+    | WorkerCluster
+    | Workload
+    | Plugin
+    | Document
+    | Operation
+    | Topic
+    | ConnectorDefinition
+    | DedicatedConnector
 )
 Names: TypeAlias = frozenset[str]
 NO_NAMES: Names = frozenset()
@@ -226,6 +236,11 @@ class Snapshot:
         """Connector definitions of a connector of a worker cluster: one at most."""
         return self._index.get(("connector", worker_cluster, connector), NO_NAMES)
 
+    @property
+    def dedicated_connectors(self) -> Mapping[str, DedicatedConnector]:
+        """Dedicated connectors by name."""
+        return self._table(DEDICATED_CONNECTOR)
+
     def resources(self, noun: str) -> Mapping[str, Any]:
         """All resources of a noun by name."""
         return self._table(noun)
@@ -348,6 +363,10 @@ class Snapshot:
     def connector_definition(self, name: str) -> ConnectorDefinition:
         """The connector definition of that name; raises NotFound."""
         return _get("connector definition", self.connector_definitions, name)
+
+    def dedicated_connector(self, name: str) -> DedicatedConnector:
+        """The dedicated connector of that name; raises NotFound."""
+        return _get("dedicated connector", self.dedicated_connectors, name)
 
     def operation(self, name: str) -> Operation:
         """The operation of that name; raises NotFound."""

@@ -32,6 +32,13 @@ pytestmark = pytest.mark.component
 CONFIG = {"connector.class": FILE_SOURCE, "file": "/nowhere/in", "topic": "definitions"}
 
 
+class Unplanned:
+    """No planner: nothing has been planned."""
+
+    def observed(self, cluster: object) -> int:
+        return 0
+
+
 @asynccontextmanager
 async def running(store: Store, url: str) -> AsyncIterator[None]:
     """What does operations, of workers at a URL."""
@@ -42,7 +49,7 @@ async def running(store: Store, url: str) -> AsyncIterator[None]:
     commits, access, topics = Hub(), WorkerAccess(), Any
     store.listen(lambda changes: commits.wake(subjects_of(changes)))
     async with Rest(urls, request_seconds=30, access=access) as rest, Siblings() as tasks:
-        kinds = all_kinds(Tools(store, topics, Connectors(Asking(rest, access))))
+        kinds = all_kinds(Tools(store, topics, Connectors(Asking(rest, access)), Unplanned()))
         tasks.start(Runner(store, commits, Lease(store.database, "operations", sole=True), kinds, 60.0).run())
         yield
 

@@ -30,7 +30,7 @@ def awaited(goal: DefinitionGoal, connector: Connector, waited: timedelta, *, wa
     FailedPrecondition (CONNECTOR_FAILED) when it has failed."""
     is_fresh = not was_running or waited >= STALE
     if goal is DefinitionGoal.RUNNING and has_failed(connector) and is_fresh:
-        raise FailedPrecondition(_failure(connector), reason="CONNECTOR_FAILED")
+        raise FailedPrecondition(failure_of(connector), reason="CONNECTOR_FAILED")
     if missing := _missing(goal, connector):
         return Waiting(missing, LOOK_AGAIN_SECONDS)
     if goal is DefinitionGoal.RUNNING and not connector.tasks and waited < NO_TASKS:
@@ -63,8 +63,8 @@ def has_failed(connector: Connector) -> bool:
     return CONNECTOR_STATE_FAILED in (connector.state, *(task.state for task in connector.tasks))
 
 
-def _failure(connector: Connector) -> str:
-    """Which part of it failed, and the first line of why."""
+def failure_of(connector: Connector) -> str:
+    """Which part of it has failed, and the first line of why."""
     if connector.state == CONNECTOR_STATE_FAILED:
         return f"the connector failed: {_first_line(connector.trace)}"
     task = next(task for task in connector.tasks if task.state == CONNECTOR_STATE_FAILED)

@@ -13,6 +13,7 @@ from sqlmodel import Field, SQLModel
 from keelman.api.connect.v1 import (
     broker_cluster_pb2,
     connector_definition_pb2,
+    dedicated_connector_pb2,
     origin_pb2,
     topic_pb2,
     worker_cluster_pb2,
@@ -32,6 +33,7 @@ AnnotatedSpec: TypeAlias = (
     | worker_cluster_pb2.WorkerClusterSpec
     | topic_pb2.TopicSpec
     | connector_definition_pb2.ConnectorDefinitionSpec
+    | dedicated_connector_pb2.DedicatedConnectorSpec
 )
 
 

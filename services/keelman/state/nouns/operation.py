@@ -20,6 +20,7 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.operation import Failure, Operation, OperationKind, OperationState, Step, Target
 from keelman.rpc.server import Context, Service
 from keelman.rpc.times import to_timestamp
+from keelman.state.dedicated.wire import change_message
 from keelman.state.failpoints import hit
 from keelman.state.nouns.checks import check_etag
 from keelman.state.nouns.noun import Noun, Parts, service
@@ -60,6 +61,7 @@ class _Content:
     error: Failure | None = None
     end_time: int | None = None
     back_time: int | None = None
+    back_failed: bool = False
     cancel_reason: str = ""
 
 
@@ -75,7 +77,7 @@ def to_row(operation: Operation) -> dict[str, Any]:
             "error": None if operation.error is None else plain(operation.error),
             "end_time": None if operation.end_time is None else micros(operation.end_time),
             "back_time": None if operation.back_time is None else micros(operation.back_time),
-            "cancel_reason": operation.cancel_reason,
+            "back_failed": operation.back_failed, "cancel_reason": operation.cancel_reason,
         },
         "spec": dict(operation.facts),
     }  # fmt: skip
@@ -90,7 +92,7 @@ def from_row(row: OperationRow) -> Operation:
         etag=str(row.revision), kind=OperationKind(row.kind), target=read(Target, row.target), steps=steps,
         origin=content.origin, state=OperationState(row.state), message=content.message, error=content.error,
         end_time=_moment(content.end_time), back_time=_moment(content.back_time),
-        cancel_reason=content.cancel_reason, facts=row.spec,
+        back_failed=content.back_failed, cancel_reason=content.cancel_reason, facts=row.spec,
     )  # fmt: skip
 
 
@@ -136,7 +138,17 @@ def operation_message(operation: Operation) -> operation_pb2.Operation:
         error=None if error is None else operation_pb2.OperationError(**dataclasses.asdict(error)),
         end_time=_timestamp(operation.end_time),
         cancel_reason=operation.cancel_reason,
+        change=change_message(operation),
+        rollback=_rollback(operation),
     )
+
+
+def _rollback(operation: Operation) -> operation_pb2.OperationRollback.ValueType:
+    if operation.back_time is None:
+        return operation_pb2.OPERATION_ROLLBACK_UNSPECIFIED
+    if not operation.has_ended:
+        return operation_pb2.OPERATION_ROLLBACK_RUNNING
+    return operation_pb2.OPERATION_ROLLBACK_FAILED if operation.back_failed else operation_pb2.OPERATION_ROLLBACK_DONE
 
 
 NOUN = Noun(Operation, OperationRow, to_row, from_row, operation_message)

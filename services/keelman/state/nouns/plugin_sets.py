@@ -31,13 +31,18 @@ def put_plugins(spec: worker_cluster_pb2.WorkerClusterSpec, wanted: WorkerCluste
 
 def plugin_fields(message: worker_cluster_pb2.WorkerClusterSpec) -> dict[str, Any]:
     """Plugins, libraries and engine of a message as fields of a spec. Raises InvalidArgument."""
-    if message.engine not in _ENGINES:
-        raise InvalidArgument.of("spec.engine", message.engine, " or ".join(WorkerEngine))
     return {
         "plugins": tuple(_ref(one) for one in message.plugins),
         "libraries": tuple(_ref(one) for one in message.libraries),
-        "engine": _ENGINES[message.engine],
+        "engine": engine_of(message.engine),
     }
+
+
+def engine_of(engine: worker_cluster_pb2.WorkerEngine.ValueType) -> WorkerEngine:
+    """The engine of a message. Raises InvalidArgument."""
+    if engine not in _ENGINES:
+        raise InvalidArgument.of("spec.engine", engine, " or ".join(WorkerEngine))
+    return _ENGINES[engine]
 
 
 def resolved(spec: WorkerClusterSpec, snapshot: Snapshot) -> WorkerClusterSpec:

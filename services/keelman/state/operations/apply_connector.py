@@ -50,7 +50,7 @@ DELETED = "somebody deleted the connector meanwhile: apply it again"
 
 def kind(tools: Tools) -> Kind:
     """What is done for operations on connectors."""
-    steps = _Steps(tools)
+    steps = ConnectorSteps(tools)
     return Kind(
         {
             ASK: StepWork(steps.ask),
@@ -71,8 +71,8 @@ def _noted(tx: Transaction, operation: Operation) -> None:
         tx.put(changed)
 
 
-class _Steps:
-    """The steps."""
+class ConnectorSteps:
+    """The steps. Facts that they need: worker_cluster, connector and config."""
 
     def __init__(self, tools: Tools) -> None:
         self._connectors: Connectors = tools.connectors
@@ -82,7 +82,7 @@ class _Steps:
         """Finds out whether the cluster has the connector, and notes it as it is."""
         if GONE in operation.facts:
             return Done("its worker cluster is not there or does not run, and never had the connector")
-        found = await self._look(operation)
+        found = await self.look(operation)
         if found is None:
             return Done("the worker cluster does not have it", {FORMER: None})
         former = {"config": dict(found.config), "state": state_of(found), "failed": has_failed(found)}
@@ -91,45 +91,50 @@ class _Steps:
     async def configure(self, operation: Operation) -> Outcome:
         """Creates the connector, or gives it another configuration."""
         config = operation.facts["config"]
-        found = await self._look(operation)
+        found = await self.look(operation)
         if found is not None and same_config(found.config, config):
             had = has_config(operation.facts)
             return Done("it had it already" if had else "", {UID: found.uid}, skipped=had)
-        async with _refusing():
-            if found is not None:
-                made = await self._connectors.update(*_place(operation), config)
-            else:
-                goal = operation.target.goal
-                initial = "" if goal == DefinitionGoal.RUNNING else goal
-                try:
-                    made = await self._connectors.create(
-                        *_place(operation), config, request_id=operation.name, initial_state=initial
-                    )
-                except AlreadyExists as error:
-                    raise Conflict(error.message) from None  # the next look says with which configuration
+        if found is None:
+            made = await self.write(operation)
+        else:
+            async with _refusing():
+                made = await self._connectors.update(*place_of(operation), config)
         hit("connector-written")
         return Done("changed" if found is not None else "created", {UID: made.uid})
 
+    async def write(self, operation: Operation) -> Connector:
+        """Creates the connector in what was asked for."""
+        config, goal = operation.facts["config"], operation.target.goal
+        initial = "" if goal == DefinitionGoal.RUNNING else goal
+        async with _refusing():
+            try:
+                return await self._connectors.create(
+                    *place_of(operation), config, request_id=operation.name, initial_state=initial
+                )
+            except AlreadyExists as error:
+                raise Conflict(error.message) from None  # the next look says with which configuration
+
     async def put_back(self, operation: Operation) -> Outcome:
         """Gives the connector the configuration that it had before; deletes one that was not there."""
-        former, found = operation.facts[FORMER], await self._look(operation)
+        former, found = operation.facts[FORMER], await self.look(operation)
         if found is None:
             return Done("it is not there" if former is None else "somebody deleted it meanwhile: it stays so")
         if former is None:
-            async with _calling():
-                await self._connectors.delete(*_place(operation))
+            async with calling():
+                await self._connectors.delete(*place_of(operation))
             hit("connector-put-back")
             return Done("deleted")
         if same_config(found.config, former["config"]):
             return Done("it has what it had before")
         async with _refusing():
-            await self._connectors.update(*_place(operation), former["config"])
+            await self._connectors.update(*place_of(operation), former["config"])
         hit("connector-put-back")
         return Done("it has again what it had before")
 
     async def steer(self, operation: Operation) -> Outcome:
         """Asks the connector to run, pause or stop."""
-        found = await self._look(operation)
+        found = await self.look(operation)
         goal = DefinitionGoal(operation.target.goal)
         if found is None and goal is not DefinitionGoal.RUNNING:
             return Done("it is created so", skipped=True)
@@ -141,7 +146,7 @@ class _Steps:
 
     async def steer_back(self, operation: Operation) -> Outcome:
         """Asks the connector for what it did before."""
-        former, found = operation.facts[FORMER], await self._look(operation)
+        former, found = operation.facts[FORMER], await self.look(operation)
         if former is None or found is None:
             return Done()
         goal = former["state"] if former["state"] in STEADY else DefinitionGoal.RUNNING
@@ -149,7 +154,7 @@ class _Steps:
 
     async def await_state(self, operation: Operation) -> Outcome:
         """Waits until the connector and its tasks are what was asked for. Raises FailedPrecondition when they fail."""
-        found = await self._look(operation)
+        found = await self.look(operation)
         if found is None:
             raise FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
         goal = DefinitionGoal(operation.target.goal)
@@ -161,8 +166,8 @@ class _Steps:
         if GONE in operation.facts or operation.facts[FORMER] is None:
             return Done(skipped=True)
         try:
-            async with _calling():
-                await self._connectors.delete(*_place(operation))
+            async with calling():
+                await self._connectors.delete(*place_of(operation))
         except NotFound as error:
             if not _is_connects(error):
                 raise
@@ -172,14 +177,14 @@ class _Steps:
 
     async def await_gone(self, operation: Operation) -> Outcome:
         """Waits until the workers do not have it any more."""
-        if GONE in operation.facts or await self._look(operation) is None:
+        if GONE in operation.facts or await self.look(operation) is None:
             return Done()
         return Waiting("the workers still have it", LOOK_AGAIN_SECONDS)
 
     async def _steered(self, operation: Operation, found: Connector, goal: DefinitionGoal) -> str:
         """Asks for the goal where it is not so already; says what was asked."""
-        state, place = state_of(found), _place(operation)
-        async with _calling():
+        state, place = state_of(found), place_of(operation)
+        async with calling():
             if goal is DefinitionGoal.STOPPED and state != goal:
                 await self._connectors.stop(*place)
                 return "asked to stop"
@@ -195,11 +200,11 @@ class _Steps:
                 return "what has failed was restarted"
         return ""
 
-    async def _look(self, operation: Operation) -> Connector | None:
+    async def look(self, operation: Operation) -> Connector | None:
         """The connector as the workers have it now; None where they do not have it."""
-        async with _calling():
+        async with calling():
             try:
-                return await self._connectors.get(*_place(operation))
+                return await self._connectors.get(*place_of(operation))
             except NotFound as error:
                 if _is_connects(error):
                     return None
@@ -207,7 +212,7 @@ class _Steps:
 
 
 @asynccontextmanager
-async def _calling() -> AsyncIterator[None]:
+async def calling() -> AsyncIterator[None]:
     """Bounds calls of workers, and has what Connect answers in a rebalance tried again."""
     late = Unavailable(f"no worker answered in {CALL_SECONDS:g} s")
     try:
@@ -223,7 +228,7 @@ async def _calling() -> AsyncIterator[None]:
 async def _refusing() -> AsyncIterator[None]:
     """The same, for a configuration that Connect may refuse."""
     try:
-        async with _calling():
+        async with calling():
             yield
     except InvalidArgument as error:
         raise InvalidArgument(
@@ -231,7 +236,8 @@ async def _refusing() -> AsyncIterator[None]:
         ) from None
 
 
-def _place(operation: Operation) -> tuple[str, str]:
+def place_of(operation: Operation) -> tuple[str, str]:
+    """Worker cluster and name of the connector of an operation."""
     return operation.facts["worker_cluster"], operation.facts["connector"]
 
 

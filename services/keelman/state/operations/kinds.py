@@ -25,6 +25,7 @@ from keelman.workers.rest.connectors import Connectors
 
 if TYPE_CHECKING:
     from keelman.model.topic import Topic
+    from keelman.state.nouns.noun import Planned
     from keelman.state.store import Store, Transaction
     from keelman.state.topics.seen import Seen
 
@@ -45,6 +46,7 @@ class Tools:
     store: Store
     topics: TopicNotes
     connectors: Connectors
+    planned: Planned
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,7 @@ def not_undone(operation: Operation, index: int, why: str, now: datetime) -> Ope
         error = Failure("ABORTED", "NOT_TAKEN_BACK", text)
     else:
         error = dataclasses.replace(error, message=f"{error.message}; {text}")
-    return dataclasses.replace(made, error=error, message=error.message)
+    return dataclasses.replace(made, error=error, message=error.message, back_failed=True)
 
 
 def ended(operation: Operation, state: OperationState, now: datetime) -> Operation:

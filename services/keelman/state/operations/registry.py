@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from keelman.model.operation import OperationKind
-from keelman.state.operations import apply_connector, apply_topic
+from keelman.state.dedicated.steps import STEPS
+from keelman.state.operations import apply_connector, apply_topic, dedicated
 from keelman.state.operations.kinds import Kind, Tools
 
 MAKERS: Mapping[OperationKind, Callable[[Tools], Kind]] = {
     OperationKind.APPLY_CONNECTOR: apply_connector.kind,
     OperationKind.APPLY_TOPIC: apply_topic.kind,
+    **dict.fromkeys(STEPS, dedicated.kind),
 }
 
 

@@ -1,0 +1,134 @@
+"""Dedicated connectors: connectors with a worker cluster of their own, and why one does not run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import ClassVar
+
+from keelman.model.cluster import NO_ANNOTATIONS, Annotations, WorkerEngine
+from keelman.model.plugin_set import PluginRef
+from keelman.model.workload import NO_LIMITS, ResourceLimits
+
+UNKNOWN_CODE = "UnknownError.Unknown"
+CODES: Mapping[str, str] = {
+    "BROKERS_UNREACHABLE": "ClusterError.BrokerUnreachable",
+    "BROKERS_REFUSE": "ClusterError.AuthenticationFailed",
+    "TOPIC_NOT_ALLOWED": "ClusterError.TopicNotAllowed",
+    "TOPIC_NOT_COMPACTED": "ClusterError.TopicNotCompacted",
+    "CLASS_NOT_FOUND": "ConnectorError.ClassNotFound",
+    "CONFIG_REFUSED": "ConnectorError.InvalidConfiguration",
+    "START_FAILED": "ConnectorError.StartFailed",
+    "TASK_FAILED": "ConnectorError.TaskFailed",
+    "NO_NODE": "CapacityError.NoNodeAvailable",
+    "WORKER_FAILED": "CapacityError.WorkerStartFailed",
+}
+"""By the reason of an operation's error: why a dedicated connector has failed, as <area>.<cause>."""
+
+
+def code_of(reason: str) -> str:
+    """The code of an operation's error of this reason."""
+    return CODES.get(reason, UNKNOWN_CODE)
+
+
+class DedicatedGoal(StrEnum):
+    """What a dedicated connector is to be."""
+
+    ABSENT = "ABSENT"
+    PAUSED = "PAUSED"
+    RUNNING = "RUNNING"
+
+
+class DedicatedState(StrEnum):
+    """Where a dedicated connector stands."""
+
+    CREATING = "CREATING"
+    RUNNING = "RUNNING"
+    UPDATING = "UPDATING"
+    DELETING = "DELETING"
+    FAILED = "FAILED"
+    PAUSED = "PAUSED"
+    PAUSING = "PAUSING"
+    RESUMING = "RESUMING"
+    RESTARTING = "RESTARTING"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfigurationRef:
+    """Names a revision of a worker configuration; 0 in a request: the newest."""
+
+    name: str
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """How many workers, and what each may use with all of its processes."""
+
+    count: int = 0
+    worker_limits: ResourceLimits = NO_LIMITS
+
+
+@dataclass(frozen=True, slots=True)
+class DedicatedConnectorSpec:
+    """What the user wants of a dedicated connector; `config` is as sent. Its Kafka is `broker_cluster`, or else what
+    `bootstrap_servers` and `client_properties` lead to."""
+
+    connector: str
+    config: Mapping[str, str] = field(default_factory=dict)
+    broker_cluster: str = ""
+    bootstrap_servers: str = ""
+    client_properties: Mapping[str, str] = field(default_factory=dict)
+    capacity: Capacity = Capacity()
+    plugins: tuple[PluginRef, ...] = ()
+    libraries: tuple[PluginRef, ...] = ()
+    worker_configuration: WorkerConfigurationRef | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Worker properties that win over the worker configuration's."""
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    topic_prefix: str = ""
+    topic_suffix: str = ""
+    engine: WorkerEngine = WorkerEngine.KEELMAN
+    annotations: Annotations = NO_ANNOTATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class DedicatedFailure:
+    """Why it does not run: <area>.<cause>, and a text for people."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class DedicatedConnector:
+    """One dedicated connector. `operation` is the last one's name; `broker_cluster` that of its workers."""
+
+    NOUN: ClassVar[str] = "dedicated_connector"
+
+    name: str
+    uid: str
+    create_time: datetime
+    update_time: datetime
+    generation: int
+    spec: DedicatedConnectorSpec
+    goal: DedicatedGoal = DedicatedGoal.RUNNING
+    broker_cluster: str = ""
+    operation: str = ""
+    failure: DedicatedFailure | None = None
+    """Of the last operation that left it so; a later one that succeeds takes it away."""
+    updates: int = 0
+    """How many updates were applied."""
+    tasks_max: int = 0
+    """`tasks.max` as its workers were given it; 0: that of the configuration."""
+    etag: str = ""
+
+    @property
+    def version(self) -> str:
+        """Opaque; another one after each applied update."""
+        digest = hashlib.sha256(f"{self.uid}/{self.updates}".encode()).digest()
+        return "K" + base64.b32encode(digest).decode()[:13]

@@ -1,0 +1,80 @@
+"""The worker cluster and the broker cluster that come of a dedicated connector. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from keelman.model.cluster import Annotations, BrokerCluster, ExternalBrokers, Origin, WorkerClusterSpec
+from keelman.model.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
+from keelman.state.properties import OFFSET_TOPIC
+
+KEELMAN = "keelman"
+"""API of the origins of what a dedicated connector makes."""
+STRING_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
+DEFAULT_PROPERTIES = {"key.converter": STRING_CONVERTER, "value.converter": STRING_CONVERTER}
+"""Of workers for which no worker configuration is named."""
+TOPIC_PREFIX = "keelman_connect_"
+OWN_TOPICS = {"config.storage.topic": "configs", OFFSET_TOPIC: "offsets", "status.storage.topic": "status"}
+FIXED = ("group.id", "config.storage.topic", "status.storage.topic")
+"""Worker properties that are each incarnation's own."""
+
+
+def internal_topics(spec: DedicatedConnectorSpec) -> dict[str, str]:
+    """The topics that its workers have unless a property names another, by property."""
+    return {key: f"{spec.topic_prefix}{what}_{spec.connector}_{spec.topic_suffix}" for key, what in OWN_TOPICS.items()}
+
+
+def worker_cluster_spec(
+    connector: DedicatedConnector, broker_cluster: str, configured: Mapping[str, str] | None
+) -> WorkerClusterSpec:
+    """Its worker cluster. `configured`: the properties of its worker configuration, None where it names none.
+
+    The group is another one in each incarnation, as transactional ids carry it; a named offset topic may be that of
+    several.
+    """
+    spec = connector.spec
+    given = {**(DEFAULT_PROPERTIES if configured is None else configured), **spec.properties}
+    return WorkerClusterSpec(
+        broker_cluster=broker_cluster,
+        count=spec.capacity.count,
+        properties={
+            **internal_topics(spec),
+            **given,
+            "group.id": f"keelman-{connector.name}-{connector.uid}",
+        },
+        node_selector=spec.node_selector,
+        shared_offset_topic=bool(given.get(OFFSET_TOPIC)),
+        limits=spec.capacity.worker_limits,
+        plugins=spec.plugins,
+        libraries=spec.libraries,
+        engine=spec.engine,
+        annotations=Annotations(origin=Origin(KEELMAN, connector.NOUN, connector.name)),
+    )
+
+
+def runtime_config(connector: DedicatedConnector, spec: DedicatedConnectorSpec) -> dict[str, str]:
+    """The configuration as its workers are given it."""
+    if not connector.tasks_max:
+        return dict(spec.config)
+    return {**spec.config, "tasks.max": str(connector.tasks_max)}
+
+
+def brokers_of(spec: DedicatedConnectorSpec) -> ExternalBrokers:
+    """The broker cluster that is made for what a spec leads to."""
+    content = ExternalBrokers(spec.bootstrap_servers, spec.client_properties)
+    digest = hashlib.sha256(repr(content_of(content)).encode()).hexdigest()
+    origin = Origin(KEELMAN, f"{DedicatedConnector.NOUN}-brokers", digest)
+    return ExternalBrokers(spec.bootstrap_servers, spec.client_properties, Annotations(origin=origin))
+
+
+def is_made(cluster: BrokerCluster) -> bool:
+    """Whether a broker cluster was made for dedicated connectors, and goes with the last of them."""
+    origin = cluster.spec.annotations.origin
+    return origin is not None and (origin.api, origin.scope) == (KEELMAN, f"{DedicatedConnector.NOUN}-brokers")
+
+
+def content_of(brokers: ExternalBrokers) -> tuple[frozenset[str], tuple[tuple[str, str], ...]]:
+    """What two broker clusters have in common that are one."""
+    servers = frozenset(one.strip().lower() for one in brokers.bootstrap_servers.split(",") if one.strip())
+    return servers, tuple(sorted(brokers.client_properties.items()))

@@ -1,0 +1,194 @@
+"""What users do with dedicated connectors: each in one transaction, which begins the operation that does the rest."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from keelman.model.cluster import ClusterGoal, ExternalBrokers
+from keelman.model.dedicated_connector import (
+    DedicatedConnector,
+    DedicatedConnectorSpec,
+    DedicatedGoal,
+    DedicatedState,
+)
+from keelman.model.errors import FailedPrecondition
+from keelman.model.operation import Operation, OperationKind, OperationState, Target
+from keelman.state.dedicated.checks import changes_config, changes_workers, check, check_change, check_version
+from keelman.state.dedicated.composition import TOPIC_PREFIX, brokers_of, content_of, worker_cluster_spec
+from keelman.state.dedicated.states import state_of
+from keelman.state.dedicated.steps import (
+    FORMER_CLUSTER,
+    FORMER_GOAL,
+    ONLY_FAILED,
+    SKIP_HEALTH,
+    STEPS,
+    WANTED_CLUSTER,
+    facts_of,
+    specs_of,
+)
+from keelman.state.nouns import broker_cluster, worker_cluster
+from keelman.state.nouns.checks import check_etag, check_free
+from keelman.state.nouns.operation import begin, check_no_operation
+from keelman.state.nouns.plugin_sets import resolved
+from keelman.state.nouns.rows import plain_spec
+from keelman.state.operations.moves import ended
+from keelman.state.snapshot import DEDICATED_CONNECTOR, Snapshot
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+SUPERSEDED = "its connector is being deleted"
+
+
+def new_name() -> str:
+    """A name for a connector to which its maker gives none."""
+    return f"mc-{uuid.uuid4().hex}"
+
+
+def create(tx: Transaction, name: str, spec: DedicatedConnectorSpec) -> tuple[DedicatedConnector, Operation]:
+    """A new dedicated connector with its worker cluster, which is asked to run."""
+    check_free("dedicated connector", name, tx.snapshot.dedicated_connectors)
+    uid = str(uuid.uuid4())
+    spec = dataclasses.replace(
+        spec, connector=spec.connector or name, topic_prefix=spec.topic_prefix or TOPIC_PREFIX,
+        topic_suffix=spec.topic_suffix or uid,
+    )  # fmt: skip
+    check(name, spec, tx.snapshot)
+    brokers = _broker_cluster(tx, spec)
+    made = DedicatedConnector(name, uid, tx.now, tx.now, 1, spec, broker_cluster=brokers)
+    workers = worker_cluster.create(tx, name, worker_cluster_spec(made, brokers, _configured(tx.snapshot, spec)))
+    worker_cluster.start(tx, name, "")
+    spec = dataclasses.replace(spec, plugins=workers.spec.plugins, libraries=workers.spec.libraries)
+    return _begun(tx, dataclasses.replace(made, spec=spec), OperationKind.CREATE_DEDICATED)
+
+
+def update(
+    tx: Transaction,
+    name: str,
+    etag: str,
+    change: Callable[[DedicatedConnectorSpec], DedicatedConnectorSpec],
+    *,
+    version: str = "",
+    skip_health_check: bool = False,
+) -> tuple[DedicatedConnector, Operation | None]:
+    """The dedicated connector with the spec that `change` makes of its present one, and the operation that brings its
+    workers there; None where nothing of it reaches them."""
+    connector = _found(tx, name, etag)
+    check_version(connector, version)
+    spec = change(connector.spec)
+    if spec == connector.spec:
+        return connector, None
+    check_change(connector.spec, spec)
+    check(name, spec, tx.snapshot)
+    for_config, for_workers = changes_config(connector.spec, spec), changes_workers(connector.spec, spec)
+    if not (for_config or for_workers):
+        return tx.put(dataclasses.replace(connector, spec=spec)), None
+    _check_state(tx, connector, *(DedicatedState.RUNNING, DedicatedState.PAUSED, DedicatedState.FAILED))
+    if connector.goal is DedicatedGoal.PAUSED and not skip_health_check:
+        raise FailedPrecondition(
+            f"skip_health_check: dedicated connector {name!r} is paused, so that its health cannot be checked: set it",
+            reason="HEALTH_CHECK_OF_PAUSED",
+        )
+    facts: dict[str, Any] = {SKIP_HEALTH: skip_health_check}
+    if for_workers:
+        workers = tx.snapshot.worker_cluster(name)
+        wanted = dataclasses.replace(connector, spec=spec)
+        new = worker_cluster_spec(wanted, connector.broker_cluster, _configured(tx.snapshot, spec))
+        new = resolved(new, tx.snapshot)
+        worker_cluster.check(name, new, tx.snapshot)
+        spec = dataclasses.replace(spec, plugins=new.plugins, libraries=new.libraries)
+        facts |= {FORMER_CLUSTER: plain_spec(workers.spec), WANTED_CLUSTER: plain_spec(new)}
+    facts |= specs_of(connector.spec, spec)
+    changed = dataclasses.replace(connector, spec=spec, generation=connector.generation + 1)
+    kind = OperationKind.UPDATE_CONFIG if for_config else OperationKind.UPDATE_WORKERS
+    return _begun(tx, changed, kind, **facts)
+
+
+def pause(tx: Transaction, name: str, etag: str) -> tuple[DedicatedConnector, Operation]:
+    """Asks it to pause."""
+    connector = _found(tx, name, etag)
+    _check_state(tx, connector, DedicatedState.RUNNING)
+    return _begun(
+        tx, _aimed(connector, DedicatedGoal.PAUSED), OperationKind.PAUSE, **{FORMER_GOAL: str(connector.goal)}
+    )
+
+
+def resume(tx: Transaction, name: str, etag: str) -> tuple[DedicatedConnector, Operation]:
+    """Asks it to run again."""
+    connector = _found(tx, name, etag)
+    _check_state(tx, connector, DedicatedState.PAUSED)
+    return _begun(
+        tx, _aimed(connector, DedicatedGoal.RUNNING), OperationKind.RESUME, **{FORMER_GOAL: str(connector.goal)}
+    )
+
+
+def restart(tx: Transaction, name: str, etag: str, *, only_failed: bool) -> tuple[DedicatedConnector, Operation]:
+    """Asks it to start again, or what of it has failed."""
+    connector = _found(tx, name, etag)
+    _check_state(tx, connector, DedicatedState.RUNNING, DedicatedState.FAILED)
+    return _begun(tx, connector, OperationKind.RESTART, **{ONLY_FAILED: only_failed})
+
+
+def delete(tx: Transaction, name: str, etag: str, *, version: str = "") -> tuple[DedicatedConnector, Operation]:
+    """Asks for its end, whatever is under way; asked again, for nothing more."""
+    connector = _found(tx, name, etag)
+    check_version(connector, version)
+    under_way = tx.snapshot.unfinished_operation(DEDICATED_CONNECTOR, name)
+    if under_way is not None and under_way.kind is OperationKind.DELETE_DEDICATED:
+        return connector, under_way
+    if under_way is not None:
+        stopped = dataclasses.replace(under_way, cancel_reason=under_way.cancel_reason or SUPERSEDED)
+        tx.put(ended(stopped, OperationState.CANCELED, tx.now))
+    return _begun(tx, _aimed(connector, DedicatedGoal.ABSENT), OperationKind.DELETE_DEDICATED)
+
+
+def _aimed(connector: DedicatedConnector, goal: DedicatedGoal) -> DedicatedConnector:
+    return dataclasses.replace(connector, goal=goal, generation=connector.generation + (goal is not connector.goal))
+
+
+def _begun(
+    tx: Transaction, connector: DedicatedConnector, kind: OperationKind, **facts: Any
+) -> tuple[DedicatedConnector, Operation]:
+    target = Target(DEDICATED_CONNECTOR, connector.name, connector.generation, str(connector.goal))
+    origin = connector.spec.annotations.origin
+    operation = begin(tx, kind, target, STEPS[kind], facts_of(connector, **facts), origin=origin)
+    return tx.put(dataclasses.replace(connector, operation=operation.name)), operation
+
+
+def _check_state(tx: Transaction, connector: DedicatedConnector, *legal: DedicatedState) -> None:
+    """Raises FailedPrecondition while an operation is under way, and for a state in which this cannot be asked for."""
+    check_no_operation(tx, DEDICATED_CONNECTOR, connector.name)
+    state = state_of(connector, None)
+    if state not in legal:
+        raise FailedPrecondition(
+            f"dedicated connector {connector.name!r} is {state}: it has to be {' or '.join(legal)}",
+            reason="WRONG_STATE",
+            metadata={"state": str(state), "name": connector.name},
+        )
+
+
+def _broker_cluster(tx: Transaction, spec: DedicatedConnectorSpec) -> str:
+    """Name of the broker cluster that a spec leads to, which is made where there is none."""
+    if spec.broker_cluster:
+        return spec.broker_cluster
+    wanted = brokers_of(spec)
+    for name in tx.snapshot.names(broker_cluster.NOUN.name):
+        known = tx.snapshot.broker_clusters[name]
+        is_same = isinstance(known.spec, ExternalBrokers) and content_of(known.spec) == content_of(wanted)
+        if is_same and known.goal is ClusterGoal.RUNNING:
+            return name
+    return broker_cluster.create(tx, f"brokers-{uuid.uuid4().hex[:16]}", wanted).name
+
+
+def _configured(snapshot: Snapshot, spec: DedicatedConnectorSpec) -> dict[str, str] | None:
+    """The properties of the worker configuration that a spec names; None where it names none."""
+    return None
+
+
+def _found(tx: Transaction, name: str, etag: str) -> DedicatedConnector:
+    connector = tx.snapshot.dedicated_connector(name)
+    check_etag(name, etag, connector.etag)
+    return connector

@@ -1,0 +1,79 @@
+"""What the steps of operations on dedicated connectors make of what they see. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.model.cluster import ClusterState, RolloutState, WorkerCluster
+from keelman.model.connector_definition import DefinitionGoal
+from keelman.model.errors import FailedPrecondition, KeelmanError
+from keelman.model.workload import ProcessState, Workload
+from keelman.state.dedicated.states import failure_reason
+from keelman.state.definitions.states import awaited, failure_of, has_failed
+from keelman.state.operations.moves import Done, Outcome, Waiting
+
+LOOK_AGAIN_SECONDS = 0.2
+NO_NODE_AFTER = timedelta(seconds=5)
+"""For so long it may be chance that no node takes a worker."""
+START_WITHIN = timedelta(seconds=60)
+WORKER_REASONS = {
+    "WRONG_TOPIC": "TOPIC_NOT_COMPACTED",
+    "UNAUTHENTICATED": "BROKERS_REFUSE",
+    "PERMISSION_DENIED": "TOPIC_NOT_ALLOWED",
+}
+"""Reasons of a worker's failure that are its brokers'."""
+NO_CLASS = "Failed to find any class"
+
+
+def workers_outcome(cluster: WorkerCluster, workers: Sequence[Workload], observed: int, waited: timedelta) -> Outcome:
+    """Whether the workers run as wanted. Raises FailedPrecondition once it is known why they do not, and after
+    START_WITHIN. `observed` is the newest generation that the planner has seen."""
+    status = cluster.status
+    if observed < cluster.generation:
+        return Waiting("its workers are being placed", LOOK_AGAIN_SECONDS)
+    if status.rollout is not None and status.rollout.state is RolloutState.HALTED:
+        raise FailedPrecondition(status.rollout.message, reason=_reason(workers))
+    if status.stuck:
+        raise FailedPrecondition(status.message, reason=_reason(workers))
+    if cluster.note and waited >= NO_NODE_AFTER:
+        raise FailedPrecondition(cluster.note, reason="NO_NODE")
+    if status.state is ClusterState.RUNNING and status.rollout is None and not status.leaving_workers:
+        return Done(f"workers: {status.ready_workers}")
+    if waited >= START_WITHIN:
+        why = status.message or f"{status.ready_workers} of {cluster.spec.wanted_workers} run"
+        text = f"the workers do not run after {START_WITHIN.total_seconds():g} s: {why}"
+        raise FailedPrecondition(text, reason=_reason(workers))
+    return Waiting(status.message or f"its workers are {status.state}", LOOK_AGAIN_SECONDS)
+
+
+def _reason(workers: Sequence[Workload]) -> str:
+    for worker in workers:
+        if worker.status is not None and worker.is_in(ProcessState.FAILED) and worker.status.reason in WORKER_REASONS:
+            return WORKER_REASONS[worker.status.reason]
+    return "WORKER_FAILED"
+
+
+def health(
+    goal: DefinitionGoal, connector: Connector, waited: timedelta, *, had_failed: bool, lasts: timedelta
+) -> Outcome:
+    """Whether a connector is healthy after a change so long ago: it and its tasks run, and have not failed until
+    `lasts`. Raises FailedPrecondition when it has failed. `had_failed`: before the change already."""
+    if has_failed(connector) and not had_failed and goal is DefinitionGoal.RUNNING:
+        raise FailedPrecondition(failure_of(connector), reason=failure_reason(connector))
+    outcome = awaited(goal, connector, waited, was_running=had_failed)
+    if isinstance(outcome, Done) and waited < lasts and goal is DefinitionGoal.RUNNING:
+        seconds = max(0.1, min(LOOK_AGAIN_SECONDS, (lasts - waited).total_seconds()))
+        return Waiting(f"its health is being watched for {lasts.total_seconds():g} s", seconds)
+    return outcome
+
+
+def coded(error: KeelmanError) -> KeelmanError:
+    """The error with the reason that says why the connector does not run, where its text or reason tells that."""
+    if NO_CLASS in error.message:
+        return FailedPrecondition(error.message, reason="CLASS_NOT_FOUND")
+    if error.reason == "CONNECTOR_FAILED":
+        reason = "TASK_FAILED" if error.message.startswith("task ") else "START_FAILED"
+        return FailedPrecondition(error.message, reason=reason)
+    return error

@@ -1,0 +1,84 @@
+"""The steps of operations on dedicated connectors by name, what they are given, and what comes of it. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.model.dedicated_connector import (
+    UNKNOWN_CODE,
+    DedicatedConnector,
+    DedicatedConnectorSpec,
+    DedicatedFailure,
+    DedicatedGoal,
+    code_of,
+)
+from keelman.model.operation import Operation, OperationKind, OperationState
+from keelman.state.dedicated.composition import runtime_config
+from keelman.state.dedicated.wire import FORMER_SPEC, WANTED_SPEC
+from keelman.state.nouns.rows import plain_spec, read_spec
+from keelman.state.operations.connector_steps import ASK, AWAIT, CONFIGURE, STEER
+
+REACH, START = "reach-brokers", "start-workers"
+INITIALIZE, VALIDATE, FINALIZE = "initialize-update", "validate-update", "finalize-update"
+UPDATE_WORKERS, UPDATE_CONFIG = "update-worker-setting", "update-connector-configuration"
+RESTART = "restart-connector"
+STOP, FORGET = "stop-workers", "delete-workers"
+STEPS: Mapping[OperationKind, tuple[str, ...]] = {
+    OperationKind.CREATE_DEDICATED: (REACH, START, ASK, CONFIGURE, STEER, AWAIT),
+    OperationKind.UPDATE_WORKERS: (INITIALIZE, UPDATE_WORKERS, VALIDATE, FINALIZE),
+    OperationKind.UPDATE_CONFIG: (INITIALIZE, UPDATE_CONFIG, VALIDATE, FINALIZE),
+    OperationKind.PAUSE: (ASK, STEER, AWAIT),
+    OperationKind.RESUME: (ASK, STEER, AWAIT),
+    OperationKind.RESTART: (ASK, CONFIGURE, RESTART, AWAIT),
+    OperationKind.DELETE_DEDICATED: (STOP, FORGET),
+}
+UPDATES = (OperationKind.UPDATE_WORKERS, OperationKind.UPDATE_CONFIG)
+SKIP_HEALTH, ONLY_FAILED, FORMER_GOAL = "skip_health_check", "only_failed", "former_goal"
+FORMER_CLUSTER, WANTED_CLUSTER = "former_workers", "wanted_workers"
+"""Facts of an update: the specs of the worker cluster before and after."""
+
+
+def facts_of(connector: DedicatedConnector, **more: Any) -> dict[str, Any]:
+    """What the steps are given: secrets in it are sealed by their keys."""
+    spec = connector.spec
+    given = {
+        "worker_cluster": connector.name, "connector": spec.connector, "config": runtime_config(connector, spec),
+        "uid_of_dedicated": connector.uid,
+    }  # fmt: skip
+    return given | more
+
+
+def specs_of(former: DedicatedConnectorSpec, wanted: DedicatedConnectorSpec) -> dict[str, Any]:
+    """Facts of an update."""
+    return {FORMER_SPEC: plain_spec(former), WANTED_SPEC: plain_spec(wanted)}
+
+
+def noted(connector: DedicatedConnector, operation: Operation) -> DedicatedConnector:
+    """The dedicated connector with what became of its operation."""
+    if connector.operation != operation.name or not operation.has_ended:
+        return connector
+    is_update = operation.kind in UPDATES
+    if operation.state is OperationState.SUCCEEDED:
+        return dataclasses.replace(connector, failure=None, updates=connector.updates + is_update)
+    failure = _failure_of(operation)
+    if operation.kind is OperationKind.DELETE_DEDICATED:
+        return dataclasses.replace(connector, failure=failure)
+    former = operation.facts.get(FORMER_GOAL)
+    if former is not None and operation.kind in (OperationKind.PAUSE, OperationKind.RESUME):
+        return dataclasses.replace(connector, goal=DedicatedGoal(former))
+    if is_update:
+        made = dataclasses.replace(
+            connector, spec=read_spec(DedicatedConnectorSpec, operation.facts[FORMER_SPEC]),
+            generation=connector.generation + 1,
+        )  # fmt: skip
+        return dataclasses.replace(made, failure=failure) if operation.back_failed else made
+    return dataclasses.replace(connector, failure=failure)
+
+
+def _failure_of(operation: Operation) -> DedicatedFailure:
+    error = operation.error
+    if error is None:
+        return DedicatedFailure(UNKNOWN_CODE, operation.message or f"canceled: {operation.cancel_reason}")
+    return DedicatedFailure(code_of(error.reason), error.message)

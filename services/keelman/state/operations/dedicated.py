@@ -1,0 +1,262 @@
+"""How a dedicated connector is brought to what it is to be: its brokers are reached, its workers run, and its connector
+is written by the REST of whichever of them answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from keelman.kafka.cluster_state import kafka_cluster_id
+from keelman.model.cluster import (
+    BrokerCluster,
+    ClusterGoal,
+    ClusterState,
+    ExternalBrokers,
+    WorkerCluster,
+    WorkerClusterSpec,
+)
+from keelman.model.connector_definition import DefinitionGoal
+from keelman.model.errors import FailedPrecondition, KeelmanError, Unauthenticated, Unavailable
+from keelman.model.operation import Operation, OperationKind, OperationState, StepState
+from keelman.model.workload import WorkloadKind
+from keelman.state.dedicated import steps as names
+from keelman.state.dedicated.composition import is_made
+from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, coded, health, workers_outcome
+from keelman.state.failpoints import hit
+from keelman.state.nouns import broker_cluster, worker_cluster
+from keelman.state.nouns.rows import read_spec
+from keelman.state.operations.apply_connector import DELETED, ConnectorSteps, calling, place_of
+from keelman.state.operations.connector_steps import ASK, AWAIT, CONFIGURE, FORMER, STEER
+from keelman.state.operations.kinds import Kind, StepWork, Tools, Work
+from keelman.state.operations.moves import Done, Outcome, Waiting
+from keelman.state.snapshot import DEDICATED_CONNECTOR
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+ASK_SECONDS = 5.0
+REACH_WITHIN = timedelta(seconds=15)
+"""For so long brokers may be out of reach before that is the cause."""
+HEALTHY_FOR = timedelta(seconds=3)
+DELETE_SECONDS = 7 * 86400.0
+"""A node that is offline may come back with a process on it."""
+
+
+def kind(tools: Tools) -> Kind:
+    """What is done for operations on dedicated connectors: all kinds share their steps."""
+    steps = _Steps(tools)
+    of_connector = steps.connector
+    return Kind(
+        {
+            names.REACH: StepWork(steps.reach),
+            names.START: StepWork(steps.await_workers),
+            ASK: StepWork(_coded(of_connector.ask)),
+            CONFIGURE: StepWork(_coded(of_connector.configure)),
+            STEER: StepWork(_coded(of_connector.steer)),
+            names.INITIALIZE: StepWork(steps.initialize),
+            names.UPDATE_WORKERS: StepWork(steps.update_workers, steps.put_workers_back),
+            names.UPDATE_CONFIG: StepWork(_coded(of_connector.configure), steps.put_config_back),
+            names.VALIDATE: StepWork(_coded(steps.validate)),
+            names.FINALIZE: StepWork(steps.finalize),
+            names.RESTART: StepWork(steps.restart),
+            AWAIT: StepWork(_coded(steps.await_goal)),
+            names.STOP: StepWork(steps.stop, seconds=DELETE_SECONDS),
+            names.FORGET: StepWork(steps.forget, seconds=DELETE_SECONDS),
+        },
+        takes_back=lambda operation: operation.kind in names.UPDATES,
+        stored=noted,
+    )
+
+
+def noted(tx: Transaction, operation: Operation) -> None:
+    """Has a dedicated connector note how far its operation is; forgets it once its delete is through."""
+    connector = tx.snapshot.dedicated_connectors.get(operation.target.name)
+    if connector is None or connector.operation != operation.name:
+        return
+    if operation.kind is OperationKind.DELETE_DEDICATED and operation.state is OperationState.SUCCEEDED:
+        tx.drop(DEDICATED_CONNECTOR, connector.name)
+        _let_go(tx, tx.snapshot.broker_clusters.get(connector.broker_cluster))
+    elif (changed := names.noted(connector, operation)) != connector:
+        tx.put(changed)
+
+
+def _let_go(tx: Transaction, brokers: BrokerCluster | None) -> None:
+    """Forgets a broker cluster that was made for dedicated connectors, with its last user."""
+    if brokers is None or not is_made(brokers) or brokers.goal is not ClusterGoal.RUNNING:
+        return
+    if not tx.snapshot.users_of(brokers.name) and not tx.snapshot.topics_of(brokers.name):
+        broker_cluster.delete(tx, brokers.name, "")
+
+
+def _coded(work: Work) -> Callable[[Operation], Awaitable[Outcome]]:
+    async def done(operation: Operation) -> Outcome:
+        try:
+            return await work(operation)
+        except KeelmanError as error:
+            raise coded(error) from None
+
+    return done
+
+
+class _Steps:
+    """The steps."""
+
+    def __init__(self, tools: Tools) -> None:
+        self.connector = ConnectorSteps(tools)
+        self._connectors = tools.connectors
+        self._planned = tools.planned
+        self._store = tools.store
+
+    async def reach(self, operation: Operation) -> Outcome:
+        """Waits until the brokers answer. Raises FailedPrecondition when they refuse us, or are out of reach for
+        REACH_WITHIN."""
+        cluster = self._cluster(operation)
+        brokers = self._store.snapshot.broker_cluster(cluster.spec.broker_cluster)
+        try:
+            await _ask(brokers)
+        except Unauthenticated as error:
+            raise FailedPrecondition(error.message, reason="BROKERS_REFUSE") from None
+        except Unavailable as error:
+            if self._cluster(operation).status.ready_workers:
+                return Done("its workers reach them")
+            if self._waited(operation, names.REACH) >= REACH_WITHIN:
+                raise FailedPrecondition(error.message, reason="BROKERS_UNREACHABLE") from None
+            return Waiting(error.message, LOOK_AGAIN_SECONDS)
+        return Done()
+
+    async def await_workers(self, operation: Operation) -> Outcome:
+        """Waits until all workers run. Raises FailedPrecondition once it is known why they do not."""
+        return self._workers(operation, self._waited(operation, names.START))
+
+    async def initialize(self, operation: Operation) -> Outcome:
+        """Notes what the connector is now, where the update changes that."""
+        if operation.kind is OperationKind.UPDATE_CONFIG:
+            return await self.connector.ask(operation)
+        return Done()
+
+    async def update_workers(self, operation: Operation) -> Outcome:
+        """Gives the worker cluster its new spec and waits until all workers run with it."""
+        await self._write_workers(operation, names.WANTED_CLUSTER)
+        return self._workers(operation, self._waited(operation, names.UPDATE_WORKERS))
+
+    async def put_workers_back(self, operation: Operation) -> Outcome:
+        """Gives the worker cluster its former spec again and waits until all workers run with it."""
+        await self._write_workers(operation, names.FORMER_CLUSTER)
+        since = operation.back_time or operation.create_time
+        return self._workers(operation, self._store.database.clock() - since)
+
+    async def put_config_back(self, operation: Operation) -> Outcome:
+        """Gives the connector its former configuration again and waits until it runs, where it ran before."""
+        told = await self.connector.put_back(operation)
+        former = operation.facts.get(FORMER)
+        was_refused = operation.step(names.UPDATE_CONFIG).state is StepState.FAILED
+        if was_refused or former is None or former["failed"] or former["state"] != DefinitionGoal.RUNNING:
+            return told
+        found = await self.connector.look(operation)
+        since = self._store.database.clock() - (operation.back_time or operation.create_time)
+        if found is None:
+            return told
+        return health(DefinitionGoal.RUNNING, found, since, had_failed=True, lasts=timedelta(0))
+
+    async def validate(self, operation: Operation) -> Outcome:
+        """Waits until the connector has run healthily for HEALTHY_FOR; writes it first where its workers have none.
+        Raises FailedPrecondition when it has failed."""
+        found = await self.connector.look(operation)
+        if found is None:
+            if operation.kind is OperationKind.UPDATE_CONFIG:
+                raise FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
+            await self.connector.write(operation)
+            return Waiting("the connector was written", LOOK_AGAIN_SECONDS)
+        if operation.facts[names.SKIP_HEALTH]:
+            return Done("as was asked", skipped=True)
+        former = operation.facts.get(FORMER)
+        had_failed = former is not None and former["failed"]
+        waited = self._waited(operation, names.VALIDATE)
+        goal = DefinitionGoal(operation.target.goal)
+        return health(goal, found, waited, had_failed=had_failed, lasts=HEALTHY_FOR)
+
+    async def finalize(self, operation: Operation) -> Outcome:
+        """Has nothing to do: with the operation's end its connector has a new version."""
+        return Done()
+
+    async def restart(self, operation: Operation) -> Outcome:
+        """Restarts the connector and its tasks, or what of it has failed; one that was written just now starts."""
+        if operation.facts[FORMER] is None:
+            return Done("it starts", skipped=True)
+        only_failed = operation.facts[names.ONLY_FAILED]
+        async with calling():
+            await self._connectors.restart(*place_of(operation), include_tasks=True, only_failed=only_failed)
+        hit("connector-restarted")
+        return Done("what has failed was restarted" if only_failed else "restarted")
+
+    async def await_goal(self, operation: Operation) -> Outcome:
+        """Waits until the connector runs, or is paused. Raises FailedPrecondition when it has failed."""
+        found = await self.connector.look(operation)
+        if found is None:
+            raise FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
+        is_restart = operation.kind is OperationKind.RESTART
+        waited = self._waited(operation, AWAIT)
+        goal = DefinitionGoal(operation.target.goal)
+        return health(goal, found, waited, had_failed=is_restart, lasts=timedelta(0))
+
+    async def stop(self, operation: Operation) -> Outcome:
+        """Has the workers end, and waits until the last process has."""
+        name = operation.target.name
+        async with self._store.write() as tx:
+            cluster = tx.snapshot.worker_clusters.get(name)
+            if cluster is not None and cluster.goal is ClusterGoal.RUNNING:
+                worker_cluster.stop(tx, name, "")
+        hit("dedicated-stopped")
+        cluster = self._store.snapshot.worker_clusters.get(name)
+        workers = self._store.snapshot.workloads_in(WorkloadKind.WORKER, name)
+        if cluster is None or (cluster.status.state is ClusterState.STOPPED and all(w.has_ended for w in workers)):
+            return Done()
+        return Waiting(cluster.status.message or "its workers are ending", LOOK_AGAIN_SECONDS)
+
+    async def forget(self, operation: Operation) -> Outcome:
+        """Deletes the worker cluster, and waits until nothing is left of it but its topics."""
+        name = operation.target.name
+        async with self._store.write() as tx:
+            if name in tx.snapshot.worker_clusters:
+                worker_cluster.delete(tx, name, "")
+        hit("dedicated-deleted")
+        if name in self._store.snapshot.worker_clusters:
+            return Waiting("its workers' files are being deleted", LOOK_AGAIN_SECONDS)
+        return Done()
+
+    async def _write_workers(self, operation: Operation, fact: str) -> None:
+        """Gives the worker cluster a spec, unless the operation has ended meanwhile."""
+        spec = read_spec(WorkerClusterSpec, operation.facts[fact])
+        if self._cluster(operation).spec == spec:
+            return
+        async with self._store.write() as tx:
+            present = tx.snapshot.operations.get(operation.name)
+            if present is not None and not present.has_ended:
+                worker_cluster.update(tx, operation.target.name, "", lambda _: spec)
+        hit("dedicated-workers-written")
+
+    def _workers(self, operation: Operation, waited: timedelta) -> Outcome:
+        cluster = self._cluster(operation)
+        workers = self._store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
+        return workers_outcome(cluster, workers, self._planned.observed(cluster), waited)
+
+    def _cluster(self, operation: Operation) -> WorkerCluster:
+        cluster = self._store.snapshot.worker_clusters.get(operation.target.name)
+        if cluster is None or cluster.goal is not ClusterGoal.RUNNING:
+            what = "is gone" if cluster is None else f"is {cluster.status.state}"
+            raise FailedPrecondition(f"its worker cluster {what}", reason="WORKER_FAILED")
+        return cluster
+
+    def _waited(self, operation: Operation, step: str) -> timedelta:
+        return self._store.database.clock() - (operation.step(step).start_time or operation.create_time)
+
+
+async def _ask(brokers: BrokerCluster) -> None:
+    """Raises Unavailable while the brokers do not answer, Unauthenticated when they refuse us."""
+    if isinstance(brokers.spec, ExternalBrokers):
+        spec = brokers.spec
+        properties = {**spec.client_properties, "bootstrap.servers": spec.bootstrap_servers}
+        await kafka_cluster_id(properties, seconds=ASK_SECONDS)
+    elif brokers.status.state is not ClusterState.RUNNING:
+        raise Unavailable(f"broker cluster {brokers.name!r} is {brokers.status.state}: {brokers.status.message}")

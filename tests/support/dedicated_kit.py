@@ -1,0 +1,93 @@
+"""What tests of dedicated connectors share: the verbs in short."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.api.connect.v1 import dedicated_connector_pb2, operation_pb2, operation_service_pb2
+from keelman.api.connect.v1 import dedicated_connector_service_pb2 as pb
+from keelman.api.connect.v1.dedicated_connector_service_pb2_grpc import DedicatedConnectorServiceStub
+from keelman.api.connect.v1.operation_service_pb2_grpc import OperationServiceStub
+from keelman.model.errors import NotFound
+from keelman.testing.eventually import eventually
+from support.topic_kit import ENDED
+
+FILE = "org.apache.kafka.connect.file.FileStream"
+SUCCEEDED, FAILED = operation_pb2.OPERATION_STATE_SUCCEEDED, operation_pb2.OPERATION_STATE_FAILED
+
+
+def file_source(file: object, topic: str, **more: str) -> dict[str, str]:
+    """The configuration of a source that copies a file's lines."""
+    return {"connector.class": f"{FILE}SourceConnector", "file": str(file), "topic": topic, "tasks.max": "1"} | more
+
+
+class Dedicated:
+    """The dedicated connectors of a state service, or by way of a gateway."""
+
+    def __init__(self, channel: Any) -> None:
+        self.api = DedicatedConnectorServiceStub(channel)
+        self.operations = OperationServiceStub(channel)
+
+    async def create(
+        self, name: str, config: Mapping[str, str], bootstrap: str = "", *, count: int = 1, request_id: str = "",
+        **spec: Any,
+    ) -> Any:  # fmt: skip
+        """The answer of a create."""
+        made = dedicated_connector_pb2.DedicatedConnectorSpec(
+            config=config, capacity=spec.pop("capacity", dedicated_connector_pb2.DedicatedCapacity(count=count)), **spec
+        )
+        if bootstrap:
+            made.external.bootstrap_servers = bootstrap
+        request = pb.CreateDedicatedConnectorRequest(name=name, spec=made, request_id=request_id)
+        return await self.api.CreateDedicatedConnector(request)
+
+    async def update(
+        self, name: str, *, etag: str = "", version: str = "", skip_health_check: bool = False, **spec: Any
+    ) -> Any:
+        """The answer of an update of the fields that are given."""
+        request = pb.UpdateDedicatedConnectorRequest(
+            name=name, etag=etag, version=version, skip_health_check=skip_health_check,
+            spec=dedicated_connector_pb2.DedicatedConnectorSpec(**spec),
+        )  # fmt: skip
+        request.update_mask.paths.extend(spec)
+        return await self.api.UpdateDedicatedConnector(request)
+
+    async def pause(self, name: str) -> Any:
+        return await self.api.PauseDedicatedConnector(pb.PauseDedicatedConnectorRequest(name=name))
+
+    async def resume(self, name: str) -> Any:
+        return await self.api.ResumeDedicatedConnector(pb.ResumeDedicatedConnectorRequest(name=name))
+
+    async def restart(self, name: str, *, only_failed: bool = False) -> Any:
+        request = pb.RestartDedicatedConnectorRequest(name=name, only_failed=only_failed)
+        return await self.api.RestartDedicatedConnector(request)
+
+    async def delete(self, name: str) -> Any:
+        return await self.api.DeleteDedicatedConnector(pb.DeleteDedicatedConnectorRequest(name=name))
+
+    async def get(self, name: str) -> dedicated_connector_pb2.DedicatedConnector:
+        request = pb.GetDedicatedConnectorRequest(name=name)
+        return (await self.api.GetDedicatedConnector(request)).dedicated_connector
+
+    async def state(self, name: str) -> str:
+        """Its state by name; "GONE" when there is none."""
+        try:
+            found = (await self.get(name)).status.state
+        except NotFound:
+            return "GONE"
+        return dedicated_connector_pb2.DedicatedConnectorState.Name(found).removeprefix("DEDICATED_CONNECTOR_STATE_")
+
+    async def operation(self, name: str) -> operation_pb2.Operation:
+        request = operation_service_pb2.GetOperationRequest(name=name)
+        return (await self.operations.GetOperation(request)).operation
+
+    async def ended(self, answer: Any, *, seconds: float = 60.0) -> operation_pb2.Operation:
+        """The operation of an answer at its end."""
+        name = answer.operation.name
+
+        async def has_ended() -> operation_pb2.Operation | None:
+            operation = await self.operation(name)
+            return operation if operation.state in ENDED else None
+
+        return await eventually(has_ended, seconds=seconds, what=f"{name} ends")

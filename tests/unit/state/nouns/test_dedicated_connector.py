@@ -1,0 +1,215 @@
+"""Dedicated connectors: what may stand in one, what comes with it, and what becomes of both in the database."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from keelman.model.cluster import Annotations, ClusterGoal, ExternalBrokers, Origin
+from keelman.model.dedicated_connector import Capacity, DedicatedConnectorSpec, DedicatedGoal
+from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, KeelmanError
+from keelman.model.operation import OperationKind, OperationState
+from keelman.state.dedicated.life import create, delete, pause, restart, resume, update
+from keelman.state.dedicated.wire import spec_message, spec_of
+from keelman.state.nouns import broker_cluster
+from keelman.state.nouns.dedicated_connector import dedicated_message
+from keelman.state.nouns.operation import operation_message
+from keelman.state.operations.dedicated import noted
+from keelman.state.operations.moves import ended
+from keelman.state.store import Store, Transaction, open_store
+
+CONFIG = {"connector.class": "x.Source", "db.password": "s3cret"}
+SPEC = DedicatedConnectorSpec(
+    "orders", CONFIG, bootstrap_servers="b:2, a:1", capacity=Capacity(1),
+    annotations=Annotations(origin=Origin("x", "1", "orders")),
+)  # fmt: skip
+
+
+@asynccontextmanager
+async def a_store(folder: Path) -> AsyncIterator[Store]:
+    async with open_store(str(folder / "state.db")) as store:
+        yield store
+
+
+def end(tx: Transaction, name: str, state: OperationState = OperationState.SUCCEEDED) -> None:
+    """Ends the operation on a dedicated connector as the runner does."""
+    operation = tx.snapshot.unfinished_operation("dedicated_connector", name)
+    assert operation is not None
+    over = ended(operation, state, tx.now)
+    noted(tx, over)
+    tx.put(over)
+
+
+async def test_it_is_read_again_as_it_was_with_its_secrets_sealed(tmp_path: Path) -> None:
+    async with a_store(tmp_path) as store:
+        async with store.write() as tx:
+            made, operation = create(tx, "one", SPEC)
+        assert [step.name for step in operation.steps] == [
+            "reach-brokers", "start-workers", "ask-workers", "write-config", "set-state", "await-state",
+        ]  # fmt: skip
+        assert dict(dedicated_message(made).spec.config) == CONFIG | {"db.password": "[hidden]"}
+        assert spec_of(spec_message(made.spec)) == made.spec
+    for file in tmp_path.glob("state.db*"):
+        assert b"s3cret" not in file.read_bytes()
+    async with a_store(tmp_path) as store:
+        assert store.snapshot.dedicated_connectors == {"one": made}
+
+
+async def test_what_is_made_with_it(tmp_path: Path) -> None:
+    async with a_store(tmp_path) as store:
+        async with store.write() as tx:
+            made, _ = create(tx, "one", SPEC)
+        cluster = store.snapshot.worker_clusters["one"]
+        assert cluster.goal is ClusterGoal.RUNNING
+        tail = f"orders_{made.uid}"
+        assert dict(cluster.spec.properties) == {
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "group.id": f"keelman-one-{made.uid}",
+            "config.storage.topic": f"keelman_connect_configs_{tail}",
+            "offset.storage.topic": f"keelman_connect_offsets_{tail}",
+            "status.storage.topic": f"keelman_connect_status_{tail}",
+        }
+        async with store.write() as tx:
+            same = replace(SPEC, bootstrap_servers="A:1,b:2", annotations=Annotations(), topic_prefix="__x_")
+            same = replace(same, topic_suffix="u-2", properties={"offset.storage.topic": "mine"})
+            create(tx, "two", same)
+            create(tx, "three", replace(same, connector="third"))
+            broker_cluster.create(tx, "theirs", ExternalBrokers("c:3"))
+            create(tx, "four", replace(SPEC, bootstrap_servers="c:3", annotations=Annotations()))
+        clusters = store.snapshot.worker_clusters
+        assert clusters["two"].spec.properties["config.storage.topic"] == "__x_configs_orders_u-2"
+        assert clusters["two"].spec.properties["offset.storage.topic"] == "mine"
+        brokers = {name: cluster.spec.broker_cluster for name, cluster in clusters.items()}
+        assert brokers["one"] == brokers["two"] == brokers["three"]
+        assert brokers["four"] == "theirs"
+        assert len(store.snapshot.broker_clusters) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"connector": "a b"}, InvalidArgument, "spec.connector: 'a b'"),
+        ({"connector": "x" * 129}, InvalidArgument, "spec.connector"),
+        ({"config": {}}, InvalidArgument, "spec.config.connector.class"),
+        ({"config": CONFIG | {"name": "other"}}, InvalidArgument, "spec.config.name: 'other'"),
+        ({"capacity": Capacity(0)}, InvalidArgument, "spec.capacity.count: 0"),
+        ({"bootstrap_servers": ""}, InvalidArgument, "spec.brokers"),
+        ({"bootstrap_servers": "nowhere"}, InvalidArgument, "bootstrap_servers: 'nowhere'"),
+        ({"broker_cluster": "gone"}, InvalidArgument, "spec.broker_cluster: 'gone'"),
+        ({"topic_prefix": "a b"}, InvalidArgument, "spec.topic_prefix"),
+        ({"topic_prefix": "x" * 240}, InvalidArgument, "spec.topic_prefix"),
+        ({"properties": {"group.id": "g"}}, InvalidArgument, "spec.properties.group.id"),
+        ({"properties": {"offset.flush.interval.ms": "x"}}, InvalidArgument, "offset.flush.interval.ms"),
+        ({}, FailedPrecondition, "spec.origin: 'orders'"),
+    ],
+)
+async def test_what_is_refused_leaves_nothing_behind(
+    tmp_path: Path, change: dict[str, object], error: type[KeelmanError], message: str
+) -> None:
+    async with a_store(tmp_path) as store:
+        async with store.write() as tx:
+            create(tx, "one", SPEC)
+        before = store.revision
+        with pytest.raises(error, match=message):
+            async with store.write() as tx:
+                create(tx, "two", replace(SPEC, **({"annotations": Annotations()} | change if change else {})))  # type: ignore[arg-type]
+        assert store.revision == before
+        with pytest.raises(AlreadyExists):
+            async with store.write() as tx:
+                create(tx, "one", SPEC)
+
+
+async def test_updates(tmp_path: Path) -> None:
+    async with a_store(tmp_path) as store:
+        async with store.write() as tx:
+            made, _ = create(tx, "one", SPEC)
+        other = CONFIG | {"topic": "t"}
+        with pytest.raises(FailedPrecondition) as refused:
+            async with store.write() as tx:
+                update(tx, "one", "", lambda spec: replace(spec, config=other))
+        assert refused.value.reason == "OPERATION_UNDER_WAY"
+        async with store.write() as tx:
+            end(tx, "one")
+        with pytest.raises(Conflict) as stale:
+            async with store.write() as tx:
+                update(tx, "one", "", lambda spec: replace(spec, config=other), version="Kx")
+        assert stale.value.reason == "VERSION_MISMATCH"
+        for change, message in (
+            (lambda s: replace(s, config={"connector.class": "y"}), "connector.class"),
+            (lambda s: replace(s, config=other, capacity=Capacity(2)), "not both"),
+            (lambda s: replace(s, connector="other"), "spec.connector"),
+            (lambda s: replace(s, bootstrap_servers="z:1"), "bootstrap_servers"),
+        ):
+            with pytest.raises(InvalidArgument, match=message):
+                async with store.write() as tx:
+                    update(tx, "one", "", change)  # type: ignore[arg-type]
+        async with store.write() as tx:
+            same, nothing = update(tx, "one", "", lambda s: s)
+            assert nothing is None
+            changed, operation = update(tx, "one", "", lambda s: replace(s, config=other), version=made.version)
+            assert operation is not None
+            assert operation.kind is OperationKind.UPDATE_CONFIG
+            change = operation_message(operation).change
+        assert dict(change.former.config) == CONFIG | {"db.password": "[hidden]"}
+        assert change.wanted.config["topic"] == "t"
+        assert changed.version == same.version, "until it is applied"
+        async with store.write() as tx:
+            end(tx, "one", OperationState.FAILED)
+        assert store.snapshot.dedicated_connectors["one"].spec == made.spec, "it was taken back"
+        assert store.snapshot.dedicated_connectors["one"].version == made.version
+        async with store.write() as tx:
+            _, operation = update(tx, "one", "", lambda s: replace(s, capacity=Capacity(2)))
+            assert operation is not None
+            assert operation.kind is OperationKind.UPDATE_WORKERS
+            end(tx, "one")
+        found = store.snapshot.dedicated_connectors["one"]
+        assert (found.spec.capacity.count, found.version != made.version) == (2, True)
+
+
+async def test_verbs_in_their_states(tmp_path: Path) -> None:
+    async with a_store(tmp_path) as store:
+        async with store.write() as tx:
+            create(tx, "one", SPEC)
+            end(tx, "one")
+        with pytest.raises(FailedPrecondition, match="is RUNNING: it has to be PAUSED") as refused:
+            async with store.write() as tx:
+                resume(tx, "one", "")
+        assert refused.value.reason == "WRONG_STATE"
+        async with store.write() as tx:
+            restart(tx, "one", "", only_failed=True)
+            end(tx, "one")
+            pause(tx, "one", "")
+            end(tx, "one")
+        with pytest.raises(FailedPrecondition, match="skip_health_check"):
+            async with store.write() as tx:
+                update(tx, "one", "", lambda s: replace(s, config=CONFIG | {"a": "b"}))
+        async with store.write() as tx:
+            resume(tx, "one", "")
+            end(tx, "one", OperationState.FAILED)
+        assert store.snapshot.dedicated_connectors["one"].goal is DedicatedGoal.PAUSED
+
+
+async def test_a_delete_ends_what_is_under_way_and_the_brokers_go_with_the_last(tmp_path: Path) -> None:
+    async with a_store(tmp_path) as store:
+        async with store.write() as tx:
+            _, creating = create(tx, "one", SPEC)
+            create(tx, "two", replace(SPEC, annotations=Annotations()))
+            _, deleting = delete(tx, "one", "")
+            _, again = delete(tx, "one", "")
+        assert again.name == deleting.name
+        assert store.snapshot.operations[creating.name].state is OperationState.CANCELED
+        with pytest.raises(FailedPrecondition, match="origin"):
+            async with store.write() as tx:
+                create(tx, "three", SPEC)
+        for name, left in (("one", 1), ("two", 0)):
+            async with store.write() as tx:
+                if name == "two":
+                    delete(tx, name, "")
+                tx.drop("worker_cluster", name)
+                end(tx, name)
+            running = [c for c in store.snapshot.broker_clusters.values() if c.goal is ClusterGoal.RUNNING]
+            assert len(running) == left
+        assert store.snapshot.dedicated_connectors == {}
