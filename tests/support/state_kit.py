@@ -20,6 +20,7 @@ from keelman.api.connect.v1 import (
     worker_cluster_pb2,
     worker_cluster_service_pb2,
     worker_cluster_service_pb2_grpc,
+    worker_configuration_service_pb2_grpc,
     worker_service_pb2_grpc,
 )
 from keelman.api.copy.v1 import copy_run_service_pb2_grpc
@@ -67,6 +68,7 @@ class Clients:
         self.workers = worker_service_pb2_grpc.WorkerServiceStub(made)
         self.plugins = plugin_service_pb2_grpc.PluginServiceStub(made)
         self.documents = document_service_pb2_grpc.DocumentServiceStub(made)
+        self.configurations = worker_configuration_service_pb2_grpc.WorkerConfigurationServiceStub(made)
         self.topics = topic_service_pb2_grpc.TopicServiceStub(made)
         self.operations = operation_service_pb2_grpc.OperationServiceStub(made)
         self.definitions = connector_definition_service_pb2_grpc.ConnectorDefinitionServiceStub(made)

@@ -13,6 +13,7 @@ from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinitionS
 from keelman.api.connect.v1.plugin_service_pb2 import UpdatePluginRequest
 from keelman.api.connect.v1.topic_pb2 import TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
+from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.api.node.v1.workload_pb2 import ResourceLimits
 from keelman.cli import plugin_refs
@@ -26,6 +27,7 @@ from keelman.cli.kinds import (
     PLUGINS,
     TOPICS,
     WORKER_CLUSTERS,
+    WORKER_CONFIGURATIONS,
     Kind,
     check_option,
 )
@@ -33,7 +35,13 @@ from keelman.cli.sizes import size_of
 from keelman.model.errors import InvalidArgument
 
 Spec: TypeAlias = (
-    NodeSpec | BrokerClusterSpec | WorkerClusterSpec | UpdatePluginRequest | TopicSpec | ConnectorDefinitionSpec
+    NodeSpec
+    | BrokerClusterSpec
+    | WorkerClusterSpec
+    | UpdatePluginRequest
+    | TopicSpec
+    | ConnectorDefinitionSpec
+    | WorkerConfiguration
 )
 SPECS: Mapping[Kind, type[Spec]] = {
     NODES: NodeSpec,
@@ -46,7 +54,7 @@ NONE = "none"
 """In place of a selector or of ports: that there is to be none."""
 _CLUSTERS = (BROKER_CLUSTERS, WORKER_CLUSTERS)
 _WORKERS = (WORKER_CLUSTERS,)
-_LABELLED = (NODES, PLUGINS, *_CLUSTERS, *APPLIED)
+_LABELLED = (NODES, PLUGINS, WORKER_CONFIGURATIONS, *_CLUSTERS, *APPLIED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

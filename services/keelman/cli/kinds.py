@@ -73,6 +73,7 @@ DEFINITIONS = Kind(
     wire="connector-definition",
     more=("connector-definitions", "connector-definition", "cd"),
 )
+WORKER_CONFIGURATIONS = Kind("worker-configurations", "worker-configuration", "wf", ("get", "describe", *SPEC))
 OPERATIONS = Kind("operations", "operation", "op", ("get", "describe", "cancel", "delete"))
 APPLIED = (TOPICS, DEFINITIONS)
 """What is brought about by operations."""
@@ -89,6 +90,7 @@ KINDS = (
     PLUGINS,
     TOPICS,
     DEFINITIONS,
+    WORKER_CONFIGURATIONS,
     OPERATIONS,
     PLANS,
 )

@@ -63,7 +63,12 @@ WaitSeconds = Annotated[
     float | None, typer.Option("--timeout", metavar="SECONDS", help="How long --wait waits [180].", min=0)
 ]
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config-file", metavar="FILE", help="Connector configuration, .json or .properties.")
+    Path | None,
+    typer.Option(
+        "--config-file",
+        metavar="FILE",
+        help="A connector's, .json or .properties; properties of a worker configuration.",
+    ),
 ]
 ConfigValues = Annotated[
     list[str] | None, typer.Option("--set", metavar="K=V", help="Connector configuration; may be repeated.")

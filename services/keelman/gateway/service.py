@@ -15,6 +15,7 @@ from keelman.api.connect.v1 import (
     plugin_service_pb2,
     topic_service_pb2,
     worker_cluster_service_pb2,
+    worker_configuration_service_pb2,
     worker_service_pb2,
 )
 from keelman.api.connect.v1.connector_service_pb2 import DESCRIPTOR as CONNECTORS
@@ -54,6 +55,7 @@ FORWARDED = (
     plan_service_pb2.DESCRIPTOR.services_by_name["PlanService"],
     broker_cluster_service_pb2.DESCRIPTOR.services_by_name["BrokerClusterService"],
     worker_cluster_service_pb2.DESCRIPTOR.services_by_name["WorkerClusterService"],
+    worker_configuration_service_pb2.DESCRIPTOR.services_by_name["WorkerConfigurationService"],
     worker_service_pb2.DESCRIPTOR.services_by_name["WorkerService"],
     plugin_service_pb2.DESCRIPTOR.services_by_name["PluginService"],
     document_service_pb2.DESCRIPTOR.services_by_name["DocumentService"],

@@ -29,6 +29,7 @@ NAMED = frozenset(
         "keelman.api.connect.v1.TopicService",
         "keelman.api.connect.v1.ConnectorDefinitionService",
         "keelman.api.connect.v1.DedicatedConnectorService",
+        "keelman.api.connect.v1.WorkerConfigurationService",
     }
 )
 UNNAMED = ("CreateDedicatedConnector", "")

@@ -12,6 +12,7 @@ from keelman.model.document import Document
 from keelman.model.operation import Operation
 from keelman.model.plugin import Plugin
 from keelman.model.topic import Topic
+from keelman.model.worker_configuration import WorkerConfiguration
 from keelman.model.workload import WorkerSpec, Workload
 from keelman.state.properties import group_of, topics_of
 
@@ -39,9 +40,13 @@ def keys_of(resource: object, host_of: Callable[[str], str]) -> set[Key]:
             found |= _of_origin(resource.NOUN, spec.annotations.origin)
         case DedicatedConnector(spec=spec):
             found = _of_origin(resource.NOUN, spec.annotations.origin)
+            if spec.worker_configuration is not None:
+                found.add(("worker configuration", spec.worker_configuration.name))
         case Topic(spec=spec):
             found = {("topics", spec.broker_cluster), ("topic resource", spec.broker_cluster, spec.topic)}
             found |= _of_origin(resource.NOUN, spec.annotations.origin)
+        case WorkerConfiguration(annotations=annotations):
+            found = _of_origin(resource.NOUN, annotations.origin)
     return found
 
 

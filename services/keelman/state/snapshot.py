@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from keelman.model.cluster import BrokerCluster, ClusterGoal, Origin, WorkerCluster
 from keelman.model.connector_definition import ConnectorDefinition
 from keelman.model.dedicated_connector import DedicatedConnector
 from keelman.model.document import Document
 from keelman.model.errors import NotFound
+from keelman.model.load import Load
 from keelman.model.node import Node, NodeState
 from keelman.model.operation import Operation
 from keelman.model.plugin import Plugin
 from keelman.model.topic import Topic
-from keelman.model.workload import Goal, Workload, WorkloadKind
+from keelman.model.worker_configuration import WorkerConfiguration
+from keelman.model.workload import Workload, WorkloadKind
 from keelman.state.index_keys import keys_of
 from keelman.state.layers import Layer
 
@@ -22,6 +24,7 @@ MAX_NAMED = 20  # in an error
 NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = Node.NOUN, BrokerCluster.NOUN, WorkerCluster.NOUN, Workload.NOUN
 PLUGIN, DOCUMENT, OPERATION, TOPIC = Plugin.NOUN, Document.NOUN, Operation.NOUN, Topic.NOUN
 CONNECTOR_DEFINITION, DEDICATED_CONNECTOR = ConnectorDefinition.NOUN, DedicatedConnector.NOUN
+WORKER_CONFIGURATION = WorkerConfiguration.NOUN
 Resource: TypeAlias = (
     Node
     | BrokerCluster
@@ -33,22 +36,12 @@ Resource: TypeAlias = (
     | Topic
     | ConnectorDefinition
     | DedicatedConnector
+    | WorkerConfiguration
 )
 Names: TypeAlias = frozenset[str]
 NO_NAMES: Names = frozenset()
 T = TypeVar("T")
 C = TypeVar("C", BrokerCluster, WorkerCluster)
-
-
-class Load(NamedTuple):
-    """What a node carries: workers that are to run, and the bounds of all its workloads that are to run."""
-
-    workers: int = 0
-    cpus: float = 0.0
-    memory_bytes: int = 0
-    with_cpus: int = 0
-    """So many of the workers have a bound of processors."""
-    with_memory: int = 0
 
 
 class Snapshot:
@@ -228,6 +221,15 @@ class Snapshot:
         """Connector definitions by name."""
         return self._table(CONNECTOR_DEFINITION)
 
+    @property
+    def worker_configurations(self) -> Mapping[str, WorkerConfiguration]:
+        """Worker configurations by name."""
+        return self._table(WORKER_CONFIGURATION)
+
+    def users_of_configuration(self, name: str) -> list[str]:
+        """Connectors with workers of their own that name a worker configuration, by name."""
+        return sorted(self._index.get(("worker configuration", name), NO_NAMES))
+
     def definitions_on(self, worker_cluster: str) -> Names:
         """Connector definitions of a worker cluster, which may be gone."""
         return self._index.get(("definitions", worker_cluster), NO_NAMES)
@@ -260,16 +262,7 @@ class Snapshot:
             return self._below.load(node)
         found = self._loads.get(node)
         if found is None:
-            running = [w for w in self.workloads_on(node) if w.goal is Goal.RUNNING]
-            workers = [w for w in running if w.kind is WorkloadKind.WORKER]
-            found = Load(
-                len(workers),
-                sum(w.limits.cpus for w in running),
-                sum(w.limits.memory_bytes for w in running),
-                sum(w.limits.cpus > 0 for w in workers),
-                sum(w.limits.memory_bytes > 0 for w in workers),
-            )
-            self._loads[node] = found
+            found = self._loads[node] = Load.of(self.workloads_on(node))
         return found
 
     def port_holders(self, node: str, port: int) -> Names:
@@ -367,6 +360,10 @@ class Snapshot:
     def dedicated_connector(self, name: str) -> DedicatedConnector:
         """The dedicated connector of that name; raises NotFound."""
         return _get("dedicated connector", self.dedicated_connectors, name)
+
+    def worker_configuration(self, name: str) -> WorkerConfiguration:
+        """The worker configuration of that name; raises NotFound."""
+        return _get("worker configuration", self.worker_configurations, name)
 
     def operation(self, name: str) -> Operation:
         """The operation of that name; raises NotFound."""

@@ -18,6 +18,7 @@ from keelman.api.connect.v1 import operation_service_pb2 as op
 from keelman.api.connect.v1 import plugin_service_pb2 as pl
 from keelman.api.connect.v1 import topic_service_pb2 as tp
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as wc
+from keelman.api.connect.v1 import worker_configuration_service_pb2 as wf
 from keelman.api.connect.v1 import worker_service_pb2 as wk
 from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
 from keelman.api.connect.v1.connector_definition_service_pb2_grpc import ConnectorDefinitionServiceStub
@@ -27,6 +28,8 @@ from keelman.api.connect.v1.operation_service_pb2_grpc import OperationServiceSt
 from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
 from keelman.api.connect.v1.topic_service_pb2_grpc import TopicServiceStub
 from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerClusterServiceStub
+from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration
+from keelman.api.connect.v1.worker_configuration_service_pb2_grpc import WorkerConfigurationServiceStub
 from keelman.api.connect.v1.worker_service_pb2_grpc import WorkerServiceStub
 from keelman.api.copy.v1 import copy_run_service_pb2 as cr
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
@@ -77,6 +80,7 @@ class Gateway:
             kinds.PLUGINS: (PluginServiceStub(link), pl),
             kinds.TOPICS: (TopicServiceStub(link), tp),
             kinds.DEFINITIONS: (ConnectorDefinitionServiceStub(link), df),
+            kinds.WORKER_CONFIGURATIONS: (WorkerConfigurationServiceStub(link), wf),
             kinds.OPERATIONS: (OperationServiceStub(link), op),
         }
 
@@ -263,6 +267,8 @@ class Gateway:
             if kind is kinds.PLUGINS:
                 fields = {"name": found.name, "version": found.version, "description": spec.description}
                 fields["labels"] = dict(spec.labels)
+            if kind is kinds.WORKER_CONFIGURATIONS:
+                fields = {"name": name, "worker_configuration": spec}
             try:
                 answer = await self._call("Update", kind, etag=found.etag, update_mask=mask, **fields)
             except Conflict:
@@ -271,6 +277,12 @@ class Gateway:
                 continue
             return _noted(kind, answer), True
         raise AssertionError
+
+    async def add_revision(self, name: str, content: bytes, description: str) -> Resource:
+        """Gives a worker configuration another revision."""
+        fields = {"name": name, "content": content, "description": description}
+        answer = await self._call("Create", kinds.WORKER_CONFIGURATIONS, "Revision", **fields)
+        return _resource(kinds.WORKER_CONFIGURATIONS, answer)
 
     async def create_connector(self, cluster: str, name: str, config: Mapping[str, str]) -> Resource:
         """Creates a connector in a running worker cluster; prints the notes on its configuration to stderr."""
@@ -307,14 +319,14 @@ class Gateway:
             raise FailedPrecondition(f"broker cluster {name} has no address yet: see `keelman get bc {name}`")
         return {**found.spec.external.client_properties, "bootstrap.servers": servers}
 
-    async def _call(self, verb: str, kind: Kind, **fields: Any) -> Any:
-        """The answer of the RPC that is named by the verb and the kind: GetNode, ListNodes.
+    async def _call(self, verb: str, kind: Kind, part: str = "", **fields: Any) -> Any:
+        """The answer of the RPC that is named by the verb and the kind: GetNode, ListNodes; or of a `part` of these.
 
         A write has a request id, where it can have one, and is sent once more under the same id when nobody answered.
         Raises Unavailable when there is no answer in time, and what the gateway refuses.
         """
         stub, messages = self._services[kind]
-        name = kind.rpc(verb)
+        name = kind.rpc(verb) + part
         request = getattr(messages, f"{name}Request")(**fields)
         repeats = "request_id" in request.DESCRIPTOR.fields_by_name
         if repeats:
@@ -335,6 +347,8 @@ def _spec_of(kind: Kind, found: Resource) -> Any:
     """What of a resource can be changed, as a message of its own."""
     if kind is kinds.PLUGINS:
         return pl.UpdatePluginRequest(description=found.description, labels=dict(found.labels))
+    if kind is kinds.WORKER_CONFIGURATIONS:
+        return WorkerConfiguration(description=found.description, labels=dict(found.labels))
     made = type(found.spec)()
     made.CopyFrom(found.spec)
     return made

@@ -22,6 +22,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.operations import begin, follow
 from keelman.cli.client.plugins import upload
 from keelman.cli.client.target import Target
+from keelman.cli.commands.worker_configurations import check_no_wait, create_configuration
 from keelman.cli.configuration import class_of, given_config
 from keelman.cli.fields import Given, apply, check_given, split_names
 from keelman.cli.kinds import Kind, check_option, cluster_and_name, kind_of
@@ -52,7 +53,7 @@ _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "topic": (kinds.TOPICS,),
     "connector": (kinds.DEFINITIONS,),
     "cluster": (kinds.CONNECTORS, kinds.DEFINITIONS),
-    "config_file": (kinds.CONNECTORS, kinds.DEFINITIONS),
+    "config_file": (kinds.CONNECTORS, kinds.DEFINITIONS, kinds.WORKER_CONFIGURATIONS),
     "plugin_name": (kinds.PLUGINS,),
     "plugin_version": (kinds.PLUGINS,),
     "any_file": (kinds.PLUGINS,),
@@ -107,7 +108,7 @@ def create(
     home: HomeFolder = None,
 ) -> int:
     """Create a broker cluster, a worker cluster (stopped, unless --start), a connector, a topic, a connector's
-    definition, a plugin from its file, or a node before its agent."""
+    definition, a worker configuration, a plugin from its file, or a node before its agent."""
     seconds, found, form = seconds_of(wait, timeout), kind_of(kind, "create"), checked_format(output)
     check_given(found, given)
     check_options(found, more)
@@ -116,6 +117,9 @@ def create(
             raise InvalidArgument("--wait: not for plugins: one that is answered is there")
         header = {"name": more.plugin_name, "version": more.plugin_version, "any_file": more.any_file}
         return upload_plugin(Target(gateway, home), Path(name), given, form, header)
+    if found is kinds.WORKER_CONFIGURATIONS:
+        check_no_wait(found, seconds)
+        return create_configuration(Target(gateway, home), name, more.config_file, given, form)
     owner, plain = cluster_and_name(found, name, more.cluster)
     if found in kinds.APPLIED:
         return create_applied(Target(gateway, home), found, (owner, plain), given, more, form=form, wait=seconds)
@@ -172,7 +176,8 @@ def check_options(kind: Kind, given: Creation) -> None:
         if getattr(given, name) not in (None, "", False):
             check_option(_NAMES.get(name, "--" + name.replace("_", "-")), kind, legal)
     if given.start and kind not in (kinds.WORKER_CLUSTERS, kinds.DEFINITIONS):
-        why = "is not started" if kind in (kinds.PLUGINS, kinds.TOPICS) else "starts by itself"
+        rests = (kinds.PLUGINS, kinds.TOPICS, kinds.WORKER_CONFIGURATIONS)
+        why = "is not started" if kind in rests else "starts by itself"
         raise InvalidArgument(f"--start: only for worker-clusters and definitions; a {kind.singular} {why}")
 
 

@@ -15,6 +15,7 @@ from keelman.api.connect.v1.operation_pb2 import Operation
 from keelman.api.connect.v1.plugin_pb2 import Plugin
 from keelman.api.connect.v1.topic_pb2 import Topic
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
@@ -94,8 +95,7 @@ def in_words(resource: Any) -> dict[str, Any]:
         found["status"]["brokers"]["partitions"] = partition_lines(resource.status.brokers.partitions)
     if isinstance(resource, ConnectorDefinition) and resource.status.HasField("connector"):
         found["status"]["connector"] = connector_words(resource.status.connector)
-    if isinstance(resource, Plugin) and resource.classes:
-        found["classes"] = class_lines(resource.classes)
+    found |= _in_lines(resource)
     for part, name, text in _SENTENCES:
         whole = getattr(resource, part, None)
         if whole is not None and name in whole.DESCRIPTOR.fields_by_name and whole.HasField(name) and part in found:
@@ -110,6 +110,15 @@ def in_words(resource: Any) -> dict[str, Any]:
     if "spec" in found:
         found["spec"] = _asked_for(found["spec"])
     return found
+
+
+def _in_lines(resource: Any) -> dict[str, Any]:
+    """The classes of a plugin, and what a worker configuration says in its revisions."""
+    if isinstance(resource, Plugin) and resource.classes:
+        return {"classes": class_lines(resource.classes)}
+    if isinstance(resource, WorkerConfiguration):
+        return {"revisions": {one.revision: one.content.decode("utf-8", "replace") for one in resource.revisions}}
+    return {}
 
 
 def connector_words(connector: Connector) -> dict[str, Any]:

@@ -32,6 +32,7 @@ NOUNS: Mapping[Kind, str] = {
     kinds.WORKLOADS: "workload",
     kinds.PLUGINS: "plugin",
     kinds.DEFINITIONS: "connector_definition",
+    kinds.WORKER_CONFIGURATIONS: "worker_configuration",
     kinds.OPERATIONS: "operation",
 }
 # What agents and workers report of them, which is no event: lists say it.
@@ -41,6 +42,7 @@ REPORTED: Mapping[Kind, Sequence[str]] = {
     kinds.WORKERS: ("membership", "usage"),
     kinds.WORKLOADS: ("status.memory_bytes", "status.observe_time"),
     kinds.PLUGINS: ("worker_clusters",),
+    kinds.WORKER_CONFIGURATIONS: ("users",),
     kinds.DEFINITIONS: ("status.connector", "status.drifted", "status.drifts"),
 }
 # What of it changes all the time: a table shows it, lines are not printed for it.

@@ -12,9 +12,11 @@ from keelman.cli.client.changes import standing, wait_for_update
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
 from keelman.cli.commands.applying import apply_and_tell
+from keelman.cli.commands.worker_configurations import add_revision, check_no_wait
 from keelman.cli.fields import GivenChange, apply, check_given
 from keelman.cli.kinds import Kind, check_option, kind_of
 from keelman.cli.options import (
+    ConfigFile,
     GatewayAddress,
     HomeFolder,
     PlainName,
@@ -46,20 +48,28 @@ def update(
     apply_: Annotated[
         bool, typer.Option("--apply", help="Of a topic or definition: also bring it to what it says then.")
     ] = False,
+    config_file: ConfigFile = None,
     wait: Wait = False,
     timeout: WaitSeconds = None,
     output: ThisForm = "text",
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Change what a cluster, node, topic or definition is to be, or what is said of a plugin; what is not named stays.
-    Workers get a change one after the other; of topics and definitions nothing is done until they are applied."""
+    """Change what a cluster, node, topic or definition is to be, or what is said of a plugin or worker configuration,
+    which --config-file gives another revision; what is not named stays. Workers get a change one after the other; of
+    topics and definitions nothing is done until they are applied."""
     found, seconds = kind_of(kind, "update"), seconds_of(wait, timeout)
     if apply_:
         check_option("--apply", found, kinds.APPLIED)
-    if not check_given(found, given):
+    if config_file is not None:
+        check_option("--config-file", found, [kinds.WORKER_CONFIGURATIONS])
+    if found is kinds.WORKER_CONFIGURATIONS:
+        check_no_wait(found, seconds)
+    if not check_given(found, given) and config_file is None:
         raise InvalidArgument("nothing to change: give at least one option, see `keelman update --help`")
     target, edit = Target(gateway, home), lambda spec: apply(given, spec)
+    if config_file is not None:
+        return add_revision(target, name, config_file, given, checked_format(output, _FORMS))
     if found in kinds.APPLIED:
         return _change_applied(target, found, name, edit, form=output, applies=apply_, wait=seconds)
     return _change(target, found, name, edit, wait=seconds, form=output)

@@ -314,6 +314,15 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("OPERATION", lambda r: r.status.operation, wide=True),
         Column("MESSAGE", lambda r: in_one_line(r.status.message or "; ".join(r.status.drifts)), wide=True),
     ),
+    "worker-configurations": (
+        Column("NAME", lambda r: r.name),
+        Column("REVISION", lambda r: str(r.revisions[-1].revision), number=True),
+        Column("USERS", lambda r: ",".join(r.users)),
+        Column("AGE", lambda r: age(r.create_time)),
+        Column("ORIGIN", lambda r: origin_text(r.origin), wide=True),
+        Column("LABELS", _labels, wide=True),
+        Column("DESCRIPTION", lambda r: _first_line(r.description), wide=True),
+    ),
     "operations": (
         Column("NAME", lambda r: r.name),
         Column("KIND", words.operation_kind),

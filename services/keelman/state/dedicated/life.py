@@ -36,6 +36,7 @@ from keelman.state.nouns.plugin_sets import resolved
 from keelman.state.nouns.rows import plain_spec
 from keelman.state.operations.moves import ended
 from keelman.state.snapshot import DEDICATED_CONNECTOR, Snapshot
+from keelman.workers.configurations import properties_of
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
@@ -184,8 +185,14 @@ def _broker_cluster(tx: Transaction, spec: DedicatedConnectorSpec) -> str:
 
 
 def _configured(snapshot: Snapshot, spec: DedicatedConnectorSpec) -> dict[str, str] | None:
-    """The properties of the worker configuration that a spec names; None where it names none."""
-    return None
+    """The properties of the worker configuration that a spec names; None where it names none.
+
+    Raises NotFound for one, and for a revision, that there is not.
+    """
+    ref = spec.worker_configuration
+    if ref is None:
+        return None
+    return properties_of(snapshot.worker_configuration(ref.name).revision(ref.revision).content)
 
 
 def _found(tx: Transaction, name: str, etag: str) -> DedicatedConnector:

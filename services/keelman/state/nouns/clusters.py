@@ -17,6 +17,8 @@ from keelman.api.connect.v1 import (
     origin_pb2,
     topic_pb2,
     worker_cluster_pb2,
+    worker_configuration_pb2,
+    worker_configuration_service_pb2,
 )
 from keelman.model.cluster import Annotations, BrokerCluster, ClusterGoal, Origin, WorkerCluster
 from keelman.model.errors import FailedPrecondition
@@ -34,6 +36,8 @@ AnnotatedSpec: TypeAlias = (
     | topic_pb2.TopicSpec
     | connector_definition_pb2.ConnectorDefinitionSpec
     | dedicated_connector_pb2.DedicatedConnectorSpec
+    | worker_configuration_pb2.WorkerConfiguration
+    | worker_configuration_service_pb2.CreateWorkerConfigurationRequest
 )
 
 

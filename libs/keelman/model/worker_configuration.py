@@ -1,0 +1,60 @@
+"""Worker configurations: properties of workers that are kept under a name, in revisions that never change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import ClassVar
+
+from keelman.model.cluster import NO_ANNOTATIONS, Annotations
+from keelman.model.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationRevision:
+    """What a worker configuration says in one revision; the content is a file of properties, as it was sent."""
+
+    revision: int
+    create_time: datetime
+    description: str = ""
+    content: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfiguration:
+    """Properties of workers under a name. Times are aware UTC; `etag` changes with every change."""
+
+    NOUN: ClassVar[str] = "worker_configuration"
+
+    name: str
+    uid: str
+    create_time: datetime
+    update_time: datetime
+    revisions: tuple[ConfigurationRevision, ...]
+    """The newest last; at least one."""
+    annotations: Annotations = NO_ANNOTATIONS
+    etag: str = ""
+
+    @property
+    def latest(self) -> ConfigurationRevision:
+        """The newest revision."""
+        return self.revisions[-1]
+
+    def revision(self, number: int) -> ConfigurationRevision:
+        """One revision; 0 is the newest. Raises NotFound."""
+        if not number:
+            return self.latest
+        for one in self.revisions:
+            if one.revision == number:
+                return one
+        raise NotFound(
+            f"worker configuration {self.name!r} has no revision {number}: those there are: "
+            f"{', '.join(str(one.revision) for one in self.revisions)}",
+            metadata={"worker_configuration": self.name, "revision": str(number)},
+        )
+
+    @property
+    def contents(self) -> Mapping[int, bytes]:
+        """What each revision says."""
+        return {one.revision: one.content for one in self.revisions}

@@ -1,0 +1,139 @@
+"""What a worker configuration may say: the properties that connectors with workers of their own let users set. Pure.
+
+The lists are those of the managed Connect service's documentation, name by name. `producer.` and `consumer.` names
+that are not on their list are refused; of all others those that are, by name or by what they begin with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import javaproperties
+
+from keelman.connect.config.secret_keys import shown_value
+from keelman.model.errors import InvalidArgument, Violation
+from keelman.runtime.logs.redaction import HIDDEN
+from keelman.workers.properties.refusals import refusals
+
+MAX_BYTES = 64 << 10
+KEY_CONVERTER, VALUE_CONVERTER = REQUIRED = ("key.converter", "value.converter")
+STRING_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
+DEFAULT_PROPERTIES: Mapping[str, str] = dict.fromkeys(REQUIRED, STRING_CONVERTER)
+"""What workers have without a worker configuration."""
+
+PRODUCER, CONSUMER = "producer.", "consumer."
+ALLOWED: Mapping[str, tuple[str, ...]] = {
+    PRODUCER: (
+        "acks", "batch.size", "buffer.memory", "compression.type", "enable.idempotence", "key.serializer",
+        "max.request.size", "metadata.max.age.ms", "metadata.max.idle.ms", "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms", "request.timeout.ms", "retry.backoff.ms", "value.serializer",
+    ),
+    CONSUMER: (
+        "allow.auto.create.topics", "auto.offset.reset", "check.crcs", "fetch.max.bytes", "fetch.max.wait.ms",
+        "fetch.min.bytes", "heartbeat.interval.ms", "key.deserializer", "max.partition.fetch.bytes", "max.poll.records",
+        "metadata.max.age.ms", "partition.assignment.strategy", "reconnect.backoff.max.ms", "reconnect.backoff.ms",
+        "request.timeout.ms", "retry.backoff.ms", "session.timeout.ms", "value.deserializer",
+    ),
+}  # fmt: skip
+"""All that may stand behind these two."""
+DENIED_PREFIXES = (
+    "access.control.", "admin.", "admin.listeners.https.", "client.", "connect.", "inter.worker.", "internal.",
+    "listeners.https.", "metrics.", "metrics.context.", "rest.", "sasl.", "security.", "socket.", "ssl.",
+    "topic.tracking.", "worker.",
+)  # fmt: skip
+DENIED = frozenset(
+    (
+        "bootstrap.servers", "config.storage.topic", "connections.max.idle.ms",
+        "connector.client.config.override.policy", "group.id", "listeners", "metric.reporters", "plugin.path",
+        "receive.buffer.bytes", "response.http.headers.config", "scheduled.rebalance.max.delay.ms",
+        "send.buffer.bytes", "status.storage.topic",
+    )
+)  # fmt: skip
+_ELSEWHERE: Mapping[str, str] = {
+    "bootstrap.servers": "broker:9092",
+    "group.id": "group",
+    "config.storage.topic": "configs",
+    "offset.storage.topic": "offsets",
+    "status.storage.topic": "status",
+}
+"""What a worker has from elsewhere, so that the rest can be judged by the worker's own rules."""
+
+
+def properties_of(content: bytes, field: str = "content") -> dict[str, str]:
+    """The properties in a file as java.util.Properties reads them; of a key that stands twice the last one.
+
+    The text is UTF-8, or ISO-8859-1 where it is not that. Raises InvalidArgument for an escape that is none.
+    """
+    try:
+        return dict(javaproperties.loads(_text(content)))
+    except javaproperties.InvalidUEscapeError as error:
+        raise InvalidArgument.of(field, error.escape, "\\u and four hexadecimal digits") from None
+
+
+def checked_content(content: bytes, field: str = "content") -> dict[str, str]:
+    """The properties in the content of a worker configuration. Raises InvalidArgument naming each that is missing or
+    may not be there, and what is legal."""
+    if len(content) > MAX_BYTES:
+        raise InvalidArgument.of(field, f"{len(content)} bytes", f"at most {MAX_BYTES} bytes")
+    properties = properties_of(content, field)
+    if problems := list(violations(properties)):
+        raise InvalidArgument.of_all(problems)
+    return properties
+
+
+def violations(properties: Mapping[str, str]) -> Iterator[Violation]:
+    """What is wrong with a worker configuration's properties, each under its key: first what it may not say, then what
+    every worker would refuse."""
+    missing = [key for key in REQUIRED if not properties.get(key, "").strip()]
+    for key in missing:
+        legal = f"a converter's class, e.g. {STRING_CONVERTER}"
+        yield Violation(key, f"{key} is missing: a worker configuration has to set it: {legal}")
+    judged = {}
+    for key, value in properties.items():
+        if legal := _denied(key):
+            yield Violation(key, f"{key}: {shown_value(key, value)!r} cannot be set in a worker configuration: {legal}")
+        elif key not in missing:
+            judged[key] = value
+    yield from (one for one in refusals({**_ELSEWHERE, **DEFAULT_PROPERTIES, **judged}) if one.field in judged)
+
+
+def _denied(key: str) -> str:
+    """What is legal instead of a property that may not be set; empty for one that may."""
+    for prefix, names in ALLOWED.items():
+        if key.startswith(prefix):
+            return "" if key.removeprefix(prefix) in names else f"of {prefix}* only {', '.join(names)}"
+    if not key:
+        return "every property has a name"
+    if key in DENIED:
+        return "the connector's own workers are given it"
+    if prefix := next((one for one in DENIED_PREFIXES if key.startswith(one)), ""):
+        return f"no property may begin with {prefix!r}"
+    return ""
+
+
+def shown_content(content: bytes) -> bytes:
+    """The content for people's eyes: the same but for secrets, which are hidden."""
+    return "".join(map(_shown, javaproperties.parse(_text(content)))).encode("utf-8", "surrogateescape")
+
+
+def _shown(element: javaproperties.PropertiesElement) -> str:
+    source: str = element.source
+    end = "\n" if source.endswith(("\n", "\r")) else ""
+    if isinstance(element, javaproperties.Comment):
+        try:
+            was = list(javaproperties.parse(element.value.lstrip("#! ")))
+        except javaproperties.InvalidUEscapeError:
+            return f"# {HIDDEN}{end}"
+        said = "".join(_shown(one) for one in was)
+        return source if said == "".join(one.source for one in was) else f"# {said}{end}"
+    if not isinstance(element, javaproperties.KeyValue):
+        return source
+    shown = shown_value(element.key, element.value)
+    return source if shown == element.value else javaproperties.join_key_value(element.key, shown) + end
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content.decode("iso-8859-1")
