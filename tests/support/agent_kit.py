@@ -22,6 +22,7 @@ from keelman.api.node.v1.session_service_pb2 import (
 )
 from keelman.api.node.v1.session_service_pb2_grpc import SessionServiceServicer, add_SessionServiceServicer_to_server
 from keelman.api.node.v1.workload_pb2 import (
+    LogTargets,
     ResourceLimits,
     WorkerWorkload,
     Workload,
@@ -238,10 +239,14 @@ def workload(
     force: bool = False,
     limits: ResourceLimits | None = None,
     routes: Mapping[str, str] | None = None,
+    log_targets: LogTargets | None = None,
     **properties: str,
 ) -> Workload:
     properties["script"] = script
-    spec = WorkerWorkload(worker_cluster="demo", host="127.0.0.1", port=port, properties=properties, routes=routes)
+    spec = WorkerWorkload(
+        worker_cluster="demo", host="127.0.0.1", port=port, properties=properties, routes=routes,
+        log_targets=log_targets,
+    )  # fmt: skip
     return Workload(
         name=name, uid=uid, node="n1", generation=generation, goal=goal, spec=WorkloadSpec(worker=spec), force=force,
         limits=limits,

@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
 
+from keelman.model.log_delivery import LogDelivery
 from keelman.model.plugin_set import NO_HISTORY, PluginHistory, PluginRef, PluginSet, WentBack
 from keelman.model.workload import NO_LIMITS, ResourceLimits
 
@@ -175,6 +176,8 @@ class WorkerClusterSpec:
     engine: WorkerEngine = WorkerEngine.KEELMAN
     routes: Mapping[str, str] = field(default_factory=dict)
     """Addresses of host names for its workers alone."""
+    log_delivery: LogDelivery | None = None
+    """Where its logs are delivered; it reaches no process."""
 
     @property
     def plugin_set(self) -> PluginSet:

@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar, TypeAlias
 
+from keelman.model.log_delivery import NO_TARGETS, LogTargets
+
 
 class WorkloadKind(StrEnum):
     """What kind of process it is; the first word of its name."""
@@ -135,6 +137,8 @@ class WorkerSpec:
     """It is a worker of Apache Kafka Connect."""
     routes: Mapping[str, str] = field(default_factory=dict)
     """Addresses of host names for it alone."""
+    log_targets: LogTargets = NO_TARGETS
+    """Where its agent delivers its log; its process is not touched by that."""
 
 
 WorkloadSpec: TypeAlias = BrokerSpec | SparkSpec | WorkerSpec

@@ -70,6 +70,11 @@ class Home:
         return self.root / "workloads"
 
     @property
+    def log_delivery(self) -> Path:
+        """Where logs are delivered that are delivered to files, unless the agent is told otherwise."""
+        return self.root / "log-delivery"
+
+    @property
     def plugins(self) -> Path:
         """Parent of the unpacked plugins of the node's workers."""
         return self.root / "plugins"

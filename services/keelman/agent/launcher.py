@@ -41,13 +41,16 @@ class Launcher:
         log_keeping: Keeping,
         surroundings: Surroundings,
         limiter: Limiter,
+        needed: Callable[[str], int | None] = lambda _: None,
     ) -> None:
+        """`needed`: from which position on a workload's log has yet to be delivered."""
         self._home = home
         self._commands = commands
         self._grace_seconds = grace_seconds
         self._log_keeping = log_keeping
         self._surroundings = surroundings
         self._limiter = limiter
+        self._needed = needed
 
     @property
     def keeper(self) -> int | None:
@@ -137,7 +140,10 @@ class Launcher:
         async with local.log_lock:
             try:
                 made = await asyncio.to_thread(
-                    Log(log_file(local.folder)).keep, self._log_keeping, written=local.child is not None
+                    Log(log_file(local.folder)).keep,
+                    self._log_keeping,
+                    written=local.child is not None,
+                    needed=self._needed(local.name),
                 )
             except OSError as error:
                 problem = str(error)

@@ -23,6 +23,7 @@ from keelman.agent.plugins import Plugins, downloads
 from keelman.agent.reporter import Reporter
 from keelman.agent.session import Sessions
 from keelman.agent.settings import Settings
+from keelman.agent.shipping.shipping import Shipping
 from keelman.agent.supervisor import Supervisor
 from keelman.api.node.v1 import agent_service_pb2
 from keelman.api.node.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
@@ -60,6 +61,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         fetch = downloads(settings.state_address, certificates)
         plugins = Plugins(home.plugins, fetch, kept_seconds=settings.plugin_seconds)
         await asyncio.to_thread(plugins.begin)
+        shipping = Shipping(home, node, settings.shipping_limits)
         supervisor = Supervisor(
             home,
             Launcher(
@@ -68,12 +70,14 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
                 grace_seconds=settings.grace_seconds,
                 log_keeping=settings.log_keeping,
                 surroundings=surroundings,
+                needed=shipping.needed,
                 limiter=await asyncio.to_thread(make_limiter, settings.limits, home, surroundings.user),
             ),
             assignments,
             reporter,
             plugins,
             unwell_seconds=settings.unwell_seconds,
+            shipping=shipping,
         )
         sessions = Sessions(
             settings.state_address,

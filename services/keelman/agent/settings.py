@@ -7,6 +7,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from keelman.agent.shipping.shipping import ShippingLimits
 from keelman.agent.surroundings import Surroundings, surroundings_for
 from keelman.model.errors import InvalidArgument
 from keelman.model.names import checked_name
@@ -64,6 +65,19 @@ class Settings(ProcessSettings):
     log_parts: int = setting(10, "How many compressed parts of a workload's log are kept.", minimum=1)
     log_days: float = setting(
         30.0, "Parts of logs are deleted so many days after they were cut off; 0 means never.", unit="days", minimum=0
+    )
+
+    log_root: Path | None = setting(
+        None, "Folder below which logs are delivered to files; empty means log-delivery in the home."
+    )
+    log_object_bytes: int = setting(
+        8 * 1024 * 1024,
+        "A log that is delivered to a bucket is put there as an object once so much of it has come.",
+        unit="bytes",
+        minimum=1024,
+    )
+    log_object_seconds: float = setting(
+        60.0, "Such an object is put after this long at the latest.", unit="s", minimum=0.1
     )
 
     plugin_seconds: float = setting(
@@ -132,6 +146,12 @@ class Settings(ProcessSettings):
     def log_keeping(self) -> Keeping:
         """How much of each workload's log is kept."""
         return Keeping(self.log_bytes, self.log_parts, self.log_days)
+
+    @property
+    def shipping_limits(self) -> ShippingLimits:
+        """How logs are delivered."""
+        root = self.folder.log_delivery if self.log_root is None else self.log_root.expanduser().absolute()
+        return ShippingLimits(root, self.log_object_bytes, self.log_object_seconds, self.log_keeping)
 
     @property
     def folder(self) -> Home:

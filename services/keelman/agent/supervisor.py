@@ -19,6 +19,7 @@ from keelman.agent.logs import log_file
 from keelman.agent.memory import over, tree_bytes
 from keelman.agent.plugins import Plugins, files_of
 from keelman.agent.reporter import Reporter
+from keelman.agent.shipping.shipping import Shipping, ShippingLimits
 from keelman.agent.step import Action, Cause, Goal, drained_kinds, next_step
 from keelman.api.node.v1 import session_service_pb2
 from keelman.api.node.v1.workload_pb2 import Workload
@@ -104,6 +105,8 @@ class WorkloadLoop:
             self._fetcher.begin()
             return 0.0
         try:
+            if step.action is Action.REMOVE:
+                await self._supervisor.finish_log(local)
             await self._supervisor.launcher.do(step, local)
         except (OSError, TimeoutError) as error:
             local.reason, local.message = "FAULT", f"{step.action.value} failed: {error!r}"
@@ -126,8 +129,10 @@ class Supervisor:
         plugins: Plugins,
         *,
         unwell_seconds: float = 0.0,
+        shipping: Shipping | None = None,
     ) -> None:
         self.home = home
+        self.shipping = shipping or Shipping(home, "", ShippingLimits(home.log_delivery))
         self.plugins = plugins
         self._unwell_seconds = unwell_seconds
         self.launcher = launcher
@@ -157,6 +162,7 @@ class Supervisor:
         """Runs until cancelled; the processes go on."""
         async with Siblings() as siblings:
             self._siblings = siblings
+            self.shipping.begin(siblings, self._assignments.workloads.values())
             for loop in self._loops.values():
                 loop.begin(siblings)
                 if loop.local.child is None:
@@ -171,6 +177,7 @@ class Supervisor:
         """Takes up assignments. A workload that is no longer named is stopped, its files stay, and it is forgotten."""
         self._assignments.apply(message)
         self._confirmed = self._confirmed or message.complete
+        self.shipping.follow(self._assignments.workloads.values())
         for name in self._assignments.workloads:
             if name not in self._loops:
                 loop = self._loops[name] = WorkloadLoop(self, self._local(name))
@@ -227,6 +234,11 @@ class Supervisor:
         change.set()
         if self._is_over(local):
             self._forget(local.name)
+
+    async def finish_log(self, local: Local) -> None:
+        """Delivers the rest of the log of a workload that is to be removed."""
+        others = [w for name, w in self._assignments.workloads.items() if name != local.name]
+        await self.shipping.finish(local.name, others)
 
     def _used_plugins(self) -> set[str]:
         """Digests of the plugins of all workloads here, as they are to be and as they were last prepared."""

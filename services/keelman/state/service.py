@@ -23,6 +23,7 @@ from keelman.state.hub import Hub
 from keelman.state.in_sync import InSyncProbe
 from keelman.state.lease import Lease
 from keelman.state.nouns import registry
+from keelman.state.nouns.log_delivery import checked_buckets
 from keelman.state.nouns.noun import Parts, service
 from keelman.state.operations.apply_connector import CALL_SECONDS
 from keelman.state.operations.kinds import Tools
@@ -78,7 +79,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         topics = TopicLook(store, commits)
         connectors = await stack.enter_async_context(_workers(store, reports, settings))
         executor = Executor(store, limits, sessions.alive)
-        parts = Parts(store, sessions, reports, plugins, executor, topics, limits.chosen_ports)
+        parts = Parts(store, sessions, reports, plugins, executor, topics, limits.chosen_ports, limits.buckets)
         server = serve(
             *registry.all_services(parts),
             *_streams(sessions, copy_runs, watch),
@@ -139,6 +140,8 @@ def _limits(settings: Settings) -> Limits:
         chosen_ports=port_range("state.chosen_ports", settings.chosen_ports),
         spark_master=settings.spark_master,
         events_broker_cluster=settings.events_broker_cluster,
+        buckets=checked_buckets("state.buckets", settings.buckets),
+        buckets_region=settings.buckets_region,
     )
 
 

@@ -25,6 +25,8 @@ from keelman.runtime.logs.punching import can_punch, punch
 PIECE_BYTES = 256 * 1024
 COMPRESSION = 3
 DAY_SECONDS = 86_400
+MAX_NEEDED = 200
+"""Parts that are kept for somebody who has not read them yet: what he does not read must not fill the disk."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -62,10 +64,13 @@ class Log:
             return sorted(Part(int(m[1]), int(m[2]), self.file.parent / m[0]) for m in named)
         return []
 
-    def keep(self, keeping: Keeping, *, written: bool, now: Callable[[], float] = time.time) -> int:
+    def keep(
+        self, keeping: Keeping, *, written: bool, now: Callable[[], float] = time.time, needed: int | None = None
+    ) -> int:
         """Cuts parts off while the file holds too much, and deletes old ones; returns how many were cut off.
 
-        `written` says that a process may be appending. Takes as long as compressing does: work for a thread. Raises
+        `written` says that a process may be appending. Parts with bytes at or after the position `needed` stay however
+        many or old they are, at most MAX_NEEDED of them. Takes as long as compressing does: work for a thread. Raises
         OSError, for a full disk for one: then the file keeps what it has.
         """
         try:
@@ -76,7 +81,7 @@ class Log:
             made = self._cut(descriptor, keeping.part_bytes, written=written)
         finally:
             os.close(descriptor)
-        self._forget(keeping, now())
+        self._forget(keeping, now(), needed)
         return made
 
     def _cut(self, descriptor: int, part_bytes: int, *, written: bool) -> int:
@@ -128,12 +133,15 @@ class Log:
                 os.unlink(temporary)
             raise
 
-    def _forget(self, keeping: Keeping, now: float) -> None:
-        parts = self.parts()
-        for part in parts[: -keeping.parts]:
+    def _forget(self, keeping: Keeping, now: float, needed: int | None) -> None:
+        parts, most = self.parts(), keeping.parts
+        if needed is not None:
+            most = max(most, min(MAX_NEEDED, sum(part.end > needed for part in parts)))
+        for part in parts[:-most]:
             part.path.unlink(missing_ok=True)
-        for part in parts[-keeping.parts :]:
-            if not keeping.days or part.path.stat().st_mtime >= now - keeping.days * DAY_SECONDS:
+        for part in parts[-most:]:
+            is_old = keeping.days and part.path.stat().st_mtime < now - keeping.days * DAY_SECONDS
+            if not is_old or (needed is not None and part.end > needed):
                 continue
             if part != parts[-1]:
                 part.path.unlink(missing_ok=True)
@@ -164,6 +172,11 @@ class Reader:
     def gone(self) -> bool:
         """The log was deleted."""
         return os.fstat(self._descriptor).st_nlink == 0
+
+    @property
+    def inode(self) -> int:
+        """Which file it is: another one has another number while this one is open."""
+        return os.fstat(self._descriptor).st_ino
 
     def end(self) -> int:
         """The position after the last byte."""

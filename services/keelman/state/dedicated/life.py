@@ -29,7 +29,7 @@ from keelman.state.dedicated.steps import (
     facts_of,
     specs_of,
 )
-from keelman.state.nouns import broker_cluster, worker_cluster
+from keelman.state.nouns import broker_cluster, worker_cluster, worker_cluster_checks
 from keelman.state.nouns.checks import check_etag, check_free
 from keelman.state.nouns.operation import begin, check_no_operation
 from keelman.state.nouns.plugin_sets import resolved
@@ -99,7 +99,7 @@ def update(
         wanted = dataclasses.replace(connector, spec=spec)
         new = worker_cluster_spec(wanted, connector.broker_cluster, _configured(tx.snapshot, spec))
         new = resolved(new, tx.snapshot)
-        worker_cluster.check(name, new, tx.snapshot)
+        worker_cluster_checks.check(name, new, tx.snapshot)
         spec = dataclasses.replace(spec, plugins=new.plugins, libraries=new.libraries)
         facts |= {FORMER_CLUSTER: plain_spec(workers.spec), WANTED_CLUSTER: plain_spec(new)}
     facts |= specs_of(connector.spec, spec)

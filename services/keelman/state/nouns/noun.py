@@ -82,6 +82,8 @@ class Parts:
     topics: TopicsSeen
     chosen_ports: range
     """Of creates that leave ports to be chosen."""
+    buckets: str = ""
+    """Where the buckets are that users name; empty where there are none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,6 @@ from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
 from keelman.api.connect.v1 import worker_cluster_service_pb2_grpc as grpc
 from keelman.model.cluster import (
     ClusterGoal,
-    ClusterState,
-    ExternalBrokers,
     Rollout,
     WorkerCluster,
     WorkerClusterSpec,
@@ -25,18 +23,10 @@ from keelman.model.cluster import (
 )
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.plugin_set import PluginHistory
-from keelman.model.shapes import (
-    check_count,
-    check_different_ports,
-    check_labels,
-    check_limits,
-    check_port,
-    check_routes,
-)
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context, Service
-from keelman.state.nouns.checks import check_etag, check_free, check_nodes, check_same
+from keelman.state.nouns.checks import check_etag, check_free
 from keelman.state.nouns.chosen_ports import with_worker_ports
 from keelman.state.nouns.clusters import (
     ClusterColumns,
@@ -52,15 +42,16 @@ from keelman.state.nouns.clusters import (
 from keelman.state.nouns.hidden import kept_spec, shown_spec
 from keelman.state.nouns.kafka_names import check_own_names
 from keelman.state.nouns.limits import limits_message, limits_of
+from keelman.state.nouns.log_delivery import check_buckets, delivery_message, delivery_of
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.plugin_sets import check_engine, plugin_fields, put_plugins, resolved
 from keelman.state.nouns.rows import big_column, json_column, plain, read, read_spec
 from keelman.state.nouns.serving import Remembered, labelled_page, verb, written
-from keelman.state.nouns.taken import check_origin, check_ports_free
+from keelman.state.nouns.worker_cluster_checks import check, check_change
 from keelman.state.planning.rollout import restarted, updated
-from keelman.state.properties import check_worker_properties, group_of, notes_on
+from keelman.state.properties import group_of, notes_on
 from keelman.state.reports import judge
-from keelman.state.snapshot import WORKER_CLUSTER, Snapshot
+from keelman.state.snapshot import WORKER_CLUSTER
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
@@ -112,6 +103,7 @@ def spec_message(wanted: WorkerClusterSpec) -> worker_cluster_pb2.WorkerClusterS
         shared_offset_topic=wanted.shared_offset_topic,
         limits=limits_message(wanted.limits),
         routes=dict(wanted.routes),
+        log_delivery=delivery_message(wanted.log_delivery),
     )
     annotate(spec, wanted.annotations)
     put_plugins(spec, wanted)
@@ -136,6 +128,7 @@ def spec_of(message: worker_cluster_pb2.WorkerClusterSpec) -> WorkerClusterSpec:
         shared_offset_topic=message.shared_offset_topic,
         limits=limits_of(message.limits),
         routes=dict(message.routes),
+        log_delivery=delivery_of(message.log_delivery),
         annotations=annotations_of(message),
         **plugin_fields(message),
     )
@@ -182,53 +175,6 @@ def _rollout_message(rollout: Rollout) -> worker_cluster_pb2.Rollout:
 
 
 NOUN = Noun(WorkerCluster, WorkerClusterRow, to_row, from_row, worker_cluster_message)
-
-
-def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
-    """Raises InvalidArgument naming the field, the value and what is legal, or FailedPrecondition for a name that is
-    taken in Kafka by another worker cluster or a broker cluster that is being deleted."""
-    if spec.broker_cluster not in snapshot.broker_clusters:
-        known = ", ".join(sorted(snapshot.broker_clusters)) or "there is none yet: create one first"
-        raise InvalidArgument.of("spec.broker_cluster", spec.broker_cluster, f"the name of a broker cluster ({known})")
-    brokers = snapshot.broker_clusters[spec.broker_cluster]
-    check_not_deleted(brokers)
-    check_nodes("spec.nodes.names", spec.nodes, snapshot)
-    check_labels("spec.labels", spec.annotations.labels)
-    check_labels("spec.node_selector", spec.node_selector)
-    check_limits("spec.limits", spec.limits.cpus, spec.limits.memory_bytes)
-    check_count("spec.count", spec.count)
-    check_routes("spec.routes", spec.routes)
-    _check_ports(spec)
-    client = brokers.spec.client_properties if isinstance(brokers.spec, ExternalBrokers) else {}
-    check_worker_properties(name, spec, client)
-    check_own_names(name, spec, snapshot)
-    check_ports_free(name, spec, snapshot)
-    check_origin(WORKER_CLUSTER, name, spec.annotations.origin, snapshot)
-
-
-def check_change(cluster: WorkerCluster, new: WorkerClusterSpec) -> None:
-    """Raises InvalidArgument for a field that cannot be changed, FailedPrecondition for one that cannot be changed
-    now."""
-    old = cluster.spec
-    check_same("spec.origin", old.annotations.origin, new.annotations.origin)
-    is_stopped = cluster.goal is ClusterGoal.STOPPED and cluster.status.state is ClusterState.STOPPED
-    if old.broker_cluster != new.broker_cluster and not is_stopped:
-        raise FailedPrecondition(
-            f"spec.broker_cluster: {old.broker_cluster!r} cannot become {new.broker_cluster!r} while worker cluster "
-            f"{cluster.name!r} is {cluster.status.state}: stop it first",
-            reason="RUNNING",
-        )
-
-
-def _check_ports(spec: WorkerClusterSpec) -> None:
-    check_port("spec.port", spec.port, zero="a free one on each node")
-    check_port("spec.metrics_port", spec.metrics_port, zero="none")
-    check_port("spec.admin_port", spec.admin_port, zero="none")
-    reserved = [(f"spec.reserved_ports[{number}]", port) for number, port in enumerate(spec.reserved_ports)]
-    for field, port in reserved:
-        check_port(field, port)
-    named = [("port", spec.port), ("metrics_port", spec.metrics_port), ("admin_port", spec.admin_port)]
-    check_different_ports([(f"spec.{field}", port) for field, port in named] + reserved)
 
 
 def create(tx: Transaction, name: str, spec: WorkerClusterSpec) -> WorkerCluster:
@@ -333,6 +279,7 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
 
         def work(tx: Transaction) -> WorkerCluster:
             spec = kept_spec(spec_of(request.spec), None)
+            check_buckets("spec.log_delivery", spec.log_delivery, self.parts.buckets)
             if request.choose_ports:
                 spec = with_worker_ports(spec, tx.snapshot, self.parts.chosen_ports)
             return create(tx, request.name, spec)
@@ -345,7 +292,10 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
         """Changes the spec of a worker cluster."""
 
         def change(spec: WorkerClusterSpec) -> WorkerClusterSpec:
-            return kept_spec(spec_of(masked(spec_message(spec), request.spec, request.update_mask)), spec)
+            new = kept_spec(spec_of(masked(spec_message(spec), request.spec, request.update_mask)), spec)
+            if new.log_delivery != spec.log_delivery:
+                check_buckets("spec.log_delivery", new.log_delivery, self.parts.buckets)
+            return new
 
         return await self._noted(
             request, pb.UpdateWorkerClusterResponse, lambda tx: update(tx, request.name, request.etag, change)

@@ -34,6 +34,7 @@ from keelman.rpc.server import Context, Service
 from keelman.rpc.times import from_timestamp, to_timestamp
 from keelman.state.nouns.hidden import shown_spec
 from keelman.state.nouns.limits import limits_message
+from keelman.state.nouns.log_delivery import targets_message
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.rows import big_column, json_column, moment, plain, plain_spec, read, read_spec
 from keelman.state.nouns.serving import page_of
@@ -178,6 +179,7 @@ def spec_message(wanted: WorkloadSpec) -> workload_pb2.WorkloadSpec:
                     libraries=[_file_message(file) for file in worker.libraries],
                     kafka_connect=worker.kafka_connect,
                     routes=dict(worker.routes),
+                    log_targets=targets_message(worker.log_targets),
                 )
             )
     return spec

@@ -40,6 +40,9 @@ class Limits:
     events_broker_cluster: str = "default"
     chosen_ports: range = range(10_000, 20_000)
     """Of creates that leave ports to be chosen; no plan gives them out."""
+    buckets: str = ""
+    """Where buckets are, and their region: what agents deliver logs to."""
+    buckets_region: str = ""
 
 
 class NoPort(Exception):

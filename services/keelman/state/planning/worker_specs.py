@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 
 from keelman.model.cluster import WorkerCluster, WorkerEngine
+from keelman.model.log_delivery import targets_of
 from keelman.model.plugin_set import PluginRef
 from keelman.model.workload import Goal, PluginFile, ProcessState, ResourceLimits, Trial, WorkerSpec, Workload
 from keelman.state.listeners import ADMIN_LISTENERS, LISTENERS, METRICS_LISTENERS, listeners
@@ -53,6 +54,8 @@ class SpecMaker:
             cluster, bootstrap_servers=bootstrap, brokers=brokers, listener="", client_properties=client
         )
 
+        limits = draft.limits
+        self._log_targets = targets_of(cluster.spec.log_delivery, cluster.name, limits.buckets, limits.buckets_region)
         chosen = cluster.plugin_set
         self._plugins, self._libraries = self._files(chosen.plugins), self._files(chosen.libraries)
 
@@ -85,7 +88,7 @@ class SpecMaker:
             metrics_port=given.metrics_port, admin_port=given.admin_port, reserved_ports=given.reserved_ports,
             https=given.https, restart=self._cluster.restart,
             plugins=self._plugins, libraries=self._libraries,
-            kafka_connect=java, routes=dict(given.routes),
+            kafka_connect=java, routes=dict(given.routes), log_targets=self._log_targets,
         )  # fmt: skip
         if old is None or had is None:
             return Wanted(spec, given.limits, spec, given.limits)
@@ -96,7 +99,7 @@ class SpecMaker:
         )
         until_then = dataclasses.replace(
             had, host=host, port=port, properties=dict(sorted(kept.items())), spark_address=spark,
-            reserved_ports=given.reserved_ports,
+            reserved_ports=given.reserved_ports, log_targets=self._log_targets,
         )  # fmt: skip
         return Wanted(spec, given.limits, until_then, old.limits)
 

@@ -252,14 +252,15 @@ class _ClusterPlan:
         )  # fmt: skip
 
     def _follow_place(self, worker: Workload, spec: WorkerSpec, limits: ResourceLimits, trial: Trial) -> None:
-        """What follows from its place reaches a worker at once; ports that are reserved do not reach its process."""
+        """What follows from its place reaches a worker at once; reserved ports, and where its log is
+        delivered, do not reach its process."""
         had = worker.spec
         if not isinstance(had, WorkerSpec):
             return
         taken = ports_taken(worker)
         why = f"port {taken[0]} of its node is taken" if had.port in taken else "; ".join(differences(had, spec))
-        if had.reserved_ports != spec.reserved_ports:
-            had = replace(had, reserved_ports=spec.reserved_ports)
+        if (had.reserved_ports, had.log_targets) != (spec.reserved_ports, spec.log_targets):
+            had = replace(had, reserved_ports=spec.reserved_ports, log_targets=spec.log_targets)
             self.draft.keep(replace(worker, spec=had, trial=trial))
         self.draft.want(worker.name, worker.node, Goal.RUNNING, spec, limits=limits, trial=trial, why=why)
 

@@ -1,0 +1,149 @@
+"""Writes records to a topic together with a position in what they come from: neither is there without the other.
+
+The position is the committed offset of a group of the writer's own, sent in the transaction of the records. Its group
+and its transactional id are the same name: whoever opens a writer shuts out the one before, ends what that left open,
+and is then told the position that stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka import TopicPartition
+from aiokafka.admin import NewTopic
+from aiokafka.errors import KafkaError, for_code
+from aiokafka.structs import OffsetAndMetadata
+
+from keelman.kafka.broker_client import BrokerProducer
+from keelman.kafka.clients import admin_client, client_arguments, no_broker
+from keelman.kafka.groups.offsets import OffsetFetch, committed
+from keelman.kafka.groups.requests import ask_group
+from keelman.kafka.topics import made
+from keelman.model.errors import FailedPrecondition, KeelmanError, Unavailable
+
+SECONDS = 30.0
+CLOSE_SECONDS = 2.0
+REQUEST_MS = 10_000
+TRANSACTION_MS = 30_000
+WORN_SECONDS = 1.0
+"""A commit that took longer may have been sent twice: the second must not meet this producer's next transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far the writer before had come, and its note."""
+
+    offset: int
+    note: str
+
+
+class PositionedWriter:
+    """Open it with `open`. After any error it is of no use: the next one knows what was written."""
+
+    def __init__(self, properties: Mapping[str, str], topic: str, name: str) -> None:
+        self._properties = properties
+        self._topic = topic
+        self._name = name
+        self._producer: Any = None
+        self._is_begun = False
+
+    @staticmethod
+    @contextlib.asynccontextmanager
+    async def open(properties: Mapping[str, str], topic: str, name: str) -> AsyncIterator[PositionedWriter]:
+        """A writer for the block. `properties` are Java's client properties. Makes the topic where it is missing.
+
+        Raises Unavailable when the brokers cannot be reached, Unauthenticated when they refuse the login,
+        FailedPrecondition for a topic that cannot be made and InvalidArgument for properties that cannot be.
+        """
+        writer = PositionedWriter(properties, topic, name)
+        await _topic_there(properties, topic)
+        try:
+            await writer._claim()
+            yield writer
+        finally:
+            await writer._close()
+
+    async def position(self) -> Position | None:
+        """What stands; None when nothing was ever written, or so long ago that the brokers have forgotten it. Raises
+        Unavailable."""
+        answer = await ask_group(
+            self._properties, self._name, lambda: OffsetFetch(self._name), client_id=self._name, answer_ms=REQUEST_MS,
+            seconds=SECONDS,
+        )  # fmt: skip
+        if answer.error_code:
+            raise self._unwritten(for_code(answer.error_code)())
+        one = committed(answer).get((self._topic, 0))
+        return None if one is None or one.offset < 0 else Position(one.offset, one.note)
+
+    async def write(self, key: bytes, values: Sequence[bytes], position: Position) -> None:
+        """Returns when all are there for good, with the position. Raises Unavailable."""
+        partition = TopicPartition(self._topic, 0)
+        try:
+            async with asyncio.timeout(SECONDS):
+                await self._begin()
+                sent = [await self._producer.send(self._topic, value, key=key) for value in values]
+                await asyncio.gather(*sent)
+                offsets = {partition: OffsetAndMetadata(position.offset, position.note)}
+                await self._producer.send_offsets_to_transaction(offsets, self._name)
+                began = time.monotonic()
+                await self._producer.commit_transaction()
+                self._is_begun = False
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise self._unwritten(error) from None
+        if time.monotonic() - began > WORN_SECONDS:
+            await self._close()
+            await self._claim()
+
+    async def _claim(self) -> None:
+        """A producer that has fenced: the library does that before its first transaction begins."""
+        self._producer = BrokerProducer(
+            **client_arguments(self._properties), client_id=self._name, transactional_id=self._name, acks="all",
+            request_timeout_ms=REQUEST_MS, transaction_timeout_ms=TRANSACTION_MS, max_batch_size=256 * 1024,
+            linger_ms=5,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(SECONDS):
+                await self._producer.start()
+                await self._begin()
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise self._unwritten(error) from None
+
+    async def _begin(self) -> None:
+        if not self._is_begun:
+            await self._producer.begin_transaction()
+            self._is_begun = True
+
+    async def _close(self) -> None:
+        """Leaves what is open to whoever claims next: an abort, too, would wait for brokers that may be away."""
+        producer, self._producer, self._is_begun = self._producer, None, False
+        if producer is None:
+            return
+        if producer._sender is not None and producer._sender.sender_task is not None:
+            producer._sender.sender_task.cancel()
+        with contextlib.suppress(KafkaError, OSError, TimeoutError, asyncio.CancelledError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await producer.stop()
+
+    def _unwritten(self, error: Exception) -> KeelmanError:
+        why = "no answer in time" if isinstance(error, TimeoutError) else repr(error)
+        return Unavailable(f"topic {self._topic} cannot be written: {why}")
+
+
+async def _topic_there(properties: Mapping[str, str], topic: str) -> None:
+    async with admin_client(properties, client_id="keelman-logs") as admin:
+        try:
+            described = (await admin.describe_topics([topic]))[0]
+            if not described["error_code"]:
+                return
+            brokers = len((await admin.describe_cluster())["brokers"])
+            wanted = NewTopic(name=topic, num_partitions=1, replication_factor=min(3, max(1, brokers)))
+            _, refused = await made(admin, [wanted])
+        except (KafkaError, OSError) as error:
+            raise no_broker(properties, error) from None
+    if refused:
+        raise FailedPrecondition(f"topic {topic} cannot be created: {refused[topic]}", reason="WRONG_TOPIC")

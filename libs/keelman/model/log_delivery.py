@@ -1,0 +1,71 @@
+"""Where the logs of a worker cluster are delivered: files, objects of a bucket, records of a topic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FileLogDelivery:
+    """Files below a folder of each node's log root."""
+
+    enabled: bool = False
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class S3LogDelivery:
+    """Compressed objects."""
+
+    enabled: bool = False
+    bucket: str = ""
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaLogDelivery:
+    """Records of a topic of the cluster's own brokers."""
+
+    enabled: bool = False
+    topic: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogDelivery:
+    """What a user wants. A part that is None was not given; one that is not enabled is only kept. `name` is the folder
+    of all of them, empty for the worker cluster's name."""
+
+    name: str = ""
+    file: FileLogDelivery | None = None
+    s3: S3LogDelivery | None = None
+    kafka: KafkaLogDelivery | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogTargets:
+    """Where an agent delivers a worker's log: only what is enabled, the rest is empty. `buckets` is the URL of an S3
+    server or the path of a folder."""
+
+    name: str = ""
+    file_group: str = ""
+    bucket: str = ""
+    prefix: str = ""
+    buckets: str = ""
+    region: str = ""
+    topic: str = ""
+
+
+NO_TARGETS = LogTargets()
+
+
+def targets_of(wanted: LogDelivery | None, cluster: str, buckets: str, region: str) -> LogTargets:
+    """What agents are told of a cluster's log delivery."""
+    if wanted is None:
+        return NO_TARGETS
+    file = wanted.file.group if wanted.file and wanted.file.enabled else ""
+    topic = wanted.kafka.topic if wanted.kafka and wanted.kafka.enabled else ""
+    s3 = wanted.s3 if wanted.s3 and wanted.s3.enabled else S3LogDelivery()
+    if not (file or topic or s3.bucket):
+        return NO_TARGETS
+    where = (buckets, region) if s3.bucket else ("", "")
+    return LogTargets(wanted.name or cluster, file, s3.bucket, s3.prefix, *where, topic)

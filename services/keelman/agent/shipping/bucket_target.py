@@ -1,0 +1,153 @@
+"""Delivers a stream to compressed objects of a bucket: of an S3 server, or of a folder whose folders are buckets.
+
+What an object is to hold is kept before it is put. So an agent that was killed in between puts the same one again,
+under the same key and with the same bytes, and nobody sees more or less than one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from keelman.agent.shipping.kept import Kept, Pending
+from keelman.agent.shipping.source import Batch, Source
+from keelman.agent.shipping.target import finished
+from keelman.model.errors import FailedPrecondition, InvalidArgument, NotFound, Unavailable
+from keelman.runtime.home import write_file
+
+REQUEST_SECONDS = 60
+RETRY_SECONDS = 20
+
+
+class Store(Protocol):
+    """Where objects are put."""
+
+    async def put(self, key: str, content: bytes) -> None:
+        """Puts a whole object in place of what is there. Raises KeelmanError and OSError."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderStore:
+    """A bucket that is a folder."""
+
+    folder: Path
+
+    async def put(self, key: str, content: bytes) -> None:
+        """See Store. Makes the folder."""
+        await asyncio.to_thread(write_file, self.folder / key, content, mode=0o644)
+
+
+@dataclass(frozen=True, slots=True)
+class S3Store:
+    """A bucket of an S3 server. `store` is obstore's, `place` what it is called in messages."""
+
+    store: Any
+    place: str
+
+    @classmethod
+    def of(cls, endpoint: str, region: str, bucket: str) -> S3Store:
+        """Asks nobody yet. Credentials come from the agent's environment, or the host's metadata service. Raises
+        FailedPrecondition without the library."""
+        try:
+            from obstore.store import S3Store as Made  # noqa: PLC0415  (only who delivers there needs it)
+        except ImportError:
+            raise FailedPrecondition(
+                f"logs cannot be put to {endpoint}: a library is not installed on this node: pip install 'keelman[s3]'",
+                reason="EXTRA_MISSING",
+            ) from None
+        more: dict[str, Any] = {"region": region} if region else {}
+        options = {"allow_http": endpoint.startswith("http://"), "timeout": timedelta(seconds=REQUEST_SECONDS)}
+        retries = {"max_retries": 2, "retry_timeout": timedelta(seconds=RETRY_SECONDS)}
+        store = Made(bucket, endpoint=endpoint, client_options=options, retry_config=retries, **more)
+        return cls(store, f"{endpoint}, bucket {bucket}")
+
+    async def put(self, key: str, content: bytes) -> None:
+        """See Store."""
+        import obstore  # noqa: PLC0415
+        from obstore.exceptions import BaseError, NotFoundError  # noqa: PLC0415
+
+        try:
+            await obstore.put_async(self.store, key, content, use_multipart=False)
+        except (FileNotFoundError, NotFoundError):
+            raise NotFound(f"{self.place}: there is no such bucket") from None
+        except (OSError, BaseError) as error:
+            text = " ".join(str(error).split())[:300]
+            raise Unavailable(f"{self.place}: {text}") from None
+
+
+def opened_store(buckets: str, region: str, bucket: str) -> Store:
+    """A bucket, where `buckets` says that they are. Raises FailedPrecondition, and InvalidArgument for what is neither
+    the URL of a server nor a folder."""
+    if buckets.startswith("/"):
+        return FolderStore(Path(buckets) / bucket)
+    if buckets.startswith(("http://", "https://")):
+        return S3Store.of(buckets, region, bucket)
+    raise InvalidArgument.of("state.buckets", buckets, "the URL of an S3 server, or the absolute path of a folder")
+
+
+@dataclass(frozen=True, slots=True)
+class BucketTarget:
+    """`keep` keeps what is about to be put; `folder` is what keys begin with. An object is put once it holds
+    `most_bytes` of the log, or once its oldest line is `seconds` old. `turns`: how many are in memory at a time."""
+
+    open_store: Callable[[], Store]
+    folder: str
+    keep: Callable[[Kept], None]
+    turns: asyncio.Semaphore
+    most_bytes: int
+    seconds: float
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def is_due(self, waiting: int, seconds: float) -> bool:
+        """Once there is enough, or it is old enough."""
+        return waiting >= self.most_bytes or (waiting > 0 and seconds >= self.seconds)
+
+    @contextlib.asynccontextmanager
+    async def opened(self, source: Source) -> AsyncIterator[BucketWriter]:
+        """Opens the bucket. Raises KeelmanError."""
+        yield BucketWriter(self, self.open_store(), source)
+
+
+class BucketWriter:
+    """Puts objects."""
+
+    def __init__(self, target: BucketTarget, store: Store, source: Source) -> None:
+        self._target = target
+        self._store = store
+        self._source = source
+
+    async def resume(self, kept: Kept) -> Kept:
+        """Puts again what may not have been put."""
+        pending = kept.pending
+        if pending is None:
+            return kept
+        self._source.place(kept)
+        length = max(1, pending.end - kept.position)
+        batch = await finished(asyncio.to_thread(self._source.read, kept, length, until=pending.end))
+        if batch is not None:
+            await self._put(pending.key, batch)
+        return replace(kept, position=pending.end, mine=pending.mine, pending=None)
+
+    async def write(self, batch: Batch, kept: Kept) -> Kept:
+        """Keeps what it is going to put, and puts it. Raises KeelmanError."""
+        now = self._target.now()
+        name = f"{now:%Y-%m-%d}/{now:%H-%M-%S}-{kept.id[:8]}-{kept.position:016d}.log.gz"
+        pending = Pending("/".join(filter(None, (self._target.folder, name))), batch.end, batch.mine)
+        self._target.keep(replace(kept, pending=pending))
+        await self._put(pending.key, batch)
+        return replace(kept, position=batch.end, mine=batch.mine, pending=None)
+
+    async def _put(self, key: str, batch: Batch) -> None:
+        async with self._target.turns:
+            await self._store.put(key, await asyncio.to_thread(_packed, batch))
+
+
+def _packed(batch: Batch) -> bytes:
+    """The same bytes for the same lines."""
+    return gzip.compress(b"".join(line + b"\n" for line in batch.lines), 6, mtime=0)

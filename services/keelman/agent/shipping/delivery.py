@@ -1,0 +1,158 @@
+"""Delivers one stream to one target for as long as it is wanted, and goes on after any problem from what was kept."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from keelman.agent.shipping.kept import Kept, read_kept, write_kept
+from keelman.agent.shipping.source import Source, Stream
+from keelman.agent.shipping.target import Target, Writer, finished
+from keelman.model.errors import KeelmanError
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logs.logging import get_logger
+
+log = get_logger()
+LOOK_SECONDS = 0.5
+KEEP_SECONDS = 30.0
+"""So often a position is kept that moved over lines that are not delivered."""
+MAX_BACKOFF_SECONDS = 5.0
+
+
+class Delivery:
+    """`file` keeps the position; what is in the log before the first `run` is passed over where the stream is about one
+    cluster, since it was another one's."""
+
+    def __init__(
+        self, stream: Stream, kind: str, file: Path, target: Callable[[Callable[[Kept], None]], Target]
+    ) -> None:
+        """`target` makes the target, which may keep what it is about to do."""
+        self.stream = stream
+        self.kind = kind
+        self.problem = ""
+        """Why nothing can be delivered, for people; empty while all is well."""
+        self._file = file
+        self._source = Source(stream)
+        self._target = target(self._keep)
+        self._kept: Kept | None = None
+        self._is_last = asyncio.Event()
+        self._done = asyncio.Event()
+        self._waited_since: float | None = None
+        self._kept_at = float("-inf")
+
+    @property
+    def position(self) -> int:
+        """All before it in the log is at the target."""
+        return 0 if self._kept is None else self._kept.position
+
+    async def finish(self, seconds: float) -> bool:
+        """Nothing more is written to the log: returns when all of it is delivered; False when it is not in time."""
+        self._is_last.set()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._done.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def run(self, former: asyncio.Task[Any] | None = None) -> None:
+        """Runs until cancelled, or until all is delivered once `finish` was called; after the `former` one's end."""
+        if former is not None:
+            await asyncio.wait([former])
+        backoff = Backoff(first=0.2, most=MAX_BACKOFF_SECONDS)
+        try:
+            while not self._done.is_set():
+                try:
+                    self._begin()
+                    async with self._target.opened(self._source) as writer:
+                        await self._deliver(writer, backoff)
+                except (KeelmanError, OSError) as error:
+                    self._tell(error.message if isinstance(error, KeelmanError) else str(error))
+                    await asyncio.sleep(backoff.next())
+                except Exception as error:
+                    log.error("log_delivery_fault", stream=self.stream.name, target=self.kind, exc_info=error)
+                    self._tell(repr(error))
+                    await asyncio.sleep(MAX_BACKOFF_SECONDS)
+        finally:
+            self._source.close()
+
+    def _begin(self) -> None:
+        if self._kept is None:
+            found = read_kept(self._file)
+            if found is None:
+                found = self._source.at_end(Kept()) if self.stream.about else Kept()
+                write_kept(self._file, found)
+            self._kept = found
+
+    async def _deliver(self, writer: Writer, backoff: Backoff) -> None:
+        """Raises what the target does."""
+        self._keep(await writer.resume(self._source.place(self._known)))
+        while True:
+            is_last = self._is_last.is_set()
+            kept = self._source.place(self._known)
+            if kept != self._known:
+                self._keep(kept)
+            if not self._is_due(self._source.waiting(kept)) and not is_last:
+                await self._look_again()
+                continue
+            whole = is_last and not self.stream.about  # another's log goes on
+            batch = await finished(asyncio.to_thread(self._source.read, kept, self._target.most_bytes, last=whole))
+            if batch is None:
+                if is_last:
+                    self._done.set()
+                    return
+                await self._look_again()
+                continue
+            if batch.lost:
+                log.error("log_lines_lost", stream=self.stream.name, target=self.kind, bytes=batch.lost)
+            if batch.lines:
+                self._keep(await writer.write(batch, kept))
+                backoff.reset()
+                self._tell("")
+            else:
+                self._pass_over(replace(kept, position=batch.end, mine=batch.mine))
+            self._waited_since = None
+
+    @property
+    def _known(self) -> Kept:
+        assert self._kept is not None
+        return self._kept
+
+    def _is_due(self, waiting: int) -> bool:
+        if not waiting:
+            self._waited_since = None
+            return False
+        if self._waited_since is None:
+            self._waited_since = time.monotonic()
+        return self._target.is_due(waiting, time.monotonic() - self._waited_since)
+
+    async def _look_again(self) -> None:
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._is_last.wait()
+        except TimeoutError:
+            pass
+
+    def _pass_over(self, kept: Kept) -> None:
+        if time.monotonic() - self._kept_at > KEEP_SECONDS:
+            self._keep(kept)
+        self._kept = kept
+
+    def _keep(self, kept: Kept) -> None:
+        if kept != self._kept:
+            write_kept(self._file, kept)
+            self._kept, self._kept_at = kept, time.monotonic()
+
+    def _tell(self, problem: str) -> None:
+        """Logs a problem when it comes and when it goes, not each time."""
+        if problem == self.problem:
+            return
+        if problem:
+            log.warning("log_not_delivered", stream=self.stream.name, target=self.kind, error=problem)
+        else:
+            log.info("log_delivered_again", stream=self.stream.name, target=self.kind)
+        self.problem = problem

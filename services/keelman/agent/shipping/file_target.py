@@ -1,0 +1,73 @@
+"""Delivers a stream to a file below the agent's log root, with compressed parts like any workload's log.
+
+The file's length is kept with the position that it has been written up to: what lies behind it was written by an agent
+that was killed before it could keep that, and is cut off and written again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from keelman.agent.shipping.kept import Kept
+from keelman.agent.shipping.source import Batch, Source
+from keelman.agent.shipping.target import finished
+from keelman.runtime.logs.parts import Keeping, Log
+
+FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+@dataclass(frozen=True, slots=True)
+class FileTarget:
+    """`keeping`: how much of the file is kept."""
+
+    file: Path
+    keeping: Keeping
+    most_bytes: int = 1 << 20
+
+    def is_due(self, waiting: int, seconds: float) -> bool:
+        """At once."""
+        return waiting > 0
+
+    @contextlib.asynccontextmanager
+    async def opened(self, source: Source) -> AsyncIterator[FileWriter]:
+        """Opens the file, which it makes. Raises OSError."""
+        self.file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        descriptor = os.open(self.file, FLAGS, 0o644)
+        try:
+            yield FileWriter(descriptor, self)
+        finally:
+            os.close(descriptor)
+
+
+class FileWriter:
+    """Appends to the file."""
+
+    def __init__(self, descriptor: int, target: FileTarget) -> None:
+        self._descriptor = descriptor
+        self._target = target
+
+    async def resume(self, kept: Kept) -> Kept:
+        """Cuts off what is behind the kept length. One that was emptied, or is another file, goes on at its end."""
+        found = os.fstat(self._descriptor)
+        if found.st_ino == kept.target and found.st_size > kept.length:
+            os.ftruncate(self._descriptor, kept.length)
+        return replace(kept, length=os.fstat(self._descriptor).st_size, target=found.st_ino)
+
+    async def write(self, batch: Batch, kept: Kept) -> Kept:
+        """Appends the lines, synced. Raises OSError, for a full disk for one."""
+        text = b"".join(line + b"\n" for line in batch.lines)
+        await finished(asyncio.to_thread(self._append, text))
+        return replace(kept, position=batch.end, mine=batch.mine, length=kept.length + len(text))
+
+    def _append(self, text: bytes) -> None:
+        # Before the write: what the cut takes in must not be what a killed agent's next one has to cut off.
+        Log(self._target.file).keep(self._target.keeping, written=False)
+        left = memoryview(text)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+        os.fdatasync(self._descriptor)

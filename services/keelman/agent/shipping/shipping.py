@@ -1,0 +1,198 @@
+"""Which streams of this node are delivered where: worked out from its workers' plans, whenever those change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from keelman.agent.logs import log_file
+from keelman.agent.shipping.bucket_target import BucketTarget, opened_store
+from keelman.agent.shipping.delivery import Delivery
+from keelman.agent.shipping.file_target import FileTarget
+from keelman.agent.shipping.kept import Kept
+from keelman.agent.shipping.lines import worker_id
+from keelman.agent.shipping.source import Stream
+from keelman.agent.shipping.target import Target
+from keelman.agent.shipping.topic_target import TopicTarget
+from keelman.api.node.v1.workload_pb2 import LogTargets, Workload, WorkloadGoal
+from keelman.runtime.home import Home
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.logs.parts import Keeping
+from keelman.runtime.supervise import Siblings
+
+log = get_logger()
+FILE, S3, KAFKA = "file", "s3", "kafka"
+PUTS = 4
+"""Objects that are in memory at a time."""
+FINISH_SECONDS = 15.0
+"""For so long the end of a log that is to be removed waits for its targets."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShippingLimits:
+    """`root`: where files are delivered below. Objects are put when they hold so many bytes of a log, or so late."""
+
+    root: Path
+    object_bytes: int = 8 << 20
+    object_seconds: float = 60.0
+    keeping: Keeping = Keeping()  # noqa: RUF009  (frozen)
+
+
+class Shipping:
+    """The deliveries of one node. `node` is its name."""
+
+    def __init__(self, home: Home, node: str, limits: ShippingLimits) -> None:
+        self._home = home
+        self._node = node
+        self._limits = limits
+        self._running: dict[tuple[str, str], Running] = {}
+        self._siblings: Siblings | None = None
+        self._puts = asyncio.Semaphore(PUTS)
+
+    def begin(self, siblings: Siblings, workloads: Iterable[Workload]) -> None:
+        """From now on deliveries run in this group."""
+        self._siblings = siblings
+        self.follow(workloads)
+
+    def follow(self, workloads: Iterable[Workload]) -> None:
+        """Begins and ends deliveries so that they are those that these workloads want. What is to be removed goes on
+        until `finish`."""
+        siblings = self._siblings
+        if siblings is None:
+            return
+        wanted: dict[tuple[str, str], tuple[Wanted, bool]] = {}
+        for workload in workloads:
+            stays = workload.goal != WorkloadGoal.WORKLOAD_GOAL_REMOVED
+            for one in self._wanted(workload):
+                wanted[one.key] = (one, stays or wanted.get(one.key, (one, False))[1])
+        for key in [key for key, run in self._running.items() if key not in wanted]:
+            self._running.pop(key).task.cancel()
+        for key, (one, stays) in wanted.items():
+            run = self._running.get(key)
+            if (run is None and not stays) or (run is not None and run.wanted == one):
+                continue
+            if run is not None:
+                run.task.cancel()
+            made = self._made(one)
+            task = siblings.start(made.run(run.task if run else None), name=f"delivery {'/'.join(key)}")
+            self._running[key] = Running(one, made, task)
+
+    def needed(self, workload: str) -> int | None:
+        """The position in a workload's log that not all targets have yet; None when nothing of it is waited for."""
+        return min((run.delivery.position for run in self._of(workload)), default=None)
+
+    def problem(self, workload: str) -> str:
+        """Why a workload's log cannot be delivered now, for people; empty when it can."""
+        found = {run.wanted.kind: run.delivery.problem for run in self._of(workload)}
+        return "; ".join(f"{kind}: {problem}" for kind, problem in sorted(found.items()) if problem)
+
+    async def finish(self, workload: str, others: Iterable[Workload]) -> None:
+        """Delivers the rest of a log whose process has ended for good, before it is removed, and forgets its streams;
+        those of slots too, when none of the `others` has them. A target that is away is not waited for long: what it
+        misses then is logged."""
+        left = {one.key for w in others if w.goal != WorkloadGoal.WORKLOAD_GOAL_REMOVED for one in self._wanted(w)}
+        of_it = {run.wanted.key for run in self._of(workload)}
+        of_it |= {run.wanted.key for run in self._running.values() if run.wanted.for_worker == workload} - left
+        ending = {key: self._running[key] for key in of_it}
+        done = await asyncio.gather(*(run.delivery.finish(FINISH_SECONDS) for run in ending.values()))
+        for (key, run), is_done in zip(ending.items(), done, strict=True):
+            if not is_done:
+                position, problem = run.delivery.position, run.delivery.problem
+                log.error("log_end_lost", stream=key[0], target=key[1], position=position, error=problem)
+            run.task.cancel()
+            await asyncio.wait([run.task])
+            if self._running.get(key) is run:
+                del self._running[key]
+            self._file(key).unlink(missing_ok=True)
+
+    def _of(self, workload: str) -> list[Running]:
+        return [run for run in self._running.values() if run.wanted.stream.workload == workload]
+
+    def _wanted(self, workload: Workload) -> Iterator[Wanted]:
+        if workload.spec.WhichOneof("kind") != "worker" or not workload.spec.worker.HasField("log_targets"):
+            return
+        spec = workload.spec.worker
+        number = workload.name.rpartition("/")[2]
+        own = Stream(
+            f"{spec.worker_cluster}-{number}", workload.name, log_file(self._home.workload(workload.name)),
+            worker_id(workload.uid),
+        )  # fmt: skip
+        streams = [own]
+        if spec.spark_address:
+            spark = f"spark/{self._node}"
+            streams.append(
+                Stream(
+                    f"{spec.worker_cluster}-slots-{self._node}", spark, log_file(self._home.workload(spark)),
+                    worker_id(f"{spec.worker_cluster}/{self._node}"), about=spec.worker_cluster,
+                )
+            )  # fmt: skip
+        targets = spec.log_targets
+        for stream in streams:
+            for kind, is_wanted in ((FILE, targets.file_group), (S3, targets.bucket), (KAFKA, targets.topic)):
+                if is_wanted:
+                    properties = dict(spec.properties) if kind == KAFKA else {}
+                    yield Wanted(stream, kind, _only(targets, kind), properties, workload.name)
+
+    def _made(self, one: Wanted) -> Delivery:
+        file = self._file(one.key)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Delivery(one.stream, one.kind, file, lambda keep: self._target(one, keep))
+
+    def _target(self, one: Wanted, keep: Callable[[Kept], None]) -> Target:
+        wanted, limits, stream = one.targets, self._limits, one.stream
+        folder = f"{wanted.name}/{stream.name}"
+        if one.kind == FILE:
+            path = limits.root / wanted.file_group.strip("/") / folder
+            return FileTarget(path, limits.keeping)
+        if one.kind == S3:
+            key = "/".join(filter(None, (wanted.prefix.strip("/"), folder)))
+            return BucketTarget(
+                lambda: opened_store(wanted.buckets, wanted.region, wanted.bucket), key, keep, self._puts,
+                limits.object_bytes, limits.object_seconds,
+            )  # fmt: skip
+        name = f"keelman-logs-{self._node}-{stream.name}"
+        return TopicTarget(one.properties, wanted.topic, folder, name)
+
+    def _file(self, key: tuple[str, str]) -> Path:
+        return self._home.root / "agent" / "delivered" / key[0] / f"{key[1]}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One stream to one target."""
+
+    stream: Stream
+    kind: str
+    targets: LogTargets
+    properties: Mapping[str, str]
+    for_worker: str = field(compare=False)
+    """The worker that has it delivered; of a stream of slots one of those."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The stream's name and the kind of target."""
+        return self.stream.name, self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A delivery that is under way."""
+
+    wanted: Wanted
+    delivery: Delivery
+    task: asyncio.Task[None]
+
+
+def _only(targets: LogTargets, kind: str) -> LogTargets:
+    """What concerns one target: a change of another's must not touch it."""
+    found = LogTargets(name=targets.name)
+    if kind == FILE:
+        found.file_group = targets.file_group
+    elif kind == S3:
+        found.bucket, found.prefix = targets.bucket, targets.prefix
+        found.buckets, found.region = targets.buckets, targets.region
+    else:
+        found.topic = targets.topic
+    return found

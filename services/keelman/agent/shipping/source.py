@@ -1,0 +1,110 @@
+"""Reads a workload's log in batches of whole lines, from a kept position on, over cuts and deaths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from keelman.agent.shipping.kept import Kept
+from keelman.agent.shipping.lines import ClusterLines, formed
+from keelman.runtime.logs.parts import PIECE_BYTES, Log, Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Lines that are delivered under one name: all of a log, or those about one worker cluster."""
+
+    name: str
+    """The last folder: e.g. demo-0 of worker 0, slots-n1 of what slots on node n1 log."""
+    workload: str
+    """Whose log it is."""
+    file: Path
+    worker: str
+    """17 hex digits."""
+    about: str = ""
+    """A worker cluster; empty: all lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Lines as they are delivered, each without its end, and where the log stands after them."""
+
+    lines: tuple[bytes, ...]
+    end: int
+    mine: bool
+    lost: int = 0
+    """Bytes before them that are not kept any more."""
+
+
+class Source:
+    """Opens the log when it is there. Blocks: work for a thread."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._lines = ClusterLines(stream.about) if stream.about else None
+        self._reader: Reader | None = None
+
+    def close(self) -> None:
+        """Lets go of the log."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def place(self, kept: Kept) -> Kept:
+        """Where to go on in the log as it is: at its beginning, when it is another file than it was or was emptied."""
+        if self._reader is not None and self._reader.gone and not self.waiting(kept):
+            self.close()
+        if self._reader is None:
+            try:
+                self._reader = Reader(Log(self._stream.file))
+            except FileNotFoundError:
+                return kept
+        if kept.inode == self._reader.inode and kept.position <= self._reader.end():
+            return kept
+        return Kept(0, self._reader.inode, length=kept.length, target=kept.target, id=kept.id)
+
+    def at_end(self, kept: Kept) -> Kept:
+        """The same with all that is in the log now passed over."""
+        kept = self.place(kept)
+        return kept if self._reader is None else replace(kept, position=self._reader.end())
+
+    def waiting(self, kept: Kept) -> int:
+        """Bytes that are not delivered yet."""
+        return 0 if self._reader is None else max(0, self._reader.end() - kept.position)
+
+    def read(self, kept: Kept, most_bytes: int, *, until: int | None = None, last: bool = False) -> Batch | None:
+        """The next whole lines, some `most_bytes` of them, and none beyond `until`; None when there are none yet.
+
+        `last`: nothing more is written, so that a line without its end is one.
+        """
+        if self._reader is None:
+            return None
+        text, at, lost = b"", kept.position, 0
+        while len(text) < most_bytes and (until is None or at < until):
+            most = PIECE_BYTES if until is None else min(PIECE_BYTES, until - at)
+            piece, after = self._reader.read(at, most)
+            if not piece:
+                break
+            missed = after - len(piece) - at
+            if missed > 0 and text:
+                last = True  # the rest of its last line is gone
+                break
+            text, at, lost = text + piece, after, lost + max(0, missed)
+        whole, line_end, rest = text.rpartition(b"\n")
+        if rest and (last or (until is not None and at >= until) or (not line_end and len(rest) >= most_bytes)):
+            lines = text.split(b"\n")
+        elif line_end:
+            lines, at = whole.split(b"\n"), at - len(rest)
+        else:
+            return None
+        return self._batch(lines, at, kept.mine, lost)
+
+    def _batch(self, lines: list[bytes], end: int, mine: bool, lost: int) -> Batch:
+        found: list[bytes] = []
+        for line in lines:
+            if self._lines is not None:
+                mine = self._lines.is_mine(line, mine)
+                if not mine:
+                    continue
+            found += formed(line, self._stream.worker)
+        return Batch(tuple(found), end, mine, lost)

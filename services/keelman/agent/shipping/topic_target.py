@@ -1,0 +1,61 @@
+"""Delivers a stream to a topic of the worker's brokers: a record a line, in transactions with the position."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
+
+from keelman.agent.shipping.kept import Kept
+from keelman.agent.shipping.source import Batch, Source
+from keelman.kafka.positioned_writer import Position, PositionedWriter
+
+MINE = " mine"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicTarget:
+    """`properties` are Java's client properties, `key` is the records', `name` the writer's: of one stream of this node
+    alone."""
+
+    properties: Mapping[str, str]
+    topic: str
+    key: str
+    name: str
+    most_bytes: int = 512 * 1024
+
+    def is_due(self, waiting: int, seconds: float) -> bool:
+        """At once."""
+        return waiting > 0
+
+    @contextlib.asynccontextmanager
+    async def opened(self, source: Source) -> AsyncIterator[TopicWriter]:
+        """Shuts out who wrote before, and makes the topic where it is missing. Raises KeelmanError."""
+        async with PositionedWriter.open(self.properties, self.topic, self.name) as writer:
+            yield TopicWriter(writer, self.key.encode())
+
+
+class TopicWriter:
+    """Writes records. The brokers' position wins over the kept one, which a killed agent may not have kept."""
+
+    def __init__(self, writer: PositionedWriter, key: bytes) -> None:
+        self._writer = writer
+        self._key = key
+
+    async def resume(self, kept: Kept) -> Kept:
+        """Goes on where the last transaction ended, when that was of this log."""
+        stands = await self._writer.position()
+        if stands is None or not stands.note.startswith(_note(kept)) or stands.offset <= kept.position:
+            return kept
+        return replace(kept, position=stands.offset, mine=stands.note.endswith(MINE))
+
+    async def write(self, batch: Batch, kept: Kept) -> Kept:
+        """Writes the lines. Raises KeelmanError."""
+        note = _note(kept) + (MINE if batch.mine else "")
+        await self._writer.write(self._key, batch.lines, Position(batch.end, note))
+        return replace(kept, position=batch.end, mine=batch.mine)
+
+
+def _note(kept: Kept) -> str:
+    """Names the log file that a position is of."""
+    return f"{kept.id}/{kept.inode}"

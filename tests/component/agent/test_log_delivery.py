@@ -1,0 +1,159 @@
+"""Logs of workers are delivered: each line once and in order, whoever dies in between."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import signal
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from keelman.api.node.v1.workload_pb2 import LogTargets
+from keelman.runtime.logs.parts import Log, Reader
+from keelman.testing.eventually import eventually
+from support.agent_kit import REMOVED, Node, alive, running_node, workload
+
+pytestmark = pytest.mark.component
+NAME = "worker/demo/0"
+FORM = re.compile(rb"\[Worker-[0-9a-f]{17}\] line (\d+)")
+# Goes on counting where the process before it ended: its log is the only thing that both write.
+WRITER = """
+import os, re, time
+text = open('log', 'rb').read().strip(b'\\0') if os.path.exists('log') else b''
+import glob, gzip
+for part in glob.glob('log.*.gz'):
+    text = gzip.open(part).read() + text
+last = re.findall(rb'^line (\\d+)$', text, re.M)
+n = max(map(int, last), default=-1) + 1
+while True:
+    for _ in range(20):
+        os.write(1, b'line %d\\n' % n)
+        n += 1
+    time.sleep(0.02)
+"""
+MANY_PARTS = {"log_bytes": "4096", "log_parts": "3"}
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Node]:
+    async with running_node(tmp_path) as made:
+        yield made
+
+
+def written(node: Node) -> int:
+    """How many lines the worker has written, by the last one in its log."""
+    with Reader(Log(node.home.workload(NAME) / "log")) as reader:
+        lines = re.findall(rb"^line (\d+)$", reader.last_bytes(4096), re.MULTILINE)
+    return int(lines[-1]) + 1 if lines else 0
+
+
+def text_of(file: Path) -> bytes:
+    """All of a delivered file, its parts among it."""
+    if not file.exists():
+        return b""
+    with Reader(Log(file)) as reader:
+        found, at = b"", reader.begin()
+        while True:
+            piece, at = reader.read(at)
+            if not piece:
+                return found
+            found += piece
+
+
+def judge(lines: Sequence[bytes]) -> int:
+    """How many numbered lines there are; fails unless they are 0, 1, 2 and so on."""
+    numbers = []
+    for line in lines:
+        match = FORM.fullmatch(line)
+        assert match, line
+        numbers.append(int(match[1]))
+    assert numbers == list(range(len(numbers))), next(
+        (numbers[max(0, i - 2) : i + 3] for i, n in enumerate(numbers) if n != i), None
+    )
+    return len(numbers)
+
+
+def pid_of(node: Node) -> int:
+    return node.state.statuses[NAME].pid if NAME in node.state.statuses else 0
+
+
+async def kill_worker(node: Node) -> None:
+    """Kills the worker, and returns once there is another."""
+    old = pid_of(node)
+    os.kill(old, signal.SIGKILL)
+    await eventually(lambda: pid_of(node) not in (0, old) and alive(pid_of(node)), seconds=120)
+
+
+async def grown(node: Node, lines: int = 600) -> None:
+    """Returns once the worker has written so many lines more."""
+    at = written(node)
+    await eventually(lambda: written(node) >= at + lines, seconds=120)
+
+
+async def deaths(node: Node, **settings: str) -> None:
+    """Kills the worker, the agent, both, again and again, while the log is written and cut."""
+    agent = node.agents[-1]
+    for _ in range(3):
+        await grown(node)
+        await kill_worker(node)
+        await grown(node)
+        await node.end(agent, signal.SIGKILL)
+        agent = node.agent(**settings)
+        await grown(node)
+
+
+async def test_files_get_each_line_once_while_workers_and_agents_are_killed(node: Node) -> None:
+    settings = {**MANY_PARTS, "log_parts": "1000"}
+    node.state.assign(workload(script=WRITER, log_targets=LogTargets(name="orders", file_group="/groups/a")))
+    node.agent(**settings)
+    file = node.home.root / "log-delivery" / "groups" / "a" / "orders" / "demo-0"
+    await eventually(lambda: node.state.in_state(NAME, "STARTING"), seconds=60)
+    await deaths(node, **settings)
+    end = written(node)
+    await eventually(lambda: judge(text_of(file).splitlines()) >= end, seconds=60)
+    assert len(Log(file).parts()) > 3
+
+
+async def test_the_rest_of_a_log_is_delivered_before_it_is_removed(node: Node) -> None:
+    script = "import os, time\nfor n in range(5000): os.write(1, b'line %d\\n' % n)\n"
+    script += "os.write(1, b'line 5000')\ntime.sleep(600)"
+    targets = LogTargets(name="orders", file_group="a")
+    node.state.assign(workload(script=script, log_targets=targets))
+    node.agent()
+    await eventually(lambda: node.state.in_state(NAME, "STARTING"), seconds=60)
+    await eventually(lambda: written(node) >= 5000, seconds=60)
+    node.state.assign(workload(script=script, log_targets=targets, generation=2, goal=REMOVED))
+    await eventually(lambda: node.state.in_state(NAME, "REMOVED"), seconds=60)
+    assert judge(text_of(node.home.root / "log-delivery" / "a" / "orders" / "demo-0").splitlines()) == 5001
+    assert not node.home.workload(NAME).exists()
+
+
+def objects(folder: Path) -> list[bytes]:
+    """The lines of all objects, in the order of their keys."""
+    found = b"".join(gzip.decompress(path.read_bytes()) for path in sorted(folder.rglob("*.log.gz")))
+    return found.splitlines()
+
+
+async def test_objects_hold_each_line_once_while_their_place_is_away_and_agents_are_killed(
+    node: Node, tmp_path: Path
+) -> None:
+    settings = {**MANY_PARTS, "log_object_bytes": "20000", "log_object_seconds": "1"}
+    buckets = tmp_path / "buckets"
+    buckets.write_text("in the way")  # nothing can be put there for a while
+    targets = LogTargets(name="orders", bucket="logs", prefix="a/b", buckets=str(buckets))
+    node.state.assign(workload(script=WRITER, log_targets=targets))
+    node.agent(**settings)
+    await eventually(lambda: node.state.in_state(NAME, "STARTING"), seconds=60)
+    await grown(node, 3000)
+    await eventually(lambda: "log_not_delivered" in node.log_of_agent(), seconds=60)
+    log = Log(node.home.workload(NAME) / "log")
+    await eventually(lambda: len(log.parts()) > 3, seconds=60)  # they are kept, since nobody has them yet
+    buckets.unlink()
+    await deaths(node, **settings)
+    end = written(node)
+    folder = buckets / "logs" / "a" / "b" / "orders" / "demo-0"
+    await eventually(lambda: judge(objects(folder)) >= end, seconds=60)
+    await eventually(lambda: len(log.parts()) <= 4, seconds=60)
