@@ -38,7 +38,9 @@ async def test_any_file_is_kept_with_what_is_wrong_with_it(clients: Clients) -> 
     whole = await upload(clients.plugins, jar(10), any_file=True)
     assert (whole.kind, len(whole.classes)) == (plugin_pb2.PLUGIN_KIND_JAR, 1)
     with pytest.raises(InvalidArgument, match="the file is empty"), translated():
-        await upload(clients.plugins, b"", any_file=True)
+        await upload(clients.plugins, b"", name="empty")
+    empty = await upload(clients.plugins, b"", name="empty", any_file=True)
+    assert await download(clients.plugins, "empty") == (empty, b"")
 
     await clients.create_external("default", "127.0.0.1:1")
     await clients.create_workers("demo", count=1, plugins=[plugin_pb2.PluginRef(name="notes.txt")])
@@ -74,10 +76,10 @@ async def test_an_origin_is_one_plugins_alone(clients: Clients) -> None:
 
 
 async def test_extra_is_kept_changed_and_hidden_where_it_is_secret(clients: Clients) -> None:
-    extra = {"tags": {"a": [1, {"b": True}], "token": "canary-extra"}}
+    extra = {"tags": {"a": [1, {"b": True}], "token": "shown"}, "more": {"token": "canary-extra"}}
     made = await upload(clients.plugins, jar(10), extra=extra, labels={"team": "blue"})
     assert made.extra["tags"]["a"][1]["b"]
-    assert made.extra["tags"]["token"] == "[hidden]"
+    assert (made.extra["tags"]["token"], made.extra["more"]["token"]) == ("shown", "[hidden]")
     request = pb.UpdatePluginRequest(name="acme", version="1.2", extra=made.extra)
     request.update_mask.paths.append("extra")
     assert (await clients.plugins.UpdatePlugin(request)).plugin == made

@@ -49,6 +49,15 @@ def is_wanted(state: clusters.ClusterState.ValueType) -> bool:
     return state in _WANTED
 
 
+def is_begun(workloads: Iterable[Workload]) -> bool:
+    """Whether a node has begun to start any of the processes of a cluster that is asked to run."""
+    return any(
+        w.status.state not in (work.WORKLOAD_STATE_UNSPECIFIED, *_ENDED) and w.status.generation == w.generation
+        for w in workloads
+        if w.goal == work.WORKLOAD_GOAL_RUNNING
+    )
+
+
 def present(workloads: Iterable[Workload], *, wanted: bool) -> list[Workload]:
     """The processes that count: without those that have ended, and, of a cluster that is to run, without those that
     leave it."""

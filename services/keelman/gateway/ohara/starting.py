@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE
 from keelman.gateway.ohara.definitions.common import VERSION
-from keelman.gateway.ohara.errors import OharaError, bad_value, error_of, illegal_argument
+from keelman.gateway.ohara.errors import OharaError, bad_value, error_of, illegal_argument, illegal_state
 from keelman.gateway.ohara.keys import ObjectKey
 from keelman.gateway.ohara.known import BROKER, SHABONDI, STREAM, WORKER, ZOOKEEPER, Cluster, Known
 from keelman.gateway.ohara.ports import check_ports, in_use
-from keelman.gateway.ohara.processes import RUNNING
+from keelman.gateway.ohara.processes import PENDING, RUNNING, is_begun, is_wanted
 from keelman.gateway.ohara.wording import JAVA_NAMES, must_be_stopped
 from keelman.model.errors import FailedPrecondition
 
@@ -49,6 +49,15 @@ def check_not_running(cluster: Cluster) -> None:
     """Raises OharaError for a cluster that runs; the first check of a delete."""
     if cluster.life.state == RUNNING:
         raise must_be_stopped(cluster.kind, cluster.key)
+
+
+def check_begun(cluster: Cluster, *, force: bool) -> None:
+    """Raises OharaError for a cluster whose start is under way and has brought nothing about yet, which cannot be
+    stopped; it can by force, and where something is in the way of its start."""
+    status = cluster.made.status
+    under_way = cluster.life.state == PENDING and is_wanted(status.state) and not status.stuck
+    if under_way and not force and not is_begun(cluster.processes):
+        raise illegal_state(f"KeyKind({cluster.key},{cluster.kind}) is starting")
 
 
 def check_stopped(cluster: Cluster) -> None:

@@ -12,6 +12,8 @@ from keelman.runtime.logs.redaction import REDACTOR
 S = TypeVar("S")
 PROPERTIES = ("properties", "client_properties", "reports_client_properties", "config")
 """Fields of specs that are maps of properties."""
+TAGS = "tags"
+"""In the extra of a resource: what labels are in another API. As those they are users' own words, and no secrets."""
 
 
 def shown_spec(spec: S) -> S:
@@ -19,7 +21,7 @@ def shown_spec(spec: S) -> S:
     found: Any = spec
     changes: dict[str, Any] = {name: shown(values) for name, values in _properties(spec).items()}
     if (extra := _extra(spec)) is not None:
-        changes["annotations"] = dataclasses.replace(found.annotations, extra=shown_json(extra))
+        changes["annotations"] = dataclasses.replace(found.annotations, extra=shown_extra(extra))
     return dataclasses.replace(found, **changes) if changes else spec
 
 
@@ -38,9 +40,21 @@ def kept_spec(given: S, stored: S | None, kind: str = "") -> S:
     for values in changes.values():
         REDACTOR.add(literal_secrets(values), passing=True)
     if (extra := _extra(given)) is not None:
-        kept = kept_json("spec.extra", extra, None if stored is None else _extra(stored))
+        kept = kept_extra("spec.extra", extra, None if stored is None else _extra(stored))
         changes["annotations"] = dataclasses.replace(sent.annotations, extra=kept)
     return dataclasses.replace(sent, **changes) if changes else given
+
+
+def shown_extra(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """What an API keeps beside a resource, as users and events see it: secrets hidden, but tags as they are."""
+    return {key: value if key == TAGS else shown_json(value, key) for key, value in extra.items()}
+
+
+def kept_extra(field: str, given: Mapping[str, Any], stored: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The same as `kept_spec` for what an API keeps beside a resource."""
+    rest = {key: value for key, value in given.items() if key != TAGS}
+    kept: dict[str, Any] = kept_json(field, rest, stored)
+    return kept | {key: value for key, value in given.items() if key == TAGS}
 
 
 def _properties(spec: object) -> dict[str, Mapping[str, str]]:

@@ -13,7 +13,6 @@ from sqlmodel import Field, SQLModel
 from keelman.api.connect.v1 import origin_pb2, plugin_pb2
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
 from keelman.api.connect.v1 import plugin_service_pb2_grpc as grpc
-from keelman.connect.config.secret_keys import kept_json, shown_json
 from keelman.connect.config.versions import ordered
 from keelman.model.cluster import Origin
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
@@ -24,6 +23,7 @@ from keelman.rpc.server import Context, Service
 from keelman.rpc.times import to_timestamp
 from keelman.state.failpoints import hit
 from keelman.state.nouns.checks import check_etag
+from keelman.state.nouns.hidden import kept_extra, shown_extra
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.plugin_uploads import check_texts, checked_header, extra_of, made_of, origin_of
 from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain, read, text_column
@@ -119,7 +119,7 @@ def plugin_message(plugin: Plugin, worker_clusters: Iterable[str] = ()) -> plugi
     if plugin.origin is not None:
         made.origin.CopyFrom(origin_pb2.Origin(**dataclasses.asdict(plugin.origin)))
     if plugin.extra is not None:
-        made.extra.update(shown_json(plugin.extra))
+        made.extra.update(shown_extra(plugin.extra))
     return made
 
 
@@ -192,10 +192,11 @@ def update(tx: Transaction, request: pb.UpdatePluginRequest) -> Plugin:
             raise InvalidArgument.of("update_mask", path, "description, labels, extra")
     present = pb.UpdatePluginRequest(description=plugin.description, labels=dict(plugin.labels))
     if plugin.extra is not None:
-        present.extra.update(shown_json(plugin.extra))
+        present.extra.update(shown_extra(plugin.extra))
     wanted = masked(present, request, request.update_mask)
     check_texts(wanted.description, wanted.labels)
-    extra = kept_json("extra", extra_of(wanted), plugin.extra)
+    given = extra_of(wanted)
+    extra = None if given is None else kept_extra("extra", given, plugin.extra)
     changed = dataclasses.replace(plugin, description=wanted.description, labels=dict(wanted.labels), extra=extra)
     return plugin if changed == plugin else tx.put(changed)
 
@@ -246,7 +247,8 @@ class PluginApi(grpc.PluginServiceServicer):
         header, files = checked_header(first.header), self.parts.plugins
         self._check_room(header)
         pieces = _chunks(requests)
-        async with files.received(pieces, size_bytes=header.size_bytes, sha256=header.sha256) as received:
+        checks: dict[str, Any] = {"size_bytes": header.size_bytes, "sha256": header.sha256}
+        async with files.received(pieces, **checks, may_be_empty=header.any_file) as received:
             told = await inspected(received.file, header.file_name, files.scratch, any_file=header.any_file)
             made = made_of(header, received, told, files.storage.kind)
             if header.inspect_only:

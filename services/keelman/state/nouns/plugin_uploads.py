@@ -9,13 +9,13 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict
 
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
-from keelman.connect.config.secret_keys import kept_json
 from keelman.model.cluster import Origin
 from keelman.model.errors import InvalidArgument
 from keelman.model.names import checked_name
 from keelman.model.plugin import Plugin, checked_version, plugin_key
 from keelman.model.shapes import check_labels
 from keelman.state.nouns.checks import check_numbers
+from keelman.state.nouns.hidden import kept_extra
 from keelman.state.nouns.rows import moment
 from keelman.state.plugins.files import Received
 from keelman.workers.plugins.inspection import Inspection
@@ -40,7 +40,7 @@ def checked_header(header: pb.UploadHeader) -> pb.UploadHeader:
     if header.sha256 and (len(header.sha256) != 64 or not {*header.sha256} <= {*"0123456789abcdefABCDEF"}):
         raise InvalidArgument.of("header.sha256", header.sha256, "empty, or 64 digits of hex")
     check_texts(header.description, header.labels)
-    kept_json("header.extra", extra_of(header), None)
+    kept_extra("header.extra", extra_of(header) or {}, None)
     if header.HasField("origin") and not (header.origin.api and header.origin.key):
         raise InvalidArgument.of("header.origin", str(header.origin).strip(), "an origin with api and key, or none")
     return header

@@ -51,7 +51,7 @@ from keelman.state.nouns.worker_cluster_checks import check, check_change
 from keelman.state.planning.rollout import restarted, updated
 from keelman.state.properties import group_of, notes_on
 from keelman.state.reports import judge
-from keelman.state.snapshot import WORKER_CLUSTER
+from keelman.state.snapshot import MAX_NAMED, WORKER_CLUSTER
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
@@ -210,9 +210,13 @@ def restart(tx: Transaction, name: str, etag: str) -> WorkerCluster:
     return saved(tx, restarted(cluster))
 
 
-def delete(tx: Transaction, name: str, etag: str) -> WorkerCluster:
-    """Asks for the end of a worker cluster; its topics stay."""
-    return with_goal(tx, _found(tx, name, etag), ClusterGoal.DELETED)
+def delete(tx: Transaction, name: str, etag: str, *, only_unused: bool = False) -> WorkerCluster:
+    """Asks for the end of a worker cluster, `only_unused` of one that no definition names; its topics stay."""
+    cluster = _found(tx, name, etag)
+    if only_unused and (users := ", ".join(sorted(tx.snapshot.definitions_on(name))[:MAX_NAMED])):
+        text = f"worker cluster {name!r} is used by connector definitions {users}: delete these first"
+        raise FailedPrecondition(text, reason="IN_USE", metadata={"connector_definitions": users})
+    return with_goal(tx, cluster, ClusterGoal.DELETED)
 
 
 def start(tx: Transaction, name: str, etag: str) -> WorkerCluster:
@@ -302,7 +306,9 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
         )
 
     DeleteWorkerCluster = verb(
-        pb.DeleteWorkerClusterRequest, pb.DeleteWorkerClusterResponse, lambda tx, r: delete(tx, r.name, r.etag)
+        pb.DeleteWorkerClusterRequest,
+        pb.DeleteWorkerClusterResponse,
+        lambda tx, r: delete(tx, r.name, r.etag, only_unused=r.only_unused),
     )
     StartWorkerCluster = verb(
         pb.StartWorkerClusterRequest, pb.StartWorkerClusterResponse, lambda tx, r: start(tx, r.name, r.etag)

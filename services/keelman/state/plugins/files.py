@@ -95,7 +95,7 @@ class PluginFiles:
 
     @contextlib.asynccontextmanager
     async def received(
-        self, pieces: AsyncIterator[bytes], *, size_bytes: int = 0, sha256: str = ""
+        self, pieces: AsyncIterator[bytes], *, size_bytes: int = 0, sha256: str = "", may_be_empty: bool = False
     ) -> AsyncIterator[Received]:
         """A file as it comes, checked against size and digest where these are given. Nothing is left of it after.
 
@@ -105,6 +105,8 @@ class PluginFiles:
         async with self._turns:
             with self._nameless() as file:
                 received = await self._receive(file, pieces, size_bytes)
+                if not (received.size_bytes or may_be_empty):
+                    raise InvalidArgument("the file is empty", reason="PLUGIN_EMPTY")
                 if sha256 and received.sha256 != sha256.lower():
                     text = f"that of the bytes that came, {received.sha256}: the file is damaged, or another one"
                     raise InvalidArgument.of("header.sha256", sha256, text)
@@ -133,8 +135,6 @@ class PluginFiles:
             file.write(piece)
         if size_bytes and size != size_bytes:
             raise InvalidArgument.of("header.size_bytes", size_bytes, f"the number of bytes that came, {size}")
-        if not size:
-            raise InvalidArgument("the file is empty", reason="PLUGIN_EMPTY")
         file.flush()
         return Received(file, size, sha256.hexdigest(), md5.hexdigest())
 
@@ -167,6 +167,8 @@ class PluginFiles:
     async def read(self, plugin: Plugin, offset: int) -> AsyncIterator[bytes]:
         """The bytes of a plugin's file from an offset on. Raises Unavailable where it has fewer than it should."""
         left = plugin.size_bytes - offset
+        if not left:  # of an empty file some storages keep nothing
+            return
         try:
             async for piece in self._of(plugin).read(plugin.uid, offset):
                 left -= len(piece)

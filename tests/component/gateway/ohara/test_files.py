@@ -118,7 +118,6 @@ async def test_forms_that_cannot_be_are_refused_with_a_reason(wire: JsClient, gr
     assert (await refused(json={"file": "x"}))[0] == 404
     assert await refused(files={"other": ("a", b"x")}) == (400, "Request is missing required form field 'file'")
     assert (await refused(files={"file": ("a/../b.jar", b"x")}))[0] == 400
-    assert await refused(files={"file": ("a.jar", b"")}) == (400, "the file is empty")
     assert (await refused(files={"file": ("a.jar", b"x")}, data={"tags": "[1]"}))[1].startswith(
         "the tags must be JsObj"
     )
@@ -130,6 +129,13 @@ async def test_forms_that_cannot_be_are_refused_with_a_reason(wire: JsClient, gr
     status, why = await refused(files={"file": ("large.bin", bytes(50 * MIB + 1))}, data={"group": group})
     assert (status, why) == (400, f"the request's body is larger than {50 * MIB} bytes")
     assert await wire.list("files", group=group) == []
+
+
+async def test_an_empty_file_is_a_file(wire: JsClient, group: str) -> None:
+    made = await uploaded(wire, b"", "empty.jar", group=group)
+    assert (made["size"], made["classInfos"]) == (0, [])
+    assert (await wire.client.get(f"/v0/downloadFile/{group}/empty.jar")).content == b""
+    await wire.delete("files", "empty.jar", group)
 
 
 def zipped(size: int) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.ohara_kit import ILLEGAL_ARGUMENT, ILLEGAL_STATE, JsClient, key
+from support.ohara_kit import ILLEGAL_ARGUMENT, ILLEGAL_STATE, JsClient, brokers, key
 
 pytestmark = pytest.mark.component
 MANY = 8
@@ -77,3 +77,18 @@ async def test_nodes_that_are_added_together_are_all_there(wire: JsClient, group
     )
     assert found == {(202, ""): 6}
     assert sorted((await wire.get("brokers", "bk", group))["nodeNames"]) == ["node00", "node01", "node02"]
+
+
+async def test_of_a_worker_clusters_end_and_a_connectors_beginning_one_comes_first(wire: JsClient, group: str) -> None:
+    broker = {"group": group, "name": "bk"}
+    await brokers(wire, "bk", group, start=False)
+    for number in range(4):
+        worker = {"group": group, "name": f"w{number}"}
+        await wire.create("workers", **worker, nodeNames=["node00"], brokerClusterKey=broker)
+        connector = {"group": group, "name": f"c{number}", "connector.class": "x.Source", "workerClusterKey": worker}
+        made, gone = await asyncio.gather(
+            wire.send("POST", "/connectors", connector), wire.send("DELETE", f"/workers/w{number}", group=group)
+        )
+        assert (made.status_code, gone.status_code) in {(200, 400), (500, 204)}, (made.text, gone.text)
+        workers = await wire.list("workers", **worker)
+        assert len(workers) == len(await wire.list("connectors", **connector)) == (made.status_code == 200)

@@ -110,6 +110,40 @@ async def test_a_worker_gets_every_default_and_keeps_it(world: World, group: str
     assert all(1024 < made[port] <= 65535 for port in ports)
 
 
+async def test_tags_come_back_as_they_were_sent_whatever_their_keys(world: World, group: str) -> None:
+    tags = {"token": "a", "password": "[hidden]", "my": {"secret": [1, "x"]}, "db.url": "jdbc:x://u:p@h/d"}
+    made = await world.create("wk", group=group, tags=tags)
+    assert (made["tags"], (await world.ok("GET", "/workers/wk", group=group))["tags"]) == (tags, tags)
+    found = await world.ok("GET", "/workers", tags='{"token":"a"}')
+    assert [one["group"] for one in found] == [group]
+    tags = {"token": "b", "api.key": "[hidden]"}
+    assert (await world.ok("PUT", "/workers/wk", {"tags": tags}, group=group))["tags"] == tags
+    await world.ok("DELETE", "/workers/wk", group=group)
+
+
+async def test_what_is_starting_is_stopped_when_a_node_has_begun_or_by_force(
+    world: World, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.create("wk", group=group, nodeNames=["node02"])
+    agent = world.agents["node02"]
+    for query in ({"force": "true"}, {}):
+        with monkeypatch.context() as silent:
+            silent.setattr(agent, "report", lambda *_, **__: None)
+            await world.ok("PUT", "/workers/wk/start", group=group)
+            await world.ok("PUT", "/workers/wk/start", group=group)
+            assert await world.refused("PUT", "/workers/wk/stop", group=group) == (
+                500, "IllegalStateException", f'KeyKind({{"group":"{group}","name":"wk"}},worker) is starting',
+            )  # fmt: skip
+            if query:
+                await world.ok("PUT", "/workers/wk/stop", group=group, **query)
+        agent.report()
+        if not query:
+            await world.reaches("wk", "RUNNING", group=group)
+            await world.ok("PUT", "/workers/wk/stop", group=group)
+        await world.reaches("wk", None, group=group)
+    await world.ok("DELETE", "/workers/wk", group=group)
+
+
 async def test_a_worker_cluster_runs_grows_shrinks_stops_and_goes(world: World, group: str) -> None:
     await world.create("wk", group=group, clientPort=21001, jmxPort=21002, xmx=512, freePorts=[21003])
     await world.ok("PUT", "/workers/wk/start", group=group)

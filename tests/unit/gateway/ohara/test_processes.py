@@ -10,7 +10,7 @@ from keelman.api.connect.v1 import broker_cluster_pb2 as clusters
 from keelman.api.node.v1 import workload_pb2 as work
 from keelman.api.node.v1.node_pb2 import NODE_STATE_OFFLINE, Node, NodeStatus
 from keelman.gateway.ohara.hosts import Hosts
-from keelman.gateway.ohara.processes import Life, life_of
+from keelman.gateway.ohara.processes import Life, is_begun, life_of
 
 STATES = {name.removeprefix("CLUSTER_STATE_"): number for name, number in clusters.ClusterState.items()}
 
@@ -66,3 +66,17 @@ def test_what_is_not_known_is_left_out() -> None:
     assert Life().fields == {"aliveNodes": []}
     told = {"aliveNodes": ["a"], "state": "RUNNING", "error": "b: dead"}
     assert Life("RUNNING", ("a",), "b: dead").fields == told
+
+
+@pytest.mark.parametrize(
+    ("processes", "begun"),
+    [
+        ([], False),
+        ([process("n0", "UNSPECIFIED", generation=0), process("n1", "STOPPED")], False),
+        ([process("n0", "RUNNING", generation=1)], False),
+        ([process("n0", "UNSPECIFIED", generation=0), process("n1", "PENDING")], True),
+        ([process("n0", "STARTING", goal="REMOVED")], False),
+    ],
+)
+def test_a_start_has_begun_where_a_node_has_said_so(processes: list[work.Workload], *, begun: bool) -> None:
+    assert is_begun(processes) is begun

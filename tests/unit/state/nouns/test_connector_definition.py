@@ -151,3 +151,19 @@ async def test_what_workers_said_before_they_stopped_is_not_shown(
         request = pb.GetConnectorDefinitionRequest(name="orders")
         found = (await api.GetConnectorDefinition(request, cast("Any", None))).connector_definition
         assert found.status.HasField("connector") is is_shown
+
+
+async def test_a_worker_cluster_that_definitions_name_goes_unless_only_an_unused_one_may(tmp_path: Path) -> None:
+    async with a_store(tmp_path) as store:
+        async with store.write() as tx:
+            create(tx, "orders", SPEC)
+        with pytest.raises(FailedPrecondition, match="is used by connector definitions orders") as refused:
+            async with store.write() as tx:
+                worker_cluster.delete(tx, "demo", "", only_unused=True)
+        assert (refused.value.reason, refused.value.metadata) == ("IN_USE", {"connector_definitions": "orders"})
+        async with store.write() as tx:
+            delete(tx, "orders", "", keep_connector=True)
+            worker_cluster.delete(tx, "demo", "", only_unused=True)
+        with pytest.raises(FailedPrecondition, match="is being deleted"):
+            async with store.write() as tx:
+                create(tx, "late", SPEC)

@@ -34,6 +34,7 @@ from keelman.gateway.ohara.known import (
 from keelman.gateway.ohara.processes import RUNNING, is_wanted
 from keelman.gateway.ohara.resource import Json, Resource
 from keelman.gateway.ohara.starting import (
+    check_begun,
     check_not_running,
     check_start,
     check_stopped,
@@ -106,7 +107,10 @@ class Brokers(Resource):
         """Starts or stops the brokers, or takes a further node."""
         if verb in ("start", "stop"):
             known = await read_known(self._control, BROKER, ZOOKEEPER, PLACED)
-            await (self._start if verb == "start" else self._stop)(_found(known, key), known)
+            if verb == "start":
+                await self._start(_found(known, key), known)
+            else:
+                await self._stop(_found(known, key), known, force=call.parameter("force").lower() == "true")
         else:
             await self._add(key, verb)
 
@@ -132,10 +136,11 @@ class Brokers(Resource):
         await check_volumes(self._control, _volumes(cluster.settings), running=True)
         await self._ask(self._stubs.StartBrokerCluster, pb.StartBrokerClusterRequest, cluster)
 
-    async def _stop(self, cluster: Cluster, known: Known) -> None:
+    async def _stop(self, cluster: Cluster, known: Known, *, force: bool) -> None:
         if not cluster.life.state:
             return
         await self._check_unused(cluster, known, running=True)
+        check_begun(cluster, force=force)
         await self._ask(self._stubs.StopBrokerCluster, pb.StopBrokerClusterRequest, cluster)
 
     async def _add(self, key: ObjectKey, node: str) -> None:

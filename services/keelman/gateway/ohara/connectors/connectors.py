@@ -29,7 +29,7 @@ from keelman.gateway.ohara.topics.state import is_changing as is_topic_changing
 from keelman.gateway.ohara.topics.state import runs
 from keelman.gateway.ohara.values import Settings, created, edited
 from keelman.gateway.ohara.wording import exists, must_be_stopped, must_run, not_found, not_stored
-from keelman.model.errors import AlreadyExists, NotFound
+from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 
 KIND = "connector"
 SENT = tuple(one for one in CONNECTOR if not one.internal)
@@ -77,6 +77,11 @@ class Connectors(Resource):
             await self._control.ask(self._control.definitions.CreateConnectorDefinition, request)
         except AlreadyExists:
             raise exists(KIND, key) from None
+        except (InvalidArgument, FailedPrecondition):
+            worker = key_of(made[WORKER_KEY], WORKER_KEY)
+            if await lookups.worker_cluster(self._control, worker) is None:  # it went since it was looked
+                raise not_stored("worker", [worker]) from None
+            raise
         return await self.get(key)  # as it was sent: what a write answers has secrets hidden
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:

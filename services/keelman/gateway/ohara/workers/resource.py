@@ -24,7 +24,7 @@ from keelman.gateway.ohara.known import BROKER, WORKER, Cluster, Known, read_kno
 from keelman.gateway.ohara.ports import check_ports
 from keelman.gateway.ohara.processes import RUNNING
 from keelman.gateway.ohara.resource import Json, Resource
-from keelman.gateway.ohara.starting import IMAGES, default_image, used
+from keelman.gateway.ohara.starting import IMAGES, check_begun, default_image, used
 from keelman.gateway.ohara.values import Settings, created, edited
 from keelman.gateway.ohara.wording import exists, must_be_stopped, must_run, not_found, not_stored
 from keelman.gateway.ohara.workers.files import Refs, refs_of
@@ -40,7 +40,7 @@ from keelman.gateway.ohara.workers.specs import (
     ports_of,
     put_nodes,
 )
-from keelman.model.errors import AlreadyExists, Conflict, KeelmanError, NotFound
+from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, KeelmanError, NotFound
 
 TRIES = 5
 """Of a change that others' changes come before."""
@@ -90,9 +90,13 @@ class Workers(Resource):
         await self._check_unused(present, running=False)
         if present.life.state:
             raise illegal_argument(f"You cannot delete a non-stopped WorkerClusterInfo :{key}")
-        request = pb.DeleteWorkerClusterRequest(name=present.made.name)
+        request = pb.DeleteWorkerClusterRequest(name=present.made.name, only_unused=True)
         with suppress(NotFound):
-            await self._ask(self._control.worker_clusters.DeleteWorkerCluster, request, key)
+            try:
+                await self._control.ask(self._control.worker_clusters.DeleteWorkerCluster, request)
+            except FailedPrecondition:  # a connector came since it was looked
+                await self._check_unused(present, running=False)
+                raise
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
         """Starts, stops, or adds a node."""
@@ -170,6 +174,7 @@ class Workers(Resource):
     async def _stop(self, key: ObjectKey, *, force: bool) -> None:
         _, present = await self._read(key)
         await self._check_unused(present, running=True)
+        check_begun(present, force=force)
         if present.life.state:
             request = pb.StopWorkerClusterRequest(name=present.made.name, force=force)
             await self._ask(self._control.worker_clusters.StopWorkerCluster, request, key)
