@@ -6,40 +6,27 @@ from typing import Any
 
 from keelman.connectors.java.jvm import java_class
 
-FIRST_BYTES = 1 << 20
-ALIGNMENT = 8
+FIRST_BYTES, MOST_SPARE_BYTES = 1 << 14, 1 << 20
 
 
-class RecordBuffer:
-    """A direct buffer that is filled from its beginning for each batch; it grows to the largest one."""
+class ColumnBuffer:
+    """A direct buffer that is filled from its beginning for each batch, and grows with the largest one."""
 
-    def __init__(self, size: int = FIRST_BYTES) -> None:
-        self._order = java_class("java.nio.ByteOrder").nativeOrder()
-        self._allocate(size)
+    def __init__(self, numbers: str = "") -> None:
+        """Of `numbers`, Int or Long in the machine's byte order; of bytes where it is empty."""
+        self._numbers = numbers
+        self._allocate(FIRST_BYTES)
 
     def _allocate(self, size: int) -> None:
-        self._buffer = java_class("java.nio.ByteBuffer").allocateDirect(size)
-        self._view = memoryview(self._buffer).cast("B")
-        self._used = 0
+        order = java_class("java.nio.ByteOrder").nativeOrder()
+        buffer = java_class("java.nio.ByteBuffer").allocateDirect(size).order(order)
+        self._view = memoryview(buffer).cast("B")
+        self._java = getattr(buffer, f"as{self._numbers}Buffer")() if self._numbers else buffer
 
-    def clear(self, size: int) -> None:
-        """Begins again, with room for so many bytes in all; what was read from it before must be done with."""
-        self._used = 0
-        if size > len(self._view):
-            self._allocate(size)
-
-    def put(self, data: bytes | memoryview) -> Any:
-        """These bytes as a Java ByteBuffer of the machine's byte order."""
-        begin = self._used
-        end = begin + len(data)
-        self._view[begin:end] = data
-        self._used = aligned(end)
-        self._buffer.limit(end).position(begin)
-        found = self._buffer.slice().order(self._order)
-        self._buffer.clear()
-        return found
-
-
-def aligned(size: int) -> int:
-    """The next place where a number may stand."""
-    return -(-size // ALIGNMENT) * ALIGNMENT
+    def put(self, data: bytes) -> Any:
+        """These bytes as a Java buffer that is to be read from its beginning, until the next is put."""
+        if len(data) > len(self._view):
+            self._allocate(len(data) + min(len(data), MOST_SPARE_BYTES))
+        self._view[: len(data)] = data
+        self._java.clear()
+        return self._java

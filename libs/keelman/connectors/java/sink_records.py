@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby
+from struct import pack
 from typing import Any
 
 from keelman.connect.records import Headers, Origin
 from keelman.connectors.java.handles import Handles, call
 from keelman.connectors.java.jvm import java_class, jpype
-from keelman.connectors.java.record_buffer import RecordBuffer, aligned
+from keelman.connectors.java.record_buffer import ColumnBuffer
 from keelman.connectors.java.record_steps import RecordSteps
 
 CONNECT, COMMON = "org.apache.kafka.connect", "org.apache.kafka.common"
 PIECE_BYTES = 4 << 20
 NO_TIME = -1
-_NULL = array("i", [-1])
+_NULL = pack("i", -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class SinkLoops:
         self._longs = java_class("java.nio.LongBuffer")
         self._bytes = java_class("java.nio.ByteBuffer")
         self._types = java_class(f"{COMMON}.record.TimestampType")
-        self._buffer = RecordBuffer()
+        self._columns = _Columns()
 
     # To compose a loop takes tenths of a second: most tasks need one of the two.
 
@@ -81,38 +81,35 @@ class SinkLoops:
 
         Raises what a converter or a transform raises, of whichever record."""
         found = self._list(len(records))
-        for part in _pieces(records):
-            self._make(part, found)
+        self._make(records, found)
         return found
 
     def _make(self, records: Fetched, found: Any) -> None:
-        came = records.origin
+        came, columns = records.origin, self._columns
         key_sizes, keys = _payloads(records.keys)
         value_sizes, values = _payloads(records.values)
-        offsets = array("q", came.offsets)
+        if len(keys) + len(values) > PIECE_BYTES and len(records) > 1:
+            for part in _pieces(records):
+                self._make(part, found)
+            return
         stamps: Any = came.timestamps_ms
-        times = array("q", [NO_TIME if one is None else one for one in stamps] if None in stamps else stamps)
+        times = [NO_TIME if one is None else one for one in stamps] if None in stamps else stamps
         headed = any(came.headers)
-        counts, header_sizes, headers = _headers(came.headers) if headed else (array("i"), array("i"), b"")
-        numbers = [memoryview(one).cast("B") for one in (offsets, times, key_sizes, value_sizes, counts, header_sizes)]
-        columns: list[bytes | memoryview] = [*numbers, keys, values, headers]
-        self._buffer.clear(sum(aligned(len(one)) for one in columns))
-        made = [self._buffer.put(one) for one in columns]
-        of_longs = [one.asLongBuffer() for one in made[:2]]
-        of_ints = [one.asIntBuffer() for one in made[2:6]]
-        key_buffer, value_buffer, header_buffer = made[6:]
+        counts, header_sizes, headers = _headers(came.headers) if headed else (b"", b"", b"")
+        offsets, times = columns.offsets.put(_longs(came.offsets)), columns.times.put(_longs(times))
+        raw = columns.header_counts.put(counts), columns.header_sizes.put(header_sizes), columns.headers.put(headers)
+        keyed = columns.key_sizes.put(key_sizes), columns.keys.put(keys)
+        valued = columns.value_sizes.put(value_sizes), columns.values.put(values)
         loop = self._with_headers if headed else self._plain
         for (topic, partition, timed), number in _runs(came):
             call(
                 loop,
                 jpype().JInt(number),
-                *(of_ints[2], of_ints[3], header_buffer),
+                *raw,
                 topic,
                 jpype().JInt(partition),
                 self._types.CREATE_TIME if timed else self._types.NO_TIMESTAMP_TYPE,
-                *(of_ints[0], key_buffer, of_ints[1], value_buffer),
-                *of_longs,
-                found,
+                *(*keyed, *valued, offsets, times, found),
             )
 
     def _loop(self, raw: Any, converted: Any) -> Any:
@@ -213,11 +210,19 @@ class SinkLoops:
         return h.retyped(loop, made, self._raw, h.string)
 
 
+class _Columns:
+    """Memory for the columns of one batch after another."""
+
+    def __init__(self) -> None:
+        self.offsets, self.times = ColumnBuffer("Long"), ColumnBuffer("Long")
+        self.keys, self.values, self.headers = (ColumnBuffer() for _ in range(3))
+        self.key_sizes, self.value_sizes, self.header_sizes, self.header_counts = (
+            ColumnBuffer("Int") for _ in range(4)
+        )
+
+
 def _pieces(records: Fetched) -> Iterator[Fetched]:
     """Parts of so many bytes, or of a single record."""
-    if _bytes_of(records.values) + _bytes_of(records.keys) <= PIECE_BYTES:
-        yield records
-        return
     sizes = [len(v or b"") + len(k or b"") for v, k in zip(records.values, records.keys, strict=True)]
     begin = total = 0
     for end, size in enumerate(sizes):
@@ -228,37 +233,39 @@ def _pieces(records: Fetched) -> Iterator[Fetched]:
     yield records.part(begin, len(records))
 
 
-def _bytes_of(payloads: Sequence[bytes | None]) -> int:
-    return sum(map(len, filter(None, payloads)))
-
-
 def _runs(came: Origin) -> Iterator[tuple[tuple[str, int, bool], int]]:
     """How many records with the same topic, partition and kind of time follow one another."""
-    timed = [True] * len(came.offsets)
-    if None in came.timestamps_ms:
-        timed = [one is not None for one in came.timestamps_ms]
-    columns: tuple[Sequence[Any], ...] = (came.topics, came.partitions, timed)
-    if all(one.count(one[0]) == len(one) for one in columns):
-        yield (came.topics[0], came.partitions[0], timed[0]), len(timed)
+    if None not in came.timestamps_ms and came.topics.count(came.topics[0]) == len(came.topics):
+        for partition, group in groupby(came.partitions):
+            yield (came.topics[0], partition, True), len(list(group))
         return
-    for place, group in groupby(zip(*columns, strict=True)):
-        yield place, sum(1 for _ in group)
+    timed = [one is not None for one in came.timestamps_ms]
+    for place, rows in groupby(zip(came.topics, came.partitions, timed, strict=True)):
+        yield place, len(list(rows))
 
 
-def _payloads(given: Sequence[bytes | None]) -> tuple[array[int], bytes]:
+def _longs(numbers: Sequence[int]) -> bytes:
+    return pack(f"{len(numbers)}q", *numbers)
+
+
+def _ints(numbers: Collection[int]) -> bytes:
+    return pack(f"{len(numbers)}i", *numbers)
+
+
+def _payloads(given: Sequence[bytes | None]) -> tuple[bytes, bytes]:
     """Their sizes, -1 for None, and all of them together."""
     nones = given.count(None)
     if nones == len(given):
         return _NULL * nones, b""
     if nones:
-        return array("i", [-1 if one is None else len(one) for one in given]), b"".join(filter(None, given))
+        return _ints([-1 if one is None else len(one) for one in given]), b"".join(filter(None, given))
     whole: Any = given
-    return array("i", map(len, whole)), b"".join(whole)
+    return pack(f"{len(given)}i", *map(len, whole)), b"".join(whole)
 
 
-def _headers(given: Sequence[Headers | None]) -> tuple[array[int], array[int], bytes]:
+def _headers(given: Sequence[Headers | None]) -> tuple[bytes, bytes, bytes]:
     """How many each record has; then the sizes of their names and values, and these themselves, in turn."""
-    counts = array("i", [len(one or ()) for one in given])
+    counts = _ints([len(one or ()) for one in given])
     encoded: Callable[[str], bytes] = lambda name: name.encode("utf-8", "surrogateescape")  # noqa: E731
     flat = [part for name, raw in chain.from_iterable(one or () for one in given) for part in (encoded(name), raw)]
     sizes, data = _payloads(flat)
