@@ -30,6 +30,7 @@ DESCRIPTION = "java_plugin.json"
 ANSWERS = "answers.json"
 """What the classes themselves have said when they were loaded: beside the description, once that was done."""
 CONNECTORS = ("source", "sink")
+_KINDS = frozenset(kind.value for kind in Kind)
 UNDEFINED = "undefined"
 """The version of a class that tells none, in Connect's word."""
 StepKeys = Callable[[str, str], ConfigDef]
@@ -99,9 +100,10 @@ def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | No
     from keelman.workers.plugins.inspection import inspect, inspect_folder  # noqa: PLC0415  (only new jars wait for it)
 
     found = inspect(location) if location.is_file() else inspect_folder(location)
-    if not found.classes and found.problems and location.is_file():
+    classes = [one for one in found.classes if one.type in _KINDS]
+    if not classes and found.problems and location.is_file():
         raise InvalidArgument(f"{location}: {'; '.join(found.problems)}", reason="PLUGIN_BROKEN")
-    versions = [one.version for one in found.classes if one.version]
+    versions = [one.version for one in classes if one.version]
     name = location.name.removesuffix(".jar")
     document = {
         "name": found.name or name,
@@ -109,7 +111,7 @@ def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | No
         "location": str(location),
         "jars": [str(jar) for jar in jars],
         "libraries": [str(jar) for jar in more],
-        "classes": [[c.class_name, c.type, c.version, c.language, c.path] for c in found.classes],
+        "classes": [[c.class_name, c.type, c.version, c.language, c.path] for c in classes],
         "problems": list(found.problems),
     }
     _write(folder, document)

@@ -43,6 +43,13 @@ _OHARAS = {
     for name in names
 }
 """Classes of Ohara's that its users' connectors extend without carrying them: they come from a shared library."""
+_BESIDE_CONNECT = {
+    "org/apache/kafka/clients/producer/Partitioner": ("partitioner",),
+    "oharastream/ohara/kafka/RowPartitioner": ("partitioner",),
+    "oharastream/ohara/kafka/RowDefaultPartitioner": ("partitioner",),
+    "oharastream/ohara/stream/Stream": ("stream",),
+}
+"""What a class extends or implements that is told of a file, though it is nothing that Connect loads as a plugin."""
 _CONNECTS_ROOMS = (
     ("org/apache/kafka/connect/transforms/predicates/", ("predicate",)),
     ("org/apache/kafka/connect/transforms/util/", ()),
@@ -51,6 +58,7 @@ _CONNECTS_ROOMS = (
 )
 """Packages of Connect's jars, and what their classes are."""
 _ROOTS = {name.replace(".", "/"): (kind,) for name, kind in SERVICES.items()} | _CONNECTS_OWN | _OHARAS
+_ROOTS |= _BESIDE_CONNECT
 _FROM_THE_WORKER = re.compile(
     r"(?:java|javax\.crypto|javax\.management|javax\.net|javax\.sql|org\.slf4j|org\.w3c\.dom|org\.xml\.sax|"
     r"org\.apache\.kafka(?!\.connect\.(?:transforms\.(?!Transformation$|predicates\.Predicate$)|json\.|file\.|mirror\.|"

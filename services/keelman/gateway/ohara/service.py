@@ -6,6 +6,7 @@ from starlette.types import ASGIApp
 
 from keelman.gateway.ohara.brokers.brokers import Brokers
 from keelman.gateway.ohara.connectors.connectors import Connectors
+from keelman.gateway.ohara.connectors.kept_classes import KeptClasses
 from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.documents.clusters import Shabondis, Streams
@@ -41,10 +42,11 @@ def ohara_api(control: Control, asking: Asking, settings: Settings, *, read_log:
         *container_endpoints(control),
         *log_endpoints(control, read_log),
     ]
-    kinds, classes = Kinds(resources), WorkerClasses(asking)
+    kinds, kept = Kinds(resources), KeptClasses(control)
+    classes = WorkerClasses(asking, kept)
     address = settings.advertised_http or f"{settings.http_host}:{settings.http_port}"
     own_host = address.rpartition(":")[0]
-    files = Files(control, kinds, address=address, told=classes.told)
+    files = Files(control, kinds, address=address, kept=kept)
     inspections = (Inspect(control, kinds, classes), Validation(control, classes), Rdb(control, classes))
     for asked in (files, Peek(control), *inspections):
         endpoints += asked.endpoints

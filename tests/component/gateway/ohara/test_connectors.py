@@ -1,12 +1,15 @@
 """Connectors on a real system: a broker, a worker, and files that are copied in and out of Kafka."""
 
+import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest
 
+from keelman.testing import jar_files
 from keelman.testing.eventually import eventually
 from support.ohara_kit import (
     BAD_VALUE,
@@ -152,6 +155,28 @@ async def test_what_cannot_be_is_refused(live: JsClient, tmp_path: Path) -> None
     await live.delete("topics", "idle")
 
 
+async def test_a_topic_of_other_brokers_is_refused(live: JsClient, system: Keelman, tmp_path: Path) -> None:
+    (own,) = await live.list("brokers")
+    bootstrap = f"{own['nodeNames'][0]}:{own['clientPort']}"
+    await system.ok("create", "brokercluster", "other", "--bootstrap-servers", bootstrap)
+    await live.reaches("brokers", "other", "RUNNING")
+    await live.create("topics", name="far", brokerClusterKey="other")
+    await live.act("topics", "far", "start")
+    await live.reaches("topics", "far", "RUNNING")
+    await live.create("connectors", **source("far", tmp_path / "f") | {"topicKeys": ["t", "far"]})
+    refused = await live.refused("PUT", "/connectors/far/start")
+    assert (refused.status, refused.code, refused.message) == (
+        400, ILLEGAL_ARGUMENT,
+        f"Connector app counts on broker cluster:{key('default')} but topic:{key('far')} is on another broker "
+        f"cluster:{key('other')}",
+    )  # fmt: skip
+    await live.delete("connectors", "far")
+    await live.act("topics", "far", "stop")
+    await live.reaches("topics", "far", None)
+    await live.delete("topics", "far")
+    await system.ok("delete", "brokercluster", "other", "--yes")
+
+
 async def test_a_worker_that_is_down_is_told_and_the_connector_comes_back(
     live: JsClient, system: Keelman, tmp_path: Path
 ) -> None:
@@ -171,7 +196,7 @@ async def test_a_worker_that_is_down_is_told_and_the_connector_comes_back(
     await live.delete("connectors", "out")
 
 
-async def test_classes_are_inspected_and_settings_validated(live: JsClient, tmp_path: Path) -> None:
+async def test_classes_are_inspected_and_settings_validated(live: JsClient, system: Keelman, tmp_path: Path) -> None:
     found = await live.ok("GET", "/inspect/workers/wk")
     assert len(found["settingDefinitions"]) == 24
     kinds = {one["className"]: one["classType"] for one in found["classInfos"]}
@@ -185,8 +210,36 @@ async def test_classes_are_inspected_and_settings_validated(live: JsClient, tmp_
     assert (report["errorCount"], list(wrong)) == (1, ["batch.size"])
     right = await live.ok("PUT", "/validate/connector", source("v", tmp_path / "f"))
     assert right["errorCount"] == 0
+    await classes_of_files_stay_known(live, system)
     unknown = await live.refused(
         "PUT", "/validate/connector", source("v", tmp_path) | {"connector.class": "com.acme.No"}
     )
     assert (unknown.code, "com.acme.No" in unknown.message) == (ILLEGAL_ARGUMENT, True)
     assert (await live.ok("GET", "/inspect/configurator"))["mode"] == "DOCKER"
+
+
+async def classes_of_files_stay_known(live: JsClient, system: Keelman) -> None:
+    """What a worker cluster told of a class is told of files that have it, by a gateway that was killed too."""
+    name = f"{FILE}SourceConnector"
+    data = jar_files.jar_bytes([jar_files.class_bytes(name.replace(".", "/"), jar_files.SOURCE)], {})
+    sent = await live.client.post("/v0/files", files={"file": ("classes.jar", data)})
+    assert sent.status_code == 200, sent.text
+
+    async def told() -> Json:
+        (info,) = (await live.get("files", "classes.jar"))["classInfos"]
+        assert info["className"] == name
+        keys = {one["key"]: one["documentation"] for one in info["settingDefinitions"]}
+        assert keys.keys() >= {"file", "batch.size", "topicKeys", "kind"}
+        return info
+
+    before = await told()
+    old = system.pid_of("gateway")
+    os.kill(old, signal.SIGKILL)
+
+    async def back() -> Json:
+        assert system.pid_of("gateway") != old
+        with contextlib.suppress(httpx.TransportError):
+            return await told()
+
+    assert await eventually(back, seconds=60, what="the gateway is back") == before
+    await live.delete("files", "classes.jar")

@@ -56,6 +56,20 @@ def test_classes_without_service_files_are_found_by_what_they_extend(tmp_path):
     assert inspect(path).problems == ()
 
 
+def test_streams_and_partitioners_are_told_though_their_base_is_elsewhere(tmp_path):
+    path = jar(
+        tmp_path,
+        java.class_bytes("com/acme/Evenly", interfaces=["org/apache/kafka/clients/producer/Partitioner"]),
+        java.class_bytes("com/acme/ByCell", "oharastream/ohara/kafka/RowPartitioner"),
+        java.class_bytes("com/acme/Sum", "com/acme/Any"),
+        java.class_bytes("com/acme/Any", "oharastream/ohara/stream/Stream", flags=java.ABSTRACT),
+    )
+    assert types(path) == [
+        ("com.acme.ByCell", "partitioner"), ("com.acme.Evenly", "partitioner"), ("com.acme.Sum", "stream"),
+    ]  # fmt: skip
+    assert inspect(path).problems == ()
+
+
 def test_a_circle_of_classes_ends(tmp_path):
     assert types(jar(tmp_path, java.class_bytes("a/A", "a/B"), java.class_bytes("a/B", "a/A"))) == []
 

@@ -12,7 +12,8 @@ from typing import Any
 import orjson
 
 from keelman.gateway.ohara.definitions.connector import CONNECTOR, KIND, META, OHARA_CONNECTOR, UNKNOWN, meta
-from keelman.gateway.ohara.definitions.setting import Necessary, SettingDef, Type
+from keelman.gateway.ohara.definitions.setting import Definitions, Necessary, SettingDef, Type
+from keelman.gateway.ohara.definitions.stream import STREAM
 
 Json = dict[str, Any]
 _TYPES = {
@@ -36,8 +37,10 @@ def class_info(kind: str, name: str, settings: Sequence[Json]) -> Json:
 
 
 def generic_class(kind: str, name: str, version: str = "", *, ohara: bool = False) -> Json:
-    """A class of which nothing more is known than its kind, a source or a sink."""
-    table = OHARA_CONNECTOR if ohara else CONNECTOR
+    """A class of which nothing more is known than its kind: a source, a sink, a stream or a partitioner."""
+    table: Definitions = OHARA_CONNECTOR if ohara else CONNECTOR
+    if kind not in ("source", "sink", UNKNOWN):
+        table = STREAM if kind == "stream" else ()
     return class_info(kind, name, [one.json for one in (*table, *meta(kind, version))])
 
 

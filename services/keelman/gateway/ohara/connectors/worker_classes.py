@@ -14,6 +14,7 @@ import orjson
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.gateway.ohara.connectors.class_settings import Json, generic_class, told_class
 from keelman.gateway.ohara.connectors.config import is_ohara_class
+from keelman.gateway.ohara.connectors.kept_classes import KeptClasses
 from keelman.model.errors import DeadlineExceeded, Internal, KeelmanError
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline
@@ -34,15 +35,11 @@ ALL_SECONDS = 12.0
 class WorkerClasses:
     """Asks workers for their connector classes and the keys of each."""
 
-    def __init__(self, asking: Asking, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, asking: Asking, kept: KeptClasses, clock: Callable[[], float] = time.monotonic) -> None:
         self._asking = asking
+        self._kept = kept
         self._clock = clock
         self._told: OrderedDict[tuple[str, str], tuple[float, Json]] = OrderedDict()
-        self._last: OrderedDict[str, Json] = OrderedDict()
-
-    def told(self, name: str) -> Json | None:
-        """What some worker cluster told of a class; None when none was asked."""
-        return self._last.get(name)
 
     async def of_cluster(self, cluster: WorkerCluster) -> list[Json]:
         """All connector classes of a cluster; of a class that cannot be asked in time what all connectors have.
@@ -100,10 +97,9 @@ class WorkerClasses:
         keys = await self.ask(cluster.name, "GET", f"/connector-plugins/{quote(name, safe='')}/config")
         info = told_class(kind, name, version, keys)
         self._told[cluster.uid, name] = self._clock() + FRESH_SECONDS, info
-        self._last[name] = info
-        for remembered in (self._told, self._last):
-            while len(remembered) > MOST_REMEMBERED:
-                remembered.popitem(last=False)
+        while len(self._told) > MOST_REMEMBERED:
+            self._told.popitem(last=False)
+        await self._kept.keep(name, version, info)
         return info
 
     def _fresh(self, cluster: WorkerCluster, name: str) -> Json | None:

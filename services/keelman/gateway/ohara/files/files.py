@@ -17,6 +17,7 @@ from keelman.api.connect.v1.plugin_pb2 import Plugin, PluginClass
 from keelman.gateway.ohara.call import Call, ok
 from keelman.gateway.ohara.connectors.class_settings import generic_class
 from keelman.gateway.ohara.connectors.config import is_ohara_class
+from keelman.gateway.ohara.connectors.kept_classes import KeptClasses
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.errors import bad_value, illegal_argument, unsupported
 from keelman.gateway.ohara.files.form import TAGS, Upload, uploaded
@@ -35,22 +36,22 @@ from keelman.rpc.errors import translated, translated_stream
 
 CHUNK = 256 * 1024
 UPLOAD_SECONDS = 600.0
-CONNECTORS = ("source", "sink")
+SHOWN = ("source", "sink", "partitioner", "stream")
 """Types of classes that are shown."""
 UNKNOWN_TYPE = "application/octet-stream"
-ClassInfos = Callable[[str], Json | None]
-"""What a worker cluster told of a class, if any did."""
+ClassInfos = Callable[[str, str], Json | None]
+"""What a worker cluster told of a class in a version, if any did."""
 
 
 class Files(Resource):
     """Files, each a plugin of the state service."""
 
-    def __init__(self, control: Control, kinds: Kinds, *, address: str, told: ClassInfos) -> None:
+    def __init__(self, control: Control, kinds: Kinds, *, address: str, kept: KeptClasses) -> None:
         """`address` is where users reach this API, host:port."""
         self._control = control
         self._kinds = kinds
         self._base = f"http://{address}/v0/downloadFile"
-        self._told = told
+        self._kept = kept
 
     @property
     def endpoints(self) -> list[Endpoint]:
@@ -69,10 +70,12 @@ class Files(Resource):
 
     async def list(self) -> Sequence[Json]:
         """All files."""
+        await self._kept.look()
         return [self._json(key, one) for key, one in sorted((await files_by_key(self._control)).items())]
 
     async def get(self, key: ObjectKey) -> Json:
         """One file. Raises no_such."""
+        await self._kept.look()
         return self._json(key, await self._plugin(key))
 
     async def create(self, settings: Settings) -> Json:
@@ -81,6 +84,7 @@ class Files(Resource):
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
         """The file with other tags."""
+        await self._kept.look()
         plugin = await self._find(key)
         if plugin is None:
             raise illegal_argument("Updating an nonexistent file is not allowed")
@@ -111,6 +115,7 @@ class Files(Resource):
 
     async def upload(self, call: Call) -> Response:
         """Stores the file of a form."""
+        await self._kept.look()
         async with uploaded(call) as upload:
             key = upload.key
             if await self._find(key) is not None:
@@ -129,6 +134,7 @@ class Files(Resource):
 
     async def inspect(self, call: Call) -> Response:
         """What is in the file of a form, which is not kept."""
+        await self._kept.look()
         async with uploaded(call) as upload:
             key = upload.key
             header = pb.UploadHeader(
@@ -136,7 +142,7 @@ class Files(Resource):
                 inspect_only=True,
             )  # fmt: skip
             plugin = await self._sent(header, upload)
-        told = file_json(key, plugin.size_bytes, plugin.classes, self._told)
+        told = file_json(key, plugin.size_bytes, plugin.classes, self._kept.told)
         return ok({**told, "lastModified": time.time_ns() // 1_000_000, TAGS: upload.tags})
 
     async def download(self, call: Call) -> Response:
@@ -187,7 +193,7 @@ class Files(Resource):
 
     def _json(self, key: ObjectKey, plugin: Plugin) -> Json:
         url = "/".join((self._base, quote(key.group, safe=""), quote(key.name, safe="")))
-        return file_json(key, plugin.size_bytes, plugin.classes, self._told) | {
+        return file_json(key, plugin.size_bytes, plugin.classes, self._kept.told) | {
             "url": url,
             "lastModified": plugin.update_time.ToMilliseconds(),
             TAGS: value_of(plugin.extra).get(TAGS, {})
@@ -198,12 +204,12 @@ class Files(Resource):
 
 def file_json(key: ObjectKey, size: int, classes: Sequence[PluginClass], told: ClassInfos) -> Json:
     """What is told of any file, stored or not."""
-    infos: list[Any] = [_class_info(one, told) for one in classes if one.type in CONNECTORS]
+    infos: list[Any] = [_class_info(one, told) for one in classes if one.type in SHOWN]
     return {**key.json, "size": size, "classInfos": infos}
 
 
 def _class_info(one: PluginClass, told: ClassInfos) -> Json:
-    info = told(one.class_name)
+    info = told(one.class_name, one.version)
     if info is not None:
         return info
     return generic_class(one.type, one.class_name, one.version, ohara=is_ohara_class(one.class_name))

@@ -1,0 +1,61 @@
+"""What worker clusters have told of classes, kept by the state service: files are told about by it, whichever gateway
+was asked and whether or not it was started again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import orjson
+
+from keelman.gateway.ohara.connectors.class_settings import Json
+from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.keys import ObjectKey
+from keelman.gateway.ohara.stored import Stored
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logs.logging import get_logger
+
+log = get_logger()
+KIND = "class"
+TEXT = "definitions"
+NO_VERSION = "none"
+AGAIN_SECONDS = 30.0
+"""Between two looks for what other gateways have kept."""
+
+
+class KeptClasses:
+    """Classes with their settings by name and version."""
+
+    def __init__(self, control: Control, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stored = Stored(control, KIND)
+        self._clock = clock
+        self._known: dict[str, dict[str, Json]] = {}
+        """By name and version."""
+        self._looked: float | None = None
+
+    async def look(self) -> None:
+        """Reads what is kept, unless that was done just now. Raises KeelmanError where the state service does not
+        answer."""
+        if self._looked is not None and self._clock() < self._looked + AGAIN_SECONDS:
+            return
+        self._looked = self._clock()
+        for one in await self._stored.list():
+            versions = self._known.setdefault(one.key.name, {})
+            if one.key.group not in versions:
+                versions[one.key.group] = orjson.loads(one.content[TEXT])
+
+    def told(self, name: str, version: str) -> Json | None:
+        """What a worker cluster told of a class in this version, or in any other; None when none has."""
+        versions = self._known.get(name, {})
+        return versions.get(version or NO_VERSION) or next(iter(versions.values()), None)
+
+    async def keep(self, name: str, version: str, info: Json) -> None:
+        """Keeps what was told just now. It is of no moment to who asks when that cannot be."""
+        versions, key = self._known.setdefault(name, {}), ObjectKey(version or NO_VERSION, name)
+        if versions.get(key.group) == info:
+            return
+        versions[key.group] = info
+        try:
+            await self._stored.put(key, {TEXT: orjson.dumps(info).decode()})
+        except KeelmanError as error:
+            log.warning("class_not_kept", name=name, version=version, error=error.message)
