@@ -70,6 +70,11 @@ class Dedicated:
         request = pb.GetDedicatedConnectorRequest(name=name)
         return (await self.api.GetDedicatedConnector(request)).dedicated_connector
 
+    async def names(self) -> list[str]:
+        """Those that there are."""
+        found = await self.api.ListDedicatedConnectors(pb.ListDedicatedConnectorsRequest())
+        return [one.name for one in found.dedicated_connectors]
+
     async def state(self, name: str) -> str:
         """Its state by name; "GONE" when there is none."""
         try:

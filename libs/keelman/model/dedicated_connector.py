@@ -123,6 +123,8 @@ class DedicatedConnector:
     """Of the last operation that left it so; a later one that succeeds takes it away."""
     updates: int = 0
     """How many updates were applied."""
+    connector_uid: str = ""
+    """Of the connector as its workers have it; empty before they do."""
     tasks_max: int = 0
     """`tasks.max` as its workers were given it; 0: that of the configuration."""
     etag: str = ""

@@ -27,9 +27,12 @@ WORKER_REASONS = {
 NO_CLASS = "Failed to find any class"
 
 
-def workers_outcome(cluster: WorkerCluster, workers: Sequence[Workload], observed: int, waited: timedelta) -> Outcome:
+def workers_outcome(
+    cluster: WorkerCluster, workers: Sequence[Workload], observed: int, waited: timedelta, *, placed: bool = False
+) -> Outcome:
     """Whether the workers run as wanted. Raises FailedPrecondition once it is known why they do not, and after
-    START_WITHIN. `observed` is the newest generation that the planner has seen."""
+    START_WITHIN. `observed` is the newest generation that the planner has seen; `placed`: they are to be elsewhere, so
+    that it does not do that they run."""
     status = cluster.status
     if observed < cluster.generation:
         return Waiting("its workers are being placed", LOOK_AGAIN_SECONDS)
@@ -39,7 +42,8 @@ def workers_outcome(cluster: WorkerCluster, workers: Sequence[Workload], observe
         raise FailedPrecondition(status.message, reason=_reason(workers))
     if cluster.note and waited >= NO_NODE_AFTER:
         raise FailedPrecondition(cluster.note, reason="NO_NODE")
-    if status.state is ClusterState.RUNNING and status.rollout is None and not status.leaving_workers:
+    stays = placed and bool(cluster.note)
+    if not stays and status.state is ClusterState.RUNNING and status.rollout is None and not status.leaving_workers:
         return Done(f"workers: {status.ready_workers}")
     if waited >= START_WITHIN:
         why = status.message or f"{status.ready_workers} of {cluster.spec.wanted_workers} run"

@@ -18,7 +18,7 @@ from keelman.model.operation import Operation, OperationKind, OperationState
 from keelman.state.dedicated.composition import runtime_config
 from keelman.state.dedicated.wire import FORMER_SPEC, WANTED_SPEC
 from keelman.state.nouns.rows import plain_spec, read_spec
-from keelman.state.operations.connector_steps import ASK, AWAIT, CONFIGURE, STEER
+from keelman.state.operations.connector_steps import ASK, AWAIT, CONFIGURE, STEER, UID
 
 REACH, START = "reach-brokers", "start-workers"
 INITIALIZE, VALIDATE, FINALIZE = "initialize-update", "validate-update", "finalize-update"
@@ -60,6 +60,7 @@ def noted(connector: DedicatedConnector, operation: Operation) -> DedicatedConne
     if connector.operation != operation.name or not operation.has_ended:
         return connector
     is_update = operation.kind in UPDATES
+    connector = dataclasses.replace(connector, connector_uid=operation.facts.get(UID) or connector.connector_uid)
     if operation.state is OperationState.SUCCEEDED:
         return dataclasses.replace(connector, failure=None, updates=connector.updates + is_update)
     failure = _failure_of(operation)

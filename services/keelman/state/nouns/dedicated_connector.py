@@ -62,6 +62,7 @@ class _Status:
     operation: str = ""
     failure: DedicatedFailure | None = None
     updates: int = 0
+    connector_uid: str = ""
     tasks_max: int = 0
 
 
@@ -241,14 +242,15 @@ class DedicatedConnectorApi(grpc.DedicatedConnectorServiceServicer):
         return made
 
     def _reported(self, snapshot: Snapshot, connector: DedicatedConnector) -> Connector | None:
-        """Its connector as its workers reported it last; None where they are stopped or silent."""
+        """Its connector as its workers reported it last; None where they are stopped or silent. Reports of an earlier
+        incarnation count for nothing."""
         reports, cluster = self.parts.reports, snapshot.worker_clusters.get(connector.name)
         if cluster is None or cluster.status.state is ClusterState.STOPPED:
             return None
         if not reports.connectors.reported(connector.name):
             return None
         found = reports.connectors.one(connector.name, connector.spec.connector)
-        if found is None:
+        if found is None or not connector.connector_uid or found.uid != connector.connector_uid:
             return None
         return reports.with_lag(found, snapshot.workloads_in(WorkloadKind.WORKER, connector.name))
 

@@ -3,6 +3,7 @@ is written by the REST of whichever of them answers."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ from keelman.state.failpoints import hit
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.nouns.rows import read_spec
 from keelman.state.operations.apply_connector import DELETED, ConnectorSteps, calling, place_of
-from keelman.state.operations.connector_steps import ASK, AWAIT, CONFIGURE, FORMER, STEER
+from keelman.state.operations.connector_steps import ASK, AWAIT, CONFIGURE, FORMER, STEER, UID
 from keelman.state.operations.kinds import Kind, StepWork, Tools, Work
 from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.snapshot import DEDICATED_CONNECTOR
@@ -138,7 +139,8 @@ class _Steps:
     async def update_workers(self, operation: Operation) -> Outcome:
         """Gives the worker cluster its new spec and waits until all workers run with it."""
         await self._write_workers(operation, names.WANTED_CLUSTER)
-        return self._workers(operation, self._waited(operation, names.UPDATE_WORKERS))
+        former, wanted = (operation.facts[key]["node_selector"] for key in (names.FORMER_CLUSTER, names.WANTED_CLUSTER))
+        return self._workers(operation, self._waited(operation, names.UPDATE_WORKERS), placed=former != wanted)
 
     async def put_workers_back(self, operation: Operation) -> Outcome:
         """Gives the worker cluster its former spec again and waits until all workers run with it."""
@@ -168,13 +170,15 @@ class _Steps:
                 raise FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
             await self.connector.write(operation)
             return Waiting("the connector was written", LOOK_AGAIN_SECONDS)
+        uid = {UID: found.uid}
         if operation.facts[names.SKIP_HEALTH]:
-            return Done("as was asked", skipped=True)
+            return Done("as was asked", uid, skipped=True)
         former = operation.facts.get(FORMER)
         had_failed = former is not None and former["failed"]
         waited = self._waited(operation, names.VALIDATE)
         goal = DefinitionGoal(operation.target.goal)
-        return health(goal, found, waited, had_failed=had_failed, lasts=HEALTHY_FOR)
+        outcome = health(goal, found, waited, had_failed=had_failed, lasts=HEALTHY_FOR)
+        return dataclasses.replace(outcome, facts=uid) if isinstance(outcome, Done) else outcome
 
     async def finalize(self, operation: Operation) -> Outcome:
         """Has nothing to do: with the operation's end its connector has a new version."""
@@ -236,10 +240,10 @@ class _Steps:
                 worker_cluster.update(tx, operation.target.name, "", lambda _: spec)
         hit("dedicated-workers-written")
 
-    def _workers(self, operation: Operation, waited: timedelta) -> Outcome:
+    def _workers(self, operation: Operation, waited: timedelta, *, placed: bool = False) -> Outcome:
         cluster = self._cluster(operation)
         workers = self._store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
-        return workers_outcome(cluster, workers, self._planned.observed(cluster), waited)
+        return workers_outcome(cluster, workers, self._planned.observed(cluster), waited, placed=placed)
 
     def _cluster(self, operation: Operation) -> WorkerCluster:
         cluster = self._store.snapshot.worker_clusters.get(operation.target.name)

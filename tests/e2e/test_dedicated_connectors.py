@@ -1,0 +1,275 @@
+"""Dedicated connectors on a whole system: brought up, changed, paused, restarted, deleted, and over kills of the state
+service at every step."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedCapacity
+from keelman.api.connect.v1.operation_pb2 import (
+    OPERATION_ROLLBACK_DONE,
+    OPERATION_STATE_SUCCEEDED,
+    OPERATION_STEP_STATE_PENDING,
+)
+from keelman.kafka.topic_brokers import TopicBrokers
+from keelman.model.errors import FailedPrecondition, Unavailable
+from keelman.rpc.channels import channel
+from keelman.runtime.processes.process_trees import MARK
+from keelman.testing.eventually import eventually
+from support.dedicated_kit import FAILED, FILE, Dedicated, file_source
+from support.system_kit import STRING, Keelman
+from support.topic_kit import ENDED
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+PREFIX = "__internal_"
+Case = tuple[dict[str, str], str, dict[str, str], str, str]
+"""Configuration, brokers, worker properties; the code, and what its message names."""
+
+
+class System:
+    """A system, its dedicated connectors and its brokers."""
+
+    def __init__(self, keelman: Keelman, dedicated: Dedicated, servers: str) -> None:
+        self.keelman, self.dedicated, self.servers = keelman, dedicated, servers
+
+    async def create(self, name: str, config: dict[str, str], **more: Any) -> Any:
+        """Creates one that comes up."""
+        operation = await self.dedicated.ended(await self.dedicated.create(name, config, self.servers, **more))
+        assert operation.state == OPERATION_STATE_SUCCEEDED, (operation, self.keelman.logs())
+        assert await self.dedicated.state(name) == "RUNNING"
+        return operation
+
+    async def done(self, answer: Any) -> Any:
+        """The operation of an answer, which succeeds."""
+        operation = await self.dedicated.ended(answer)
+        assert operation.state == OPERATION_STATE_SUCCEEDED, (operation, self.keelman.logs())
+        return operation
+
+    async def begun(self, answer: Any, step: int) -> None:
+        """Waits until a step of an operation has begun."""
+
+        async def has_begun() -> bool:
+            with contextlib.suppress(Unavailable):
+                found = await self.dedicated.operation(answer.operation.name)
+                return found.steps[step].state != OPERATION_STEP_STATE_PENDING
+            return False
+
+        await eventually(has_begun, seconds=60, what=f"step {step} begins")
+
+    async def eventually_done(self, answer: Any) -> None:
+        """The same, while the state service comes back."""
+
+        async def has_ended() -> Any:
+            with contextlib.suppress(Unavailable):
+                found = await self.dedicated.operation(answer.operation.name)
+                return found if found.state in ENDED else None
+
+        operation = await eventually(has_ended, seconds=90, what="the operation ends")
+        assert operation.state == OPERATION_STATE_SUCCEEDED, (operation, self.keelman.logs())
+
+    async def partitions(self, *topics: str) -> dict[str, tuple[int, str]]:
+        """Partitions and cleanup.policy of topics."""
+        async with TopicBrokers.open({"bootstrap.servers": self.servers}) as brokers:
+            found = await brokers.describe(topics)
+            configs = await brokers.configs(topics)
+        return {n: (len(t.partitions), configs[n]["cleanup.policy"].value or "") for n, t in found.topics.items()}
+
+    def workers(self, name: str) -> list[int]:
+        """Process ids of its workers, by the mark that their agent gave them."""
+        found = []
+        for process in self.keelman.processes():
+            with contextlib.suppress(psutil.Error):
+                if name in process.environ().get(MARK, ""):
+                    found.append(process.pid)
+        return found
+
+
+@pytest.fixture
+async def system(keelman: Keelman) -> AsyncIterator[System]:
+    """The system of this folder; what a test leaves there is deleted."""
+    servers = (await keelman.item("bc", "default"))["status"]["bootstrap_servers"]
+    async with channel(keelman.system["gateway"]) as link:
+        made = System(keelman, Dedicated(link), servers)
+        try:
+            yield made
+        finally:
+            for name in await made.dedicated.names():
+                await made.dedicated.ended(await made.dedicated.delete(name))
+
+
+async def copied(output: Path, lines: list[str]) -> None:
+    """Waits until a sink has written just these lines."""
+    wanted = "".join(f"{line}\n" for line in lines)
+    await eventually(lambda: output.exists() and output.read_text() == wanted, seconds=60, what=f"{output} is complete")
+
+
+def file_sink(output: Path, topic: str) -> dict[str, str]:
+    return {"connector.class": f"{FILE}SinkConnector", "file": str(output), "topics": topic, "tasks.max": "1"}
+
+
+async def test_a_source_and_a_sink_go_on_where_they_were(system: System, tmp_path: Path) -> None:
+    """Each is deleted and created again under its connector's name: the source by its own offset topic, the sink by its
+    group."""
+    given, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    given.write_text("one\ntwo\n")
+    own = {"offset.storage.topic": "dedicated-positions", "offset.flush.interval.ms": "500"}
+    converters = {"key.converter": STRING, "value.converter": STRING}
+    names = {"topic_prefix": PREFIX, "topic_suffix": "u-1"}
+    await system.create("source-1", file_source(given, "lines"), connector="lines", properties=own, **names)
+    await system.create("sink-1", file_sink(output, "lines"), connector="out", properties=own, topic_prefix=PREFIX)
+    await copied(output, ["one", "two"])
+    topics = [f"{PREFIX}{what}_lines_u-1" for what in ("configs", "status")]
+    assert await system.partitions(*topics, "dedicated-positions") == {
+        topics[0]: (1, "compact"), topics[1]: (5, "compact"), "dedicated-positions": (25, "compact"),
+    }  # fmt: skip
+    processes = system.workers("source-1")
+    assert processes
+    for name in ("source-1", "sink-1"):
+        await system.done(await system.dedicated.delete(name))
+        assert await system.dedicated.state(name) == "GONE"
+    assert not any(map(psutil.pid_exists, processes))
+    assert len(await system.partitions(*topics)) == 2, "internal topics stay"
+    with given.open("a") as file:
+        file.write("three\n")
+    await system.create("source-2", file_source(given, "lines"), connector="lines", properties=own | converters)
+    await system.create("sink-2", file_sink(output, "lines"), connector="out", topic_prefix=PREFIX)
+    await copied(output, ["one", "two", "three"])
+
+
+async def test_updates_are_checked_and_taken_back(system: System, tmp_path: Path) -> None:
+    given = tmp_path / "in.txt"
+    given.write_text("one\n")
+    await system.create("changed", file_source(given, "first"))
+    dedicated = system.dedicated
+    before = (await dedicated.get("changed")).status.version
+    await system.done(await dedicated.update("changed", config=file_source(given, "second"), version=before))
+    found = await dedicated.get("changed")
+    assert (found.spec.config["topic"], found.status.version != before) == ("second", True)
+
+    for broken, reason in (
+        (file_source(given, "third", **{"tasks.max": "0"}), "CONFIG_REFUSED"),
+        (file_source(given, "no spaces here"), "TASK_FAILED"),
+    ):
+        answer = await dedicated.update("changed", config=broken)
+        if reason == "TASK_FAILED":
+            await system.begun(answer, 2)
+            with given.open("a") as file:
+                file.write("one more\n")
+        operation = await dedicated.ended(answer)
+        assert (operation.state, operation.rollback) == (FAILED, OPERATION_ROLLBACK_DONE), operation
+        assert operation.error.reason == reason, operation
+        assert (operation.change.former.config["topic"], operation.change.wanted.config) == ("second", broken)
+        found = await dedicated.get("changed")
+        assert found.spec.config["topic"] == "second"
+        assert await dedicated.state("changed") == "RUNNING"
+
+    await system.done(await dedicated.update("changed", capacity=DedicatedCapacity(count=2)))
+    assert (await dedicated.get("changed")).status.workers == 2
+    refused = await dedicated.ended(await dedicated.update("changed", node_selector={"zone": "nowhere"}))
+    assert (refused.error.reason, refused.rollback) == ("NO_NODE", OPERATION_ROLLBACK_DONE), refused
+    assert not (await dedicated.get("changed")).spec.node_selector
+
+    await system.done(await dedicated.pause("changed"))
+    assert await dedicated.state("changed") == "PAUSED"
+    with pytest.raises(FailedPrecondition, match="skip_health_check"):
+        await dedicated.update("changed", config=file_source(given, "fourth"))
+    await system.done(await dedicated.update("changed", config=file_source(given, "fourth"), skip_health_check=True))
+    assert await dedicated.state("changed") == "PAUSED"
+    await system.done(await dedicated.resume("changed"))
+    await system.done(await dedicated.restart("changed"))
+    assert await dedicated.state("changed") == "RUNNING"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ({}, "127.0.0.1:1", {}, "ClusterError.BrokerUnreachable", "127.0.0.1:1"),
+        ({"connector.class": "x.Nothing"}, "", {}, "ConnectorError.ClassNotFound", "x.Nothing"),
+        ({"tasks.max": "0"}, "", {}, "ConnectorError.InvalidConfiguration", "tasks.max"),
+        ({"topic": "no spaces here"}, "", {}, "ConnectorError.TaskFailed", "task 0"),
+        ({}, "", {"offset.storage.topic": "not-compacted"}, "ClusterError.TopicNotCompacted", "not-compacted"),
+    ],
+)
+async def test_what_does_not_come_up_says_why(system: System, tmp_path: Path, case: Case) -> None:
+    config, brokers, properties, code, named = case
+    given, dedicated = tmp_path / "in.txt", system.dedicated
+    given.write_text("one\n")
+    async with TopicBrokers.open({"bootstrap.servers": system.servers}) as there:
+        if properties and "not-compacted" not in (await there.describe(["not-compacted"])).topics:
+            await there.create("not-compacted", 1, 1, {"cleanup.policy": "delete"})
+    answer = await dedicated.create(
+        "broken", file_source(given, "t") | config, brokers or system.servers, properties=properties
+    )
+    operation = await dedicated.ended(answer, seconds=30)
+    assert operation.state == FAILED, operation
+    status = (await dedicated.get("broken")).status
+    assert (await dedicated.state("broken"), status.code) == ("FAILED", code), (status, system.keelman.logs())
+    assert named in status.message
+    if not properties and not brokers:  # what was wrong is put right
+        await system.done(await dedicated.update("broken", config=file_source(given, "t")) if named != "x.Nothing" else
+                          await dedicated.delete("broken"))  # fmt: skip
+    else:
+        await system.done(await dedicated.delete("broken"))
+        assert await dedicated.state("broken") == "GONE"
+
+
+async def test_a_delete_in_the_middle_of_anything(system: System, tmp_path: Path) -> None:
+    given, dedicated = tmp_path / "in.txt", system.dedicated
+    given.write_text("one\n")
+    config = file_source(given, "t")
+    for attempt in range(3):
+        await dedicated.create("brief", config, "127.0.0.1:1" if attempt == 0 else system.servers)
+        await asyncio.sleep(0)
+        deleting = await dedicated.delete("brief")
+        assert (await dedicated.delete("brief")).operation.name == deleting.operation.name
+        await system.done(deleting)
+        assert await dedicated.state("brief") == "GONE"
+        await eventually(lambda: not system.workers("brief"), what="no process is left")
+    await system.create("brief", config)
+    await dedicated.update("brief", config=file_source(given, "u"))
+    await system.done(await dedicated.delete("brief"))
+    assert not system.workers("brief")
+
+
+async def killed_at(system: System, answer: Any, step: int) -> None:
+    """Kills the state service once a step of an operation has begun."""
+    await system.begun(answer, step)
+    os.kill(system.keelman.pid_of("state"), signal.SIGKILL)
+
+
+async def test_a_kill_of_the_state_service_at_each_step(own: Keelman, tmp_path: Path) -> None:
+    given = tmp_path / "in.txt"
+    given.write_text("one\n")
+    await own.ok("up", "--detach", "--free-ports")
+    servers = (await own.item("bc", "default"))["status"]["bootstrap_servers"]
+    async with channel(own.system["state"]) as link:
+        system = System(own, Dedicated(link), servers)
+        dedicated = system.dedicated
+        for step in (0, 1, 3, 5):
+            answer = await dedicated.create("killed", file_source(given, "t"), servers)
+            await killed_at(system, answer, step)
+            await system.eventually_done(answer)
+            assert await dedicated.state("killed") == "RUNNING"
+            if step == 5:
+                break
+            answer = await dedicated.delete("killed")
+            await killed_at(system, answer, step % 2)
+            await system.eventually_done(answer)
+            assert await dedicated.state("killed") == "GONE"
+            assert not system.workers("killed")
+        for step in range(4):
+            topic = f"topic-{step}"
+            answer = await dedicated.update("killed", config=file_source(given, topic))
+            await killed_at(system, answer, step)
+            await system.eventually_done(answer)
+            assert (await dedicated.get("killed")).spec.config["topic"] == topic
+            assert await dedicated.state("killed") == "RUNNING"
