@@ -87,7 +87,9 @@ class PositionedWriter:
             async with asyncio.timeout(SECONDS):
                 await self._begin()
                 sent = [await self._producer.send(self._topic, value, key=key) for value in values]
-                await asyncio.gather(*sent)
+                for outcome in await asyncio.gather(*sent, return_exceptions=True):
+                    if isinstance(outcome, BaseException):
+                        raise outcome
                 offsets = {partition: OffsetAndMetadata(position.offset, position.note)}
                 await self._producer.send_offsets_to_transaction(offsets, self._name)
                 began = time.monotonic()

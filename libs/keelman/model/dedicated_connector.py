@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from keelman.model.cluster import NO_ANNOTATIONS, Annotations, WorkerEngine
+from keelman.model.log_delivery import LogDelivery
 from keelman.model.plugin_set import PluginRef
 from keelman.model.workload import NO_LIMITS, ResourceLimits
 
@@ -93,6 +94,8 @@ class DedicatedConnectorSpec:
     topic_prefix: str = ""
     topic_suffix: str = ""
     engine: WorkerEngine = WorkerEngine.KEELMAN
+    log_delivery: LogDelivery | None = None
+    """Where its logs are delivered."""
     annotations: Annotations = NO_ANNOTATIONS
 
 

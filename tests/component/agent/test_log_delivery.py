@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import os
 import re
 import signal
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
+from keelman.agent.shipping.kept import Kept
+from keelman.agent.shipping.source import Batch, Source, Stream
+from keelman.agent.shipping.topic_target import TopicTarget
 from keelman.api.node.v1.workload_pb2 import LogTargets
+from keelman.model.errors import Unavailable
 from keelman.runtime.logs.parts import Log, Reader
+from keelman.testing.broker import started_broker
 from keelman.testing.eventually import eventually
 from support.agent_kit import REMOVED, Node, alive, running_node, workload
 
@@ -34,6 +42,7 @@ while True:
         n += 1
     time.sleep(0.02)
 """
+NO_STREAM = Stream("demo-0", NAME, Path("none"), "0" * 17)
 MANY_PARTS = {"log_bytes": "4096", "log_parts": "3"}
 
 
@@ -157,3 +166,65 @@ async def test_objects_hold_each_line_once_while_their_place_is_away_and_agents_
     folder = buckets / "logs" / "a" / "b" / "orders" / "demo-0"
     await eventually(lambda: judge(objects(folder)) >= end, seconds=60)
     await eventually(lambda: len(log.parts()) <= 4, seconds=60)
+
+
+def records(bootstrap: str, topic: str) -> list[tuple[bytes, bytes]]:
+    """Keys and values of all committed records, in order."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed",
+            "enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "earliest",
+        }
+    )  # fmt: skip
+    found: list[tuple[bytes, bytes]] = []
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        while (message := consumer.poll(30)) is not None:
+            if message.error():
+                break
+            found.append((message.key() or b"", message.value() or b""))
+    finally:
+        consumer.close()
+    return found
+
+
+async def test_a_topic_gets_each_line_once_while_its_broker_and_agents_are_killed(node: Node, tmp_path: Path) -> None:
+    async with started_broker(tmp_path / "broker") as broker:
+        targets = LogTargets(name="orders", topic="logs")
+        node.state.assign(workload(script=WRITER, log_targets=targets, **{"bootstrap.servers": broker.bootstrap}))
+        node.agent(**MANY_PARTS)
+        await eventually(lambda: node.state.in_state(NAME, "STARTING"), seconds=60)
+        await deaths(node, **MANY_PARTS)
+        await broker.end(signal.SIGKILL)
+        await grown(node, 3000)
+        await eventually(lambda: "log_not_delivered" in node.log_of_agent(), seconds=120)
+        await broker.start()
+        await eventually(lambda: "log_delivered_again" in node.log_of_agent(), seconds=120)
+        end = written(node)
+
+        async def all_there() -> bool:
+            found = await asyncio.to_thread(records, broker.bootstrap, "logs")
+            assert {key for key, _ in found} <= {b"orders/demo-0"}
+            return judge([value for _, value in found]) >= end
+
+        await eventually(all_there, seconds=120)
+
+
+async def test_the_brokers_position_wins_over_one_that_a_killed_agent_did_not_keep(bootstrap: str, name: str) -> None:
+    target = TopicTarget({"bootstrap.servers": bootstrap}, name, "orders/demo-0", f"keelman-logs-{name}")
+    source, kept, batch = Source(NO_STREAM), Kept(0, 7), Batch((b"a", b"b"), 4, mine=True)
+    async with target.opened(source) as writer:
+        assert await writer.resume(kept) == kept
+        after = await writer.write(batch, kept)  # and is killed
+    async with target.opened(source) as writer:
+        assert await writer.resume(kept) == after == replace(kept, position=4, mine=True)
+        assert await writer.resume(replace(kept, inode=8)) == replace(kept, inode=8)  # of another log file
+        assert await writer.resume(replace(after, position=5)) == replace(after, position=5)
+        other = Kept(0, 7)  # of another worker of that name
+        assert await writer.resume(other) == other
+        async with target.opened(source) as second:
+            with pytest.raises(Unavailable):  # it is shut out
+                await writer.write(batch, after)
+            assert await second.resume(kept) == after
+    found = await asyncio.to_thread(records, bootstrap, name)
+    assert found == [(b"orders/demo-0", b"a"), (b"orders/demo-0", b"b")]

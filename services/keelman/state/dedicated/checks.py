@@ -72,6 +72,7 @@ def check_change(old: DedicatedConnectorSpec, new: DedicatedConnectorSpec) -> No
     check_same("spec.topic_prefix", old.topic_prefix, new.topic_prefix)
     check_same("spec.topic_suffix", old.topic_suffix, new.topic_suffix)
     check_same("spec.engine", old.engine, new.engine)
+    check_same("spec.log_delivery", old.log_delivery, new.log_delivery)
     check_same(f"spec.config.{CLASS}", old.config.get(CLASS), new.config.get(CLASS))
     if changes_config(old, new) and changes_workers(old, new):
         legal = "either `config` or what its workers are, not both at once: send two updates"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping
 
 from keelman.model.cluster import Annotations, BrokerCluster, ExternalBrokers, Origin, WorkerClusterSpec
 from keelman.model.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
+from keelman.model.log_delivery import LogDelivery
 from keelman.state.properties import OFFSET_TOPIC
 
 KEELMAN = "keelman"
@@ -49,8 +51,15 @@ def worker_cluster_spec(
         plugins=spec.plugins,
         libraries=spec.libraries,
         engine=spec.engine,
+        log_delivery=_log_delivery(spec),
         annotations=Annotations(origin=Origin(KEELMAN, connector.NOUN, connector.name)),
     )
+
+
+def _log_delivery(spec: DedicatedConnectorSpec) -> LogDelivery | None:
+    """In a folder of the connector's name, unless another is given."""
+    wanted = spec.log_delivery
+    return None if wanted is None else dataclasses.replace(wanted, name=wanted.name or spec.connector)
 
 
 def runtime_config(connector: DedicatedConnector, spec: DedicatedConnectorSpec) -> dict[str, str]:

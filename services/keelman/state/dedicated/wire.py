@@ -11,6 +11,7 @@ from keelman.model.plugin_set import PluginRef
 from keelman.state.nouns.clusters import annotate, annotations_of
 from keelman.state.nouns.hidden import shown_spec
 from keelman.state.nouns.limits import limits_message, limits_of
+from keelman.state.nouns.log_delivery import delivery_message, delivery_of
 from keelman.state.nouns.plugin_sets import engine_of
 from keelman.state.nouns.rows import read_spec
 
@@ -33,6 +34,7 @@ def spec_message(wanted: DedicatedConnectorSpec) -> dedicated_connector_pb2.Dedi
         topic_prefix=wanted.topic_prefix,
         topic_suffix=wanted.topic_suffix,
         engine=worker_cluster_pb2.WorkerEngine.Value(f"WORKER_ENGINE_{wanted.engine}"),
+        log_delivery=delivery_message(wanted.log_delivery),
     )
     if wanted.broker_cluster:
         spec.broker_cluster = wanted.broker_cluster
@@ -65,6 +67,7 @@ def spec_of(message: dedicated_connector_pb2.DedicatedConnectorSpec) -> Dedicate
         topic_prefix=message.topic_prefix,
         topic_suffix=message.topic_suffix,
         engine=engine_of(message.engine),
+        log_delivery=delivery_of(message.log_delivery),
         annotations=annotations_of(message),
     )
 

@@ -29,6 +29,7 @@ from keelman.state.dedicated import life
 from keelman.state.dedicated.states import standing
 from keelman.state.dedicated.wire import spec_message, spec_of
 from keelman.state.nouns.hidden import kept_spec, shown_spec
+from keelman.state.nouns.log_delivery import check_buckets
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.operation import operation_message
 from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain, plain_spec, read, read_spec
@@ -166,6 +167,7 @@ class DedicatedConnectorApi(grpc.DedicatedConnectorServiceServicer):
 
         def work(tx: Transaction) -> dict[str, Any]:
             spec = kept_spec(spec_of(request.spec), None)
+            check_buckets("spec.log_delivery", spec.log_delivery, self.parts.buckets)
             return self.fields(life.create(tx, request.name or life.new_name(), spec))
 
         return await written(self.parts.store, request, pb.CreateDedicatedConnectorResponse, work)
