@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from keelman.connect import foreign_steps
 from keelman.connect.columns import ColumnBatch
 from keelman.connect.config.plugin_kinds import Kind, resolved
 from keelman.connect.errors import ConfigValueError, ConnectError
@@ -67,12 +68,17 @@ class Chain:
 
     def __init__(self, config: Mapping[str, str]) -> None:
         """From a connector's configuration. Raises ConfigValueError."""
-        self.steps = tuple(_step(config, alias) for alias in _listed(config, "transforms"))
+        self.steps = tuple(_step(config, alias) for alias in foreign_steps.listed(config, "transforms"))
         self.of_headers = any(
             step.transform.of_headers or (step.predicate is not None and step.predicate.of_headers)
             for step in self.steps
         )
         """Whether a step looks at headers or changes them."""
+        self.of_header_values = any(
+            step.transform.of_header_values or (step.predicate is not None and step.predicate.of_header_values)
+            for step in self.steps
+        )
+        """Whether a step may look at headers' values."""
         self.ragged = 4
         """Where there are fewer records than this of a shape, on average, columns cost more than records."""
 
@@ -120,10 +126,6 @@ class Chain:
         return found
 
 
-def _listed(config: Mapping[str, str], key: str) -> list[str]:
-    return [alias.strip() for alias in config.get(key, "").split(",") if alias.strip()]
-
-
 def _step(config: Mapping[str, str], alias: str) -> Step:
     prefix = f"transforms.{alias}."
     own = under(prefix, config)
@@ -151,7 +153,9 @@ def _made(make: Callable[[Mapping[str, str]], Made], own: Mapping[str, str], pre
 
 def _found(classes: Mapping[str, Made], kind: Kind, key: str, own: Mapping[str, str]) -> Made:
     name = own.get("type", "")
-    full = resolved(name, dict.fromkeys(classes, (kind,)))
+    known: Mapping[str, Any] = {**foreign_steps.of_kind(kind), **classes}
+    full = resolved(name, dict.fromkeys(known, (kind,)))
     if full is None:
         raise ConfigValueError(key, name, f"Class {name} could not be found.")
-    return classes[full]
+    made: Made = known[full]
+    return made

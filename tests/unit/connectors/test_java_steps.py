@@ -13,7 +13,12 @@ from keelman.connectors.validation.configuration import validate
 
 FILE = {"connector.class": "FileStreamSource", "name": "lines", "topic": "lines", "file": "/tmp/lines"}
 WORKER = {"bootstrap.servers": "127.0.0.1:9092"}
-KINDS = {"acme.Unwrap": Kind.TRANSFORMATION, "acme.IsLate": Kind.PREDICATE, "acme.Packed": Kind.CONVERTER}
+KINDS = {
+    "acme.Unwrap": Kind.TRANSFORMATION,
+    "acme.IsLate": Kind.PREDICATE,
+    "acme.Packed": Kind.CONVERTER,
+    "acme.Heads": Kind.HEADER_CONVERTER,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -24,22 +29,38 @@ def steps() -> Iterator[None]:
     registry.add_steps(())
 
 
-@pytest.mark.parametrize(
-    ("key", "more"),
-    [
-        ("transforms.a.type", {"transforms": "a", "transforms.a.type": "acme.Unwrap"}),
-        ("transforms.a.type", {"transforms": "a", "transforms.a.type": "Unwrap"}),
-        ("predicates.p.type", {"predicates": "p", "predicates.p.type": "acme.IsLate"}),
-        ("value.converter", {"value.converter": "acme.Packed"}),
-    ],
-)
-def test_a_java_class_beside_a_connector_that_is_none_is_refused(key: str, more: dict[str, str]) -> None:
+NAMED = [
+    ("transforms.a.type", {"transforms": "a", "transforms.a.type": "acme.Unwrap"}),
+    ("transforms.a.type", {"transforms": "a", "transforms.a.type": "Unwrap"}),
+    ("predicates.p.type", {"predicates": "p", "predicates.p.type": "acme.IsLate"}),
+    ("value.converter", {"value.converter": "acme.Packed"}),
+]
+
+
+@pytest.mark.parametrize(("key", "more"), NAMED)
+def test_a_java_class_beside_a_connector_of_ours_is_legal(key: str, more: dict[str, str]) -> None:
+    config = {**FILE, **more}
+    assert key in config
+    assert problems(validate(config, WORKER), config) == []
+
+
+@pytest.mark.parametrize(("key", "more"), NAMED)
+def test_it_is_refused_where_spark_reads(key: str, more: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FileStreamSource, "reads_data_sets", True)
     config = {**FILE, **more}
     (found,) = problems(validate(config, WORKER), config)
-    named = registry.full_name(more[key])
     assert found.message == (
-        f"Invalid value {more[key]} for configuration {key}: Class {named} of a Java plugin runs beside connectors of "
-        f"Java plugins only, and {FileStreamSource.names[0]} is none: expected a class that comes with keelman"
+        f"Invalid value {more[key]} for configuration {key}: Class {registry.full_name(more[key])} of a Java plugin is "
+        "not for connectors whose records Spark reads or writes: expected a class that comes with keelman"
+    )
+
+
+def test_headers_are_converted_by_ours() -> None:
+    config = {**FILE, "header.converter": "acme.Heads"}
+    (found,) = problems(validate(config, WORKER), config)
+    assert found.message == (
+        "Invalid value acme.Heads for configuration header.converter: Class acme.Heads of a Java plugin is not for "
+        "headers, unless the connector is Java's: expected a class that comes with keelman"
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from keelman.connect import foreign_steps
 from keelman.connect.config import converter_keys
 from keelman.connect.config.plugin_kinds import Kind, resolved
 from keelman.connect.converters.converter import SIMPLE_HEADERS, ByteArrayConverter, Converter, Role, StringConverter
@@ -68,12 +69,18 @@ CONVERTERS: Mapping[str, type[Converter]] = _Converters()
 """Every converter there is, by the full name of its class."""
 
 
-def find_converter(role: Role, class_name: str) -> type[Converter]:
-    """The class by its full name or an alias. Raises ConfigValueError naming the role's key with Connect's message."""
+def find_converter(role: Role, class_name: str) -> Callable[[Mapping[str, str]], Converter]:
+    """The class by its full name or an alias, or what makes one that is not ours.
+
+    Raises ConfigValueError naming the role's key with Connect's message."""
     key = f"{role}.converter"
-    full = resolved(class_name, {name: _PLAIN.get(name, Converter).kinds for name in CONVERTERS})
+    foreign = {} if role == "header" else foreign_steps.of_kind(Kind.CONVERTER)
+    kinds = {name: _PLAIN.get(name, Converter).kinds for name in CONVERTERS}
+    full = resolved(class_name, {**dict.fromkeys(foreign, (Kind.CONVERTER,)), **kinds})
     if full is None:
         raise ConfigValueError(key, class_name, f"Class {class_name} could not be found.")
+    if full not in CONVERTERS:
+        return foreign[full]
     kind = Kind.HEADER_CONVERTER if role == "header" else Kind.CONVERTER
     if kind not in CONVERTERS[full].kinds:
         whole = f"Class class {full} does not implement the {kind.interface} interface"

@@ -29,7 +29,9 @@ class Transform(ABC):
     parts: ClassVar[tuple[Part, ...]] = ("Key", "Value")
     """The two that it comes for, or one without a name for the whole record."""
     of_headers: ClassVar[bool] = False
-    """Whether it looks at headers or changes them; none looks at their values."""
+    """Whether it looks at headers or changes them."""
+    of_header_values: ClassVar[bool] = False
+    """Whether it may look at their values: none of ours does."""
 
     @classmethod
     @abstractmethod
@@ -41,6 +43,11 @@ class Transform(ABC):
         self.config = self.config_def().parse(config)
         self.part = part
         self.defaults: bool = self.config.get(NULL_DEFAULT, False)
+
+    @property
+    def class_name(self) -> str:
+        """The full name of Connect's class."""
+        return f"{PACKAGE}{self.name}{'$' if self.part else ''}{self.part}"
 
     @abstractmethod
     def apply(self, record: Record) -> Record | None:
@@ -82,7 +89,9 @@ class Predicate(ABC):
 
     name: ClassVar[str]
     of_headers: ClassVar[bool] = False
-    """Whether it looks at headers; none looks at their values."""
+    """Whether it looks at headers."""
+    of_header_values: ClassVar[bool] = False
+    """Whether it may look at their values: none of ours does."""
 
     @classmethod
     @abstractmethod

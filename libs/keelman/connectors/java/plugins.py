@@ -6,10 +6,11 @@ import faulthandler
 import functools
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from keelman.connect import foreign_steps
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.config.plugin_kinds import Kind, aliases
 from keelman.connect.errors import ConnectError
@@ -31,7 +32,22 @@ def use(plugin: JavaPlugin, *, quick: bool) -> None:
     _used[plugin] = quick
     for one in plugin.connectors:
         registry.add(registry.java_name(one.class_name), functools.partial(load, plugin, one.class_name, quick=quick))
-    registry.add_steps(one for whose in (plugin, *_others(plugin)) for one in whose.usable_steps(step_keys))
+    steps = [one for whose in (plugin, *_others(plugin)) for one in whose.usable_steps(step_keys)]
+    registry.add_steps(steps)
+    for step in steps:
+        if step.kind is not Kind.HEADER_CONVERTER and not registry.is_ours(step.class_name):
+            foreign_steps.note(step.class_name, step.kind, _maker(plugin, step, quick=quick))
+
+
+def _maker(plugin: JavaPlugin, step: registry.Step, *, quick: bool) -> foreign_steps.Make:
+    """What makes a converter, transform or predicate for a connector that is not Java's."""
+
+    def make(config: Mapping[str, str]) -> Any:
+        _start(quick=quick)
+        made = importlib.import_module("keelman.connectors.java.steps_in_python")
+        return made.made_step(_loader(plugin), step.class_name, step.kind, config)
+
+    return make
 
 
 @functools.cache

@@ -119,10 +119,10 @@ def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | No
 
 
 def beside(plugin: JavaPlugin, others: Sequence[JavaPlugin]) -> JavaPlugin:
-    """The plugin as it is on a worker that has these others too, whose steps its connectors can name. Raises
+    """The plugin as it is on a worker that has these others too, whose steps can be named beside its own. Raises
     OSError."""
     found = [one.folder for one in others if one.steps and one.folder != plugin.folder]
-    if not (found and plugin.connectors):
+    if not found:
         return plugin
     digest = hashlib.sha256("\0".join(map(str, [plugin.folder, *found])).encode()).hexdigest()[:32]
     folder = plugin.folder.with_name(f"java-{digest}")

@@ -160,19 +160,21 @@ def check_source(connector: type[Connector], config: Config, worker: Mapping[str
 
 
 def check_steps(connector: type[Connector], config: Config, values: Values) -> None:
-    """Converters, transforms and predicates of Java plugins are for connectors that convert by themselves: Java's."""
+    """Converters, transforms and predicates of Java plugins where they cannot be had."""
     if connector.converts:
         return
+    by_spark = connector.reads_data_sets or connector.data_sink.__func__ is not Connector.data_sink.__func__  # type: ignore[attr-defined]
     for key, value in config.items():
         if value is None or key not in values or not _STEP_KEY.fullmatch(key):
             continue
         full = registry.full_name(value)
-        if full is not None and registry.is_step(full):
-            text = (
-                f"Class {full} of a Java plugin runs beside connectors of Java plugins only, and {connector.names[0]} "
-                "is none: expected a class that comes with keelman"
-            )
-            _add(values, f"Invalid value {value} for configuration {key}: {text}", key)
+        if full is None or not registry.is_step(full) or not (by_spark or key == "header.converter"):
+            continue
+        whose = (
+            "connectors whose records Spark reads or writes" if by_spark else "headers, unless the connector is Java's"
+        )
+        text = f"Class {full} of a Java plugin is not for {whose}: expected a class that comes with keelman"
+        _add(values, f"Invalid value {value} for configuration {key}: {text}", key)
 
 
 def _chosen(values: Values, key: str) -> str:

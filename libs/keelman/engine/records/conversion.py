@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from keelman.connect.chain import Chain, Step, StepError
 from keelman.connect.converters.configured import converter_for
@@ -18,7 +18,6 @@ from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers
 from keelman.connect.registry.interface import OpenRegistry, Reference, Registered, Registry, SchemaText
 from keelman.connect.tolerance import RecordFailure, Stage, converter_stage, transform_stage
-from keelman.connect.transforms.base import PACKAGE
 from keelman.engine.control import CutShort, GaveUp
 from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.records.fused import Fused
@@ -161,5 +160,4 @@ class Conversion:
 
 
 def _stage_of(step: Step) -> Stage:
-    made: Any = step.transform
-    return transform_stage(step.alias, f"{PACKAGE}{made.name}{'$' if made.part else ''}{made.part}")
+    return transform_stage(step.alias, step.transform.class_name)

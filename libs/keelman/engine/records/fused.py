@@ -111,7 +111,10 @@ class Fused:
         return [[self._header(name, raw) for name, raw in one or ()] for one in headers]
 
     def _header(self, name: str, raw: bytes | None) -> Header:
-        """Nobody looks at its value."""
+        """Its value is read where a step may look at it."""
+        if self._steps.of_header_values:
+            column = self._headers.to_connect([raw]).texts()
+            return Header(name, column.schema_of(0), column.values[0], raw)
         if not self._headers.reads_anything:
             self._headers.to_connect([raw])
         return Header(name, None, None, raw)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from keelman.connect import foreign_steps
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.errors import ConnectError
 from keelman.connectors import registry
 from keelman.connectors.java import jvm
 from keelman.connectors.plugins.client import PluginHost
 from keelman.connectors.plugins.java_folders import JavaPlugin, keep_answers
-from keelman.model.errors import KeelmanError
+from keelman.connectors.plugins.plugin_path import Plugin
+from keelman.model.errors import KeelmanError, NotFound
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
+NOT_READY = "PLUGIN_NOT_READY"
 Wait = Callable[[Coroutine[Any, Any, ConfigDef]], ConfigDef]
 
 
@@ -41,6 +44,19 @@ def steps(known: Iterable[tuple[PluginHost, JavaPlugin]], wait: Wait) -> list[re
     """The converters, transforms and predicates of these plugins that can be loaded; `wait` has their keys asked for,
     in a thread."""
     return [step for host, java in known for step in java.usable_steps(partial(_keys, wait, host))]
+
+
+def with_steps(config: Mapping[str, str], plugins: Sequence[Plugin], *, ready: bool) -> Plugin | None:
+    """The plugin whose converters, transforms or predicates a connector names that is not Java's; None where it names
+    none. It finds those of the others, too. Raises NotFound (PLUGIN_NOT_READY) for an unknown name, unless `ready`."""
+    named = [name for _, name in foreign_steps.named_steps(config) if name] if plugins else []
+    for full in map(registry.full_name, named):
+        if full is None and not ready:
+            raise NotFound(f"one of {', '.join(named)} is not known yet", reason=NOT_READY)
+        if full is not None and registry.is_step(full):
+            whose = (one for one in plugins if one.java and any(s.class_name == full for s in one.java.steps))
+            return next(whose, None)
+    return None
 
 
 def _keys(wait: Wait, host: PluginHost, class_name: str, kind: str) -> ConfigDef:

@@ -13,7 +13,8 @@ from keelman.connectors.plugins.java_folders import JavaPlugin
 from keelman.connectors.plugins.plugin_path import Plugin
 from keelman.model.errors import InvalidArgument, NotFound
 from keelman.model.workload import PLUGIN_BROKEN
-from keelman.worker.asking.third_party import NOT_READY, ThirdParty
+from keelman.worker.asking.java_plugins import NOT_READY
+from keelman.worker.asking.third_party import ThirdParty
 
 PATIENCE_SECONDS = 180.0
 """What Java's plugins run with may have to be fetched first."""

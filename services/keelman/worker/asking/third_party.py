@@ -30,11 +30,11 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
 from keelman.runtime.version import version
 from keelman.worker.asking import java_plugins
+from keelman.worker.asking.java_plugins import NOT_READY
 from keelman.workers.properties.plugin_bounds import PluginBounds, plugin_bounds
 
 log = get_logger()
 T = TypeVar("T")
-NOT_READY = "PLUGIN_NOT_READY"
 READY_SECONDS = 30.0
 REST_SECONDS = 20.0
 BOUNDS = plugin_bounds({})
@@ -179,6 +179,12 @@ class ThirdParty:
         shared = [jar for folder in self._libraries for jar in sorted(Path(folder).expanduser().rglob("*.jar"))]
         own = [[*one.java.jars, *one.java.libraries] for one in self.catalog.plugins if one.java is not None]
         return [[str(jar) for jar in together] for together in (shared, *own) if together]
+
+    def with_steps(self, config: Mapping[str, str]) -> Plugin | None:
+        """As `java_plugins.with_steps`."""
+        java = [one for one in self.catalog.plugins if one.java is not None]
+        ready = all(self._tried[one.folder].is_set() for one in java)
+        return java_plugins.with_steps(config, java, ready=ready)
 
     def java(self, plugin: Plugin) -> JavaPlugin | None:
         """A Java plugin with what its classes have said, as far as they have."""
@@ -374,6 +380,14 @@ def jars_here() -> list[list[str]]:
 def plugin_of(kind: type[Connector]) -> Plugin | None:
     """Where the class comes from; None for those that we ship."""
     return kind.plugin if issubclass(kind, StandIn) else None
+
+
+def plugin_for(kind: type[Connector], config: Mapping[str, str]) -> Plugin | None:
+    """The plugin that slots need for a connector: its class's, or of one that we ship that of the Java classes which it
+    names. Raises NotFound (PLUGIN_NOT_READY)."""
+    if issubclass(kind, StandIn) or not _open:
+        return plugin_of(kind)
+    return _open[-1].with_steps(config)
 
 
 def _in_loop() -> bool:

@@ -16,7 +16,7 @@ from keelman.model.errors import DeadlineExceeded, NotFound
 from keelman.model.work import Work
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline
-from keelman.worker.asking.third_party import NOT_READY
+from keelman.worker.asking.java_plugins import NOT_READY
 from keelman.worker.config.secrets import Secrets
 from keelman.worker.connector_facts import is_exactly_once_source
 from keelman.worker.deadlines import TIMED_OUT, remaining

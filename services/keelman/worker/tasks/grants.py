@@ -18,7 +18,7 @@ from keelman.runtime.coalesced import Coalesced
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import supervise
 from keelman.worker import connector_facts
-from keelman.worker.asking.third_party import NOT_READY
+from keelman.worker.asking.java_plugins import NOT_READY
 from keelman.worker.config.client_properties import fencing_client
 from keelman.worker.offsets.source_offsets import OffsetRow, merged_offsets, offset_topics, own_offsets
 from keelman.worker.storage.store import Store

@@ -11,7 +11,7 @@ from keelman.connectors.plugins.plugin_path import Plugin
 from keelman.engine.source.split import bulk_of
 from keelman.model.errors import NotFound
 from keelman.model.work import Work
-from keelman.worker.asking.third_party import plugin_of
+from keelman.worker.asking.third_party import plugin_for, plugin_of
 from keelman.worker.connector_facts import class_of, shared_worker_properties, transactional_id
 from keelman.worker.offsets.source_offsets import offset_topics
 from keelman.workers.properties.typed import WorkerProperties
@@ -20,9 +20,10 @@ StartTicket = wire.StartTicket
 
 
 def plugin_folder(connector_config: Mapping[str, str]) -> str:
-    """The folder of the plugin that the class comes from; empty for one that we ship and for an unknown class."""
+    """The folder of the plugin that slots need, for the class or for Java's named beside it; empty without one, and
+    for an unknown class."""
     try:
-        plugin = plugin_of(class_of(connector_config))
+        plugin = plugin_for(class_of(connector_config), connector_config)
     except NotFound:
         return ""
     return "" if plugin is None else str(plugin.folder)
@@ -50,7 +51,8 @@ def grant(
     source = kind.direction is Direction.SOURCE
     offset_topic, worker_offset_topic = offset_topics(properties, connector_config) if source else ("", "")
     exactly = properties.exactly_once_sources if source else kind.supports_exactly_once(connector_config)
-    plugin = plugin_of(kind)
+    plugin = plugin_for(kind, connector_config)
+    with_java = plugin is not None and plugin_of(kind) is None
     return wire.StartTicket(
         run_uid=uid,
         worker_cluster=worker_cluster,
@@ -69,7 +71,7 @@ def grant(
         worker_offset_topic=worker_offset_topic,
         limits=limits,
         hidden=hidden,
-        bulk=_bulk(kind, connector_config) if source and exactly else None,
+        bulk=_bulk(kind, connector_config) if source and exactly and not with_java else None,
         plugin=None if plugin is None else _plugin(plugin, properties),
     )
 

@@ -1,0 +1,37 @@
+"""Converters, transforms and predicates that do not come with keelman: who has some notes how they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from keelman.connect.config.plugin_kinds import Kind
+
+Make = Callable[[Mapping[str, str]], Any]
+"""Makes one of its own keys, without the prefix of its alias. Raises ConfigValueError, ConnectError."""
+_known: dict[tuple[str, Kind], Make] = {}
+
+
+def note(class_name: str, kind: Kind, make: Make) -> None:
+    """From now on this process has the class, by its full name."""
+    _known[class_name, kind] = make
+
+
+def of_kind(kind: Kind) -> Mapping[str, Make]:
+    """Those that were noted."""
+    return {name: make for (name, one), make in _known.items() if one is kind}
+
+
+def named_steps(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The keys of a connector's configuration that name a converter, transform or predicate in use, and the names."""
+    for role in ("key", "value", "header"):
+        yield f"{role}.converter", config.get(f"{role}.converter", "").strip()
+    for alias in listed(config, "transforms"):
+        yield f"transforms.{alias}.type", config.get(f"transforms.{alias}.type", "").strip()
+        if bound := config.get(f"transforms.{alias}.predicate", "").strip():
+            yield f"predicates.{bound}.type", config.get(f"predicates.{bound}.type", "").strip()
+
+
+def listed(config: Mapping[str, str], key: str) -> list[str]:
+    """What a list of aliases names."""
+    return [alias.strip() for alias in config.get(key, "").split(",") if alias.strip()]
