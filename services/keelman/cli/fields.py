@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, TypeAlias
 
@@ -10,18 +10,20 @@ import typer
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
 from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinitionSpec
+from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorSpec
 from keelman.api.connect.v1.plugin_service_pb2 import UpdatePluginRequest
 from keelman.api.connect.v1.topic_pb2 import TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration
 from keelman.api.node.v1.node_pb2 import NodeSpec
-from keelman.api.node.v1.workload_pb2 import ResourceLimits
 from keelman.cli import plugin_refs
 from keelman.cli.configuration import pairs
+from keelman.cli.dedicated_fields import edit_dedicated
 from keelman.cli.kinds import (
     APPLIED,
     BROKER_CLUSTERS,
     CONNECTORS,
+    DEDICATED_CONNECTORS,
     DEFINITIONS,
     NODES,
     PLUGINS,
@@ -32,6 +34,7 @@ from keelman.cli.kinds import (
     check_option,
 )
 from keelman.cli.sizes import size_of
+from keelman.cli.spec_edits import NONE, edit_limits, edit_map, selector_of
 from keelman.model.errors import InvalidArgument
 
 Spec: TypeAlias = (
@@ -42,6 +45,7 @@ Spec: TypeAlias = (
     | TopicSpec
     | ConnectorDefinitionSpec
     | WorkerConfiguration
+    | DedicatedConnectorSpec
 )
 SPECS: Mapping[Kind, type[Spec]] = {
     NODES: NodeSpec,
@@ -49,12 +53,12 @@ SPECS: Mapping[Kind, type[Spec]] = {
     WORKER_CLUSTERS: WorkerClusterSpec,
     TOPICS: TopicSpec,
     DEFINITIONS: ConnectorDefinitionSpec,
+    DEDICATED_CONNECTORS: DedicatedConnectorSpec,
 }
-NONE = "none"
-"""In place of a selector or of ports: that there is to be none."""
 _CLUSTERS = (BROKER_CLUSTERS, WORKER_CLUSTERS)
 _WORKERS = (WORKER_CLUSTERS,)
-_LABELLED = (NODES, PLUGINS, WORKER_CONFIGURATIONS, *_CLUSTERS, *APPLIED)
+_WITH_WORKERS = (WORKER_CLUSTERS, DEDICATED_CONNECTORS)
+_LABELLED = (NODES, PLUGINS, WORKER_CONFIGURATIONS, DEDICATED_CONNECTORS, *_CLUSTERS, *APPLIED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +82,14 @@ class Given:
             help="Property of a cluster's brokers, clients or workers; key of a connector, definition or topic.",
         ),
     ] = None
+    worker_values: Annotated[
+        list[str] | None,
+        typer.Option("--worker-property", metavar="K=V", help="Of a dedicated connector's workers, or none."),
+    ] = None
+    worker_configuration: Annotated[
+        str,
+        typer.Option("--worker-configuration", metavar="NAME[:REVISION]", help="Of a dedicated connector, or none."),
+    ] = ""
     partitions: Annotated[
         int | None, typer.Option("--partitions", metavar="N", help="Of a topic; they only grow.", min=0)
     ] = None
@@ -178,27 +190,29 @@ class GivenChange(Given):
 _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "description": _LABELLED,
     "labels": _LABELLED,
-    "values": (*_CLUSTERS, CONNECTORS, *APPLIED),
+    "values": (*_CLUSTERS, CONNECTORS, DEDICATED_CONNECTORS, *APPLIED),
+    "worker_values": (DEDICATED_CONNECTORS,),
+    "worker_configuration": (DEDICATED_CONNECTORS,),
     "partitions": (TOPICS,),
     "replication": (TOPICS,),
     "nodes": _CLUSTERS,
-    "count": _WORKERS,
-    "node_selector": _WORKERS,
+    "count": _WITH_WORKERS,
+    "node_selector": _WITH_WORKERS,
     "port": _CLUSTERS,
     "metrics_port": _WORKERS,
     "admin_port": _WORKERS,
     "reserved_ports": _WORKERS,
     "routes": _WORKERS,
     "https": _WORKERS,
-    "cpus": (NODES, WORKER_CLUSTERS),
-    "memory": (NODES, WORKER_CLUSTERS),
+    "cpus": (NODES, *_WITH_WORKERS),
+    "memory": (NODES, *_WITH_WORKERS),
     "shared_offset_topic": _WORKERS,
-    "plugins": _WORKERS,
-    "libraries": _WORKERS,
-    "engine": _WORKERS,
-    "bootstrap_servers": (BROKER_CLUSTERS,),
+    "plugins": _WITH_WORKERS,
+    "libraries": _WITH_WORKERS,
+    "engine": _WITH_WORKERS,
+    "bootstrap_servers": (BROKER_CLUSTERS, DEDICATED_CONNECTORS),
     "unlabel": _LABELLED,
-    "unset": (*_CLUSTERS, *APPLIED),
+    "unset": (*_CLUSTERS, DEDICATED_CONNECTORS, *APPLIED),
     "add_nodes": _CLUSTERS,
     "remove_nodes": _CLUSTERS,
     "remove_plugins": _WORKERS,
@@ -207,6 +221,7 @@ _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
 _NAMES = {
     "labels": "--label",
     "values": "--set",
+    "worker_values": "--worker-property",
     "reserved_ports": "--reserved-port",
     "routes": "--route",
     "add_nodes": "--add-node",
@@ -226,7 +241,7 @@ def check_given(kind: Kind, given: Given) -> bool:
         check_option(_NAMES.get(name, "--" + name.replace("_", "-")), kind, _MEANT_FOR[name])
     pairs("--label", given.labels or ())
     pairs("--set", given.values or ())
-    _selector(given)
+    selector_of(given.node_selector)
     _reserved(given)
     plugin_refs.named("--plugin", given.plugins or ())
     plugin_refs.named("--library", given.libraries or ())
@@ -245,15 +260,17 @@ def apply(given: Given, spec: Spec) -> list[str]:
         spec.description = given.description
         paths.append("description")
     if given.labels or (change and change.unlabel):
-        _edit("label", spec.labels, given.labels, change.unlabel if change else None)
+        edit_map("label", spec.labels, given.labels, change.unlabel if change else None)
         paths.append("labels")
     match spec:
         case NodeSpec():
-            paths += _limit(given, spec.capacity, "capacity")
+            paths += edit_limits(given.cpus, given.memory, spec.capacity, "capacity")
         case BrokerClusterSpec():
             paths += _brokers(given, change, spec)
         case WorkerClusterSpec():
             paths += _workers(given, change, spec)
+        case DedicatedConnectorSpec():
+            paths += edit_dedicated(given, change.unset if change else None, spec)
         case TopicSpec() | ConnectorDefinitionSpec():
             paths += _applied(given, change, spec)
     return paths
@@ -281,13 +298,13 @@ def _brokers(given: Given, change: GivenChange | None, spec: BrokerClusterSpec) 
         yield "managed.port"
     if given.values or (change and change.unset):
         where = spec.external.client_properties if external else spec.managed.properties
-        _edit("set", where, given.values, change.unset if change else None)
+        edit_map("set", where, given.values, change.unset if change else None)
         yield "external.client_properties" if external else "managed.properties"
 
 
 def _applied(given: Given, change: GivenChange | None, spec: TopicSpec | ConnectorDefinitionSpec) -> Iterable[str]:
     if given.values or (change and change.unset):
-        _edit("set", spec.config, given.values, change.unset if change else None)
+        edit_map("set", spec.config, given.values, change.unset if change else None)
         yield "config"
     if isinstance(spec, TopicSpec) and given.partitions is not None:
         spec.partitions = given.partitions
@@ -313,11 +330,11 @@ def _workers(given: Given, change: GivenChange | None, spec: WorkerClusterSpec) 
         spec.count = given.count
         yield "count"
     if given.values or (change and change.unset):
-        _edit("set", spec.properties, given.values, change.unset if change else None)
+        edit_map("set", spec.properties, given.values, change.unset if change else None)
         yield "properties"
     if given.node_selector:
         spec.node_selector.clear()
-        spec.node_selector.update(_selector(given))
+        spec.node_selector.update(selector_of(given.node_selector))
         yield "node_selector"
     if given.routes:
         spec.routes.clear()
@@ -331,7 +348,7 @@ def _workers(given: Given, change: GivenChange | None, spec: WorkerClusterSpec) 
             setattr(spec, name, getattr(given, name))
             yield name
     yield from _plugins(given, change, spec)
-    yield from _limit(given, spec.limits, "limits")
+    yield from edit_limits(given.cpus, given.memory, spec.limits, "limits")
 
 
 def _plugins(given: Given, change: GivenChange | None, spec: WorkerClusterSpec) -> Iterable[str]:
@@ -348,15 +365,6 @@ def _plugins(given: Given, change: GivenChange | None, spec: WorkerClusterSpec) 
         yield "engine"
 
 
-def _limit(given: Given, limits: ResourceLimits, path: str) -> Iterable[str]:
-    if given.cpus is not None:
-        limits.cpus = given.cpus
-    if given.memory:
-        limits.memory_bytes = size_of("--memory", given.memory)
-    if given.cpus is not None or given.memory:
-        yield path
-
-
 def _nodes(given: Given, change: GivenChange | None, present: Sequence[str]) -> list[str]:
     """Nodes in their order, the new ones last."""
     names = split_names(given.nodes) if given.nodes else list(present)
@@ -368,25 +376,6 @@ def _nodes(given: Given, change: GivenChange | None, present: Sequence[str]) -> 
     if not names:
         raise InvalidArgument("--remove-node: it needs at least one node; `keelman stop` stops it, `delete` ends it")
     return names
-
-
-def _edit(
-    option: str, values: MutableMapping[str, str], given: Sequence[str] | None, removed: Sequence[str] | None
-) -> None:
-    made = pairs(f"--{option}", given or ())
-    for key in removed or ():
-        if key in made:
-            raise InvalidArgument(f"--un{option}: {key} is also given with --{option}")
-        if key not in values:
-            known = ", ".join(sorted(values)) or "it has none"
-            raise InvalidArgument.of(f"--un{option}", key, f"one that it has: {known}")
-        del values[key]
-    for key, value in made.items():
-        values[key] = value
-
-
-def _selector(given: Given) -> dict[str, str]:
-    return {} if given.node_selector == [NONE] else pairs("--node-selector", given.node_selector or ())
 
 
 def _reserved(given: Given) -> list[int]:

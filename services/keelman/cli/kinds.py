@@ -73,6 +73,9 @@ DEFINITIONS = Kind(
     wire="connector-definition",
     more=("connector-definitions", "connector-definition", "cd"),
 )
+DEDICATED_CONNECTORS = Kind(
+    "dedicated-connectors", "dedicated-connector", "dc", ("get", "describe", *SPEC, "pause", "resume", "restart")
+)
 WORKER_CONFIGURATIONS = Kind("worker-configurations", "worker-configuration", "wf", ("get", "describe", *SPEC))
 OPERATIONS = Kind("operations", "operation", "op", ("get", "describe", "cancel", "delete"))
 APPLIED = (TOPICS, DEFINITIONS)
@@ -90,6 +93,7 @@ KINDS = (
     PLUGINS,
     TOPICS,
     DEFINITIONS,
+    DEDICATED_CONNECTORS,
     WORKER_CONFIGURATIONS,
     OPERATIONS,
     PLANS,

@@ -14,6 +14,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as bc
 from keelman.api.connect.v1 import connector_definition_service_pb2 as df
 from keelman.api.connect.v1 import connector_service_pb2 as cn
+from keelman.api.connect.v1 import dedicated_connector_service_pb2 as dc
 from keelman.api.connect.v1 import operation_service_pb2 as op
 from keelman.api.connect.v1 import plugin_service_pb2 as pl
 from keelman.api.connect.v1 import topic_service_pb2 as tp
@@ -23,6 +24,7 @@ from keelman.api.connect.v1 import worker_service_pb2 as wk
 from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
 from keelman.api.connect.v1.connector_definition_service_pb2_grpc import ConnectorDefinitionServiceStub
 from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceStub
+from keelman.api.connect.v1.dedicated_connector_service_pb2_grpc import DedicatedConnectorServiceStub
 from keelman.api.connect.v1.operation_pb2 import OperationTarget
 from keelman.api.connect.v1.operation_service_pb2_grpc import OperationServiceStub
 from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
@@ -80,6 +82,7 @@ class Gateway:
             kinds.PLUGINS: (PluginServiceStub(link), pl),
             kinds.TOPICS: (TopicServiceStub(link), tp),
             kinds.DEFINITIONS: (ConnectorDefinitionServiceStub(link), df),
+            kinds.DEDICATED_CONNECTORS: (DedicatedConnectorServiceStub(link), dc),
             kinds.WORKER_CONFIGURATIONS: (WorkerConfigurationServiceStub(link), wf),
             kinds.OPERATIONS: (OperationServiceStub(link), op),
         }

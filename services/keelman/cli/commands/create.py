@@ -22,6 +22,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.operations import begin, follow
 from keelman.cli.client.plugins import upload
 from keelman.cli.client.target import Target
+from keelman.cli.commands.dedicated import create_dedicated
 from keelman.cli.commands.worker_configurations import check_no_wait, create_configuration
 from keelman.cli.configuration import class_of, given_config
 from keelman.cli.fields import Given, apply, check_given, split_names
@@ -49,11 +50,11 @@ app = command_group()
 _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "managed": (kinds.BROKER_CLUSTERS,),
     "controllers": (kinds.BROKER_CLUSTERS,),
-    "broker_cluster": (kinds.WORKER_CLUSTERS, kinds.TOPICS),
+    "broker_cluster": (kinds.WORKER_CLUSTERS, kinds.TOPICS, kinds.DEDICATED_CONNECTORS),
     "topic": (kinds.TOPICS,),
-    "connector": (kinds.DEFINITIONS,),
+    "connector": (kinds.DEFINITIONS, kinds.DEDICATED_CONNECTORS),
     "cluster": (kinds.CONNECTORS, kinds.DEFINITIONS),
-    "config_file": (kinds.CONNECTORS, kinds.DEFINITIONS, kinds.WORKER_CONFIGURATIONS),
+    "config_file": (kinds.CONNECTORS, kinds.DEFINITIONS, kinds.DEDICATED_CONNECTORS, kinds.WORKER_CONFIGURATIONS),
     "plugin_name": (kinds.PLUGINS,),
     "plugin_version": (kinds.PLUGINS,),
     "any_file": (kinds.PLUGINS,),
@@ -107,8 +108,8 @@ def create(
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Create a broker cluster, a worker cluster (stopped, unless --start), a connector, a topic, a connector's
-    definition, a worker configuration, a plugin from its file, or a node before its agent."""
+    """Create a broker cluster, a worker cluster (stopped, unless --start), a connector, a dedicated connector, a
+    topic, a connector's definition, a worker configuration, a plugin from its file, or a node before its agent."""
     seconds, found, form = seconds_of(wait, timeout), kind_of(kind, "create"), checked_format(output)
     check_given(found, given)
     check_options(found, more)
@@ -120,6 +121,11 @@ def create(
     if found is kinds.WORKER_CONFIGURATIONS:
         check_no_wait(found, seconds)
         return create_configuration(Target(gateway, home), name, more.config_file, given, form)
+    if found is kinds.DEDICATED_CONNECTORS:
+        return create_dedicated(
+            Target(gateway, home), name, given, broker_cluster=more.broker_cluster, connector=more.connector,
+            file=more.config_file, form=form, wait=seconds,
+        )  # fmt: skip
     owner, plain = cluster_and_name(found, name, more.cluster)
     if found in kinds.APPLIED:
         return create_applied(Target(gateway, home), found, (owner, plain), given, more, form=form, wait=seconds)

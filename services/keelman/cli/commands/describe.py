@@ -11,6 +11,7 @@ from google.protobuf.struct_pb2 import Struct
 
 from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition
 from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnector
 from keelman.api.connect.v1.operation_pb2 import Operation
 from keelman.api.connect.v1.plugin_pb2 import Plugin
 from keelman.api.connect.v1.topic_pb2 import Topic
@@ -27,14 +28,14 @@ from keelman.cli.output.columns import connector_state, key_of, run_state
 from keelman.cli.output.lines import topic_line
 from keelman.cli.output.operations import partition_lines, step_lines
 from keelman.cli.output.printing import as_yaml, plain, print_list
-from keelman.cli.output.words import figures_text, limits_text, origin_text, ports_text, rollout_text
+from keelman.cli.output.words import capacity_text, figures_text, limits_text, origin_text, ports_text, rollout_text
 from keelman.model.errors import KeelmanError
 from keelman.rpc.enums import prefix_of
 
 app = command_group()
 _SENTENCES: Sequence[tuple[str, str, Callable[[Any], str]]] = (
     ("spec", "limits", lambda limits: f"{limits_text(limits)}, each worker" if limits_text(limits) else ""),
-    ("spec", "capacity", limits_text),
+    ("spec", "capacity", capacity_text),
     ("spec", "origin", origin_text),
     ("status", "rollout", rollout_text),
     ("status", "figures", figures_text),
@@ -93,7 +94,7 @@ def in_words(resource: Any) -> dict[str, Any]:
         found["steps"] = step_lines(resource)
     if isinstance(resource, Topic) and resource.status.brokers.partitions:
         found["status"]["brokers"]["partitions"] = partition_lines(resource.status.brokers.partitions)
-    if isinstance(resource, ConnectorDefinition) and resource.status.HasField("connector"):
+    if isinstance(resource, (ConnectorDefinition, DedicatedConnector)) and resource.status.HasField("connector"):
         found["status"]["connector"] = connector_words(resource.status.connector)
     found |= _in_lines(resource)
     for part, name, text in _SENTENCES:
@@ -210,7 +211,7 @@ def _order(resource: Any) -> Any:
 
 
 async def _parts(gateway: Gateway, kind: Kind, resource: Any) -> dict[Kind, list[Any]]:
-    if kind in kinds.APPLIED:
+    if kind in (*kinds.APPLIED, kinds.DEDICATED_CONNECTORS):
         found = await gateway.list(kinds.OPERATIONS, target=(kind.field, resource.name))
         return {kinds.OPERATIONS: list(found)[:MOST_OPERATIONS]}
     if kind in (kinds.NODES, kinds.WORKERS):

@@ -33,6 +33,7 @@ NOUNS: Mapping[Kind, str] = {
     kinds.PLUGINS: "plugin",
     kinds.DEFINITIONS: "connector_definition",
     kinds.WORKER_CONFIGURATIONS: "worker_configuration",
+    kinds.DEDICATED_CONNECTORS: "dedicated_connector",
     kinds.OPERATIONS: "operation",
 }
 # What agents and workers report of them, which is no event: lists say it.
@@ -43,6 +44,7 @@ REPORTED: Mapping[Kind, Sequence[str]] = {
     kinds.WORKLOADS: ("status.memory_bytes", "status.observe_time"),
     kinds.PLUGINS: ("worker_clusters",),
     kinds.WORKER_CONFIGURATIONS: ("users",),
+    kinds.DEDICATED_CONNECTORS: ("status",),
     kinds.DEFINITIONS: ("status.connector", "status.drifted", "status.drifts"),
 }
 # What of it changes all the time: a table shows it, lines are not printed for it.

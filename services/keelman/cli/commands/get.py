@@ -38,7 +38,10 @@ class Narrowing:
     state: Annotated[str, typer.Option("--state", metavar="STATE", help="Only those in this state.")] = ""
     workload: Annotated[str, typer.Option("--workload", metavar="W", help="Only plans that change this workload.")] = ""
     of: Annotated[
-        str, typer.Option("--of", metavar="KIND/NAME", help="Only operations on this topic or definition.")
+        str,
+        typer.Option(
+            "--of", metavar="KIND/NAME", help="Only operations on this topic, definition or dedicated connector."
+        ),
     ] = ""
     selector: Annotated[
         list[str] | None,
@@ -130,7 +133,9 @@ def target_of(text: str) -> tuple[str, str]:
     word, slash, name = text.partition("/")
     if not slash or not name:
         raise InvalidArgument.of("--of", text, "KIND/NAME, e.g. topic/orders")
-    return kind_of(word, "apply").field, name
+    kind = kind_of(word)
+    check_option("--of", kind, (*kinds.APPLIED, kinds.DEDICATED_CONNECTORS))
+    return kind.field, name
 
 
 def checked_state(kind: Kind, word: str) -> str:

@@ -12,6 +12,7 @@ from keelman.cli.client.changes import standing, wait_for_update
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
 from keelman.cli.commands.applying import apply_and_tell
+from keelman.cli.commands.dedicated import update_dedicated
 from keelman.cli.commands.worker_configurations import add_revision, check_no_wait
 from keelman.cli.fields import GivenChange, apply, check_given
 from keelman.cli.kinds import Kind, check_option, kind_of
@@ -49,6 +50,9 @@ def update(
         bool, typer.Option("--apply", help="Of a topic or definition: also bring it to what it says then.")
     ] = False,
     config_file: ConfigFile = None,
+    skip_health_check: Annotated[
+        bool, typer.Option("--skip-health-check", help="Of a dedicated connector: what is new stays however it runs.")
+    ] = False,
     wait: Wait = False,
     timeout: WaitSeconds = None,
     output: ThisForm = "text",
@@ -61,6 +65,8 @@ def update(
     found, seconds = kind_of(kind, "update"), seconds_of(wait, timeout)
     if apply_:
         check_option("--apply", found, kinds.APPLIED)
+    if skip_health_check:
+        check_option("--skip-health-check", found, [kinds.DEDICATED_CONNECTORS])
     if config_file is not None:
         check_option("--config-file", found, [kinds.WORKER_CONFIGURATIONS])
     if found is kinds.WORKER_CONFIGURATIONS:
@@ -70,6 +76,9 @@ def update(
     target, edit = Target(gateway, home), lambda spec: apply(given, spec)
     if config_file is not None:
         return add_revision(target, name, config_file, given, checked_format(output, _FORMS))
+    if found is kinds.DEDICATED_CONNECTORS:
+        form = checked_format(output, _FORMS)
+        return update_dedicated(target, name, given, skip_health_check=skip_health_check, form=form, wait=seconds)
     if found in kinds.APPLIED:
         return _change_applied(target, found, name, edit, form=output, applies=apply_, wait=seconds)
     return _change(target, found, name, edit, wait=seconds, form=output)

@@ -16,6 +16,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.rest import Where
 from keelman.cli.client.target import Target
 from keelman.cli.commands.applying import delete_applied
+from keelman.cli.commands.dedicated import act_dedicated
 from keelman.cli.kinds import Kind, check_option, kind_of
 from keelman.cli.options import (
     WAIT_SECONDS,
@@ -62,7 +63,7 @@ def _verb(verb: str, text: str) -> None:
 
 
 _verb("start", "Start a cluster, or a stopped connector.")
-_verb("pause", "Pause a connector and its tasks.")
+_verb("pause", "Pause a connector, or a dedicated one, and its tasks.")
 _verb("resume", "Resume a paused or stopped connector.")
 
 
@@ -109,7 +110,10 @@ def restart(
     found, target, seconds = kind_of(kind, "restart", cluster=cluster), Target(gateway, home), seconds_of(wait, timeout)
     given = {"--task": task is not None, "--failed": failed, "--tasks/--no-tasks": tasks is not None}
     for option in filter(given.get, given):
-        check_option(option, found, [kinds.CONNECTORS])
+        legal = [kinds.CONNECTORS, *([kinds.DEDICATED_CONNECTORS] if option == "--failed" else [])]
+        check_option(option, found, legal)
+    if found is kinds.DEDICATED_CONNECTORS:
+        return act_dedicated(target, "restart", name, wait=seconds, only_failed=failed)
     if task is not None and (failed or tasks is not None):
         raise InvalidArgument("--task: not together with --failed, --tasks or --no-tasks: it is about one task")
     about = f", task {task}:" if task is not None else ", what had FAILED:" if failed else ""
@@ -190,6 +194,8 @@ def act(
 ) -> int:
     """Does the verb on one thing, and waits for its effect."""
     kind = kind_of(word, verb, cluster=cluster)
+    if kind is kinds.DEDICATED_CONNECTORS:
+        return act_dedicated(target, verb, name, wait=wait)
 
     async def body(client: Gateway) -> None:
         full = await client.full_name(kind, name, cluster)

@@ -11,11 +11,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
 from keelman.api.connect.v1.connector_pb2 import (
-    CONNECTOR_STATE_FAILED,
-    CONNECTOR_STATE_RUNNING,
     ConnectorState,
     ConnectorType,
 )
+from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorState
 from keelman.api.connect.v1.operation_pb2 import OperationState
 from keelman.api.connect.v1.topic_pb2 import TopicState
 from keelman.api.connect.v1.worker_cluster_pb2 import RolloutState
@@ -119,12 +118,6 @@ def _time_left(run: Any) -> str:
     return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
 
 
-def _tasks(connector: Any) -> str:
-    running = sum(t.state == CONNECTOR_STATE_RUNNING for t in connector.tasks)
-    failed = sum(t.state == CONNECTOR_STATE_FAILED for t in connector.tasks)
-    return f"{running}/{len(connector.tasks)}" + (f" ({failed} failed)" if failed else "")
-
-
 def _brokers(cluster: Any) -> str:
     return str(cluster.spec.WhichOneof("kind") or "")
 
@@ -221,7 +214,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("NAME", lambda r: r.name),
         Column("TYPE", lambda r: word(ConnectorType, r.type)),
         Column("STATE", connector_state),
-        Column("TASKS", _tasks),
+        Column("TASKS", words.tasks_text),
         Column("LEFT", _connector_left, number=True),
         Column("WORKER", lambda r: r.worker_id),
         Column("CLASS", lambda r: r.config.get("connector.class", ""), wide=True),
@@ -314,6 +307,20 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("OPERATION", lambda r: r.status.operation, wide=True),
         Column("MESSAGE", lambda r: in_one_line(r.status.message or "; ".join(r.status.drifts)), wide=True),
     ),
+    "dedicated-connectors": (
+        Column("NAME", lambda r: r.name),
+        Column("STATE", lambda r: word(DedicatedConnectorState, r.status.state)),
+        Column("CONNECTOR", lambda r: r.spec.connector),
+        Column("WORKERS", words.workers_text, number=True),
+        Column("TASKS", lambda r: words.tasks_text(r.status.connector)),
+        Column("BROKERS", lambda r: r.status.broker_cluster),
+        Column("AGE", lambda r: age(r.create_time)),
+        Column("CLASS", lambda r: r.spec.config.get("connector.class", ""), wide=True),
+        Column("ORIGIN", lambda r: origin_text(r.spec.origin), wide=True),
+        Column("LABELS", _labels, wide=True),
+        Column("OPERATION", lambda r: r.status.operation, wide=True),
+        Column("MESSAGE", lambda r: in_one_line(": ".join(filter(None, (r.status.code, r.status.message)))), wide=True),
+    ),
     "worker-configurations": (
         Column("NAME", lambda r: r.name),
         Column("REVISION", lambda r: str(r.revisions[-1].revision), number=True),
@@ -369,6 +376,7 @@ _ENUMS: dict[str, Any] = {
     "copy-runs": CopyRunState,
     "workloads": WorkloadState,
     "topics": TopicState,
+    "dedicated-connectors": DedicatedConnectorState,
     "operations": OperationState,
 }
 

@@ -38,6 +38,18 @@ def definition_states() -> tuple[str, ...]:
     return tuple(dict.fromkeys((_ABSENT, _APPLYING, *states, _UNKNOWN)))
 
 
+def tasks_text(connector: Any) -> str:
+    """How many tasks of a connector run, and of how many; and how many have failed."""
+    running = sum(t.state == ConnectorState.CONNECTOR_STATE_RUNNING for t in connector.tasks)
+    failed = sum(t.state == ConnectorState.CONNECTOR_STATE_FAILED for t in connector.tasks)
+    return f"{running}/{len(connector.tasks)}" + (f" ({failed} failed)" if failed else "")
+
+
+def workers_text(connector: Any) -> str:
+    """How many workers of a dedicated connector run, and how many are wanted."""
+    return f"{connector.status.workers}/{connector.spec.capacity.count}"
+
+
 def goal_text(definition: Any) -> str:
     """What was asked for last."""
     return word(DefinitionGoal, definition.goal) if definition.goal else _ABSENT

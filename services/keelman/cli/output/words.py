@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedCapacity
 from keelman.api.connect.v1.worker_cluster_pb2 import ROLLOUT_STATE_HALTED
 
 
@@ -25,6 +26,14 @@ def quantity(number: int, noun: str) -> str:
 def labels_text(labels: Mapping[str, str]) -> str:
     """Labels as they are typed: disk=ssd,zone=a."""
     return ",".join(f"{key}={labels[key]}" for key in sorted(labels))
+
+
+def capacity_text(capacity: Any) -> str:
+    """What a node has to give, or the workers of a dedicated connector."""
+    if not isinstance(capacity, DedicatedCapacity):
+        return limits_text(capacity)
+    each = limits_text(capacity.worker_limits)
+    return quantity(capacity.count, "worker") + (f", {each} each" if each else "")
 
 
 def limits_text(limits: Any) -> str:

@@ -23,7 +23,7 @@ from keelman.model.operation import Operation, OperationKind, OperationState, St
 from keelman.model.workload import WorkloadKind
 from keelman.state.dedicated import steps as names
 from keelman.state.dedicated.composition import is_made
-from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, coded, health, workers_outcome
+from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, START_WITHIN, coded, health, workers_outcome
 from keelman.state.failpoints import hit
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.nouns.rows import read_spec
@@ -50,8 +50,8 @@ def kind(tools: Tools) -> Kind:
     of_connector = steps.connector
     return Kind(
         {
-            names.REACH: StepWork(steps.reach),
-            names.START: StepWork(steps.await_workers),
+            names.REACH: StepWork(steps.reach, seconds=REACH_WITHIN.total_seconds()),
+            names.START: StepWork(steps.await_workers, seconds=START_WITHIN.total_seconds()),
             ASK: StepWork(_coded(of_connector.ask)),
             CONFIGURE: StepWork(_coded(of_connector.configure)),
             STEER: StepWork(_coded(of_connector.steer)),

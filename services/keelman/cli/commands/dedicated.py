@@ -1,0 +1,102 @@
+"""What the commands do with dedicated connectors: each begins an operation, which --wait follows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorSpec
+from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.operations import follow
+from keelman.cli.client.target import Target
+from keelman.cli.configuration import class_of, given_config
+from keelman.cli.fields import Given, GivenChange, apply
+from keelman.cli.output.printing import print_one
+
+_KIND = kinds.DEDICATED_CONNECTORS
+
+
+def create_dedicated(
+    target: Target,
+    name: str,
+    given: Given,
+    *,
+    broker_cluster: str,
+    connector: str,
+    file: Path | None,
+    form: str,
+    wait: float | None,
+) -> int:
+    """Creates one, on the only broker cluster where none is named, with one worker where no number is."""
+    whole, _ = given_config(file, ())
+    spec = DedicatedConnectorSpec(connector=connector, config=whole or {})
+    apply(given, spec)
+    class_of(spec.config)
+    if not spec.capacity.count:
+        spec.capacity.count = 1
+
+    async def body(client: Gateway) -> None:
+        if not given.bootstrap_servers:
+            spec.broker_cluster = broker_cluster or await client.only_broker_cluster()
+        answer = await client.call("Create", _KIND, name=name, spec=spec)
+        made = answer.dedicated_connector
+        if wait is not None:
+            await follow(client, answer.operation.name, seconds=wait)
+            made = await client.get(_KIND, name)
+        else:
+            print(f"{_KIND.singular}/{name} is being created: operation/{answer.operation.name}", file=sys.stderr)
+        print_one(_KIND, made, form)
+
+    return target.run(body)
+
+
+def update_dedicated(
+    target: Target, name: str, given: GivenChange, *, skip_health_check: bool, form: str, wait: float | None
+) -> int:
+    """Changes its configuration or what its workers are."""
+
+    async def body(client: Gateway) -> None:
+        found = await client.get(_KIND, name)
+        spec = DedicatedConnectorSpec()
+        spec.CopyFrom(found.spec)
+        paths = apply(given, spec)
+        answer = await client.call(
+            "Update", _KIND, name=name, etag=found.etag, spec=spec, update_mask={"paths": list(dict.fromkeys(paths))},
+            skip_health_check=skip_health_check,
+        )  # fmt: skip
+        made = answer.dedicated_connector
+        if answer.HasField("operation") and wait is not None:
+            await follow(client, answer.operation.name, seconds=wait)
+            made = await client.get(_KIND, name)
+        if form != "text":
+            print_one(_KIND, made, form)
+        elif answer.HasField("operation"):
+            print(f"{_KIND.singular}/{name} {_outcome('updated', 'is being updated', answer, wait)}")
+        else:
+            print(f"{_KIND.singular}/{name} {'has all this already' if made.etag == found.etag else 'updated'}")
+
+    return target.run(body)
+
+
+def act_dedicated(target: Target, verb: str, name: str, *, wait: float | None, **fields: Any) -> int:
+    """Pauses, resumes, restarts or deletes one."""
+    done, doing = {
+        "pause": ("paused", "is being paused"),
+        "resume": ("runs", "is being resumed"),
+        "restart": ("restarted", "is being restarted"),
+        "delete": ("deleted", "is being deleted"),
+    }[verb]
+
+    async def body(client: Gateway) -> None:
+        answer = await client.call(verb.capitalize(), _KIND, name=name, **fields)
+        if wait is not None:
+            await follow(client, answer.operation.name, seconds=wait)
+        print(f"{_KIND.singular}/{name} {_outcome(done, doing, answer, wait)}")
+
+    return target.run(body)
+
+
+def _outcome(done: str, doing: str, answer: Any, wait: float | None) -> str:
+    return done if wait is not None else f"{doing}: operation/{answer.operation.name}"

@@ -1,0 +1,44 @@
+"""Edits of what several specs have: maps of texts, labels of nodes, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableMapping, Sequence
+
+from keelman.api.node.v1.workload_pb2 import ResourceLimits
+from keelman.cli.configuration import pairs
+from keelman.cli.sizes import size_of
+from keelman.model.errors import InvalidArgument
+
+NONE = "none"
+"""In place of a selector or of ports: that there is to be none."""
+
+
+def edit_map(
+    option: str, values: MutableMapping[str, str], given: Sequence[str] | None, removed: Sequence[str] | None
+) -> None:
+    """Sets and removes keys. Raises InvalidArgument for one that is given twice, or removed and not there."""
+    made = pairs(f"--{option}", given or ())
+    for key in removed or ():
+        if key in made:
+            raise InvalidArgument(f"--un{option}: {key} is also given with --{option}")
+        if key not in values:
+            known = ", ".join(sorted(values)) or "it has none"
+            raise InvalidArgument.of(f"--un{option}", key, f"one that it has: {known}")
+        del values[key]
+    for key, value in made.items():
+        values[key] = value
+
+
+def selector_of(texts: Sequence[str] | None) -> dict[str, str]:
+    """Labels of nodes. Raises InvalidArgument."""
+    return {} if texts == [NONE] else pairs("--node-selector", texts or ())
+
+
+def edit_limits(cpus: float | None, memory: str, limits: ResourceLimits, path: str) -> Iterable[str]:
+    """Sets limits that were given; gives the path of what was changed."""
+    if cpus is not None:
+        limits.cpus = cpus
+    if memory:
+        limits.memory_bytes = size_of("--memory", memory)
+    if cpus is not None or memory:
+        yield path
