@@ -124,6 +124,7 @@ def worker(workload: Workload, home: Home) -> Prepared:
         "reports_bootstrap_servers": spec.reports_bootstrap_servers,
         "health_socket": socket,
         **({"plugins": plugins} if plugins else {}),
+        **_limits(workload),
         **({"routes": dict(spec.routes)} if spec.routes else {}),
     }
     files = {
@@ -134,6 +135,13 @@ def worker(workload: Workload, home: Home) -> Prepared:
     }
     opened = tuple((spec.host, port) for port in (spec.port, spec.admin_port, spec.metrics_port) if port)
     return routed(Prepared(_run("worker", folder), files, opened), spec.routes, folder)
+
+
+def _limits(workload: Workload) -> dict[str, Any]:
+    """What the workload is held to, for the metrics of its process."""
+    limits = workload.limits
+    found = {"limit_cpus": str(limits.cpus) if limits.cpus else "", "limit_memory_bytes": limits.memory_bytes}
+    return {name: value for name, value in found.items() if value}
 
 
 def kafka_connect(workload: Workload, home: Home) -> Prepared:

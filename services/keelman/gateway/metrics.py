@@ -6,6 +6,7 @@ import psutil
 
 from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
 from keelman.gateway.state import State
+from keelman.gateway.worker_figures import WorkerFigures
 from keelman.model.errors import KeelmanError
 from keelman.rpc.enums import word
 from keelman.runtime.exposition import COUNTER, GAUGE, Exposition, Family, labels_of
@@ -21,8 +22,8 @@ WANTED = Family("keelman_worker_cluster_wanted_workers", GAUGE, "Workers of the 
 PROBLEMS = Family("keelman_worker_cluster_troubled_connectors", GAUGE, "Connectors with something failed or stalled.")
 
 
-async def exposition(state: State) -> bytes:
-    """The text that Prometheus reads."""
+async def exposition(state: State, workers: WorkerFigures) -> bytes:
+    """The text that Prometheus reads, with what `workers` tell of their connectors."""
     out, process = Exposition(), psutil.Process()
     own = process.cpu_times()
     out.add(INFO, 1, labels_of({"version": version()}))
@@ -40,4 +41,5 @@ async def exposition(state: State) -> bytes:
         out.add(READY, status.ready_workers, labels)
         out.add(WANTED, status.wanted_workers, labels)
         out.add(PROBLEMS, status.problem_connectors, labels)
-    return b"".join(out.families())
+    of_workers = await workers.text({c.name: list(c.status.rest_urls) for c in clusters})
+    return b"".join(out.families()) + of_workers

@@ -18,6 +18,7 @@ from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
 from keelman.gateway.metrics import exposition
 from keelman.gateway.proxy import Proxy
 from keelman.gateway.state import State
+from keelman.gateway.worker_figures import WorkerFigures
 from keelman.model.errors import KeelmanError
 from keelman.rpc.enums import word
 from keelman.runtime.exposition import CONTENT_TYPE
@@ -29,6 +30,8 @@ from keelman.workers.rest.client import Rest
 def application(state: State, rest: Rest, *, max_body_bytes: int, ohara: Mapping[str, ASGIApp]) -> Starlette:
     """The ASGI application. `ohara`: the applications of Ohara's API by their paths; empty without it."""
     legal = ["/", "/healthz", "/metrics", "/clusters/{name}/...", *(f"{path}/..." for path in list(ohara)[:1])]
+
+    workers = WorkerFigures(rest.text)
 
     async def index(_: Request) -> Response:
         answer: dict[str, Any] = {"name": "keelman", "version": version(), "clusters": []}
@@ -49,7 +52,7 @@ def application(state: State, rest: Rest, *, max_body_bytes: int, ohara: Mapping
         return _json({"status": "healthy"})
 
     async def metrics(_: Request) -> Response:
-        return Response(await exposition(state), headers={"Content-Type": CONTENT_TYPE})
+        return Response(await exposition(state, workers), headers={"Content-Type": CONTENT_TYPE})
 
     async def refused(_: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500

@@ -22,6 +22,7 @@ from keelman.worker.group.former_members import FormerMembers
 from keelman.worker.group.herder import Herder
 from keelman.worker.group.leader import Leader
 from keelman.worker.group.membership import Membership
+from keelman.worker.metrics.connector_figures import MayUse
 from keelman.worker.metrics.connector_reports import report_connectors
 from keelman.worker.metrics.metrics import Metrics
 from keelman.worker.metrics.plugin_reports import report_plugins
@@ -66,6 +67,13 @@ async def _work(settings: Settings, stop: asyncio.Event, begun: asyncio.Event) -
         await _live(settings, properties, stop, begun)
 
 
+def _may_use(settings: Settings, properties: WorkerProperties) -> MayUse:
+    """What its agent holds it to, else what its slots are held to."""
+    return MayUse(
+        settings.limit_cpus or properties.cpus or 0.0, settings.limit_memory_bytes or properties.memory_bytes or 0
+    )
+
+
 async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.Event, begun: asyncio.Event) -> None:
     connectors = read_connectors(settings.connector_files)
     reports = read_client_properties("worker.reports_properties_file", settings.reports_properties_file)
@@ -99,7 +107,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         callbacks = StoreCallbacks(lambda: membership.healthy, wake.set, loggers.obey)
         store = await stack.enter_async_context(open_store(properties, worker, callbacks))
         third_party.begin_offsets(lambda config: committed_rows(store, config.get("name", ""), config))
-        cluster = settings.worker_cluster or properties.group_id
+        cluster, may_use = settings.worker_cluster or properties.group_id, _may_use(settings, properties)
         link = SparkLink(
             spark,
             worker_cluster=cluster,
@@ -123,7 +131,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             siblings.start(_close_on(stop, entrance, leave, wake), name="stop")
             siblings.start(tracking.run(), name="topics in use")
             api.begin(herder, tracking, cluster_id)
-            api.observability.begin(Metrics(herder, link, worker=worker, cluster=cluster))
+            api.observability.begin(Metrics(herder, link, worker=worker, cluster=cluster, may_use=may_use))
             siblings.start(report(herder, link, publisher, worker_cluster=cluster, worker=worker), name="reports")
             connector_reports = report_connectors(store, herder.leads, publisher, worker_cluster=cluster, worker=worker)
             siblings.start(connector_reports, name="connector reports")

@@ -31,6 +31,12 @@ class Settings(ProcessSettings):
     routes: dict[str, str] = setting(
         {}, "Addresses of host names that slots have for themselves, as this worker has; its agent sets them."
     )
+    limit_cpus: float = setting(
+        0.0, "Processors that its agent holds it to with its slots, for metrics; 0: those of the host.", minimum=0
+    )
+    limit_memory_bytes: int = setting(
+        0, "Memory that its agent holds it to, for metrics; 0: that of the host.", unit="bytes", minimum=0
+    )
     spark_address: str = setting(
         "", "host:port of the Spark service that runs this worker's tasks; empty has one started beside the worker."
     )

@@ -163,6 +163,13 @@ async def test_a_worker_tells_what_goes_on(bootstrap: str, link: tuple[LinkSide,
         assert served.of("kafka_connect_connect_worker_metrics_connector_failed_task_count", connector="fails") == 1
         assert served.of("kafka_connect_connector_metrics", connector="copies", connector_type="source") == 1
         assert (served.of("kafka_connect_connect_worker_rebalance_metrics_completed_rebalances_total") or 0) >= 1
+        assert served.of("ErroredTaskCount", ConnectorName="fails") == 1
+        assert served.of("RunningTaskCount", ConnectorName="copies") == 1
+        assert served.of("SourceRecordWriteRate", ConnectorName="copies") is not None
+        assert (served.of("RebalanceTimeMax") or 0) >= (served.of("RebalanceTimeAvg") or 0) > 0
+        assert served.of("WorkerCount") == 1
+        assert 0 < (served.of("CpuUtilization") or 0) <= 100
+        assert 0 < (served.of("MemoryUtilization") or 0) < 100
         assert served.of("keelman_connector_state", connector="gone", state="FAILED") == 1
         assert served.of("keelman_worker_connectors", state="FAILED") == 1
         assert served.of("keelman_worker_joined") == served.of("keelman_worker_leader") == 1

@@ -97,6 +97,20 @@ class Rest:
             metadata={"worker_cluster": cluster},
         )
 
+    async def text(self, url: str, target: bytes) -> str:
+        """What one worker answers to a GET; raises Unavailable when it does not answer, or not with 200."""
+        try:
+            response = await self._try(url, Outgoing("GET", target))
+            try:
+                await response.aread()
+            finally:
+                await response.aclose()
+        except (httpx.HTTPError, ssl.SSLError, TimeoutError) as error:
+            raise Unavailable(f"worker {url}: {self._access.problem(error)}", reason="UNREACHABLE") from None
+        if response.status_code != httpx.codes.OK:
+            raise Unavailable(f"worker {url} answers {response.status_code}", reason="UNREACHABLE")
+        return response.text
+
     async def _try(self, url: str, request: Outgoing) -> httpx.Response:
         base = httpx.URL(url)
         timeout = httpx.Timeout(self._seconds, connect=CONNECT_SECONDS).as_dict()

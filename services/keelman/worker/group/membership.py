@@ -89,6 +89,9 @@ class Membership:
         self.losses = 0  # whoever runs work for this place compares: a join may come before the loss was seen
         self.rebalances = 0  # places that it was given
         self.rebalanced_at = 0.0  # when it got the last of them, by the monotonic clock
+        self.rebalance_seconds = 0.0  # for how long it waited for all of them together
+        self.longest_rebalance = 0.0  # and for one of them at most, in seconds
+        self.members = 0  # of the group, where it leads
         self.problem = ""  # why there is no place, when the broker has said so
         self.waits_for = ""  # the dead members of another kind that it waits for, and how long at most
         self._joining = False
@@ -170,7 +173,7 @@ class Membership:
         Raises FailedPrecondition when live Java workers are in the group, InvalidArgument and
         PermissionDenied for what the broker refuses for good.
         """
-        backoff = Backoff(first=0.05, most=1.0)
+        backoff, began = Backoff(first=0.05, most=1.0), time.monotonic()
         self._joining = True
         try:
             while True:
@@ -185,6 +188,8 @@ class Membership:
                     self.lost, self.problem, self.waits_for = False, "", ""
                     self._former.forget()
                     self.rebalances, self.rebalanced_at = self.rebalances + 1, time.monotonic()
+                    self.rebalance_seconds += self.rebalanced_at - began
+                    self.longest_rebalance = max(self.longest_rebalance, self.rebalanced_at - began)
                     self._clock.placed()
                     return place
                 await asyncio.sleep(backoff.next())
@@ -201,6 +206,7 @@ class Membership:
             return None
         self.member, self.generation = joined.member, joined.generation
         leads = joined.leader == joined.member
+        self.members = len(joined.members) if leads else 0
         self._on_member(self.member, leads)
         answers = await self._shared(joined, share) if leads else []
         sent = time.monotonic()

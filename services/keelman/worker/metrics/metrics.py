@@ -16,7 +16,9 @@ from keelman.runtime.exposition import Exposition, escaped, labels_of
 from keelman.runtime.version import version
 from keelman.worker.connector_facts import connector_type
 from keelman.worker.group.herder import Herder
+from keelman.worker.metrics import connector_figures as figures
 from keelman.worker.metrics import metric_names as names
+from keelman.worker.metrics.connector_figures import ConnectorFigures, CpuShare, MayUse
 from keelman.worker.storage import status_state as states
 from keelman.worker.storage.status_state import Status
 from keelman.worker.tasks.link import SparkLink
@@ -24,18 +26,25 @@ from keelman.worker.tasks.meters import Meter
 
 SLICE = 200
 FRESH_SECONDS = 1.0
+NO_LIMIT = MayUse()
 UNKNOWN = Status(states.UNASSIGNED, "", -1)
 
 
 class Metrics:
     """Asked by the REST API. Those who ask at the same time, or within a second, get the same text."""
 
-    def __init__(self, herder: Herder, link: SparkLink, *, worker: str, cluster: str) -> None:
+    def __init__(
+        self, herder: Herder, link: SparkLink, *, worker: str, cluster: str, may_use: MayUse = NO_LIMIT
+    ) -> None:
+        """`may_use`: what the worker may use with its slots."""
         self._herder = herder
         self._link = link
         self._worker = worker
         self._cluster = cluster
         self._process = psutil.Process()
+        self._may_use = may_use
+        self._cpu_share = CpuShare(time.monotonic() - (time.time() - self._process.create_time()))
+        self._figures = ConnectorFigures(worker)
         self._alone = asyncio.Lock()
         self._types: dict[str, str] = {}
         self._made: list[bytes] = []
@@ -47,8 +56,10 @@ class Metrics:
             if clock() - self._made_at >= FRESH_SECONDS:
                 out = Exposition()
                 self._types.clear()  # plugins come and go
+                self._figures = ConnectorFigures(self._worker)
                 self._of_the_worker(out, clock())
                 await self._of_works(out, clock())
+                await self._of_connectors(out)
                 made = []
                 for piece in out.families():
                     made.append(piece)
@@ -98,11 +109,41 @@ class Metrics:
             out.add(names.SINCE_REBALANCE, round((now - membership.rebalanced_at) * 1000))
         if membership.place is not None:
             out.add(names.LEADER_NAME, 1, labels_of({"leader_name": membership.place.assignment.leader_url}))
+        self._as_managed(out, now)
         meters = herder.owned.meters
         for is_task in (False, True):
             started, failed = meters.started[is_task], meters.failed[is_task]
             for what, count in (("attempts", started + failed), ("success", started), ("failure", failed)):
                 out.add(names.STARTS[is_task, what], count)
+
+    def _as_managed(self, out: Exposition, now: float) -> None:
+        """What is measured of the worker, under the names of managed services."""
+        membership, meters, connectors = self._herder.membership, self._herder.owned.meters, self._herder.store.config
+        only = next(iter(connectors.connectors)) if len(connectors.connectors) == 1 else ""
+        labels, own, usage = self._figures.labels(only), self._process.cpu_times(), self._link.usage
+        cpus = self._cpu_share.of(own.user + own.system + from_duration(usage.cpu_time), now)
+        memory = self._process.memory_info().rss + usage.memory_bytes
+        out.add(figures.CPU, round(100 * cpus / self._may_use.some_cpus, 3), labels)
+        out.add(figures.MEMORY, round(100 * memory / self._may_use.some_memory, 3), labels)
+        if membership.leads and membership.members:
+            out.add(figures.WORKERS, membership.members, labels)
+        out.add(figures.REBALANCES, membership.rebalances, labels)
+        if membership.rebalances:
+            average = membership.rebalance_seconds / membership.rebalances
+            out.add(figures.REBALANCE_AVG, round(average * 1000, 3), labels)
+            out.add(figures.REBALANCE_MAX, round(membership.longest_rebalance * 1000, 3), labels)
+            out.add(figures.REBALANCE_SINCE, round((now - membership.rebalanced_at) * 1000), labels)
+        started = meters.started[True]
+        attempts = started + meters.failed[True]
+        out.add(figures.STARTS, attempts, labels)
+        if attempts:
+            out.add(figures.STARTS_GOOD, round(100 * started / attempts, 3), labels)
+
+    async def _of_connectors(self, out: Exposition) -> None:
+        for number, connector in enumerate(self._figures.connectors):
+            if number % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+            self._figures.write(out, connector)
 
     async def _of_works(self, out: Exposition, now: float) -> None:
         herder = self._herder
@@ -118,8 +159,11 @@ class Metrics:
             by_state[work.is_task][status.state] += 1
             if work.is_task:
                 of_connector.setdefault(work.connector, Counter())[status.state.lower()] += 1
+                total = self._figures.add_connector(work.connector, self._type(work.connector))
+                total.add(status.state, meters.find(work))
                 self._task(out, work, status, meters.find(work), now)
             else:
+                self._figures.add_connector(work.connector, self._type(work.connector))
                 self._connector(out, work, status)
         for number, (connector, counted) in enumerate(of_connector.items()):
             if number % SLICE == SLICE - 1:

@@ -12,10 +12,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.gateway import metrics as gateway_metrics
+from keelman.gateway.worker_figures import merged
 from keelman.model.work import Work
 from keelman.rpc.times import to_duration
 from keelman.runtime.exposition import COUNTER, GAUGE, Exposition, Family, escaped, labels_of
-from keelman.worker.metrics import metric_names
+from keelman.worker.metrics import connector_figures, metric_names
 from keelman.worker.storage import status_state as states
 from keelman.worker.tasks.meters import Meter, Meters
 from support.places import ROOT
@@ -137,7 +138,7 @@ def test_writing_ten_thousand_connectors_is_cheap() -> None:
 
 
 def _families() -> list[Family]:
-    modules = (metric_names, gateway_metrics)
+    modules = (metric_names, connector_figures, gateway_metrics)
     found = [one for module in modules for one in vars(module).values() if isinstance(one, Family)]
     return [*found, *metric_names.STARTS.values(), *metric_names.TASKS_OF.values(), *metric_names.BAD_RECORDS.values()]
 
@@ -147,7 +148,7 @@ def test_names_are_legal_and_each_is_in_the_page() -> None:
     names = [one.name for one in _families()]
     assert len(set(names)) == len(names)
     for one in _families():
-        assert re.fullmatch(r"[a-z_]+", one.name)
+        assert re.fullmatch(r"[a-z_]+" if one not in connector_figures.FAMILIES else r"([A-Z][a-z]+)+", one.name)
         assert f"`{one.name}`" in page, f"docs/metrics.md does not name {one.name}"
     told = set(re.findall(r"`((?:keelman|kafka_connect)_[a-z_]+)`", page))
     assert told <= set(names), told - set(names)
@@ -157,3 +158,89 @@ def test_names_are_legal_and_each_is_in_the_page() -> None:
 def test_counters_end_in_total(one: Family) -> None:
     of_gauges = "connector_total_task_count"
     assert (one.kind == COUNTER) == one.name.endswith("_total") or one.name.endswith(of_gauges)
+
+
+# As the description of the managed API names them.
+MANAGED = [
+    "CpuUtilization",
+    "ErroredTaskCount",
+    "MemoryUtilization",
+    "RebalanceCompletedTotal",
+    "RebalanceTimeAvg",
+    "RebalanceTimeMax",
+    "RebalanceTimeSinceLast",
+    "RunningTaskCount",
+    "SinkRecordReadRate",
+    "SinkRecordSendRate",
+    "SourceRecordPollRate",
+    "SourceRecordWriteRate",
+    "TaskStartupAttemptsTotal",
+    "TaskStartupSuccessPercentage",
+    "WorkerCount",
+    "BytesInPerSec",
+    "BytesOutPerSec",
+]
+
+
+def test_every_metric_of_managed_services_is_there() -> None:
+    assert sorted(one.name for one in connector_figures.FAMILIES) == sorted(MANAGED)
+
+
+def test_what_tasks_of_a_connector_do_is_added_up() -> None:
+    meters, out = Meters(), Exposition()
+    for task, run in ((0, "a"), (1, "b")):
+        made = update(run, 1)
+        made.progress.records_per_second, made.progress.bytes_per_second = 10, 1000
+        meters.note(Work("x", task), made)
+    figures = connector_figures.ConnectorFigures("w:1")
+    for task, state in ((0, states.RUNNING), (1, states.RUNNING), (2, states.FAILED)):
+        figures.add_connector("x", "source").add(state, meters.find(Work("x", task)))
+    figures.add_connector("s", "sink")
+    figures.add_connector("odd", "")
+    for connector in figures.connectors:
+        figures.write(out, connector)
+    found = _samples(b"".join(out.families()).decode())
+    labels = 'ConnectorName="x",worker="w:1"'
+    of_x = {name: value for (name, at), value in found.items() if at == labels}
+    assert of_x == {
+        "RunningTaskCount": 2, "ErroredTaskCount": 1, "SourceRecordPollRate": 20, "SourceRecordWriteRate": 20,
+        "BytesOutPerSec": 2000,
+    }  # fmt: skip
+    assert {name for name, at in found if 'ConnectorName="s"' in at} == {
+        "RunningTaskCount", "ErroredTaskCount", "SinkRecordReadRate", "SinkRecordSendRate", "BytesInPerSec",
+    }  # fmt: skip
+    assert {name for name, at in found if 'ConnectorName="odd"' in at} == {"RunningTaskCount", "ErroredTaskCount"}
+
+
+def _samples(text: str) -> dict[tuple[str, str], float]:
+    lines = [re.fullmatch(r"(\w+)\{(.*)\} (\S+)", line) for line in text.splitlines()]
+    return {(match[1], match[2]): float(match[3]) for match in lines if match}
+
+
+def test_processors_in_use_are_those_of_the_last_seconds() -> None:
+    share = connector_figures.CpuShare(100.0)
+    assert share.of(5, 110.0) == 0.5
+    assert share.of(6, 111.0) == pytest.approx(6 / 11)  # nothing is old enough yet but the beginning
+    assert share.of(26, 120.0) == pytest.approx(20 / 9)
+    assert share.of(26, 126.0) == 0.0
+    assert share.of(20, 130.0) == 0.0  # slots have ended
+    assert share.of(30, 140.0) == 1.0
+
+
+def test_the_gateway_passes_on_these_alone_with_the_cluster() -> None:
+    one = (
+        "# HELP RunningTaskCount Tasks.\n# TYPE RunningTaskCount gauge\n"
+        'RunningTaskCount{ConnectorName="x",worker="w:1"} 2\n'
+        "# HELP keelman_worker_info 1\n"
+        'keelman_worker_info{worker="w:1"} 1\n'
+        'CpuUtilization{worker="w:1"} 0.5\n'
+    )
+    text = merged([("demo", one), ("demo", one.replace("w:1", "w:2")), ("odd", "")]).decode()
+    assert text.splitlines() == [
+        "# HELP RunningTaskCount Tasks.",
+        "# TYPE RunningTaskCount gauge",
+        'RunningTaskCount{ConnectorName="x",worker="w:1",worker_cluster="demo"} 2',
+        'RunningTaskCount{ConnectorName="x",worker="w:2",worker_cluster="demo"} 2',
+        'CpuUtilization{worker="w:1",worker_cluster="demo"} 0.5',
+        'CpuUtilization{worker="w:2",worker_cluster="demo"} 0.5',
+    ]

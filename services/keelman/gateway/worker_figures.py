@@ -1,0 +1,67 @@
+"""Passes on what workers tell of their connectors under the names of managed Connect services: one scrape of all."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from keelman.model.errors import KeelmanError
+from keelman.runtime.exposition import labels_of
+
+FRESH_SECONDS = 5.0
+ANSWER_SECONDS = 3.0
+AT_ONCE = 16
+TARGET = b"/metrics"
+# A family of these names begins with a capital, and no other does.
+_HEAD = re.compile(r"# (?:HELP|TYPE) ([A-Z][A-Za-z]+) .*")
+_SAMPLE = re.compile(r"([A-Z][A-Za-z]+)\{(.*)\} (\S+)")
+
+
+class WorkerFigures:
+    """Asks each worker at most every few seconds, however many scrape. A worker that does not answer is left out."""
+
+    def __init__(self, ask: Callable[[str, bytes], Awaitable[str]]) -> None:
+        """`ask` gets a path of a worker by its URL. It raises KeelmanError."""
+        self._ask = ask
+        self._alone = asyncio.Lock()
+        self._places = asyncio.Semaphore(AT_ONCE)
+        self._made = b""
+        self._made_at = float("-inf")
+
+    async def text(self, workers: Mapping[str, Sequence[str]]) -> bytes:
+        """The exposition: the samples of the workers of these clusters, by the clusters' names, with the cluster's name
+        as one label more."""
+        async with self._alone:
+            if time.monotonic() - self._made_at >= FRESH_SECONDS:
+                asked = [(cluster, url) for cluster, urls in workers.items() for url in urls]
+                texts = await asyncio.gather(*(self._of(url) for _, url in asked))
+                self._made = merged((cluster, text) for (cluster, _), text in zip(asked, texts, strict=True))
+                self._made_at = time.monotonic()
+            return self._made
+
+    async def _of(self, url: str) -> str:
+        async with self._places:
+            try:
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    return await self._ask(url, TARGET)
+            except (KeelmanError, TimeoutError):
+                return ""
+
+
+def merged(texts: Iterable[tuple[str, str]]) -> bytes:
+    """One exposition of several, each of a worker of the cluster before it, of these families alone. Pure."""
+    heads: dict[str, list[str]] = {}
+    samples: dict[str, list[str]] = {}
+    for cluster, text in texts:
+        label = labels_of({"worker_cluster": cluster})
+        for line in text.splitlines():
+            if (head := _HEAD.fullmatch(line)) is not None:
+                known = heads.setdefault(head[1], [])
+                if line not in known:
+                    known.append(line)
+            elif (sample := _SAMPLE.fullmatch(line)) is not None:
+                samples.setdefault(sample[1], []).append(f"{sample[1]}{{{sample[2]},{label}}} {sample[3]}")
+    lines = (line for family, found in samples.items() for line in (*heads.get(family, ()), *found))
+    return "".join(f"{line}\n" for line in lines).encode()
