@@ -15,6 +15,7 @@ from keelman.api.connect.v1 import (
     connector_definition_service_pb2_grpc,
     document_service_pb2_grpc,
     operation_service_pb2_grpc,
+    plugin_import_service_pb2_grpc,
     plugin_service_pb2_grpc,
     topic_service_pb2_grpc,
     worker_cluster_pb2,
@@ -67,6 +68,7 @@ class Clients:
         self.clusters = worker_cluster_service_pb2_grpc.WorkerClusterServiceStub(made)
         self.workers = worker_service_pb2_grpc.WorkerServiceStub(made)
         self.plugins = plugin_service_pb2_grpc.PluginServiceStub(made)
+        self.imports = plugin_import_service_pb2_grpc.PluginImportServiceStub(made)
         self.documents = document_service_pb2_grpc.DocumentServiceStub(made)
         self.configurations = worker_configuration_service_pb2_grpc.WorkerConfigurationServiceStub(made)
         self.topics = topic_service_pb2_grpc.TopicServiceStub(made)

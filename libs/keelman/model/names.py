@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import TypeVar
 
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import InvalidArgument, NotFound
 
+T = TypeVar("T")
+MAX_NAMED = 20  # in an error
 _LEGAL = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 _REQUEST_ID = re.compile(r"[ -~]{0,128}")
 LEGAL_NAME = "1 to 63 lower-case letters, digits, '.', '_' or '-', beginning and ending with a letter or digit"
@@ -23,3 +27,13 @@ def checked_request_id(field: str, request_id: str) -> str:
     if not _REQUEST_ID.fullmatch(request_id):
         raise InvalidArgument.of(field, request_id, "at most 128 printable characters of ASCII")
     return request_id
+
+
+def found_by_name(noun: str, known: Mapping[str, T], name: str) -> T:
+    """The one of a noun that has a name; raises NotFound that says which ones there are."""
+    if name in known:
+        return known[name]
+    names = sorted(known)
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    there = f"those there are: {', '.join(names[:MAX_NAMED])}{more}" if names else "there is none yet"
+    raise NotFound(f"no {noun} is named {name!r}: {there}", metadata={noun.replace(" ", "_"): name})

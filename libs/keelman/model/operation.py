@@ -23,6 +23,7 @@ class OperationKind(StrEnum):
     RESUME = "RESUME"
     RESTART = "RESTART"
     DELETE_DEDICATED = "DELETE_DEDICATED"
+    IMPORT_PLUGIN = "IMPORT_PLUGIN"
 
 
 class OperationState(StrEnum):

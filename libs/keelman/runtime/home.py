@@ -50,6 +50,11 @@ class Home:
         return self.root / "state" / "secrets.key"
 
     @property
+    def plugin_store(self) -> Path:
+        """A folder for each bucket that plugins are imported from, where no other place is set."""
+        return self.root / "plugin-store"
+
+    @property
     def uploads(self) -> Path:
         """Nameless files of the state service, while a plugin comes and is looked into."""
         return self.root / "state" / "uploads"

@@ -11,6 +11,7 @@ import typer
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
 from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinitionSpec
 from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorSpec
+from keelman.api.connect.v1.plugin_import_pb2 import PluginImport
 from keelman.api.connect.v1.plugin_service_pb2 import UpdatePluginRequest
 from keelman.api.connect.v1.topic_pb2 import TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
@@ -26,10 +27,9 @@ from keelman.cli.kinds import (
     DEDICATED_CONNECTORS,
     DEFINITIONS,
     NODES,
-    PLUGINS,
+    SAID,
     TOPICS,
     WORKER_CLUSTERS,
-    WORKER_CONFIGURATIONS,
     Kind,
     check_option,
 )
@@ -46,6 +46,7 @@ Spec: TypeAlias = (
     | ConnectorDefinitionSpec
     | WorkerConfiguration
     | DedicatedConnectorSpec
+    | PluginImport
 )
 SPECS: Mapping[Kind, type[Spec]] = {
     NODES: NodeSpec,
@@ -58,7 +59,7 @@ SPECS: Mapping[Kind, type[Spec]] = {
 _CLUSTERS = (BROKER_CLUSTERS, WORKER_CLUSTERS)
 _WORKERS = (WORKER_CLUSTERS,)
 _WITH_WORKERS = (WORKER_CLUSTERS, DEDICATED_CONNECTORS)
-_LABELLED = (NODES, PLUGINS, WORKER_CONFIGURATIONS, DEDICATED_CONNECTORS, *_CLUSTERS, *APPLIED)
+_LABELLED = (NODES, DEDICATED_CONNECTORS, *SAID, *_CLUSTERS, *APPLIED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,9 +77,12 @@ DEDICATED_CONNECTORS = Kind(
     "dedicated-connectors", "dedicated-connector", "dc", ("get", "describe", *SPEC, "pause", "resume", "restart")
 )
 WORKER_CONFIGURATIONS = Kind("worker-configurations", "worker-configuration", "wf", ("get", "describe", *SPEC))
+PLUGIN_IMPORTS = Kind("plugin-imports", "plugin-import", "pi", ("get", "describe", *SPEC))
 OPERATIONS = Kind("operations", "operation", "op", ("get", "describe", "cancel", "delete"))
 APPLIED = (TOPICS, DEFINITIONS)
 """What is brought about by operations."""
+SAID = (PLUGINS, WORKER_CONFIGURATIONS, PLUGIN_IMPORTS)
+"""Of what only what is said of it changes."""
 PLANS = Kind("plans", "plan", "pn", ("get",))
 
 KINDS = (
@@ -95,6 +98,7 @@ KINDS = (
     DEFINITIONS,
     DEDICATED_CONNECTORS,
     WORKER_CONFIGURATIONS,
+    PLUGIN_IMPORTS,
     OPERATIONS,
     PLANS,
 )

@@ -30,6 +30,7 @@ NAMED = frozenset(
         "keelman.api.connect.v1.ConnectorDefinitionService",
         "keelman.api.connect.v1.DedicatedConnectorService",
         "keelman.api.connect.v1.WorkerConfigurationService",
+        "keelman.api.connect.v1.PluginImportService",
     }
 )
 UNNAMED = ("CreateDedicatedConnector", "")

@@ -36,6 +36,8 @@ ON_WORKERS = (
 """Between what an operation asked of brokers or workers and its note that they did it."""
 DEDICATED = ("connector-restarted", "dedicated-workers-written", "dedicated-stopped", "dedicated-deleted")
 """Between what an operation on a dedicated connector wrote and its note that it did."""
+IMPORTS = ("import-fetched", "plugin-stored", "import-stored")
+"""Between what a plugin import fetched and stored and its note that it did."""
 _ACTIVE = os.environ.get("KEELMAN_FAILPOINT", "")
 _FILE = os.environ.get("KEELMAN_FAILPOINT_FILE", "")
 _passages = itertools.count()

@@ -11,6 +11,7 @@ from keelman.model.dedicated_connector import DedicatedConnector
 from keelman.model.document import Document
 from keelman.model.operation import Operation
 from keelman.model.plugin import Plugin
+from keelman.model.plugin_import import PluginImport
 from keelman.model.topic import Topic
 from keelman.model.worker_configuration import WorkerConfiguration
 from keelman.model.workload import WorkerSpec, Workload
@@ -45,7 +46,7 @@ def keys_of(resource: object, host_of: Callable[[str], str]) -> set[Key]:
         case Topic(spec=spec):
             found = {("topics", spec.broker_cluster), ("topic resource", spec.broker_cluster, spec.topic)}
             found |= _of_origin(resource.NOUN, spec.annotations.origin)
-        case WorkerConfiguration(annotations=annotations):
+        case WorkerConfiguration(annotations=annotations) | PluginImport(annotations=annotations):
             found = _of_origin(resource.NOUN, annotations.origin)
     return found
 

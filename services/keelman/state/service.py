@@ -31,6 +31,7 @@ from keelman.state.operations.registry import all_kinds
 from keelman.state.operations.retention import Retention
 from keelman.state.operations.runner import Runner
 from keelman.state.planning.draft import Limits
+from keelman.state.plugins.buckets import Buckets, opened_buckets
 from keelman.state.plugins.opening import opened_files
 from keelman.state.relay import Relay
 from keelman.state.reports import Reader, Reports
@@ -57,7 +58,7 @@ SWEEP_SECONDS = 600.0
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """Runs until `stop`; then ends the sessions and watches, and lets calls end."""
-    limits = _limits(settings)
+    limits, buckets = _limits(settings), _buckets(settings)
     url = settings.database or str(settings.folder.database)
     commits, reports = Hub(), Reports(Hub())
     async with contextlib.AsyncExitStack() as stack:
@@ -111,7 +112,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             ("follower", follower.run()),
             ("reports", reader.run()),
             ("plugin-sweeper", sweeper.run()),
-            *_operations(Tools(store, topics, connectors, executor), commits, settings, sole=sole),
+            *_operations(Tools(store, topics, connectors, executor, plugins, buckets), commits, settings, sole=sole),
             ("topic-look", topics.run()),
             ("planner-waker", _wake(commits, planner)),
             ("probe-waker", _wake(commits, probe, BROKER_CLUSTER)),
@@ -142,6 +143,16 @@ def _limits(settings: Settings) -> Limits:
         events_broker_cluster=settings.events_broker_cluster,
         buckets=checked_buckets("state.buckets", settings.buckets),
         buckets_region=settings.buckets_region,
+    )
+
+
+def _buckets(settings: Settings) -> Buckets:
+    return opened_buckets(
+        settings.buckets,
+        settings.folder.plugin_store,
+        region=settings.buckets_region,
+        access_key_id=settings.buckets_access_key_id,
+        secret_access_key=settings.buckets_secret_access_key,
     )
 
 

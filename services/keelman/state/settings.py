@@ -53,10 +53,13 @@ class Settings(WorkerAccessSettings):
     plugin_s3_region: str = setting("", "Region of the bucket; empty means that of AWS_REGION.")
     buckets: str = setting(
         "",
-        "Where the buckets are that users name, for the delivery of logs: the URL of an S3 server, e.g. "
-        "https://s3.eu-west-1.amazonaws.com, or the path of a folder whose folders are buckets; empty: there are none.",
+        "Where the buckets are that users name, for the import of plugins and the delivery of logs: the URL of an S3 "
+        "server, e.g. https://s3.eu-west-1.amazonaws.com, or the path of a folder whose folders are buckets; empty: "
+        "plugins are imported from plugin-store under home, and logs are delivered to none.",
     )
     buckets_region: str = setting("", "Region of that S3 server; empty means that of AWS_REGION.")
+    buckets_access_key_id: str = setting("", "Access key for it; empty means that of AWS_ACCESS_KEY_ID.")
+    buckets_secret_access_key: str = setting("", "Its secret; empty means that of AWS_SECRET_ACCESS_KEY.", secret=True)
     plugin_max_bytes: int = setting(1 << 30, "Largest file of a plugin.", unit="bytes", minimum=1)
     plugins_max_bytes: int = setting(20 << 30, "All files of plugins together.", unit="bytes", minimum=1)
     operation_wait_seconds: float = setting(

@@ -11,20 +11,21 @@ from keelman.model.dedicated_connector import DedicatedConnector
 from keelman.model.document import Document
 from keelman.model.errors import NotFound
 from keelman.model.load import Load
+from keelman.model.names import found_by_name
 from keelman.model.node import Node, NodeState
 from keelman.model.operation import Operation
 from keelman.model.plugin import Plugin
+from keelman.model.plugin_import import PluginImport
 from keelman.model.topic import Topic
 from keelman.model.worker_configuration import WorkerConfiguration
 from keelman.model.workload import Workload, WorkloadKind
 from keelman.state.index_keys import keys_of
 from keelman.state.layers import Layer
 
-MAX_NAMED = 20  # in an error
 NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = Node.NOUN, BrokerCluster.NOUN, WorkerCluster.NOUN, Workload.NOUN
 PLUGIN, DOCUMENT, OPERATION, TOPIC = Plugin.NOUN, Document.NOUN, Operation.NOUN, Topic.NOUN
 CONNECTOR_DEFINITION, DEDICATED_CONNECTOR = ConnectorDefinition.NOUN, DedicatedConnector.NOUN
-WORKER_CONFIGURATION = WorkerConfiguration.NOUN
+WORKER_CONFIGURATION, PLUGIN_IMPORT = WorkerConfiguration.NOUN, PluginImport.NOUN
 Resource: TypeAlias = (
     Node
     | BrokerCluster
@@ -37,6 +38,7 @@ Resource: TypeAlias = (
     | ConnectorDefinition
     | DedicatedConnector
     | WorkerConfiguration
+    | PluginImport
 )
 Names: TypeAlias = frozenset[str]
 NO_NAMES: Names = frozenset()
@@ -222,6 +224,11 @@ class Snapshot:
         return self._table(CONNECTOR_DEFINITION)
 
     @property
+    def plugin_imports(self) -> Mapping[str, PluginImport]:
+        """Plugin imports by name."""
+        return self._table(PLUGIN_IMPORT)
+
+    @property
     def worker_configurations(self) -> Mapping[str, WorkerConfiguration]:
         """Worker configurations by name."""
         return self._table(WORKER_CONFIGURATION)
@@ -339,35 +346,35 @@ class Snapshot:
 
     def topic(self, name: str) -> Topic:
         """The topic of that name; raises NotFound."""
-        return _get("topic", self.topics, name)
+        return found_by_name("topic", self.topics, name)
 
     def node(self, name: str) -> Node:
         """The node of that name; raises NotFound."""
-        return _get("node", self.nodes, name)
+        return found_by_name("node", self.nodes, name)
 
     def broker_cluster(self, name: str) -> BrokerCluster:
         """The broker cluster of that name; raises NotFound."""
-        return _get("broker cluster", self.broker_clusters, name)
+        return found_by_name("broker cluster", self.broker_clusters, name)
 
     def worker_cluster(self, name: str) -> WorkerCluster:
         """The worker cluster of that name; raises NotFound."""
-        return _get("worker cluster", self.worker_clusters, name)
+        return found_by_name("worker cluster", self.worker_clusters, name)
 
     def connector_definition(self, name: str) -> ConnectorDefinition:
         """The connector definition of that name; raises NotFound."""
-        return _get("connector definition", self.connector_definitions, name)
+        return found_by_name("connector definition", self.connector_definitions, name)
 
     def dedicated_connector(self, name: str) -> DedicatedConnector:
         """The dedicated connector of that name; raises NotFound."""
-        return _get("dedicated connector", self.dedicated_connectors, name)
+        return found_by_name("dedicated connector", self.dedicated_connectors, name)
 
-    def worker_configuration(self, name: str) -> WorkerConfiguration:
-        """The worker configuration of that name; raises NotFound."""
-        return _get("worker configuration", self.worker_configurations, name)
+    def named(self, noun: str, name: str) -> Any:
+        """The resource of a noun and a name; raises NotFound."""
+        return found_by_name(noun.replace("_", " "), self._table(noun), name)
 
     def operation(self, name: str) -> Operation:
         """The operation of that name; raises NotFound."""
-        return _get("operation", self.operations, name)
+        return found_by_name("operation", self.operations, name)
 
     def worker(self, name: str) -> Workload:
         """The workload of a worker's name, e.g. "demo/0"; raises NotFound."""
@@ -383,12 +390,3 @@ class Snapshot:
 
 def _host(node: Node) -> str:
     return node.host or node.name
-
-
-def _get(noun: str, known: Mapping[str, T], name: str) -> T:
-    if name in known:
-        return known[name]
-    names = sorted(known)
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    there = f"those there are: {', '.join(names[:MAX_NAMED])}{more}" if names else "there is none yet"
-    raise NotFound(f"no {noun} is named {name!r}: {there}", metadata={noun.replace(" ", "_"): name})

@@ -46,10 +46,10 @@ async def running(store: Store, url: str) -> AsyncIterator[None]:
     async def urls(cluster: str) -> Sequence[str]:
         return [url]
 
-    commits, access, topics = Hub(), WorkerAccess(), Any
+    commits, access, topics, unused = Hub(), WorkerAccess(), Any, Any
     store.listen(lambda changes: commits.wake(subjects_of(changes)))
     async with Rest(urls, request_seconds=30, access=access) as rest, Siblings() as tasks:
-        kinds = all_kinds(Tools(store, topics, Connectors(Asking(rest, access)), Unplanned()))
+        kinds = all_kinds(Tools(store, topics, Connectors(Asking(rest, access)), Unplanned(), unused, unused))
         tasks.start(Runner(store, commits, Lease(store.database, "operations", sole=True), kinds, 60.0).run())
         yield
 

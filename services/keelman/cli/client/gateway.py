@@ -16,6 +16,7 @@ from keelman.api.connect.v1 import connector_definition_service_pb2 as df
 from keelman.api.connect.v1 import connector_service_pb2 as cn
 from keelman.api.connect.v1 import dedicated_connector_service_pb2 as dc
 from keelman.api.connect.v1 import operation_service_pb2 as op
+from keelman.api.connect.v1 import plugin_import_service_pb2 as pi
 from keelman.api.connect.v1 import plugin_service_pb2 as pl
 from keelman.api.connect.v1 import topic_service_pb2 as tp
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as wc
@@ -27,6 +28,8 @@ from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceSt
 from keelman.api.connect.v1.dedicated_connector_service_pb2_grpc import DedicatedConnectorServiceStub
 from keelman.api.connect.v1.operation_pb2 import OperationTarget
 from keelman.api.connect.v1.operation_service_pb2_grpc import OperationServiceStub
+from keelman.api.connect.v1.plugin_import_pb2 import PluginImport
+from keelman.api.connect.v1.plugin_import_service_pb2_grpc import PluginImportServiceStub
 from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
 from keelman.api.connect.v1.topic_service_pb2_grpc import TopicServiceStub
 from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerClusterServiceStub
@@ -84,6 +87,7 @@ class Gateway:
             kinds.DEFINITIONS: (ConnectorDefinitionServiceStub(link), df),
             kinds.DEDICATED_CONNECTORS: (DedicatedConnectorServiceStub(link), dc),
             kinds.WORKER_CONFIGURATIONS: (WorkerConfigurationServiceStub(link), wf),
+            kinds.PLUGIN_IMPORTS: (PluginImportServiceStub(link), pi),
             kinds.OPERATIONS: (OperationServiceStub(link), op),
         }
 
@@ -270,8 +274,8 @@ class Gateway:
             if kind is kinds.PLUGINS:
                 fields = {"name": found.name, "version": found.version, "description": spec.description}
                 fields["labels"] = dict(spec.labels)
-            if kind is kinds.WORKER_CONFIGURATIONS:
-                fields = {"name": name, "worker_configuration": spec}
+            if kind in (kinds.WORKER_CONFIGURATIONS, kinds.PLUGIN_IMPORTS):
+                fields = {"name": name, kind.field: spec}
             try:
                 answer = await self._call("Update", kind, etag=found.etag, update_mask=mask, **fields)
             except Conflict:
@@ -350,8 +354,9 @@ def _spec_of(kind: Kind, found: Resource) -> Any:
     """What of a resource can be changed, as a message of its own."""
     if kind is kinds.PLUGINS:
         return pl.UpdatePluginRequest(description=found.description, labels=dict(found.labels))
-    if kind is kinds.WORKER_CONFIGURATIONS:
-        return WorkerConfiguration(description=found.description, labels=dict(found.labels))
+    if kind in (kinds.WORKER_CONFIGURATIONS, kinds.PLUGIN_IMPORTS):
+        made: Any = WorkerConfiguration if kind is kinds.WORKER_CONFIGURATIONS else PluginImport
+        return made(description=found.description, labels=dict(found.labels))
     made = type(found.spec)()
     made.CopyFrom(found.spec)
     return made

@@ -23,6 +23,7 @@ from keelman.cli.client.operations import begin, follow
 from keelman.cli.client.plugins import upload
 from keelman.cli.client.target import Target
 from keelman.cli.commands.dedicated import create_dedicated
+from keelman.cli.commands.plugin_imports import create_import, import_source
 from keelman.cli.commands.worker_configurations import check_no_wait, create_configuration
 from keelman.cli.configuration import class_of, given_config
 from keelman.cli.fields import Given, apply, check_given, split_names
@@ -58,9 +59,12 @@ _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "plugin_name": (kinds.PLUGINS,),
     "plugin_version": (kinds.PLUGINS,),
     "any_file": (kinds.PLUGINS,),
+    "source": (kinds.PLUGIN_IMPORTS,),
+    "object_version": (kinds.PLUGIN_IMPORTS,),
+    "content": (kinds.PLUGIN_IMPORTS,),
     "no_apply": (kinds.TOPICS,),
 }
-_NAMES = {"plugin_name": "--name", "plugin_version": "--version"}
+_NAMES = {"plugin_name": "--name", "plugin_version": "--version", "source": "--from"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +87,15 @@ class Creation:
     plugin_name: Annotated[str, typer.Option("--name", metavar="NAME", help="Of a plugin [from its file's name].")] = ""
     plugin_version: Annotated[
         str, typer.Option("--version", metavar="VERSION", help="Of a plugin [from its file].")
+    ] = ""
+    source: Annotated[
+        str, typer.Option("--from", metavar="BUCKET/KEY", help="Of a plugin import: the object that is its file.")
+    ] = ""
+    object_version: Annotated[
+        str, typer.Option("--object-version", metavar="V", help="Of a plugin import: the object's version [newest].")
+    ] = ""
+    content: Annotated[
+        str, typer.Option("--content", metavar="jar|zip", help="Of a plugin import: what its file is [as it ends].")
     ] = ""
     any_file: Annotated[
         bool, typer.Option("--any-file", help="Keep a plugin's file even if workers cannot load it.")
@@ -113,19 +126,8 @@ def create(
     seconds, found, form = seconds_of(wait, timeout), kind_of(kind, "create"), checked_format(output)
     check_given(found, given)
     check_options(found, more)
-    if found is kinds.PLUGINS:
-        if seconds is not None:
-            raise InvalidArgument("--wait: not for plugins: one that is answered is there")
-        header = {"name": more.plugin_name, "version": more.plugin_version, "any_file": more.any_file}
-        return upload_plugin(Target(gateway, home), Path(name), given, form, header)
-    if found is kinds.WORKER_CONFIGURATIONS:
-        check_no_wait(found, seconds)
-        return create_configuration(Target(gateway, home), name, more.config_file, given, form)
-    if found is kinds.DEDICATED_CONNECTORS:
-        return create_dedicated(
-            Target(gateway, home), name, given, broker_cluster=more.broker_cluster, connector=more.connector,
-            file=more.config_file, form=form, wait=seconds,
-        )  # fmt: skip
+    if found in (*kinds.SAID, kinds.DEDICATED_CONNECTORS):
+        return create_by_itself(Target(gateway, home), found, name, given, more, form=form, wait=seconds)
     owner, plain = cluster_and_name(found, name, more.cluster)
     if found in kinds.APPLIED:
         return create_applied(Target(gateway, home), found, (owner, plain), given, more, form=form, wait=seconds)
@@ -161,6 +163,26 @@ def create(
     return Target(gateway, home).run(body)
 
 
+def create_by_itself(
+    target: Target, kind: Kind, name: str, given: Given, more: Creation, *, form: str, wait: float | None
+) -> int:
+    """Creates what is not created by a spec alone."""
+    match kind:
+        case kinds.DEDICATED_CONNECTORS:
+            return create_dedicated(
+                target, name, given, broker_cluster=more.broker_cluster, connector=more.connector,
+                file=more.config_file, form=form, wait=wait,
+            )  # fmt: skip
+        case kinds.PLUGIN_IMPORTS:
+            source = import_source(more.source, more.object_version, more.content)
+            return create_import(target, name, source, given, form=form, wait=wait)
+    check_no_wait(kind, wait)
+    if kind is kinds.WORKER_CONFIGURATIONS:
+        return create_configuration(target, name, more.config_file, given, form)
+    header = {"name": more.plugin_name, "version": more.plugin_version, "any_file": more.any_file}
+    return upload_plugin(target, Path(name), given, form, header)
+
+
 def upload_plugin(target: Target, file: Path, given: Given, form: str, header: Mapping[str, Any]) -> int:
     """Uploads a plugin's file and prints what is in it."""
     told = UpdatePluginRequest()
@@ -182,8 +204,7 @@ def check_options(kind: Kind, given: Creation) -> None:
         if getattr(given, name) not in (None, "", False):
             check_option(_NAMES.get(name, "--" + name.replace("_", "-")), kind, legal)
     if given.start and kind not in (kinds.WORKER_CLUSTERS, kinds.DEFINITIONS):
-        rests = (kinds.PLUGINS, kinds.TOPICS, kinds.WORKER_CONFIGURATIONS)
-        why = "is not started" if kind in rests else "starts by itself"
+        why = "is not started" if kind in (kinds.TOPICS, *kinds.SAID) else "starts by itself"
         raise InvalidArgument(f"--start: only for worker-clusters and definitions; a {kind.singular} {why}")
 
 

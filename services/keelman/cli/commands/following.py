@@ -34,6 +34,7 @@ NOUNS: Mapping[Kind, str] = {
     kinds.DEFINITIONS: "connector_definition",
     kinds.WORKER_CONFIGURATIONS: "worker_configuration",
     kinds.DEDICATED_CONNECTORS: "dedicated_connector",
+    kinds.PLUGIN_IMPORTS: "plugin_import",
     kinds.OPERATIONS: "operation",
 }
 # What agents and workers report of them, which is no event: lists say it.
@@ -45,6 +46,7 @@ REPORTED: Mapping[Kind, Sequence[str]] = {
     kinds.PLUGINS: ("worker_clusters",),
     kinds.WORKER_CONFIGURATIONS: ("users",),
     kinds.DEDICATED_CONNECTORS: ("status",),
+    kinds.PLUGIN_IMPORTS: ("users",),
     kinds.DEFINITIONS: ("status.connector", "status.drifted", "status.drifts"),
 }
 # What of it changes all the time: a table shows it, lines are not printed for it.

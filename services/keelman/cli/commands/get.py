@@ -20,7 +20,7 @@ from keelman.cli.commands import following
 from keelman.cli.exits import OK
 from keelman.cli.kinds import KINDS, Kind, check_option, kind_of
 from keelman.cli.options import Cluster, Form, GatewayAddress, HomeFolder, MaybeName, command_group, kind_word, takes
-from keelman.cli.output import columns
+from keelman.cli.output import columns, states
 from keelman.cli.output.lines import plan_lines, topic_line
 from keelman.cli.output.printing import WATCH_FORMATS, checked_format, print_list, print_one
 from keelman.model.errors import InvalidArgument
@@ -83,12 +83,12 @@ def get(
     wanted, chosen = checked_state(found, only.state), selector_of(found, only.selector or ())
     lines = found is kinds.PLANS and form in ("table", "wide")
     whole = found is kinds.TOPICS and name is not None and form in ("json", "yaml") and not watch
-    target, over = Target(gateway, home), only.ended or wanted in columns.OVER_STATES
+    target, over = Target(gateway, home), only.ended or wanted in states.OVER_STATES
 
     def keeps(one: Any) -> bool:
         shown = topic_line(one) if isinstance(one, Topic) else one
         is_of = not only.of or (one.target.noun, one.target.name) == about
-        return is_of and (not wanted or columns.state_of(found, shown) == wanted) and chosen(one)
+        return is_of and (not wanted or states.state_of(found, shown) == wanted) and chosen(one)
 
     async def find(client: Gateway) -> Sequence[Any]:
         if found is kinds.PLUGIN_CLASSES:
@@ -142,7 +142,7 @@ def checked_state(kind: Kind, word: str) -> str:
     """The state that --state names; raises InvalidArgument that names the legal ones of this kind."""
     if not word:
         return ""
-    legal = columns.states(kind)
+    legal = states.states(kind)
     if not legal:
         raise InvalidArgument(f"--state: {kind.plural} have no state")
     if word.upper() not in legal:

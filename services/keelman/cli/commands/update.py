@@ -69,7 +69,7 @@ def update(
         check_option("--skip-health-check", found, [kinds.DEDICATED_CONNECTORS])
     if config_file is not None:
         check_option("--config-file", found, [kinds.WORKER_CONFIGURATIONS])
-    if found is kinds.WORKER_CONFIGURATIONS:
+    if config_file is not None:
         check_no_wait(found, seconds)
     if not check_given(found, given) and config_file is None:
         raise InvalidArgument("nothing to change: give at least one option, see `keelman update --help`")
@@ -188,7 +188,7 @@ def _change(
     wait: float | None = None,
 ) -> int:
     checked_format(form, _FORMS)
-    if wait is not None and kind in (kinds.NODES, kinds.PLUGINS):
+    if wait is not None and kind in (kinds.NODES, *kinds.SAID):
         raise InvalidArgument(f"--wait: not for {kind.plural}: what is said of a {kind.singular} holds at once")
 
     async def body(client: Gateway) -> None:

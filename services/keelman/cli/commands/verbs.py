@@ -203,7 +203,7 @@ def act(
         await client.act(verb, kind, full, force=force)
         if wait is not None:
             await wait_for(client, verb, kind, full, seconds=wait, was=was)
-        at_once = kind in (kinds.NODES, kinds.PLUGINS, kinds.OPERATIONS, kinds.WORKER_CONFIGURATIONS)
+        at_once = kind in (kinds.NODES, kinds.OPERATIONS, *kinds.SAID)
         print(f"{kind.singular}/{full} {DONE[verb] if at_once else _outcome(verb, wait)}")
 
     return target.run(body)

@@ -15,15 +15,14 @@ from keelman.api.connect.v1.connector_pb2 import (
     ConnectorType,
 )
 from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorState
-from keelman.api.connect.v1.operation_pb2 import OperationState
-from keelman.api.connect.v1.topic_pb2 import TopicState
+from keelman.api.connect.v1.plugin_import_pb2 import PluginImportState
 from keelman.api.connect.v1.worker_cluster_pb2 import RolloutState
 from keelman.api.copy.v1.copy_run_pb2 import CopyRunState, LagUnit
 from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.api.node.v1.plan_pb2 import PlanAction
 from keelman.api.node.v1.workload_pb2 import WorkloadState
 from keelman.cli.exits import in_one_line
-from keelman.cli.kinds import CONNECTORS, COPY_RUNS, DEFINITIONS, PLANS, PLUGINS, Kind
+from keelman.cli.kinds import CONNECTORS, COPY_RUNS, PLANS, PLUGINS, Kind
 from keelman.cli.output import operations as words
 from keelman.cli.output.lines import PlanLine, PluginLine, TopicLine
 from keelman.cli.output.words import labels_text, origin_text, ports_text, size
@@ -330,6 +329,18 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("LABELS", _labels, wide=True),
         Column("DESCRIPTION", lambda r: _first_line(r.description), wide=True),
     ),
+    "plugin-imports": (
+        Column("NAME", lambda r: r.name),
+        Column("STATE", lambda r: word(PluginImportState, r.state)),
+        Column("CODE", lambda r: r.code),
+        Column("SIZE", lambda r: size(r.size_bytes) if r.size_bytes else "", number=True),
+        Column("CLUSTERS", lambda r: ",".join(r.users)),
+        Column("AGE", lambda r: age(r.create_time)),
+        Column("OBJECT", lambda r: f"{r.source.bucket}/{r.source.key}", wide=True),
+        Column("ORIGIN", lambda r: origin_text(r.origin), wide=True),
+        Column("LABELS", _labels, wide=True),
+        Column("MESSAGE", lambda r: in_one_line(r.message), wide=True),
+    ),
     "operations": (
         Column("NAME", lambda r: r.name),
         Column("KIND", words.operation_kind),
@@ -365,32 +376,3 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("MESSAGE", lambda r: _first_line(r.status.message), wide=True),
     ),
 }
-OVER_STATES = ("ENDED", "FAILED")
-"""States of copy runs that are listed only when they are asked for."""
-_ENUMS: dict[str, Any] = {
-    "connectors": ConnectorState,
-    "broker-clusters": ClusterState,
-    "worker-clusters": ClusterState,
-    "workers": WorkloadState,
-    "nodes": NodeState,
-    "copy-runs": CopyRunState,
-    "workloads": WorkloadState,
-    "topics": TopicState,
-    "dedicated-connectors": DedicatedConnectorState,
-    "operations": OperationState,
-}
-
-
-def states(kind: Kind) -> tuple[str, ...]:
-    """The states that things of a kind may be in; none for a kind without states."""
-    if kind is DEFINITIONS:
-        return words.definition_states()
-    if kind.plural not in _ENUMS:
-        return ()
-    enum = _ENUMS[kind.plural]
-    return tuple(word(enum, value) for value in enum.values() if value)
-
-
-def state_of(kind: Kind, resource: Any) -> str:
-    """The state of one, as the table shows it."""
-    return next(c.cell(resource) for c in COLUMNS[kind.plural] if c.title == "STATE")

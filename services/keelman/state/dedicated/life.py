@@ -16,6 +16,7 @@ from keelman.model.dedicated_connector import (
 )
 from keelman.model.errors import FailedPrecondition
 from keelman.model.operation import Operation, OperationKind, OperationState, Target
+from keelman.model.worker_configuration import WorkerConfiguration
 from keelman.state.dedicated.checks import changes_config, changes_workers, check, check_change, check_version
 from keelman.state.dedicated.composition import TOPIC_PREFIX, brokers_of, content_of, worker_cluster_spec
 from keelman.state.dedicated.states import state_of
@@ -192,7 +193,8 @@ def _configured(snapshot: Snapshot, spec: DedicatedConnectorSpec) -> dict[str, s
     ref = spec.worker_configuration
     if ref is None:
         return None
-    return properties_of(snapshot.worker_configuration(ref.name).revision(ref.revision).content)
+    named: WorkerConfiguration = snapshot.named(WorkerConfiguration.NOUN, ref.name)
+    return properties_of(named.revision(ref.revision).content)
 
 
 def _found(tx: Transaction, name: str, etag: str) -> DedicatedConnector:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from keelman.model.connector_definition import ConnectorDefinition, ConnectorDefinitionSpec, DefinitionGoal
 from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.model.names import MAX_NAMED
 from keelman.model.shapes import check_labels
 from keelman.state.nouns.checks import check_same
 from keelman.state.nouns.clusters import check_not_deleted
 from keelman.state.nouns.taken import check_origin
-from keelman.state.snapshot import CONNECTOR_DEFINITION, MAX_NAMED, Snapshot
+from keelman.state.snapshot import CONNECTOR_DEFINITION, Snapshot
 
 MAX_DESCRIPTION = 4096
 MAX_CONNECTOR = 255

@@ -28,6 +28,7 @@ from keelman.model.cluster import (
     new_cluster_id,
 )
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Violation
+from keelman.model.names import MAX_NAMED
 from keelman.model.shapes import LARGEST_PORT, check_labels, check_port
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context, Service
@@ -52,7 +53,7 @@ from keelman.state.nouns.serving import labelled_page, verb, written
 from keelman.state.nouns.taken import check_broker_port_free, check_origin
 from keelman.state.properties import in_field, raise_all
 from keelman.state.removal import check_removal, check_same_removed
-from keelman.state.snapshot import BROKER_CLUSTER, MAX_NAMED, Snapshot
+from keelman.state.snapshot import BROKER_CLUSTER, Snapshot
 from keelman.workers.properties.refusals import client_refusals
 
 if TYPE_CHECKING:

@@ -15,6 +15,8 @@ from keelman.api.connect.v1 import (
     connector_definition_pb2,
     dedicated_connector_pb2,
     origin_pb2,
+    plugin_import_pb2,
+    plugin_import_service_pb2,
     topic_pb2,
     worker_cluster_pb2,
     worker_configuration_pb2,
@@ -36,6 +38,8 @@ AnnotatedSpec: TypeAlias = (
     | topic_pb2.TopicSpec
     | connector_definition_pb2.ConnectorDefinitionSpec
     | dedicated_connector_pb2.DedicatedConnectorSpec
+    | plugin_import_pb2.PluginImport
+    | plugin_import_service_pb2.CreatePluginImportRequest
     | worker_configuration_pb2.WorkerConfiguration
     | worker_configuration_service_pb2.CreateWorkerConfigurationRequest
 )

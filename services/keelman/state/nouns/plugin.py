@@ -16,6 +16,7 @@ from keelman.api.connect.v1 import plugin_service_pb2_grpc as grpc
 from keelman.connect.config.versions import ordered
 from keelman.model.cluster import Origin
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
+from keelman.model.names import MAX_NAMED
 from keelman.model.plugin import Plugin, PluginClass, PluginKind, checked_version
 from keelman.rpc.masks import masked
 from keelman.rpc.pages import key_of, page, page_limit, token_for
@@ -36,8 +37,6 @@ from keelman.state.snapshot import PLUGIN, Snapshot
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
-
-MAX_NAMED = 20  # in an error
 
 
 class PluginRow(SQLModel, table=True):
@@ -211,8 +210,20 @@ def delete(tx: Transaction, request: pb.DeletePluginRequest) -> Plugin:
             reason="IN_USE",
             metadata={"worker_clusters": users},
         )
+    if imported := import_of(tx.snapshot, plugin):
+        raise FailedPrecondition(
+            f"plugin {plugin.name} is that of plugin import {imported!r}: delete this one",
+            reason="IMPORTED",
+            metadata={"plugin_import": imported},
+        )
     tx.drop(PLUGIN, plugin.name)
     return plugin
+
+
+def import_of(snapshot: Snapshot, plugin: Plugin) -> str:
+    """The name of the plugin import that a plugin is of; empty of one that was uploaded."""
+    made = snapshot.plugin_imports.get(plugin.plugin)
+    return "" if made is None or made.plugin_origin != plugin.origin else made.name
 
 
 @dataclass(frozen=True, slots=True)

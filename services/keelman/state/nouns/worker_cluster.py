@@ -22,6 +22,7 @@ from keelman.model.cluster import (
     WorkerClusterStatus,
 )
 from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.model.names import MAX_NAMED
 from keelman.model.plugin_set import PluginHistory
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.masks import masked
@@ -51,7 +52,7 @@ from keelman.state.nouns.worker_cluster_checks import check, check_change
 from keelman.state.planning.rollout import restarted, updated
 from keelman.state.properties import group_of, notes_on
 from keelman.state.reports import judge
-from keelman.state.snapshot import MAX_NAMED, WORKER_CLUSTER
+from keelman.state.snapshot import WORKER_CLUSTER
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction

@@ -15,20 +15,20 @@ from sqlmodel import Field, SQLModel
 from keelman.api.connect.v1 import worker_configuration_pb2
 from keelman.api.connect.v1 import worker_configuration_service_pb2 as pb
 from keelman.api.connect.v1 import worker_configuration_service_pb2_grpc as grpc
-from keelman.connect.config.secret_keys import kept_json, literal_secrets, shown_json
+from keelman.connect.config.secret_keys import literal_secrets, shown_json
 from keelman.model.cluster import Annotations
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.shapes import check_labels
 from keelman.model.worker_configuration import ConfigurationRevision, WorkerConfiguration
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context, Service
 from keelman.rpc.times import to_timestamp
 from keelman.runtime.logs.redaction import REDACTOR
+from keelman.state.nouns.annotated import check_description, check_mask, checked_annotations, origin_page
 from keelman.state.nouns.checks import check_etag, check_free, check_numbers
 from keelman.state.nouns.clusters import annotate, annotations_of
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain, read
-from keelman.state.nouns.serving import has_labels, page_of, written
+from keelman.state.nouns.serving import written
 from keelman.state.nouns.taken import check_origin
 from keelman.state.snapshot import WORKER_CONFIGURATION, Snapshot
 from keelman.workers.configurations import checked_content, shown_content
@@ -36,10 +36,8 @@ from keelman.workers.configurations import checked_content, shown_content
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
-MAX_DESCRIPTION = 4096
 MAX_BYTES = 2 << 20  # a client that sets nothing takes an answer of 4 MiB
 SECRETS = "secrets"  # what stands under a key of this name is sealed as a whole
-CHANGED = ("description", "labels", "extra")
 M = TypeVar("M", bound=Message)
 
 
@@ -132,7 +130,7 @@ def create(tx: Transaction, request: pb.CreateWorkerConfigurationRequest) -> Wor
     given = annotations_of(request)
     check_origin(WORKER_CONFIGURATION, request.name, given.origin, tx.snapshot, field="origin")
     check_numbers("extra", request.extra)
-    annotations = _checked(given, None)
+    annotations = checked_annotations("", given, None)
     first = ConfigurationRevision(1, tx.now, given.description, _checked_content(request.content))
     made = WorkerConfiguration(request.name, str(uuid.uuid4()), tx.now, tx.now, (first,), annotations)
     return tx.put(made)
@@ -145,7 +143,7 @@ def create_revision(tx: Transaction, request: pb.CreateWorkerConfigurationRevisi
     if sum(map(len, found.contents.values())) + len(content) > MAX_BYTES:
         legal = f"all revisions of a worker configuration have at most {MAX_BYTES} bytes: create another one"
         raise InvalidArgument.of("content", f"{len(content)} bytes more", legal)
-    _check_description(request.description)
+    check_description(request.description)
     made = ConfigurationRevision(found.latest.revision + 1, tx.now, request.description, content)
     return tx.put(dataclasses.replace(found, revisions=(*found.revisions, made)))
 
@@ -153,13 +151,12 @@ def create_revision(tx: Transaction, request: pb.CreateWorkerConfigurationRevisi
 def update(tx: Transaction, request: pb.UpdateWorkerConfigurationRequest) -> WorkerConfiguration:
     """The worker configuration with other words about it."""
     found = _found(tx, request.name, request.etag)
-    paths = [path.partition(".")[0] for path in request.update_mask.paths]
-    if wrong := next((path for path in paths if path not in CHANGED), ""):
-        raise InvalidArgument.of("update_mask", wrong, f"one of {', '.join(CHANGED)}: nothing else changes")
+    check_mask(request.update_mask)
     check_numbers("worker_configuration.extra", request.worker_configuration.extra)
     present = configuration_message(found)
-    given = annotations_of(masked(present, request.worker_configuration, request.update_mask))
-    annotations = _checked(dataclasses.replace(given, origin=found.annotations.origin), found.annotations)
+    sent = annotations_of(masked(present, request.worker_configuration, request.update_mask))
+    given = dataclasses.replace(sent, origin=found.annotations.origin)
+    annotations = checked_annotations("worker_configuration.", given, found.annotations)
     return tx.put(dataclasses.replace(found, annotations=annotations))
 
 
@@ -177,8 +174,13 @@ def delete(tx: Transaction, request: pb.DeleteWorkerConfigurationRequest) -> Wor
     return found
 
 
+def _named(snapshot: Snapshot, name: str) -> WorkerConfiguration:
+    named: WorkerConfiguration = snapshot.named(WORKER_CONFIGURATION, name)
+    return named
+
+
 def _found(tx: Transaction, name: str, etag: str) -> WorkerConfiguration:
-    found = tx.snapshot.worker_configuration(name)
+    found = _named(tx.snapshot, name)
     check_etag(name, etag, found.etag)
     return found
 
@@ -186,20 +188,6 @@ def _found(tx: Transaction, name: str, etag: str) -> WorkerConfiguration:
 def _checked_content(content: bytes) -> bytes:
     REDACTOR.add(literal_secrets(checked_content(content)), passing=True)
     return content
-
-
-def _checked(given: Annotations, present: Annotations | None) -> Annotations:
-    """What is said of a worker configuration, with what came back hidden as it is stored."""
-    _check_description(given.description)
-    check_labels("labels", given.labels)
-    if given.extra is None:
-        return given
-    return dataclasses.replace(given, extra=kept_json("extra", given.extra, None if present is None else present.extra))
-
-
-def _check_description(text: str) -> None:
-    if len(text) > MAX_DESCRIPTION:
-        raise InvalidArgument.of("description", f"{text[:20]}...", f"at most {MAX_DESCRIPTION} characters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +201,7 @@ class WorkerConfigurationApi(grpc.WorkerConfigurationServiceServicer):
     ) -> pb.GetWorkerConfigurationResponse:
         """One worker configuration."""
         snapshot = self.parts.store.snapshot
-        found = snapshot.worker_configuration(request.name)
+        found = _named(snapshot, request.name)
         made = answered(found, snapshot, with_secrets=request.with_secrets)
         return pb.GetWorkerConfigurationResponse(worker_configuration=made)
 
@@ -221,19 +209,8 @@ class WorkerConfigurationApi(grpc.WorkerConfigurationServiceServicer):
         self, request: pb.ListWorkerConfigurationsRequest, context: Context
     ) -> pb.ListWorkerConfigurationsResponse:
         """A page of worker configurations."""
-        snapshot, labels = self.parts.store.snapshot, request.labels.items()
-
-        def wanted(one: WorkerConfiguration) -> bool:
-            origin = one.annotations.origin
-            api, scope = ("", "") if origin is None else (origin.api, origin.scope)
-            return (
-                has_labels(one.annotations.labels, labels)
-                and request.origin_api in ("", api)
-                and request.origin_scope in ("", scope)
-            )
-
-        names, known = snapshot.names(WORKER_CONFIGURATION), snapshot.worker_configurations
-        part, token = page_of(names, known, request, wanted)
+        snapshot = self.parts.store.snapshot
+        part, token = origin_page(snapshot, WORKER_CONFIGURATION, request)
         answer = pb.ListWorkerConfigurationsResponse(next_page_token=token)
         for one in part:
             made = answer.worker_configurations.add()

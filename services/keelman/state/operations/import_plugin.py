@@ -1,0 +1,143 @@
+"""How a plugin is made of a file in a bucket: fetched, looked into, stored."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from keelman.model.cluster import Origin
+from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument
+from keelman.model.operation import Operation, OperationState
+from keelman.model.plugin import Plugin, PluginKind, plugin_key
+from keelman.model.plugin_import import VERSION, PluginContent, PluginImport, PluginImportState, code_of
+from keelman.state.failpoints import hit
+from keelman.state.nouns.rows import moment
+from keelman.state.operations.import_steps import FETCH
+from keelman.state.operations.kinds import Kind, StepWork, Tools
+from keelman.state.operations.moves import Done, Outcome
+from keelman.state.plugins.files import Quotas, Received
+from keelman.state.plugins.inspecting import inspected
+from keelman.state.snapshot import PLUGIN
+from keelman.workers.plugins.archive import ArchiveRefused
+from keelman.workers.plugins.inspection import Inspection
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+FETCH_SECONDS = 30.0
+"""For so long a server that cannot be reached is asked again."""
+NOT_ZIP = frozenset(("kind", "broken"))
+"""Rules of refusals that say that a file is no archive; all others say that it is not safe."""
+_ENDINGS = {PluginContent.JAR: ".jar", PluginContent.ZIP: ".zip", PluginContent.UNSPECIFIED: ""}
+MAX_FILE_NAME = 200
+
+
+def kind(tools: Tools) -> Kind:
+    """What is done for plugin imports."""
+    return Kind({FETCH: StepWork(Fetching(tools).fetch, seconds=FETCH_SECONDS)}, _never, _noted)
+
+
+def _never(operation: Operation) -> bool:
+    return False
+
+
+def _noted(tx: Transaction, operation: Operation) -> None:
+    """Has the plugin import say what is waited for, and why there is no plugin."""
+    made = tx.snapshot.plugin_imports.get(operation.target.name)
+    if made is None or made.operation != operation.name or made.state is not PluginImportState.CREATING:
+        return
+    changed = dataclasses.replace(made, message=operation.message)
+    if operation.error is not None:
+        changed = _failed(made, code_of(operation.error.reason), operation.error.message)
+    elif operation.state is OperationState.CANCELED:
+        changed = _failed(made, code_of(""), operation.message)
+    if changed != made:
+        tx.put(changed)
+
+
+def _failed(made: PluginImport, code: str, message: str) -> PluginImport:
+    return dataclasses.replace(made, state=PluginImportState.FAILED, code=code, message=message)
+
+
+class Fetching:
+    """The one step: after a crash all of it is done again, under the same uid."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._store, self._files, self._buckets = tools.store, tools.plugins, tools.buckets
+
+    async def fetch(self, operation: Operation) -> Outcome:
+        """Copies the file and makes the plugin, unless that was done already."""
+        made = self._store.snapshot.plugin_imports.get(operation.target.name)
+        if made is None or made.operation != operation.name:
+            raise _gone(operation)
+        if made.state is PluginImportState.ACTIVE:
+            return Done("it was there already")
+        files = self._files
+        async with files.received(self._buckets.read(made.source)) as received:
+            hit("import-fetched")
+            plugin = await self._looked_into(made, received)
+            async with files.stored(plugin.uid, received.file):
+                async with self._store.write() as tx:
+                    _activate(tx, operation, plugin, files.quotas)
+                hit("import-stored")
+        return Done(f"{received.size_bytes} bytes")
+
+    async def _looked_into(self, made: PluginImport, received: Received) -> Plugin:
+        file_name = file_name_of(made)
+        try:
+            told = await inspected(received.file, file_name, self._files.scratch)
+        except ArchiveRefused as error:
+            rule = error.metadata.get("rule", "")
+            reason = "NOT_ZIP" if rule in NOT_ZIP else "UNSAFE_ARCHIVE"
+            raise InvalidArgument(f"{made.source}: {error.message}", reason=reason) from None
+        check_content(made, told)
+        origin: Origin = made.plugin_origin
+        assert told.kind is not None, "a file has a kind"
+        return Plugin(
+            plugin_key(made.name, VERSION), made.plugin_uid, moment(0), moment(0), file_name, told.kind,
+            received.size_bytes, received.sha256, received.md5, told.classes, told.problems,
+            storage=self._files.storage.kind, origin=origin,
+        )  # fmt: skip
+
+
+def file_name_of(made: PluginImport) -> str:
+    """What its file is called: as its key ends; where that is no jar or wheel, with the ending of what it is said to
+    be."""
+    name = "".join(c for c in made.source.key.rstrip("/").rpartition("/")[2] if c.isprintable() and c != "\\")
+    name = name[-MAX_FILE_NAME:] or made.name
+    ending = _ENDINGS[made.source.content]
+    return name if name.lower().endswith((".jar", ".whl", ending)) else name + ending
+
+
+def check_content(made: PluginImport, told: Inspection) -> None:
+    """Raises InvalidArgument for a file that is no archive of the kind that it is said to be, and for one in which
+    there is no class that a connector's configuration can name."""
+    if told.kind is PluginKind.TAR_GZ:
+        raise InvalidArgument(f"{made.source} is a tar archive, and no jar or zip archive", reason="NOT_ZIP")
+    if not told.classes:
+        why = f": {'; '.join(told.problems[:3])}" if told.problems else ""
+        raise InvalidArgument(
+            f"{made.source} has no class of a connector, converter, transform or predicate{why}",
+            reason="NO_CONNECTOR_CLASS",
+        )
+
+
+def _activate(tx: Transaction, operation: Operation, plugin: Plugin, quotas: Quotas) -> None:
+    """Stores the plugin, and that it is there. Raises FailedPrecondition for an import that was deleted meanwhile."""
+    made = tx.snapshot.plugin_imports.get(operation.target.name)
+    if made is None or made.operation != operation.name:
+        raise _gone(operation)
+    if plugin.name in tx.snapshot.resources(PLUGIN):
+        raise AlreadyExists(f"plugin {plugin.plugin} has a version {plugin.version} already", reason="PLUGIN_THERE")
+    quotas.check_total(sum(one.size_bytes for one in tx.snapshot.plugins.values()), plugin.size_bytes)
+    tx.put(dataclasses.replace(plugin, create_time=tx.now))
+    tx.put(
+        dataclasses.replace(
+            made, state=PluginImportState.ACTIVE, message="", size_bytes=plugin.size_bytes, sha256=plugin.sha256,
+            md5=plugin.md5,
+        )
+    )  # fmt: skip
+
+
+def _gone(operation: Operation) -> FailedPrecondition:
+    return FailedPrecondition(f"plugin import {operation.target.name!r} was deleted", reason="IMPORT_GONE")

@@ -1,0 +1,6 @@
+"""The steps of a plugin import, by name."""
+
+from __future__ import annotations
+
+FETCH = "fetch"
+STEPS = (FETCH,)
