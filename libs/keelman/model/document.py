@@ -46,6 +46,14 @@ def parts_of_name(name: str) -> tuple[str, str, str]:
     return kind, scope, key
 
 
+def document_parts(name: str) -> tuple[str, str, str]:
+    """Kind, scope and key of a name that a user types. Raises InvalidArgument for what is none."""
+    if name.count("/") != 2:
+        legal = "KIND/SCOPE/KEY, as `keelman get documents` has it: ohara.zookeeper/default/zk"
+        raise InvalidArgument.of("document", name, legal)
+    return parts_of_name(name)
+
+
 def check_document_key(prefix: str, kind: str, scope: str, key: str) -> None:
     """Raises InvalidArgument for a kind, scope or key that no document has; `prefix` is put before the fields."""
     checked_name(f"{prefix}kind", kind)

@@ -92,10 +92,10 @@ class Given:
         typer.Option("--worker-configuration", metavar="NAME[:REVISION]", help="Of a dedicated connector, or none."),
     ] = ""
     partitions: Annotated[
-        int | None, typer.Option("--partitions", metavar="N", help="Of a topic; they only grow.", min=0)
+        int | None, typer.Option("--partitions", metavar="N", help="Of a topic; they only grow.", min=1)
     ] = None
     replication: Annotated[
-        int | None, typer.Option("--replication", metavar="N", help="Replicas of each partition of a topic.", min=0)
+        int | None, typer.Option("--replication", metavar="N", help="Replicas of each partition of a topic.", min=1)
     ] = None
     nodes: Annotated[
         str, typer.Option("--nodes", metavar="A,B", help="Of a cluster: one broker or worker on each of these.")

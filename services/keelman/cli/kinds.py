@@ -79,6 +79,7 @@ DEDICATED_CONNECTORS = Kind(
 WORKER_CONFIGURATIONS = Kind("worker-configurations", "worker-configuration", "wf", ("get", "describe", *SPEC))
 PLUGIN_IMPORTS = Kind("plugin-imports", "plugin-import", "pi", ("get", "describe", *SPEC))
 OPERATIONS = Kind("operations", "operation", "op", ("get", "describe", "cancel", "delete"))
+DOCUMENTS = Kind("documents", "document", "doc", ("get", "describe"))
 APPLIED = (TOPICS, DEFINITIONS)
 """What is brought about by operations."""
 SAID = (PLUGINS, WORKER_CONFIGURATIONS, PLUGIN_IMPORTS)
@@ -100,6 +101,7 @@ KINDS = (
     WORKER_CONFIGURATIONS,
     PLUGIN_IMPORTS,
     OPERATIONS,
+    DOCUMENTS,
     PLANS,
 )
 
@@ -131,6 +133,8 @@ def cluster_and_name(kind: Kind, name: str, cluster: str = "") -> tuple[str, str
 
     `cluster` is what stands behind --cluster; the name may begin with it. Raises InvalidArgument for one of another.
     """
+    if not kind.in_cluster:
+        return cluster, name
     owner, slash, plain = name.partition("/")
     if not (slash and owner and plain):
         return cluster, name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -59,8 +60,20 @@ Worker = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait, with live progress, until the state is reached.")]
+_UNITS = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
+
+
+def _seconds(text: str) -> float:
+    """A time as people write it. Raises typer.BadParameter."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ms|s|m|h|)", text.strip())
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is not legal: seconds, as 90, 90s, 1.5m or 1h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
 WaitSeconds = Annotated[
-    float | None, typer.Option("--timeout", metavar="SECONDS", help="How long --wait waits [180].", min=0)
+    float | None,
+    typer.Option("--timeout", metavar="SECONDS", help="How long --wait waits [180]: 90, 90s, 2m.", parser=_seconds),
 ]
 ConfigFile = Annotated[
     Path | None,

@@ -61,6 +61,13 @@ async def test_a_topics_life(prompt: Commands, bootstrap: str, name: str) -> Non
     }
     assert rows[name][1:4] == ["PRESENT", "2", "1"]
     assert rows[f"{name}-beside"][1:4] == ["-", "1", "1"], "what else the brokers have is shown without a state"
+    await create_topic({"bootstrap.servers": bootstrap}, f"keelman.events.{name}", partitions=1)
+    for more, shown in (("", False), (" --internal", True)):
+        rows = {
+            line.split()[0]
+            for line in (await ran(prompt, f"get topics --broker-cluster default{more}")).out.splitlines()
+        }
+        assert (f"keelman.events.{name}" in rows) is shown
     rows = (await ran(prompt, "get topics -l team=blue")).out.splitlines()
     assert [row.split()[0] for row in rows[1:]] == [name]
 
@@ -84,6 +91,16 @@ async def test_a_topics_life(prompt: Commands, bootstrap: str, name: str) -> Non
     assert "spec.partitions: 1 is not legal: 3 or more" in refused.err
     assert (await ran(prompt, f"delete topic {name} --yes")).out == f"topic/{name} deleted\n"
     assert (await ran(prompt, f"get topic {name}", NOT_FOUND)).err.startswith(f"keelman: there is no topic '{name}'")
+
+
+async def test_a_topic_is_known_by_its_name_in_kafka_too(prompt: Commands, bootstrap: str, name: str) -> None:
+    await ran(prompt, f"create topic {name} --topic In.{name} --broker-cluster default --wait --timeout 90s")
+    assert (await ran(prompt, f"describe topic In.{name}")).out.startswith(f"# topic {name}\n")
+    assert "has no records" in (await ran(prompt, f"peek In.{name}")).err
+    said = await ran(prompt, f"peek none.{name}", NOT_FOUND)
+    assert f"there is no topic 'none.{name}' on broker cluster 'default'" in said.err
+    assert "'Bad/Name' is not legal" in (await ran(prompt, "create topic Bad/Name", USAGE)).err
+    await ran(prompt, f"delete topic {name} --yes")
 
 
 async def test_what_goes_wrong_says_so(prompt: Commands, bootstrap: str, name: str) -> None:

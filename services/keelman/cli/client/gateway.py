@@ -15,6 +15,7 @@ from keelman.api.connect.v1 import broker_cluster_service_pb2 as bc
 from keelman.api.connect.v1 import connector_definition_service_pb2 as df
 from keelman.api.connect.v1 import connector_service_pb2 as cn
 from keelman.api.connect.v1 import dedicated_connector_service_pb2 as dc
+from keelman.api.connect.v1 import document_service_pb2 as doc
 from keelman.api.connect.v1 import operation_service_pb2 as op
 from keelman.api.connect.v1 import plugin_import_service_pb2 as pi
 from keelman.api.connect.v1 import plugin_service_pb2 as pl
@@ -26,6 +27,7 @@ from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerCluster
 from keelman.api.connect.v1.connector_definition_service_pb2_grpc import ConnectorDefinitionServiceStub
 from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceStub
 from keelman.api.connect.v1.dedicated_connector_service_pb2_grpc import DedicatedConnectorServiceStub
+from keelman.api.connect.v1.document_service_pb2_grpc import DocumentServiceStub
 from keelman.api.connect.v1.operation_pb2 import OperationTarget
 from keelman.api.connect.v1.operation_service_pb2_grpc import OperationServiceStub
 from keelman.api.connect.v1.plugin_import_pb2 import PluginImport
@@ -47,6 +49,7 @@ from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
 from keelman.cli import kinds
 from keelman.cli.client.plugins import split_name
 from keelman.cli.kinds import Kind
+from keelman.model.document import document_parts
 from keelman.model.errors import (
     Conflict,
     DeadlineExceeded,
@@ -89,6 +92,7 @@ class Gateway:
             kinds.WORKER_CONFIGURATIONS: (WorkerConfigurationServiceStub(link), wf),
             kinds.PLUGIN_IMPORTS: (PluginImportServiceStub(link), pi),
             kinds.OPERATIONS: (OperationServiceStub(link), op),
+            kinds.DOCUMENTS: (DocumentServiceStub(link), doc),
         }
 
     async def list(
@@ -120,7 +124,8 @@ class Gateway:
         while True:
             answer = await self._call("List", kind, **fields)
             for name, reason in getattr(answer, "unreachable", {}).items():
-                print(f"keelman: worker cluster {name} could not be asked: {reason}", file=sys.stderr)
+                who = "" if repr(name) in reason else f"worker cluster {name} could not be asked: "
+                print(f"keelman: {who}{reason}", file=sys.stderr)
             items += getattr(answer, kind.fields)
             if not answer.next_page_token:
                 return items
@@ -145,6 +150,8 @@ class Gateway:
             case kinds.CONNECTORS:
                 owner, plain = await self.connector_name(name, cluster)
                 fields = {"worker_cluster": owner, "name": plain}
+            case kinds.DOCUMENTS:
+                return await self._document(name)
             case kinds.PLUGINS:
                 plugin, version = split_name(name)
                 fields = {"name": plugin, "version": version}
@@ -154,6 +161,11 @@ class Gateway:
         if kind is kinds.COPY_RUNS and cluster not in ("", found.worker_cluster):
             raise NotFound(f"copy run {name} belongs to worker cluster {found.worker_cluster!r}, not to {cluster!r}")
         return found
+
+    async def _document(self, name: str) -> Resource:
+        kind, scope, key = document_parts(name)
+        request = doc.GetDocumentRequest(kind=kind, scope=scope, key=key)
+        return (await self._services[kinds.DOCUMENTS][0].GetDocument(request, timeout=CALL_SECONDS)).document
 
     def watch_copy_runs(self, *, cluster: str, connector: str) -> AsyncIterator[cr.WatchCopyRunsResponse]:
         """The present copy runs of a worker cluster and connector, where these are named, then each change."""

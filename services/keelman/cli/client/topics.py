@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from keelman.cli import kinds
@@ -12,11 +12,16 @@ from keelman.cli.output.lines import TopicLine
 from keelman.kafka.browsing import list_topics
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound
 
+OWN_PREFIXES = ("__", "keelman.events.", "keelman.reports.")
+"""Of the topics of Kafka and of keelman."""
+WORKERS_TOPICS = {"config": "configs", "offset": "offsets", "status": "status"}
+"""Kinds of a worker cluster's own topics, and what their names end with where its properties name none."""
 
-async def found_topics(gateway: Gateway, brokers: str, name: str | None) -> Sequence[Any]:
+
+async def found_topics(gateway: Gateway, brokers: str, name: str | None, *, internal: bool = True) -> Sequence[Any]:
     """Topic resources, those of a broker cluster where one is named; then, as lines, the other topics that its brokers
     have, of the only broker cluster or the one called default where none is named. `name` asks for one, by the name of
-    its resource or, where no resource has it, by that of its topic.
+    its resource or, where no resource has it, by that of its topic. Without `internal` only those of users.
 
     Where there are resources, brokers that cannot be asked are a remark on stderr. Raises NotFound and what
     `Gateway.client_properties` and `list_topics` raise.
@@ -34,13 +39,27 @@ async def found_topics(gateway: Gateway, brokers: str, name: str | None) -> Sequ
         return mine
     known = {one.spec.topic for one in mine if one.spec.broker_cluster == cluster}
     found = [TopicLine(t.name, t.partitions, t.replication, t.offsets, t.name, cluster) for t in others]
+    if name is None and not internal:
+        own = own_topics(await gateway.list(kinds.WORKER_CLUSTERS))
+        known |= {t.name for t in others if t.name in own or t.name.startswith(OWN_PREFIXES)}
     return [*mine, *(line for line in found if line.name not in known)]
 
 
+def own_topics(clusters: Iterable[Any]) -> set[str]:
+    """The topics in which these worker clusters keep configurations, offsets and states."""
+    return {
+        one.spec.properties.get(f"{kind}.storage.topic") or f"{one.name}.connect-{what}"
+        for one in clusters
+        for kind, what in WORKERS_TOPICS.items()
+    }
+
+
 async def resource_of(gateway: Gateway, brokers: str, name: str) -> Any | None:
-    """The topic resource of a name, if there is one, on that broker cluster where it is named."""
+    """The topic resource of a name, or the only one of a topic of this name in Kafka, on that broker cluster where it
+    is named; None where there is none."""
     try:
         found = await gateway.get(kinds.TOPICS, name)
     except (NotFound, InvalidArgument):  # topics may have names that no resource can have
-        return None
+        named = [one for one in await gateway.list(kinds.TOPICS, brokers=brokers) if one.spec.topic == name]
+        return await gateway.get(kinds.TOPICS, named[0].name) if len(named) == 1 else None
     return found if brokers in ("", found.spec.broker_cluster) else None

@@ -21,6 +21,7 @@ from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
+from keelman.cli.client.topics import resource_of
 from keelman.cli.exits import plain_plugins
 from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, command_group, kind_word
@@ -59,7 +60,10 @@ def describe(
     found = kind_of(kind, "describe", cluster=cluster)
 
     async def body(client: Gateway) -> None:
-        await print_description(client, found, await client.get(found, name, cluster=cluster))
+        resource = await resource_of(client, "", name) if found is kinds.TOPICS else None
+        if resource is None:
+            resource = await client.get(found, name, cluster=cluster)
+        await print_description(client, found, resource)
 
     return Target(gateway, home).run(body)
 

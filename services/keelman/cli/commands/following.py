@@ -36,6 +36,7 @@ NOUNS: Mapping[Kind, str] = {
     kinds.DEDICATED_CONNECTORS: "dedicated_connector",
     kinds.PLUGIN_IMPORTS: "plugin_import",
     kinds.OPERATIONS: "operation",
+    kinds.DOCUMENTS: "document",
 }
 # What agents and workers report of them, which is no event: lists say it.
 REPORTED: Mapping[Kind, Sequence[str]] = {

@@ -47,6 +47,9 @@ class Narrowing:
         list[str] | None,
         typer.Option("-l", "--selector", metavar="K=V", help="Only those with this label: K=V, K!=V or K."),
     ] = None
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Also the topics of Kafka, of keelman and of worker clusters.")
+    ] = False
     ended: Annotated[bool, typer.Option("--ended", help="Also copy runs that have ended.")] = False
 
     def check(self, kind: Kind) -> None:
@@ -54,6 +57,7 @@ class Narrowing:
         for option, given, legal in (
             ("--ended", self.ended, kinds.COPY_RUNS),
             ("--broker-cluster", self.brokers, kinds.TOPICS),
+            ("--internal", self.internal, kinds.TOPICS),
             ("--workload", self.workload, kinds.PLANS),
             ("--of", self.of, kinds.OPERATIONS),
         ):
@@ -94,7 +98,7 @@ def get(
         if found is kinds.PLUGIN_CLASSES:
             everything: Sequence[Any] = await plugins_of(client, target, cluster, name)
         elif found is kinds.TOPICS:
-            everything = await found_topics(client, only.brokers, name)
+            everything = await found_topics(client, only.brokers, name, internal=only.internal)
         elif name is not None:
             everything = [await client.get(found, name, cluster=cluster)]
         else:

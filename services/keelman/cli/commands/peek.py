@@ -17,6 +17,7 @@ from keelman.cli.kinds import TOPICS
 from keelman.cli.options import GatewayAddress, HomeFolder, TextForm, command_group
 from keelman.cli.output.printing import TEXT_FORMATS, checked_format, cut_text, print_document
 from keelman.kafka.browsing import PeekedRecord, last_records
+from keelman.model.errors import NotFound
 
 app = command_group()
 PEEK_TIME = Duration(seconds=25)  # within the time of a call
@@ -42,11 +43,15 @@ def peek(
     form = checked_format(output, TEXT_FORMATS)
 
     async def body(client: Gateway) -> None:
-        if await resource_of(client, brokers, topic) is not None:
-            answer = await client.call("Peek", TOPICS, name=topic, limit=records, timeout=PEEK_TIME)
+        if (resource := await resource_of(client, brokers, topic)) is not None:
+            answer = await client.call("Peek", TOPICS, name=resource.name, limit=records, timeout=PEEK_TIME)
             found: Sequence[PeekedRecord] = [peeked(one) for one in reversed(answer.records)]
         else:
-            found = await last_records(await client.client_properties(brokers), topic, records)
+            cluster = brokers or await client.only_broker_cluster()
+            try:
+                found = await last_records(await client.client_properties(cluster), topic, records)
+            except NotFound as error:
+                raise NotFound(f"{error.message} on broker cluster {cluster!r}: see `keelman get topics`") from None
         if form != "text":
             print_document({"topic": topic, "records": [document(one) for one in found]}, form)
             return

@@ -22,10 +22,11 @@ from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.api.node.v1.plan_pb2 import PlanAction
 from keelman.api.node.v1.workload_pb2 import WorkloadState
 from keelman.cli.exits import in_one_line
-from keelman.cli.kinds import CONNECTORS, COPY_RUNS, PLANS, PLUGINS, Kind
+from keelman.cli.kinds import CONNECTORS, COPY_RUNS, DOCUMENTS, PLANS, PLUGINS, Kind
 from keelman.cli.output import operations as words
 from keelman.cli.output.lines import PlanLine, PluginLine, TopicLine
 from keelman.cli.output.words import labels_text, origin_text, ports_text, size
+from keelman.model.document import document_name
 from keelman.model.traces import why_line
 from keelman.rpc.enums import word
 from keelman.rpc.times import from_duration
@@ -50,7 +51,8 @@ def key_of(kind: Kind, resource: Any) -> str:
     if kind is PLUGINS:
         plugin = resource.plugin if isinstance(resource, PluginLine) else resource
         return f"{plugin.name}:{plugin.version}"
-    return str(resource.uid if kind is COPY_RUNS else resource.name)
+    parts = (resource.kind, resource.scope, resource.key) if kind is DOCUMENTS else None
+    return document_name(*parts) if parts else str(resource.uid if kind is COPY_RUNS else resource.name)
 
 
 def age(stamp: Timestamp, now: float | None = None) -> str:
@@ -341,6 +343,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("LABELS", _labels, wide=True),
         Column("MESSAGE", lambda r: in_one_line(r.message), wide=True),
     ),
+    "documents": (Column("NAME", lambda r: key_of(DOCUMENTS, r)), Column("AGE", lambda r: age(r.create_time))),
     "operations": (
         Column("NAME", lambda r: r.name),
         Column("KIND", words.operation_kind),
