@@ -18,8 +18,9 @@ from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.gateway.ohara.brokers import specs
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER as ZOOKEEPER_SETTINGS
+from keelman.gateway.ohara.files.keys import VERSION
 from keelman.gateway.ohara.hosts import Hosts
-from keelman.gateway.ohara.keys import API, OWN_PREFIX, ObjectKey, key_of, shown_key, unshown_key
+from keelman.gateway.ohara.keys import API, OWN_PREFIX, ObjectKey, key_of, own_name, shown_key, unshown_key
 from keelman.gateway.ohara.ports import Holder
 from keelman.gateway.ohara.processes import GONE, RUNNING, Life, life_of
 from keelman.gateway.ohara.stored import Stored, StoredDocument
@@ -204,19 +205,25 @@ def worker_of(
         uses=uses,
         modified=cluster.update_time.ToMilliseconds(),
         life=_in_words_of(
-            life_of(workers, cluster.status.state, cluster.status.message, hosts=hosts), {**brokers, cluster.name: key}
+            life_of(workers, cluster.status.state, cluster.status.message, hosts=hosts),
+            {**brokers, cluster.name: key},
+            lambda: worker_specs.files_of(spec),
         ),
         processes=tuple(workers),
     )
 
 
-def _in_words_of(life: Life, keys: Mapping[str, ObjectKey]) -> Life:
-    """The same with an error that names clusters as this API's users do, in place of names that were made for them."""
+def _in_words_of(life: Life, keys: Mapping[str, ObjectKey], files: Callable[[], Iterable[ObjectKey]] = tuple) -> Life:
+    """The same with an error that names clusters and files as this API's users do, in place of names that were made for
+    them."""
     error = life.error
     if OWN_PREFIX not in error:
         return life
     for name, key in sorted(keys.items(), reverse=True):  # oh-1-2 before oh-1
         error = error.replace(name, f"{key.group}-{key.name}")
+    for file in files():
+        for version in (f" {VERSION}", f":{VERSION}", f"/{VERSION}", ""):
+            error = error.replace(f"{own_name(file)}{version}", f"{file.group}/{file.name}")
     return replace(life, error=error)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import orjson
 
+from keelman.gateway.ohara.files.files import GOES_BACK
 from keelman.testing.eventually import eventually
 from support.ohara_kit import BAD_VALUE, ILLEGAL_ARGUMENT, NO_SUCH, JsClient, brokers, judge, key
 from support.upload_kit import jar
@@ -91,6 +92,23 @@ async def test_a_file_that_a_worker_cluster_names_stays(wire: JsClient, group: s
             return (await wire.send("DELETE", "/files/a.jar", group=group)).status_code == 204
 
         await eventually(forgotten, what="the worker cluster is gone")
+
+
+async def test_a_file_that_workers_may_go_back_to_says_so(wire: JsClient, group: str) -> None:
+    keys = [{"group": group, "name": f"{name}.jar"} for name in ("old", "new")]
+    for one in keys:
+        await uploaded(wire, jar(10, salt=one["name"] + group), one["name"], group=group)
+    broker = await brokers(wire, "bk", group)
+    settings = {"group": group, "name": "wk", "nodeNames": ["node00"], "brokerClusterKey": broker}
+    await wire.create("workers", **settings, pluginKeys=keys[:1])
+    await wire.act("workers", "wk", "start", group)
+    await wire.reaches("workers", "wk", "RUNNING", group)
+    await wire.act("workers", "wk", "stop", group)
+    await wire.reaches("workers", "wk", None, group)
+    await wire.update("workers", "wk", group, pluginKeys=keys[1:])
+    used = await wire.refused("DELETE", "/files/old.jar", group=group)
+    assert used.message == f"file:{key('old.jar', group)} is used by worker cluster:{key('wk', group)}{GOES_BACK}"
+    await wire.delete("workers", "wk", group)
 
 
 async def test_what_is_no_jar_or_a_broken_one_is_kept_without_classes(wire: JsClient, group: str) -> None:

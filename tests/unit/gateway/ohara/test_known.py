@@ -12,7 +12,7 @@ from keelman.api.node.v1 import workload_pb2 as work
 from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE, Node, NodeStatus
 from keelman.gateway.ohara.brokers.specs import changed_spec, settings_of, spec_of
 from keelman.gateway.ohara.hosts import Hosts, node_key
-from keelman.gateway.ohara.keys import ObjectKey
+from keelman.gateway.ohara.keys import ObjectKey, own_name
 from keelman.gateway.ohara.known import (
     BROKER,
     WORKER,
@@ -135,3 +135,15 @@ def test_errors_name_clusters_as_users_do() -> None:
     found = worker_of(workers.WorkerCluster(name="oh-1-2", spec=spec, status=status), HOSTS, [], {"oh-1": KEY})
     assert found is not None
     assert found.life.error == "worker/g-wk/0 waits for the brokers of g-bk to be placed"
+
+
+def test_an_error_names_files_as_they_were_uploaded() -> None:
+    file = ObjectKey("default", "x.jar")
+    name = own_name(file)
+    spec = workers.WorkerClusterSpec(broker_cluster="oh-1")
+    spec.extra.update({"pluginKeys": [file.json]})
+    message = f"plugin {name} 1 cannot be loaded: {name}:1 has no class"
+    status = workers.WorkerClusterStatus(state=brokers.CLUSTER_STATE_STARTING, message=message)
+    found = worker_of(workers.WorkerCluster(name="wk", spec=spec, status=status), HOSTS, [], {})
+    assert found is not None
+    assert found.life.error == "plugin default/x.jar cannot be loaded: default/x.jar has no class"

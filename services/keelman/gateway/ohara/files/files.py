@@ -38,6 +38,7 @@ CHUNK = 256 * 1024
 UPLOAD_SECONDS = 600.0
 SHOWN = ("source", "sink", "partitioner", "stream")
 """Types of classes that are shown."""
+GOES_BACK = ", which goes back to it should its workers fail with the files that it names now: it is free a while later"
 UNKNOWN_TYPE = "application/octet-stream"
 ClassInfos = Callable[[str, str], Json | None]
 """What a worker cluster told of a class in a version, if any did."""
@@ -186,7 +187,9 @@ class Files(Resource):
         clusters = await worker_clusters(self._control) if plugin.worker_clusters else {}
         for name in plugin.worker_clusters:
             user = shown_key(name, clusters[name].spec.origin) if name in clusters else None
-            raise illegal_argument(f"file:{key} is used by worker cluster:{user or name}")
+            spec = clusters[name].spec if name in clusters else None
+            named = spec is None or any(ref.name == plugin.name for ref in (*spec.plugins, *spec.libraries))
+            raise illegal_argument(f"file:{key} is used by worker cluster:{user or name}{'' if named else GOES_BACK}")
         for stream in await self._kinds.all("stream"):
             if "jarKey" in stream and key_of(stream["jarKey"]) == key:
                 raise illegal_argument(f"file:{key} is used by stream cluster:{key_of(stream)}")

@@ -12,6 +12,7 @@ from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_RUNNING
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.api.node.v1 import node_service_pb2, workload_service_pb2
 from keelman.gateway.ohara import lookups
+from keelman.gateway.ohara.connectors.life import answers
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.hosts import Hosts
 from keelman.gateway.ohara.keys import ObjectKey, shown_key, unshown_key
@@ -43,7 +44,10 @@ async def read_worker(control: Control, key: ObjectKey) -> tuple[Hosts, Cluster 
 
 
 async def users_of(control: Control, cluster: Cluster, *, running: bool) -> list[ObjectKey]:
-    """The connectors of a worker cluster that are stored, or run, by their keys."""
+    """The connectors of a worker cluster that are stored, or run, by their keys. None runs where no worker can be
+    reached, as each of them then says of itself."""
+    if running and not answers(cluster.made):
+        return []
     definitions = control.definitions.ListConnectorDefinitions
     request_type = connector_definition_service_pb2.ListConnectorDefinitionsRequest
     name = cluster.made.name

@@ -29,7 +29,7 @@ from keelman.gateway.ohara.definitions.worker import (
 )
 from keelman.gateway.ohara.hosts import Hosts, own_node
 from keelman.gateway.ohara.json_types import empty_strings, is_number
-from keelman.gateway.ohara.keys import API, ObjectKey, unshown_key
+from keelman.gateway.ohara.keys import API, ObjectKey, key_of, unshown_key
 from keelman.gateway.ohara.structs import struct_of, value_of
 from keelman.gateway.ohara.values import Settings, default_of
 
@@ -166,6 +166,12 @@ def settings_of(
 def nodes_of(cluster: WorkerCluster, hosts: Hosts, workers: Sequence[Workload] = ()) -> list[str]:
     """The names of the nodes that have its workers, or are to have them."""
     return [hosts.shown(node) for node in cluster.spec.nodes.names or dict.fromkeys(w.node for w in workers)]
+
+
+def files_of(spec: WorkerClusterSpec) -> list[ObjectKey]:
+    """The keys of the files that a worker cluster names, as they were sent."""
+    kept = _extra(spec.extra.SerializeToString(deterministic=True))
+    return [key_of(one) for name in (PLUGIN_KEYS, SHARED_JAR_KEYS) for one in kept.get(name, ())]
 
 
 def _native(cluster: WorkerCluster) -> Settings:
