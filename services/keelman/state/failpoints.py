@@ -34,7 +34,7 @@ ON_WORKERS = (
     "connector-restarted",
 )
 """Between what an operation asked of brokers or workers and its note that they did it."""
-DEDICATED = ("connector-restarted", "dedicated-workers-written", "dedicated-stopped", "dedicated-deleted")
+DEDICATED = ("dedicated-workers-written", "dedicated-stopped", "dedicated-deleted")
 """Between what an operation on a dedicated connector wrote and its note that it did."""
 IMPORTS = ("import-fetched", "plugin-stored", "import-stored")
 """Between what a plugin import fetched and stored and its note that it did."""

@@ -83,7 +83,7 @@ def is_made(cluster: BrokerCluster) -> bool:
     return origin is not None and (origin.api, origin.scope) == (KEELMAN, f"{DedicatedConnector.NOUN}-brokers")
 
 
-def content_of(brokers: ExternalBrokers) -> tuple[frozenset[str], tuple[tuple[str, str], ...]]:
+def content_of(brokers: ExternalBrokers) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """What two broker clusters have in common that are one."""
-    servers = frozenset(one.strip().lower() for one in brokers.bootstrap_servers.split(",") if one.strip())
+    servers = tuple(sorted({one.strip().lower() for one in brokers.bootstrap_servers.split(",") if one.strip()}))
     return servers, tuple(sorted(brokers.client_properties.items()))

@@ -17,7 +17,8 @@ from keelman.state.operations.moves import Done, Outcome, Waiting
 LOOK_AGAIN_SECONDS = 0.2
 NO_NODE_AFTER = timedelta(seconds=5)
 """For so long it may be chance that no node takes a worker."""
-START_WITHIN = timedelta(seconds=60)
+START_WITHIN = timedelta(seconds=180)
+"""So long it may take where no cause is known: the first worker of a node waits for its Spark service."""
 WORKER_REASONS = {
     "WRONG_TOPIC": "TOPIC_NOT_COMPACTED",
     "UNAUTHENTICATED": "BROKERS_REFUSE",

@@ -52,7 +52,7 @@ from keelman.state.nouns.worker_cluster_checks import check, check_change
 from keelman.state.planning.rollout import restarted, updated
 from keelman.state.properties import group_of, notes_on
 from keelman.state.reports import judge
-from keelman.state.snapshot import WORKER_CLUSTER
+from keelman.state.snapshot import DEDICATED_CONNECTOR, WORKER_CLUSTER
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
@@ -246,6 +246,18 @@ def stop(tx: Transaction, name: str, etag: str, *, force: bool = False) -> Worke
     return with_goal(tx, cluster, ClusterGoal.STOPPED)
 
 
+def own_name(tx: Transaction, name: str) -> str:
+    """The name of a cluster that users change by itself. Raises FailedPrecondition (OWNED) for that of a dedicated
+    connector, which is changed and deleted with it."""
+    if name in tx.snapshot.dedicated_connectors and name in tx.snapshot.worker_clusters:
+        raise FailedPrecondition(
+            f"worker cluster {name!r} is that of dedicated connector {name!r}: change or delete that",
+            reason="OWNED",
+            metadata={"kind": DEDICATED_CONNECTOR, "name": name},
+        )
+    return name
+
+
 def _found(tx: Transaction, name: str, etag: str) -> WorkerCluster:
     cluster = tx.snapshot.worker_cluster(name)
     check_etag(name, etag, cluster.etag)
@@ -303,16 +315,20 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
             return new
 
         return await self._noted(
-            request, pb.UpdateWorkerClusterResponse, lambda tx: update(tx, request.name, request.etag, change)
+            request,
+            pb.UpdateWorkerClusterResponse,
+            lambda tx: update(tx, own_name(tx, request.name), request.etag, change),
         )
 
     DeleteWorkerCluster = verb(
         pb.DeleteWorkerClusterRequest,
         pb.DeleteWorkerClusterResponse,
-        lambda tx, r: delete(tx, r.name, r.etag, only_unused=r.only_unused),
+        lambda tx, r: delete(tx, own_name(tx, r.name), r.etag, only_unused=r.only_unused),
     )
     StartWorkerCluster = verb(
-        pb.StartWorkerClusterRequest, pb.StartWorkerClusterResponse, lambda tx, r: start(tx, r.name, r.etag)
+        pb.StartWorkerClusterRequest,
+        pb.StartWorkerClusterResponse,
+        lambda tx, r: start(tx, own_name(tx, r.name), r.etag),
     )
     RestartWorkerCluster = verb(
         pb.RestartWorkerClusterRequest, pb.RestartWorkerClusterResponse, lambda tx, r: restart(tx, r.name, r.etag)
@@ -320,7 +336,7 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
     StopWorkerCluster = verb(
         pb.StopWorkerClusterRequest,
         pb.StopWorkerClusterResponse,
-        lambda tx, r: stop(tx, r.name, r.etag, force=r.force),
+        lambda tx, r: stop(tx, own_name(tx, r.name), r.etag, force=r.force),
     )
 
     def _judged(self, cluster: WorkerCluster) -> worker_cluster_pb2.WorkerCluster:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 ASK_SECONDS = 5.0
 REACH_WITHIN = timedelta(seconds=15)
 """For so long brokers may be out of reach before that is the cause."""
-HEALTHY_FOR = timedelta(seconds=3)
+HEALTHY_FOR = {OperationKind.UPDATE_CONFIG: timedelta(seconds=3), OperationKind.UPDATE_WORKERS: timedelta(seconds=2)}
 DELETE_SECONDS = 7 * 86400.0
 """A node that is offline may come back with a process on it."""
 
@@ -177,7 +177,7 @@ class _Steps:
         had_failed = former is not None and former["failed"]
         waited = self._waited(operation, names.VALIDATE)
         goal = DefinitionGoal(operation.target.goal)
-        outcome = health(goal, found, waited, had_failed=had_failed, lasts=HEALTHY_FOR)
+        outcome = health(goal, found, waited, had_failed=had_failed, lasts=HEALTHY_FOR[operation.kind])
         return dataclasses.replace(outcome, facts=uid) if isinstance(outcome, Done) else outcome
 
     async def finalize(self, operation: Operation) -> Outcome:
@@ -191,7 +191,6 @@ class _Steps:
         only_failed = operation.facts[names.ONLY_FAILED]
         async with calling():
             await self._connectors.restart(*place_of(operation), include_tasks=True, only_failed=only_failed)
-        hit("connector-restarted")
         return Done("what has failed was restarted" if only_failed else "restarted")
 
     async def await_goal(self, operation: Operation) -> Outcome:

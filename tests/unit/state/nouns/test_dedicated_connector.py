@@ -16,6 +16,7 @@ from keelman.state.dedicated.wire import spec_message, spec_of
 from keelman.state.nouns import broker_cluster
 from keelman.state.nouns.dedicated_connector import dedicated_message
 from keelman.state.nouns.operation import operation_message
+from keelman.state.nouns.worker_cluster import own_name
 from keelman.state.operations.dedicated import noted
 from keelman.state.operations.moves import ended
 from keelman.state.store import Store, Transaction, open_store
@@ -213,3 +214,13 @@ async def test_a_delete_ends_what_is_under_way_and_the_brokers_go_with_the_last(
             running = [c for c in store.snapshot.broker_clusters.values() if c.goal is ClusterGoal.RUNNING]
             assert len(running) == left
         assert store.snapshot.dedicated_connectors == {}
+
+
+async def test_its_worker_cluster_is_changed_with_it_only(tmp_path: Path) -> None:
+    async with a_store(tmp_path) as store:
+        async with store.write() as tx:
+            create(tx, "one", SPEC)
+            with pytest.raises(FailedPrecondition) as refused:
+                own_name(tx, "one")
+            assert own_name(tx, "other") == "other"
+        assert refused.value.reason == "OWNED"

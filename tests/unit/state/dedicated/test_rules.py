@@ -1,0 +1,122 @@
+"""What is made of a worker cluster that comes up or does not, and of a connector after a change."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from keelman.api.connect.v1.connector_pb2 import (
+    CONNECTOR_STATE_FAILED,
+    CONNECTOR_STATE_RUNNING,
+    CONNECTOR_STATE_UNASSIGNED,
+    Connector,
+    ConnectorTask,
+)
+from keelman.model.cluster import (
+    ClusterGoal,
+    ClusterState,
+    Rollout,
+    RolloutState,
+    WorkerCluster,
+    WorkerClusterSpec,
+    WorkerClusterStatus,
+)
+from keelman.model.connector_definition import DefinitionGoal
+from keelman.model.errors import FailedPrecondition, Internal
+from keelman.model.workload import Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
+from keelman.state.dedicated.rules import START_WITHIN, coded, health, workers_outcome
+from keelman.state.operations.moves import Done, Waiting
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+UP = WorkerClusterStatus(ClusterState.RUNNING, ready_workers=1)
+CLUSTER = WorkerCluster("one", "u", NOW, NOW, 3, "", ClusterGoal.RUNNING, WorkerClusterSpec("b", count=1), status=UP)
+SOON, LATE = timedelta(seconds=1), START_WITHIN + timedelta(seconds=1)
+R, F, U = CONNECTOR_STATE_RUNNING, CONNECTOR_STATE_FAILED, CONNECTOR_STATE_UNASSIGNED
+
+
+def worker(reason: str = "", state: ProcessState = ProcessState.FAILED) -> Workload:
+    status = WorkloadStatus(state, 1, reason=reason)
+    return Workload("worker/one/0", "n1", 1, Goal.RUNNING, WorkerSpec("one", "h", 1, {}, ""), status=status)
+
+
+def test_workers_that_run_as_planned_are_there() -> None:
+    assert isinstance(workers_outcome(CLUSTER, [], 3, SOON), Done)
+    assert isinstance(workers_outcome(CLUSTER, [], 2, LATE), Waiting), "what is seen is from before the change"
+    for status in (
+        replace(UP, leaving_workers=1),
+        replace(UP, state=ClusterState.STARTING),
+        replace(UP, rollout=Rollout(RolloutState.ROLLING, 0, 1)),
+    ):
+        assert isinstance(workers_outcome(replace(CLUSTER, status=status), [], 3, SOON), Waiting)
+
+
+@pytest.mark.parametrize(
+    ("status", "note", "workers", "waited", "reason"),
+    [
+        (replace(UP, rollout=Rollout(RolloutState.HALTED, 0, 1, "one/0", "why")), "", [], SOON, "WORKER_FAILED"),
+        (replace(UP, state=ClusterState.DEGRADED, stuck=True), "", [worker("REFUSED")], SOON, "WORKER_FAILED"),
+        (
+            replace(UP, state=ClusterState.DEGRADED, stuck=True),
+            "",
+            [worker("WRONG_TOPIC")],
+            SOON,
+            "TOPIC_NOT_COMPACTED",
+        ),
+        (replace(UP, state=ClusterState.DEGRADED, stuck=True), "", [worker("UNAUTHENTICATED")], SOON, "BROKERS_REFUSE"),
+        (replace(UP, state=ClusterState.STARTING), "no node", [], timedelta(seconds=6), "NO_NODE"),
+        (replace(UP, state=ClusterState.STARTING), "", [], LATE, "WORKER_FAILED"),
+    ],
+)
+def test_causes_are_known(
+    status: WorkerClusterStatus, note: str, workers: list[Workload], waited: timedelta, reason: str
+) -> None:
+    with pytest.raises(FailedPrecondition) as raised:
+        workers_outcome(replace(CLUSTER, status=status, note=note), workers, 3, waited)
+    assert raised.value.reason == reason
+
+
+def test_workers_that_cannot_go_where_they_are_to_be() -> None:
+    stays = replace(CLUSTER, note="no node has the labels")
+    assert isinstance(workers_outcome(stays, [], 3, SOON), Done)
+    assert isinstance(workers_outcome(stays, [], 3, SOON, placed=True), Waiting)
+    with pytest.raises(FailedPrecondition, match="no node has the labels"):
+        workers_outcome(stays, [], 3, timedelta(seconds=6), placed=True)
+
+
+def connector(state: int, *tasks: int) -> Connector:
+    made = [ConnectorTask(task=n, state=one, trace="bad") for n, one in enumerate(tasks)]  # type: ignore[arg-type]
+    return Connector(name="c", state=state, tasks=made, trace="worse")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("found", "waited", "had_failed", "expected"),
+    [
+        (connector(R, R), 4.0, False, Done),
+        (connector(R, R), 1.0, False, Waiting),
+        (connector(R, U), 9.0, False, Waiting),
+        (connector(U), 9.0, False, Waiting),
+        (connector(R), 4.0, False, Waiting),
+        (connector(R), 6.0, False, Done),
+        (connector(R, F), 1.0, True, Waiting),
+        (connector(R, F), 1.0, False, "TASK_FAILED"),
+        (connector(F), 1.0, False, "START_FAILED"),
+        (connector(F), 4.0, True, "CONNECTOR_FAILED"),
+    ],
+)
+def test_health(found: Connector, waited: float, *, had_failed: bool, expected: object) -> None:
+    try:
+        made: object = type(
+            health(DefinitionGoal.RUNNING, found, timedelta(seconds=waited), had_failed=had_failed,
+                   lasts=timedelta(seconds=3))
+        )  # fmt: skip
+    except FailedPrecondition as error:
+        made = error.reason
+    assert made == expected
+
+
+def test_errors_say_which_kind_they_are() -> None:
+    no_class = coded(Internal("Failed to find any class that implements Connector and which name matches x.Y"))
+    assert no_class.reason == "CLASS_NOT_FOUND"
+    assert coded(FailedPrecondition("task 3 failed: no", reason="CONNECTOR_FAILED")).reason == "TASK_FAILED"
+    assert coded(FailedPrecondition("the connector failed", reason="CONNECTOR_FAILED")).reason == "START_FAILED"
+    assert coded(Internal("other")).reason == "INTERNAL"
