@@ -138,7 +138,7 @@ class CopyRunLoop:
 
     def _copy(self) -> None:
         if self._ticket.HasField("plugin"):
-            bound_slot(self._ticket.worker_config)
+            bound_slot(self._ticket.worker_config, self._ticket.connector_config)
         if self._ticket.plugin.java:
             self._control.excuse(MACHINE_SECONDS)
         connector = self._find(self._ticket.connector_config["connector.class"])

@@ -10,13 +10,14 @@ from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
-from support.copy_harness import create_topic
+from support.copy_harness import create_topic, messages
 from support.java_kit import compiled, needs_java
 from support.spark_kit import SparkService
 from support.worker_kit import WorkerProcess, workers
 
 pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(400)]
 CLASS = "acme.BadSource"
+HEAP, OPTIONS = "keelman.plugin.jvm.heap.bytes", "keelman.plugin.jvm.options"
 Slots = Callable[[], Awaitable[dict[str, str]]]
 
 
@@ -83,6 +84,23 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
         await goes_on("a")
         await goes_on("d")
         assert (await slots())["d"] == before["d"], "another slot is not harmed"
+
+        # One with a virtual machine of its own kind shares none.
+        create_topic(bootstrap, "shared-e")
+        machine = {HEAP: str(32 << 20), OPTIONS: "-Dacme.mark=seven"}
+        refused = await worker.ask(
+            "PUT", "/connectors/e/config", {"connector.class": CLASS, **machine, OPTIONS: "-javaagent:x.jar"}
+        )
+        assert refused.status_code == 400, refused.text
+        assert f"Invalid value -javaagent:x.jar for configuration {OPTIONS}" in refused.json()["message"]
+        await put("e", **machine, does="tells")
+        await goes_on("e")
+        now = await slots()
+        assert now["e"] not in {slot for name, slot in now.items() if name != "e"}
+        assert (await worker.ask("DELETE", "/connectors/e")).status_code == 204
+        await eventually(lambda: _without(slots, "e"), seconds=60, what="e has no copy run")
+        mark, heap = (messages(bootstrap, "shared-e")[0].value() or b"").decode().split()
+        assert (mark, int(heap) <= 32) == ("seven", True)
         assert await worker.end() == 0
 
 

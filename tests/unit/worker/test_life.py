@@ -198,7 +198,7 @@ def test_bounds_of_third_party_code() -> None:
     with pytest.raises(InvalidArgument, match=r"keelman\.plugin\.answer\.timeout\.ms: '0' is not legal"):
         plugin_bounds({"keelman.plugin.answer.timeout.ms": "0"})
     with pytest.raises(ConfigValueError, match=r"keelman\.plugin\.slot\.memory\.bytes: Not a number"):
-        bound_slot({"keelman.plugin.slot.memory.bytes": "4G"})
+        bound_slot({"keelman.plugin.slot.memory.bytes": "4G"}, {})
 
 
 def test_without_a_worker_a_mock_is_asked_where_it_is() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from keelman.connect.config.connector_keys import numbered
@@ -98,6 +99,35 @@ PLUGIN_RUNS = ConfigKey(
     between(1, 1000),
 )
 """Properties of the worker, as above."""
+_CONNECTORS_OWN = re.compile(
+    r"-D(?!com\.sun\.|sun\.|java\.|jdk\.|log4j)[A-Za-z][\w.-]*(=\S*)?|-Xss\d+[kKmM]?|-XX:[+-]Use\w+GC"
+    r"|-XX:(Max\w+Size|MaxGCPauseMillis|ReservedCodeCacheSize|TieredStopAtLevel)=\d+[kKmMgG]?"
+)
+"""What starts no program, loads no code and opens no port."""
+
+
+def _connector_heap(name: str, value: int | None) -> None:
+    if value is not None:
+        at_least(16 << 20)(name, value)
+
+
+def _connector_options(name: str, value: str | None) -> None:
+    for word in (value or "").split():
+        if not _CONNECTORS_OWN.fullmatch(word):
+            raise refuse(
+                name,
+                word,
+                "Value must be -Dname=value of no name of Java's own, -Xss, -XX:+Use...GC, -XX:Max...Size, "
+                "-XX:MaxGCPauseMillis, -XX:ReservedCodeCacheSize or -XX:TieredStopAtLevel; others are the worker's, "
+                f"and the heap is {JVM_HEAP.name}",
+            )
+
+
+CONNECTOR_HEAP = _key(JVM_HEAP.name, Type.LONG, None, "Most memory for Java objects of a task.", _connector_heap)
+CONNECTOR_OPTIONS = _key(
+    JVM_OPTIONS.name, Type.STRING, None, "Further options of a task's virtual machine.", _connector_options
+)
+"""Of a Java connector: the worker's hold for connectors that do not set them; options come behind the worker's."""
 BULK_SLOTS = _key("keelman.bulk.slots", Type.INT, 1, "Most slots that a task's backlog is split over; 1: none.", _slots)
 BULK_LEAST = _key("keelman.bulk.min.records", Type.LONG, 1_000_000, "Least records worth splitting.", at_least(1))
 
@@ -105,6 +135,11 @@ BULK_LEAST = _key("keelman.bulk.min.records", Type.LONG, 1_000_000, "Least recor
 def copying_keys() -> ConfigDef:
     """Ours, of every connector."""
     return ConfigDef(*numbered(1, (RECORDS_LIMIT, BYTES_LIMIT, COMMIT_INTERVAL, PARK_AFTER, LABELS)))
+
+
+def machine_keys() -> ConfigDef:
+    """Ours, of every Java connector."""
+    return ConfigDef(*numbered(7, (CONNECTOR_HEAP, CONNECTOR_OPTIONS)))
 
 
 def splitting_keys() -> ConfigDef:

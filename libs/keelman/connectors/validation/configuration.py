@@ -15,7 +15,7 @@ from keelman.connect.config.connector_keys import (
     sink_keys,
     source_keys,
 )
-from keelman.connect.config.copying_keys import copying_keys, splitting_keys
+from keelman.connect.config.copying_keys import copying_keys, machine_keys, splitting_keys
 from keelman.connect.config.definition import ConfigDef, ConfigValue
 from keelman.connect.config.error_keys import budget_keys, dead_letter_keys
 from keelman.connect.config.info import Info, config_infos, infos
@@ -88,7 +88,7 @@ def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
 def keys_of(connector: type[Connector]) -> ConfigDef:
     """All keys of such a connector whatever its configuration, its own first."""
     own = contract.CONFIG_DEF.of(connector.config_def)
-    rest = _framework(common_keys(version=connector.version), sink=connector.direction is Direction.SINK)
+    rest = _framework(connector, common_keys(version=connector.version))
     return ConfigDef(*own.keys.values(), *(key for name, key in rest.keys.items() if name not in own.keys))
 
 
@@ -97,14 +97,15 @@ def definition_of(connector: type[Connector], config: Config, worker: Mapping[st
     registry = Registry()
     defaults = tuple(_converter_default(registry, role, config, worker) for role in ROLES)
     version = latest(registry, connector.names[0])
-    whole = _framework(common_keys(registry, version, defaults), sink=connector.direction is Direction.SINK)
+    whole = _framework(connector, common_keys(registry, version, defaults))
     return whole + ConfigDef(
         *alias_keys(registry, config, Kind.TRANSFORMATION), *alias_keys(registry, config, Kind.PREDICATE)
     )
 
 
-def _framework(common: ConfigDef, *, sink: bool) -> ConfigDef:
-    if sink:
+def _framework(connector: type[Connector], common: ConfigDef) -> ConfigDef:
+    common = common + machine_keys() if connector.converts else common
+    if connector.direction is Direction.SINK:
         return common + sink_keys() + copying_keys() + life_keys() + budget_keys()
     own = copying_keys() + splitting_keys() + life_keys() + budget_keys()
     return common + source_keys() + own + dead_letter_keys(sink=False)

@@ -8,6 +8,7 @@ from datetime import datetime
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED, CopyRun, CopyRunState
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.runtime.logs.logging import get_logger
+from keelman.spark.copy_runs.kinds import kind_of
 from keelman.spark.copy_runs.leases import Leases
 from keelman.spark.copy_runs.runs import Owner, Run, RunBook, fold, opened
 from keelman.spark.data_sets.reads import Wanted
@@ -34,7 +35,7 @@ class RunLife:
 
     def open(self, owner: Owner, order: RunOrder, data: Wanted | None = None) -> Run:
         """Begins a copy run with its start ticket; it has no slot yet."""
-        run = Run(owner, opened(order.start, self._now()), [order], plugin=order.start.plugin.folder, data=data)
+        run = Run(owner, opened(order.start, self._now()), [order], plugin=kind_of(order.start.plugin), data=data)
         run.plugin_runs = max(1, order.start.plugin.runs_per_slot)
         self._book.add(run)
         self._show(run.copy_run)

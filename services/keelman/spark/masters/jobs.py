@@ -17,6 +17,7 @@ from keelman.engine.slot.host import SlotOrder, slot_work
 from keelman.runtime.java.maven import packages
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
+from keelman.spark.copy_runs.kinds import folder_of
 from keelman.spark.data_sets.reads import Split, Unread, Wanted, Work, lasting, problem
 from keelman.spark.data_sets.writes import sink_of
 from keelman.spark.slots.choice import Slot
@@ -71,7 +72,9 @@ class SparkJobs:
 
         `on_end` is called with the slot's id and the error when the job has ended; the error is empty if it ended well.
         """
-        order = replace(self._order, slot=slot.id, token=slot.token, path=slot.plugin, routes=dict(slot.routes))
+        order = replace(
+            self._order, slot=slot.id, token=slot.token, path=folder_of(slot.plugin), routes=dict(slot.routes)
+        )
         order = replace(order, data=data is not None)
         self._tasks.start(self._run(slot.id, slot_work(order), data, on_end))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from keelman.api.copy.v1 import ticket_pb2 as wire
-from keelman.connect.config.copying_keys import PLUGIN_RUNS
+from keelman.connect.config.copying_keys import PLUGIN_RUNS, machine_keys
 from keelman.connect.plugin import Connector, Direction
 from keelman.connectors.plugins.plugin_path import Plugin
 from keelman.engine.source.split import bulk_of
@@ -72,15 +72,22 @@ def grant(
         limits=limits,
         hidden=hidden,
         bulk=_bulk(kind, connector_config) if source and exactly and not with_java else None,
-        plugin=None if plugin is None else _plugin(plugin, properties),
+        plugin=None if plugin is None else _plugin(plugin, properties, connector_config),
     )
 
 
-def _plugin(plugin: Plugin, properties: WorkerProperties) -> wire.Plugin:
+def _plugin(plugin: Plugin, properties: WorkerProperties, config: Mapping[str, str]) -> wire.Plugin:
     """Tasks of a Java plugin may share a virtual machine; Python code is alone in its process."""
     java = plugin.java is not None
     runs = PLUGIN_RUNS.among(properties.raw) if java else 0
-    return wire.Plugin(name=str(plugin), folder=str(plugin.folder), runs_per_slot=runs, java=java)
+    own = [f"{key}={config[key].strip()}" for key in machine_keys().keys if config.get(key, "").strip()]
+    return wire.Plugin(
+        name=str(plugin),
+        folder=str(plugin.folder),
+        runs_per_slot=runs,
+        java=java,
+        machine=" ".join(own) if java else "",
+    )
 
 
 def _bulk(kind: type[Connector], config: Mapping[str, str]) -> wire.Bulk | None:

@@ -66,6 +66,11 @@ public class BadSource extends SourceConnector {
                 case "eats": while (true) eaten.add(new byte[8 << 20]);
                 case "floods": for (int n = 0; n < 20_000; n++) System.out.println("flood ".repeat(20)); break;
                 case "recurses": return deeper(0);
+                case "tells":
+                    Thread.sleep(50);
+                    long heap = Runtime.getRuntime().maxMemory() >> 20;
+                    return List.of(new SourceRecord(Map.of("p", "1"), Map.of("n", (long) polls), props.get("topic"),
+                        Schema.STRING_SCHEMA, System.getProperty("acme.mark") + " " + heap));
                 default: break;
             }
             Thread.sleep(50);
