@@ -8,7 +8,7 @@ from typing import Any
 from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorSpec
 from keelman.cli import plugin_refs
 from keelman.cli.configuration import pairs
-from keelman.cli.spec_edits import NONE, edit_limits, edit_map, selector_of
+from keelman.cli.spec_edits import NONE, edit_limits, edit_log_delivery, edit_map, selector_of
 from keelman.model.errors import InvalidArgument
 
 
@@ -42,6 +42,7 @@ def edit_dedicated(given: Any, removed: Sequence[str] | None, spec: DedicatedCon
         if new:
             plugin_refs.edit(option, present, new, ())
             yield path
+    yield from edit_log_delivery(given.log_group, given.log_bucket, given.log_topic, spec.log_delivery)
     if given.engine:
         spec.engine = plugin_refs.engine_of(given.engine)
         yield "engine"

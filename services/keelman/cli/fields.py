@@ -34,7 +34,7 @@ from keelman.cli.kinds import (
     check_option,
 )
 from keelman.cli.sizes import size_of
-from keelman.cli.spec_edits import NONE, edit_limits, edit_map, selector_of
+from keelman.cli.spec_edits import NONE, edit_limits, edit_log_delivery, edit_map, selector_of
 from keelman.model.errors import InvalidArgument
 
 Spec: TypeAlias = (
@@ -127,6 +127,16 @@ class Given:
             "--route", metavar="HOST=ADDRESS", help="Of a host, for its workers alone, or none; may be repeated."
         ),
     ] = None
+    log_group: Annotated[
+        str, typer.Option("--log-group", metavar="FOLDER", help="Files its workers' logs are delivered to, or none.")
+    ] = ""
+    log_bucket: Annotated[
+        str,
+        typer.Option("--log-bucket", metavar="BUCKET[/PREFIX]", help="Objects that they are delivered to, or none."),
+    ] = ""
+    log_topic: Annotated[
+        str, typer.Option("--log-topic", metavar="TOPIC", help="Topic that they are delivered to, or none.")
+    ] = ""
     https: Annotated[bool | None, typer.Option("--https/--no-https", help="Workers' REST API is https.")] = None
     cpus: Annotated[
         float | None,
@@ -188,6 +198,13 @@ class GivenChange(Given):
     ] = None
 
 
+_OF_WORKER_CLUSTERS = (
+    "metrics_port", "admin_port", "reserved_ports", "routes", "https", "shared_offset_topic", "remove_plugins",
+    "remove_libraries",
+)  # fmt: skip
+_OF_ALL_WITH_WORKERS = (
+    "count", "node_selector", "log_group", "log_bucket", "log_topic", "plugins", "libraries", "engine",
+)  # fmt: skip
 _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "description": _LABELLED,
     "labels": _LABELLED,
@@ -197,27 +214,16 @@ _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "partitions": (TOPICS,),
     "replication": (TOPICS,),
     "nodes": _CLUSTERS,
-    "count": _WITH_WORKERS,
-    "node_selector": _WITH_WORKERS,
     "port": _CLUSTERS,
-    "metrics_port": _WORKERS,
-    "admin_port": _WORKERS,
-    "reserved_ports": _WORKERS,
-    "routes": _WORKERS,
-    "https": _WORKERS,
     "cpus": (NODES, *_WITH_WORKERS),
     "memory": (NODES, *_WITH_WORKERS),
-    "shared_offset_topic": _WORKERS,
-    "plugins": _WITH_WORKERS,
-    "libraries": _WITH_WORKERS,
-    "engine": _WITH_WORKERS,
     "bootstrap_servers": (BROKER_CLUSTERS, DEDICATED_CONNECTORS),
     "unlabel": _LABELLED,
     "unset": (*_CLUSTERS, DEDICATED_CONNECTORS, *APPLIED),
     "add_nodes": _CLUSTERS,
     "remove_nodes": _CLUSTERS,
-    "remove_plugins": _WORKERS,
-    "remove_libraries": _WORKERS,
+    **dict.fromkeys(_OF_WORKER_CLUSTERS, _WORKERS),
+    **dict.fromkeys(_OF_ALL_WITH_WORKERS, _WITH_WORKERS),
 }
 _NAMES = {
     "labels": "--label",
@@ -341,6 +347,7 @@ def _workers(given: Given, change: GivenChange | None, spec: WorkerClusterSpec) 
         spec.routes.clear()
         spec.routes.update({} if given.routes == [NONE] else pairs("--route", given.routes))
         yield "routes"
+    yield from edit_log_delivery(given.log_group, given.log_bucket, given.log_topic, spec.log_delivery)
     if given.reserved_ports:
         spec.reserved_ports[:] = _reserved(given)
         yield "reserved_ports"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping, Sequence
 
+from keelman.api.connect.v1.log_delivery_pb2 import FileLogDelivery, KafkaLogDelivery, LogDelivery, S3LogDelivery
 from keelman.api.node.v1.workload_pb2 import ResourceLimits
 from keelman.cli.configuration import pairs
 from keelman.cli.sizes import size_of
@@ -42,3 +43,22 @@ def edit_limits(cpus: float | None, memory: str, limits: ResourceLimits, path: s
         limits.memory_bytes = size_of("--memory", memory)
     if cpus is not None or memory:
         yield path
+
+
+def edit_log_delivery(group: str, bucket: str, topic: str, wanted: LogDelivery) -> Iterable[str]:
+    """Sets the targets that were given, or takes them out; gives the path of what was changed."""
+    if group:
+        wanted.file.CopyFrom(FileLogDelivery(enabled=True, group=group))
+    if bucket:
+        name, _, prefix = bucket.partition("/")
+        wanted.s3.CopyFrom(S3LogDelivery(enabled=True, bucket=name, prefix=prefix))
+    if topic:
+        wanted.kafka.CopyFrom(KafkaLogDelivery(enabled=True, topic=topic))
+    if group == NONE:
+        wanted.ClearField("file")
+    if bucket == NONE:
+        wanted.ClearField("s3")
+    if topic == NONE:
+        wanted.ClearField("kafka")
+    if group or bucket or topic:
+        yield "log_delivery"

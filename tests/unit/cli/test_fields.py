@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers, ManagedBrokers
+from keelman.api.connect.v1.log_delivery_pb2 import FileLogDelivery, KafkaLogDelivery, LogDelivery, S3LogDelivery
 from keelman.api.connect.v1.plugin_pb2 import PluginRef
 from keelman.api.connect.v1.worker_cluster_pb2 import WORKER_ENGINE_KAFKA_CONNECT, WorkerClusterSpec, WorkerNodes
 from keelman.api.node.v1.node_pb2 import NodeSpec
@@ -61,6 +62,9 @@ def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
         plugins=["acme:1.2", "new"],
         libraries=["driver"],
         engine="kafka-connect",
+        log_group="a/b",
+        log_bucket="logs/some/prefix",
+        log_topic="topic",
     )
     paths = apply(given, spec)
     assert spec == WorkerClusterSpec(
@@ -81,12 +85,28 @@ def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
         plugins=[PluginRef(name="acme", version="1.2"), PluginRef(name="new")],
         libraries=[PluginRef(name="driver")],
         engine=WORKER_ENGINE_KAFKA_CONNECT,
+        log_delivery=LogDelivery(
+            file=FileLogDelivery(enabled=True, group="a/b"),
+            s3=S3LogDelivery(enabled=True, bucket="logs", prefix="some/prefix"),
+            kafka=KafkaLogDelivery(enabled=True, topic="topic"),
+        ),
     )
     assert sorted(paths) == sorted(
         field.name
         for field in spec.DESCRIPTOR.fields
         if field.name not in ("broker_cluster", "nodes", "origin", "extra")
     )
+
+
+def test_targets_of_logs_are_changed_one_by_one() -> None:
+    spec = WorkerClusterSpec()
+    apply(Given(log_group="a", log_topic="t"), spec)
+    assert apply(Given(log_group="none", log_bucket="logs"), spec) == ["log_delivery"]
+    assert spec.log_delivery == LogDelivery(
+        s3=S3LogDelivery(enabled=True, bucket="logs"), kafka=KafkaLogDelivery(enabled=True, topic="t")
+    )
+    apply(Given(log_bucket="none", log_topic="none"), spec)
+    assert spec.log_delivery == LogDelivery()
 
 
 def test_a_plugin_takes_the_place_of_that_of_its_name() -> None:
