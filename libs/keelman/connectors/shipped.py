@@ -56,6 +56,15 @@ _TRANSFORMS = {
 _WHOLE = ("DropHeaders", "Filter", "InsertHeader", "RegexRouter", "TimestampRouter", "ValueToKey")
 ALL = (
     Shipped(Kind.SINK, f"{_APACHE}.file.FileStreamSinkConnector", f"{_OURS}.file.sink", "FileStreamSink"),
+    Shipped(
+        Kind.SOURCE,
+        "com.couchbase.connect.kafka.CouchbaseSourceConnector",
+        f"{_OURS}.couchbase.official",
+        "CouchbaseSource",
+    ),
+    Shipped(
+        Kind.SOURCE, f"{_APACHE}.couchbase.CouchbaseSourceConnector", f"{_OURS}.couchbase.first", "CouchbaseSource2016"
+    ),
     Shipped(Kind.SOURCE, f"{_APACHE}.file.FileStreamSourceConnector", f"{_OURS}.file.source", "FileStreamSource"),
     Shipped(Kind.SINK, f"{_OURS}.KafkaSinkConnector", f"{_OURS}.kafka_sink", "KafkaSink"),
     Shipped(Kind.SOURCE, f"{_APACHE}.mirror.MirrorSourceConnector", f"{_OURS}.mirror.source", "MirrorSource"),

@@ -1,0 +1,1 @@
+"""Couchbase's source connectors: that of 2016 and today's official one, under their Java names."""

@@ -1,0 +1,149 @@
+"""Documents as records: what each of the official connector's handlers makes of a change, and its headers. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from keelman.connect.schema import Field, Schema, Struct
+from keelman.connectors.couchbase.partitions import signed, signed_32
+from keelman.couchbase.frames import Opcode
+from keelman.couchbase.messages import document
+from keelman.couchbase.vbucket import Event
+
+HANDLERS = "com.couchbase.connect.kafka.handler.source."
+_INT32 = Schema("int32", optional=True)
+_INT64 = Schema("int64")
+_TEXT = Schema("string")
+MESSAGE = Schema(
+    "struct",
+    name="com.couchbase.DcpMessage",
+    fields=(
+        Field("event", _TEXT),
+        Field("partition", Schema("int16")),
+        Field("key", _TEXT),
+        Field("cas", _INT64),
+        Field("bySeqno", _INT64),
+        Field("revSeqno", _INT64),
+        Field("expiration", _INT32),
+        Field("flags", _INT32),
+        Field("lockTime", _INT32),
+        Field("content", Schema("bytes", optional=True)),
+        Field("bucket", Schema("string", optional=True)),
+        Field("vBucketUuid", Schema("int64", optional=True)),
+    ),
+)
+_EVENTS = {Opcode.MUTATION: "mutation", Opcode.DELETION: "deletion", Opcode.EXPIRATION: "expiration"}
+HEADERS = (
+    "bucket",
+    "scope",
+    "collection",
+    "key",
+    "qualifiedKey",
+    "cas",
+    "partition",
+    "partitionUuid",
+    "seqno",
+    "rev",
+    "expiry",
+)
+
+
+class Made(NamedTuple):
+    """A record's value and its schema."""
+
+    schema: Schema | None
+    value: Any
+
+
+Handler = Callable[[Event, str, bool], Made | None]
+"""Makes a record's value of a change in a bucket; None where there is to be no record. The last says `no.value`."""
+
+
+def raw_json(event: Event, bucket: str, no_value: bool) -> Made | None:
+    """The document as it is; null where it is deleted."""
+    if event.kind != Opcode.MUTATION or no_value:
+        return Made(None, None)
+    content = document(event)
+    return Made(None, content) if is_json(content) else None
+
+
+def with_metadata(event: Event, bucket: str, no_value: bool) -> Made | None:
+    """A JSON object of what is known of the change, with the document last."""
+    is_mutation = event.kind == Opcode.MUTATION
+    about: dict[str, Any] = {
+        "bucket": bucket,
+        "partition": event.vbucket,
+        "cas": signed(event.cas),
+        "revSeqno": signed(event.revision),
+    }
+    if is_mutation:
+        about["lockTime"] = signed_32(event.lock_time)
+    about["bySeqno"] = signed(event.seqno)
+    about["vBucketUuid"] = signed(event.place.vbuuid)
+    if is_mutation:
+        about |= {"flags": signed_32(event.flags), "expiration": signed_32(event.expiry)}
+    about |= {"event": _EVENTS[Opcode(event.kind)], "key": event.key.decode("utf-8", "replace")}
+    head = json.dumps(about, separators=(",", ":"), ensure_ascii=False).encode()
+    if not is_mutation or no_value:
+        return Made(None, head)
+    content = document(event)
+    return Made(None, b'%b,"content":%b}' % (head[:-1], content)) if is_json(content) else None
+
+
+def message(event: Event, bucket: str, no_value: bool) -> Made | None:
+    """A struct of all that is known, documents that are no JSON too."""
+    is_mutation = event.kind == Opcode.MUTATION
+    content = (b"" if no_value else document(event)) if is_mutation else None
+    values = {
+        "event": _EVENTS[Opcode(event.kind)],
+        "partition": event.vbucket,
+        "key": event.key.decode("utf-8", "replace"),
+        "cas": signed(event.cas),
+        "bySeqno": signed(event.seqno),
+        "revSeqno": signed(event.revision),
+        "expiration": signed_32(event.expiry) if is_mutation else None,
+        "flags": signed_32(event.flags) if is_mutation else None,
+        "lockTime": signed_32(event.lock_time) if is_mutation else None,
+        "content": content,
+        "bucket": bucket,
+        "vBucketUuid": signed(event.place.vbuuid),
+    }
+    return Made(MESSAGE, Struct(MESSAGE, values))
+
+
+SERVED: dict[str, Handler] = {
+    f"{HANDLERS}RawJsonSourceHandler": raw_json,
+    f"{HANDLERS}RawJsonWithMetadataSourceHandler": with_metadata,
+    f"{HANDLERS}DefaultSchemaSourceHandler": message,
+}
+
+
+def is_json(content: bytes) -> bool:
+    """Whether bytes are exactly one JSON value, a number or a text too."""
+    try:
+        json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def headers(event: Event, bucket: str, names: Sequence[str], prefix: str) -> list[tuple[str, bytes | None]]:
+    """The headers of a record, as SimpleHeaderConverter writes them."""
+    scope, collection = event.collection or ("", "")
+    key = event.key.decode("utf-8", "replace")
+    found: dict[str, Any] = {
+        "bucket": bucket,
+        "scope": scope,
+        "collection": collection,
+        "key": key,
+        "qualifiedKey": f"{scope}.{collection}.{key}",
+        "cas": signed(event.cas),
+        "partition": event.vbucket,
+        "partitionUuid": signed(event.place.vbuuid),
+        "seqno": signed(event.seqno),
+        "rev": signed(event.revision),
+        "expiry": event.expiry or None,
+    }
+    return [(prefix + name, None if found[name] is None else str(found[name]).encode()) for name in names]

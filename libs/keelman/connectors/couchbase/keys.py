@@ -1,0 +1,269 @@
+"""The keys of both connectors: the official one's with its groups, types and defaults, and those of 2016."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
+from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connectors.couchbase.documents import HANDLERS, HEADERS, SERVED
+from keelman.connectors.couchbase.values import by_collection, collection_of, duration, seconds, size
+from keelman.couchbase.manifest import Collection, Selection
+from keelman.couchbase.seeds import Access, seeds_of
+from keelman.model.errors import InvalidArgument
+from keelman.runtime.tls.contexts import client_context
+
+ALL_PASS = "com.couchbase.connect.kafka.filter.AllPassFilter"
+ALL_PASS_SYSTEM = "com.couchbase.connect.kafka.filter.AllPassIncludingSystemFilter"
+STREAM_FROM = ("SAVED_OFFSET_OR_BEGINNING", "SAVED_OFFSET_OR_NOW", "BEGINNING", "NOW")
+DEFAULT_BUFFER_BYTES = 20_971_520
+_TEXT, _LIST, _FLAG, _INT, _SECRET, _CLASS = (
+    Type.STRING, Type.LIST, Type.BOOLEAN, Type.INT, Type.PASSWORD, Type.CLASS,
+)  # fmt: skip
+_CONNECTION, _SECURITY, _LOGGING, _SOURCE, _SCHEMA, _DCP = (
+    "Connection", "Security", "Logging", "Source Behavior", "Schema", "Database Change Protocol",
+)  # fmt: skip
+
+
+def _key(  # noqa: PLR0917  a row of a table
+    name: str, kind: Type, default: Any, group: str, doc: str, check: Any = None, dependents: tuple[str, ...] = ()
+) -> ConfigKey:
+    high = name in ("seed.nodes", "username", "password", "bucket")
+    importance = Importance.HIGH if high else Importance.MEDIUM
+    return ConfigKey(
+        f"couchbase.{name}", kind, default, importance, doc, check, group=group,
+        dependents=tuple(f"couchbase.{one}" for one in dependents),
+    )  # fmt: skip
+
+
+def _seeds(name: str, value: Any) -> None:
+    try:
+        if not seeds_of(value or ()):
+            raise ValueError("names no node")
+    except ValueError as error:
+        raise ConfigValueError(name, ",".join(value or ()), str(error)) from None
+
+
+def _handler(name: str, value: Any) -> None:
+    if value not in SERVED:
+        raise ConfigValueError(name, value, f"must be one of {', '.join(SERVED)}; other handlers are not served")
+
+
+def _headers(name: str, value: Any) -> None:
+    for one in value or ():
+        if one not in HEADERS:
+            raise ConfigValueError(name, ",".join(value), f"{one!r} is no header: there are {', '.join(HEADERS)}")
+
+
+def _not_served(name: str, value: Any) -> None:
+    if value:
+        raise ConfigValueError(name, value, "is not served: leave it empty")
+
+
+def _at_least_one(name: str, value: Any) -> None:
+    if value is None or value < 1:
+        raise ConfigValueError(name, value, "must be at least 1")
+
+
+def _collections(name: str, value: Any) -> None:
+    for one in value or ():
+        try:
+            collection_of(one.partition("=")[0])
+        except ValueError as error:
+            raise ConfigValueError(name, ",".join(value), str(error)) from None
+
+
+def _connection_keys(*, official: bool) -> list[ConfigKey]:
+    """How the cluster is reached; the connector of 2016 takes them too."""
+    user = REQUIRED if official else ""
+    tls = ("enable.hostname.verification", "trust.certificate.path", "trust.store.path", "trust.store.password",
+           "client.certificate.path", "client.certificate.password")  # fmt: skip
+    return [
+        _key("username", _TEXT, user, _CONNECTION, "User of the cluster."),
+        _key("password", _SECRET, user, _CONNECTION, "Its password; KAFKA_COUCHBASE_PASSWORD of the environment wins."),
+        _key(
+            "network",
+            _TEXT,
+            "auto",
+            _CONNECTION,
+            "Which addresses of nodes to use.",
+            one_of("auto", "default", "external"),
+        ),
+        _key("bootstrap.timeout", _TEXT, "30s", _CONNECTION, "Longest time to the first usable cluster map.", duration),
+        _key("enable.tls", _FLAG, False, _SECURITY, "Connect with TLS.", None, tls),
+        _key("enable.hostname.verification", _FLAG, True, _SECURITY, "Check that certificates name the nodes."),
+        _key(
+            "trust.certificate.path",
+            _TEXT,
+            "",
+            _SECURITY,
+            "PEM file of the authority that signed the nodes' certificates.",
+        ),
+        _key("trust.store.path", _TEXT, "", _SECURITY, "Java key store with that authority."),
+        _key(
+            "trust.store.password", _SECRET, "", _SECURITY, "Its password; KAFKA_COUCHBASE_TRUST_STORE_PASSWORD wins."
+        ),
+        _key(
+            "client.certificate.path", _TEXT, "", _SECURITY, "Java key store with the client's key, in place of a user."
+        ),
+        _key("client.certificate.password", _SECRET, "", _SECURITY, "Its password."),
+    ]
+
+
+@cache
+def official_keys() -> ConfigDef:
+    """Those of the official connector."""
+    return ConfigDef(
+        _key("seed.nodes", _LIST, REQUIRED, _CONNECTION, "Nodes to ask first: host or host:port.", _seeds),
+        _key("bucket", _TEXT, "", _CONNECTION, "Bucket to read."),
+        *_connection_keys(official=True),
+        _key("log.redaction", _TEXT, "NONE", _LOGGING, "Without effect.", one_of("NONE", "PARTIAL", "FULL")),
+        _key("log.document.lifecycle", _FLAG, False, _LOGGING, "Without effect."),
+        _key("metrics.interval", _TEXT, "10m", _LOGGING, "Without effect.", duration),
+        _key("topic", _TEXT, "${bucket}.${scope}.${collection}", _SOURCE, "Topic of the records."),
+        _key(
+            "collection.to.topic",
+            _LIST,
+            [],
+            _SOURCE,
+            "Topics of single collections: scope.collection=topic.",
+            _collections,
+        ),
+        _key("source.handler", _CLASS, REQUIRED, _SOURCE, "What makes records of changes.", _handler),
+        _key("headers", _LIST, [], _SOURCE, "Headers of each record.", _headers),
+        _key("header.name.prefix", _TEXT, "couchbase.", _SOURCE, "What their names begin with."),
+        _key(
+            "event.filter",
+            _CLASS,
+            ALL_PASS,
+            _SOURCE,
+            "Which changes are passed over.",
+            one_of(ALL_PASS, ALL_PASS_SYSTEM),
+        ),
+        _key("black.hole.topic", _TEXT, "", _SOURCE, "Topic of a record for each change that is passed over."),
+        _key("initial.offset.topic", _TEXT, "", _SOURCE, "Topic of a record for each vbucket that begins with now."),
+        _key("batch.size.max", _INT, 2000, _SOURCE, "Most records at a time.", _at_least_one),
+        _key("no.value", _FLAG, False, _SOURCE, "Read no contents of documents."),
+        _key("connector.name.in.offsets", _FLAG, False, _SOURCE, "Name the connector in source partitions."),
+        _key("stream.from", _TEXT, STREAM_FROM[0], _SOURCE, "Where to begin.", one_of(*STREAM_FROM)),
+        _key("scope", _TEXT, "", _SOURCE, "Read this scope alone."),
+        _key("collections", _LIST, [], _SOURCE, "Read these collections alone: scope.collection.", _collections),
+        _key("jsonpath.filter", _TEXT, "", _SOURCE, "Not served.", _not_served),
+        _key("value.schema", _TEXT, "", _SCHEMA, "Without effect: of a handler that is not served."),
+        _key("dlq.topic", _TEXT, "couchbase.dlq", _SCHEMA, "Without effect: of a handler that is not served."),
+        _key("schema.failure.action", _TEXT, "TERMINATE", _SCHEMA, "Without effect: of a handler that is not served."),
+        _key(
+            "compression", _TEXT, "ENABLED", _DCP, "Compression on the wire.", one_of("ENABLED", "DISABLED", "FORCED")
+        ),
+        _key(
+            "persistence.polling.interval",
+            _TEXT,
+            "100ms",
+            _DCP,
+            "How often to ask what all copies have on disk; changes wait for that. 0: they do not.",
+            duration,
+        ),
+        _key("flow.control.buffer", _TEXT, "16m", _DCP, "Most bytes on their way, for each node and task.", size),
+        _key("xattrs", _FLAG, False, _DCP, "Have extended attributes sent; no handler that is served shows them."),
+        _key("enable.dcp.trace", _FLAG, False, _LOGGING, "Without effect."),
+        _key("dcp.trace.document.id.regex", _TEXT, ".*", _LOGGING, "Without effect."),
+    )
+
+
+def _whole(name: str, least: int) -> Any:
+    def check(_: str, value: Any) -> None:
+        if value is None:
+            return
+        if not re.fullmatch(r"\s*-?\d+\s*", str(value)):
+            raise ConfigValueError(name, value, whole=f"'{name}' setting should be an integer")
+        if int(value) < least:
+            raise ConfigValueError(name, value, f"must be at least {least}")
+
+    return check
+
+
+@cache
+def first_keys() -> ConfigDef:
+    """Those of the connector of 2016."""
+    high, low = Importance.HIGH, Importance.LOW
+    rate, buffer = "dcp.maximum.drainrate", "couchbase.dcpConnectionBufferSize"
+    return ConfigDef(
+        ConfigKey("topic", _TEXT, None, high, "What the topic's name begins with; the bucket's follows."),
+        ConfigKey("schema.name", _TEXT, None, high, "Name of the records' schema."),
+        ConfigKey("couchbase.nodes", _TEXT, None, high, "Nodes to ask first, with commas or semicolons between."),
+        ConfigKey("couchbase.bucket", _TEXT, None, high, "Bucket to read."),
+        ConfigKey("couchbase.buckets", _TEXT, None, low, "The same."),
+        ConfigKey(rate, _TEXT, None, high, "Most changes to read in a second.", _whole(rate, 1)),
+        ConfigKey(
+            buffer, _TEXT, str(DEFAULT_BUFFER_BYTES), low, "Most bytes on their way; 0 for no limit.", _whole(buffer, 0)
+        ),
+        *_connection_keys(official=False),
+    )
+
+
+def access_of(parsed: Mapping[str, Any], seeds: list[str], bucket: str, agent: str) -> Access:
+    """How the cluster is reached. Raises ConnectError for files of certificates that are none."""
+
+    def secret(name: str, variable: str = "") -> str:
+        given = parsed[name]
+        return os.environ.get(variable, "") or ("" if given is None else str(getattr(given, "value", given)))
+
+    user = str(parsed["couchbase.username"] or "")
+    tls = None
+    if parsed["couchbase.enable.tls"]:
+        properties = {
+            "ssl.endpoint.identification.algorithm": "https" if parsed["couchbase.enable.hostname.verification"] else ""
+        }
+        if parsed["couchbase.trust.certificate.path"]:
+            properties |= {
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": parsed["couchbase.trust.certificate.path"],
+            }
+        elif parsed["couchbase.trust.store.path"]:
+            password = secret("couchbase.trust.store.password", "KAFKA_COUCHBASE_TRUST_STORE_PASSWORD")
+            properties |= {
+                "ssl.truststore.location": parsed["couchbase.trust.store.path"],
+                "ssl.truststore.password": password,
+            }
+        if parsed["couchbase.client.certificate.path"]:
+            user = ""
+            password = secret("couchbase.client.certificate.password")
+            properties |= {
+                "ssl.keystore.location": parsed["couchbase.client.certificate.path"],
+                "ssl.keystore.password": password, "ssl.key.password": password,
+            }  # fmt: skip
+        try:
+            tls = client_context(properties)
+        except InvalidArgument as error:
+            raise ConnectError(f"couchbase.enable.tls: {error.message}") from error
+    return Access(
+        seeds=seeds_of(seeds),
+        bucket=bucket,
+        user=user,
+        password=secret("couchbase.password", "KAFKA_COUCHBASE_PASSWORD"),
+        tls=tls,
+        network=parsed["couchbase.network"],
+        bootstrap_seconds=seconds(parsed["couchbase.bootstrap.timeout"]),
+        agent=agent,
+        compression=parsed.get("couchbase.compression", "ENABLED"),
+    )
+
+
+def selection_of(parsed: Mapping[str, Any]) -> Selection:
+    """What of a bucket is read."""
+    return Selection(parsed["couchbase.scope"], tuple(map(collection_of, parsed["couchbase.collections"])))
+
+
+def topics_of(config: Mapping[str, str], parsed: Mapping[str, Any]) -> dict[Collection, str]:
+    """Topics of single collections, by the old key and the new one."""
+    old = (one.partition("=") for one in parsed["couchbase.collection.to.topic"])
+    return {collection_of(name): topic for name, _, topic in old} | by_collection(config, "couchbase.topic")
+
+
+def handler_names() -> str:
+    """Those that are served, without their package."""
+    return ", ".join(name.removeprefix(HANDLERS) for name in SERVED)

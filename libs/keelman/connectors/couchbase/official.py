@@ -1,0 +1,196 @@
+"""The official Couchbase source connector's configuration, records and offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
+from keelman.connect.plugin import Connector, Direction, Reader
+from keelman.connect.records import Offset, Partition
+from keelman.connect.source_task import SourceTask
+from keelman.connectors.couchbase import documents, partitions
+from keelman.connectors.couchbase.keys import (
+    ALL_PASS_SYSTEM,
+    access_of,
+    official_keys,
+    selection_of,
+    topics_of,
+)
+from keelman.connectors.couchbase.reader import CouchbaseReader, Rows
+from keelman.connectors.couchbase.values import seconds, size_bytes, wrong_contexts
+from keelman.couchbase.changes import Wanted
+from keelman.couchbase.cluster import Cluster
+from keelman.couchbase.cluster_map import ClusterMap
+from keelman.couchbase.errors import AwayError, CouchbaseError
+from keelman.couchbase.manifest import DEFAULT, Collection
+from keelman.couchbase.seeds import Access
+from keelman.couchbase.vbucket import Event, Place, Position
+from keelman.runtime.side_loop import KAFKA_LOOP
+from keelman.runtime.version import version as keelman_version
+
+PARTITIONS, TASK_ID, CLUSTER_UUID = "couchbase.partitions", "couchbase.maybe.task.id", "couchbase.cluster.uuid"
+INITIAL_KEY = b"__COUCHBASE_INITIAL_OFFSET_TOMBSTONE__a54ee32b-4a7e-4d98-aa36-45d8417e942a"
+_PLACEHOLDERS = ("bucket", "scope", "collection")
+
+
+class CouchbaseSource(Connector):
+    """A task for each run of vbuckets."""
+
+    names = ("com.couchbase.connect.kafka.CouchbaseSourceConnector", "CouchbaseSource")
+    version = "4.3.5"
+    direction = Direction.SOURCE
+    runs_on = "anywhere"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """The official connector's."""
+        return official_keys()
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValueError]:
+        """Keys for one collection that can only be set for all; a scope and collections both; a bucket that is none."""
+        found = wrong_contexts(config)
+        parsed = official_keys().parse(config)
+        if not parsed["couchbase.bucket"]:
+            found.append(
+                ConfigValueError("couchbase.bucket", "", whole="Missing required config property: couchbase.bucket")
+            )
+        if parsed["couchbase.scope"] and parsed["couchbase.collections"]:
+            text = "couchbase.scope and couchbase.collections exclude each other: set one of them"
+            found.append(ConfigValueError("couchbase.scope", parsed["couchbase.scope"], text))
+        return found
+
+    @classmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        """The vbuckets in runs. Raises ConnectError, RetriableConnectError."""
+        parsed = official_keys().parse(config)
+        access = access_of(
+            parsed, parsed["couchbase.seed.nodes"], parsed["couchbase.bucket"], f"keelman/{keelman_version()}"
+        )
+        found = map_of(access)
+        return [
+            {
+                **config,
+                PARTITIONS: partitions.written(run),
+                TASK_ID: f"maybe-{task}",
+                CLUSTER_UUID: found.cluster_uuid,
+            }
+            for task, run in enumerate(partitions.dealt(len(found.vbuckets), max_tasks))
+        ]
+
+    @classmethod
+    def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
+        """Within a branch of a vbucket's history."""
+        return True
+
+    @classmethod
+    def open_task_reader(
+        cls, config: Mapping[str, str], task: SourceTask, offset: Callable[[Partition], Offset | None]
+    ) -> Reader:
+        """The reader of the task's vbuckets. Raises ConnectError."""
+        parsed = official_keys().parse(config)
+        bucket = parsed["couchbase.bucket"]
+        name = task.connector if parsed["couchbase.connector.name.in.offsets"] else ""
+        agent = f"keelman/{keelman_version()} ({task.connector}; task-{task.task})"
+
+        def partition(vbucket: int) -> Partition:
+            return partitions.partition(bucket, vbucket, name)
+
+        numbers = partitions.read(config.get(PARTITIONS, ""))
+        starts = {number: _start(parsed["couchbase.stream.from"], offset(partition(number))) for number in numbers}
+        wanted = Wanted(
+            selection=selection_of(parsed),
+            no_value=parsed["couchbase.no.value"],
+            xattrs=parsed["couchbase.xattrs"],
+            buffer_bytes=size_bytes(parsed["couchbase.flow.control.buffer"]),
+            polling_seconds=seconds(parsed["couchbase.persistence.polling.interval"]),
+        )
+        return CouchbaseReader(
+            access_of(parsed, parsed["couchbase.seed.nodes"], bucket, agent),
+            wanted,
+            starts,
+            partition,
+            OfficialRecords(config, parsed),
+            most=parsed["couchbase.batch.size.max"],
+            beat=task.beat,
+        )
+
+
+class OfficialRecords:
+    """What the configured handler makes of changes."""
+
+    def __init__(self, config: Mapping[str, str], parsed: Mapping[str, Any]) -> None:
+        self._bucket = parsed["couchbase.bucket"]
+        self._handler = documents.SERVED[parsed["couchbase.source.handler"]]
+        self._no_value = parsed["couchbase.no.value"]
+        self._topic, self._topics = parsed["couchbase.topic"], topics_of(config, parsed)
+        self._headers, self._prefix = parsed["couchbase.headers"], parsed["couchbase.header.name.prefix"]
+        self._system = parsed["couchbase.event.filter"] == ALL_PASS_SYSTEM
+        self._black_hole, self._initial = parsed["couchbase.black.hole.topic"], parsed["couchbase.initial.offset.topic"]
+        self._saved_or_now = parsed["couchbase.stream.from"] == "SAVED_OFFSET_OR_NOW"
+        self._named: dict[Collection, str] = {}
+
+    def rows(self, events: Sequence[Event]) -> Mapping[str, Rows]:
+        """By topic, those that are passed over in the topic for them."""
+        found: dict[str, Rows] = {}
+        for event in events:
+            collection = event.collection
+            if not event.kind or collection is None:
+                continue
+            made = None if self._passes(event, collection) else self._handler(event, self._bucket, self._no_value)
+            if made is None:
+                if self._black_hole:
+                    key = b"ignored-%d" % event.vbucket
+                    found.setdefault(self._black_hole, Rows()).add(event, key, None, None)
+                continue
+            topic = self._named.get(collection) or self._name(collection)
+            headers = documents.headers(event, self._bucket, self._headers, self._prefix) if self._headers else ()
+            found.setdefault(topic, Rows()).add(event, event.key, made.schema, made.value, headers)
+        return found
+
+    def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Mapping[str, Rows]:
+        """A record for each vbucket that begins with now, where there is a topic for them."""
+        if not self._initial or not self._saved_or_now or not fresh:
+            return {}
+        rows = Rows()
+        for vbucket in fresh:
+            seqno, place = begins[vbucket]
+            event = Event(0, vbucket, seqno, place or Place(), None, b"", b"", 0, 0, 0, 0, 0, 0, 0)
+            rows.add(event, INITIAL_KEY, None, None)
+        return {self._initial: rows}
+
+    def _passes(self, event: Event, collection: Collection) -> bool:
+        if self._system:
+            return False
+        scope = collection.scope
+        return scope.startswith("%") or (scope.startswith("_") and scope != DEFAULT) or event.key.startswith(b"_txn:")
+
+    def _name(self, collection: Collection) -> str:
+        topic = self._topics.get(collection, self._topic)
+        for name, value in zip(_PLACEHOLDERS, (self._bucket, *collection), strict=True):
+            topic = topic.replace("${%s}" % name, value)  # noqa: UP031  braces stand for themselves
+        self._named[collection] = topic.replace("%", "_")
+        return self._named[collection]
+
+
+def map_of(access: Access) -> ClusterMap:
+    """The bucket's map now. Raises ConnectError, RetriableConnectError."""
+
+    async def asked() -> ClusterMap:
+        return await Cluster(access).bootstrap()
+
+    try:
+        return KAFKA_LOOP.call(asked())
+    except AwayError as error:
+        raise RetriableConnectError(str(error)) from error
+    except CouchbaseError as error:
+        raise ConnectError(str(error)) from error
+
+
+def _start(stream_from: str, saved: Offset | None) -> Position | None:
+    """None for behind the last change."""
+    if stream_from.startswith("SAVED") and saved is not None:
+        return partitions.position(saved)
+    return None if stream_from.endswith("NOW") else Position()

@@ -1,0 +1,100 @@
+"""A task's vbuckets as text, and source partitions and offsets as the official connector writes them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.offsets import in_json
+from keelman.connect.records import Offset, Partition
+from keelman.couchbase.vbucket import Place, Position
+
+_SIGN, _ALL = 1 << 63, 1 << 64
+_PLACE = ("vbuuid", "snapshotStartSeqno", "snapshotEndSeqno")
+
+
+def dealt(vbuckets: int, tasks: int) -> list[list[int]]:
+    """Runs of vbuckets whose lengths differ by one at most, longer ones first; none without any."""
+    each, more = divmod(vbuckets, tasks)
+    found, at = [], 0
+    for task in range(tasks):
+        count = each + (task < more)
+        if count:
+            found.append(list(range(at, at + count)))
+        at += count
+    return found
+
+
+def written(vbuckets: Sequence[int]) -> str:
+    """The text of some vbuckets: `0..341`, `3;4`, `7`."""
+    runs: list[list[int]] = []
+    for one in sorted(vbuckets):
+        if runs and one == runs[-1][-1] + 1:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    parts: list[str] = []
+    for run in runs:
+        parts += [f"{run[0]}..{run[-1]}"] if len(run) > 2 else map(str, run)
+    return ";".join(parts)
+
+
+def read(text: str) -> list[int]:
+    """The vbuckets of such a text. Raises ConnectError."""
+    found: list[int] = []
+    try:
+        for part in filter(None, text.split(";")):
+            first, _, last = part.partition("..")
+            found += range(int(first), int(last or first) + 1)
+    except ValueError:
+        raise ConnectError(f"couchbase.partitions is no set of vbuckets: {text!r}") from None
+    return found
+
+
+def partition(bucket: str, vbucket: int, connector: str = "") -> Partition:
+    """The source partition of a vbucket; with `connector` where offsets name it."""
+    named = {"connector": connector} if connector else {}
+    return {"bucket": bucket, "partition": str(vbucket), **named}
+
+
+def offset(seqno: int, place: Place) -> Offset:
+    """The source offset behind a change."""
+    return {
+        "bySeqno": signed(seqno),
+        "vbuuid": signed(place.vbuuid),
+        "snapshotStartSeqno": signed(place.snapshot_start),
+        "snapshotEndSeqno": signed(place.snapshot_end),
+        "collectionsManifestUid": signed(place.manifest_uid),
+    }
+
+
+def position(found: Mapping[str, Any]) -> Position:
+    """Where such an offset says to go on; what it does not say stays open. Raises ConnectError."""
+    seqno = _number(found, "bySeqno")
+    if seqno is None:
+        raise ConnectError(f"The source offset has no bySeqno: {in_json(found)}")
+    vbuuid, start, end = (_number(found, name) for name in _PLACE)
+    uid = _number(found, "collectionsManifestUid") or 0
+    if vbuuid is None and start is None:
+        return Position(seqno, None)
+    return Position(seqno, Place(vbuuid or 0, seqno if start is None else start, seqno if end is None else end, uid))
+
+
+def signed(number: int) -> int:
+    """64 bits as Java reads them."""
+    return number - _ALL if number >= _SIGN else number
+
+
+def signed_32(number: int) -> int:
+    """32 bits as Java reads them."""
+    return number - (1 << 32) if number >= 1 << 31 else number
+
+
+def _number(found: Mapping[str, Any], name: str) -> int | None:
+    value = found.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConnectError(f"{name} of the source offset is not a number: {in_json(found)}")
+    return value % _ALL

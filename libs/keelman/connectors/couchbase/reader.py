@@ -1,0 +1,221 @@
+"""Reads a task's vbuckets and makes records of their changes; no group is involved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from keelman.connect.errors import ConnectError, RetriableConnectError
+from keelman.connect.plugin import Reader
+from keelman.connect.records import Column, Headers, Offset, Partition, SourceBatch
+from keelman.connect.schema import STRING, Schema
+from keelman.connectors.couchbase.partitions import offset
+from keelman.couchbase.changes import Changes, Wanted
+from keelman.couchbase.cluster import Cluster
+from keelman.couchbase.errors import AwayError, CouchbaseError, ProtocolError
+from keelman.couchbase.seeds import Access
+from keelman.couchbase.vbucket import Event, Position
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.side_loop import KAFKA_LOOP
+
+BUSY_SECONDS = 0.05
+IDLE_SECONDS = 0.3
+MOST_EVENTS = 2000
+PROBLEM_LOG_SECONDS = 10.0
+
+_log = get_logger()
+
+
+@dataclass(slots=True)
+class Rows:
+    """Records for one topic, in their order. Keys are texts as UTF-8; None in `schemas` for a value without one."""
+
+    keys: list[bytes] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+    schemas: list[Schema | None] = field(default_factory=list)
+    headers: list[Headers] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    key_schema: Schema | None = STRING
+
+    def add(self, event: Event, key: bytes, schema: Schema | None, value: Any, headers: Headers = ()) -> None:
+        """One more."""
+        self.keys.append(key)
+        self.values.append(value)
+        self.schemas.append(schema)
+        self.headers.append(headers)
+        self.events.append(event)
+
+
+class RecordMaker(Protocol):
+    """What a connector makes of changes."""
+
+    def rows(self, events: Sequence[Event]) -> Mapping[str, Rows]:
+        """The records of some changes, by topic. Raises ConnectError."""
+
+    def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Mapping[str, Rows]:
+        """Records to begin with; `fresh` are vbuckets that had no offset."""
+
+
+class Pace:
+    """At most so many changes in a second; the count begins anew with each."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._second, self._left = -1, 0
+
+    def left(self, now: float) -> int | None:
+        """How many may be taken now; None for any."""
+        if self._most is None:
+            return None
+        if int(now) != self._second:
+            self._second, self._left = int(now), self._most
+        return self._left
+
+    def taken(self, count: int) -> None:
+        """So many were."""
+        self._left -= count
+
+
+class CouchbaseReader(Reader):
+    """One task's vbuckets. `starts` has the position of each, None for behind its last change."""
+
+    lag_unit = "records"
+
+    def __init__(
+        self,
+        access: Access,
+        wanted: Wanted,
+        starts: Mapping[int, Position | None],
+        partition: Callable[[int], Partition],
+        maker: RecordMaker,
+        *,
+        most: int = MOST_EVENTS,
+        rate: int | None = None,
+        beat: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Raises ConnectError, RetriableConnectError."""
+        self._partition, self._maker, self._most = partition, maker, most
+        self._names = {vbucket: partition(vbucket) for vbucket in starts}
+        self._pace = Pace(rate)
+        self._ready: list[SourceBatch] = []
+        self._behind = 0
+        self._logged_at = float("-inf")
+        self._news = KAFKA_LOOP.signal()
+        self._changes: Changes | None = None
+        try:
+            begins = KAFKA_LOOP.call(self._open(access, wanted, starts), beat)
+        except AwayError as error:
+            self.close()
+            raise RetriableConnectError(str(error)) from error
+        except CouchbaseError as error:
+            self.close()
+            raise ConnectError(str(error)) from error
+        fresh = [vbucket for vbucket, position in starts.items() if position is None]
+        self._ready = self._batches(maker.first(begins, fresh), {})
+
+    async def _open(self, access: Access, wanted: Wanted, starts: Mapping[int, Position | None]) -> dict[int, Position]:
+        cluster = Cluster(access)
+        await cluster.bootstrap()
+        self._changes = Changes(cluster, wanted, self._news.set)
+        return await self._changes.start(starts)
+
+    def partitions(self) -> Sequence[Partition]:
+        """The task's vbuckets."""
+        return tuple(self._names.values())
+
+    def read(self) -> SourceBatch | None:
+        """The records of what has come, topic by topic; waits a little where nothing has. Raises ConnectError."""
+        if self._ready:
+            return self._ready.pop(0)
+        changes = self._opened()
+        most = self._most if self.most_records is None else max(1, min(self._most, self.most_records))
+        paced = self._pace.left(time.monotonic())
+        if paced is not None and paced <= 0:
+            now = time.monotonic()
+            self._news.clear()
+            self._news.wait(max(0.001, int(now) + 1 - now))
+            return None
+        if not changes.waiting:
+            self._news.wait(BUSY_SECONDS if self._behind else IDLE_SECONDS)
+        self._news.clear()
+        try:
+            events = changes.take(most if paced is None else min(most, paced))
+        except CouchbaseError as error:
+            raise ConnectError(str(error)) from error
+        self._behind = len(events)
+        if not events:
+            self._log_problem(changes)
+            return None
+        self._pace.taken(len(events))
+        try:
+            made = self._maker.rows(events)
+        except ProtocolError as error:
+            raise ConnectError(str(error)) from error
+        offsets = {event.vbucket: (event.seqno, event.place) for event in events}
+        self._ready = self._batches(
+            made, {vbucket: offset(*at) for vbucket, at in offsets.items()}, short=not changes.waiting
+        )
+        return self._ready.pop(0)
+
+    def left(self) -> int | None:
+        """Changes that the servers have announced and that were not read."""
+        return self._opened().left()
+
+    def waits_for(self) -> str:
+        """The cluster, while some vbucket cannot be read."""
+        problem = self._opened().problem
+        return f"waits for Couchbase: {problem}" if problem else ""
+
+    def glance(self) -> bool | None:
+        """None: only a read lets the connection's loop run."""
+        return None
+
+    def close(self) -> None:
+        """Closes the connections."""
+        changes, self._changes = self._changes, None
+        if changes is not None:
+            KAFKA_LOOP.call(changes.close())
+
+    @property
+    def rollbacks(self) -> int:
+        """How often a server took history back since the reader was opened."""
+        return 0 if self._changes is None else self._changes.rollbacks
+
+    def _opened(self) -> Changes:
+        assert self._changes is not None
+        return self._changes
+
+    def _batches(
+        self, made: Mapping[str, Rows], offsets: Mapping[int, Offset], *, short: bool = True
+    ) -> list[SourceBatch]:
+        """A batch a topic, to be committed together; the last one has the offsets."""
+        batches = [self._batch(topic, rows) for topic, rows in made.items()]
+        if not batches and offsets:
+            batches = [SourceBatch("", Column([]))]
+        for batch in batches[:-1]:
+            batch.more = True
+        if batches:
+            batches[-1].offsets = tuple((self._names[vbucket], at) for vbucket, at in offsets.items())
+            batches[-1].short = short
+        return batches
+
+    def _batch(self, topic: str, rows: Rows) -> SourceBatch:
+        def position(index: int) -> tuple[Partition, Offset]:
+            event = rows.events[index]
+            return self._names[event.vbucket], offset(event.seqno, event.place)
+
+        return SourceBatch(
+            topic,
+            Column.of_each(rows.values, rows.schemas),
+            Column(rows.keys, rows.key_schema, utf8=True),
+            headers=rows.headers if any(rows.headers) else None,
+            position=position,
+        )
+
+    def _log_problem(self, changes: Changes) -> None:
+        now = time.monotonic()
+        if changes.problem and now - self._logged_at >= PROBLEM_LOG_SECONDS:
+            self._logged_at = now
+            _log.warning("couchbase_source_trouble", error=changes.problem)

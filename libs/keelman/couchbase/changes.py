@@ -1,0 +1,392 @@
+"""Follows vbuckets: opens their streams wherever they are, begins again what ends, and gives what comes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from keelman.couchbase.cluster import Cluster, failover_log, manifest_of, pause
+from keelman.couchbase.cluster_map import NodeAddress
+from keelman.couchbase.connection import Connection
+from keelman.couchbase.errors import AwayError, CouchbaseError, RefusedError
+from keelman.couchbase.frames import PASSING, Feature, Frame, Opcode, Status
+from keelman.couchbase.handshake import NO_VALUE, PRODUCER, XATTRS, controls_of, open_dcp, status_text
+from keelman.couchbase.manifest import Manifest, Selection
+from keelman.couchbase.messages import Decoder
+from keelman.couchbase.persistence import HeldEvents
+from keelman.couchbase.vbucket import Event, Place, Position, Vbucket, parse_log
+from keelman.runtime.logs.logging import get_logger
+
+CLOSED, LOST_PRIVILEGES, FILTER_EMPTY, DISCONNECTED = 1, 8, 7, -1
+AGAIN_SECONDS, MAX_AGAIN_SECONDS = 0.2, 5.0
+NEW_MAP_SECONDS = 0.05
+
+_log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is read. `buffer_bytes`: of flow control on each connection, 0 for none; `polling_seconds`: how often it is
+    asked what is on disk, 0 for never."""
+
+    selection: Selection = field(default_factory=Selection)
+    no_value: bool = False
+    xattrs: bool = False
+    buffer_bytes: int = 16 << 20
+    polling_seconds: float = 0.1
+
+    @property
+    def flags(self) -> int:
+        """Of DCP_OPEN."""
+        return PRODUCER | (NO_VALUE if self.no_value else 0) | (XATTRS if self.xattrs else 0)
+
+
+class Changes:
+    """The changes of some vbuckets, in one event loop. `arrived` is called when `take` has something, or raises."""
+
+    def __init__(self, cluster: Cluster, wanted: Wanted, arrived: Callable[[], None]) -> None:
+        self.rollbacks = 0
+        """How often a server took history back."""
+        self.problem = ""
+        """What keeps some vbucket from being read now; empty when nothing does."""
+        self._cluster, self._wanted, self._arrived = cluster, wanted, arrived
+        self._manifest: Manifest | None = None
+        self._vbuckets: dict[int, Vbucket] = {}
+        self._held: dict[int, HeldEvents] = {}
+        self._given: dict[int, tuple[int, Place]] = {}
+        self._taken: dict[int, int] = {}
+        self._streamed: set[int] = set()
+        self._ended: dict[int, tuple[Connection, asyncio.Future[int]]] = {}
+        self._queue: deque[tuple[Connection, list[Event]]] = deque()
+        self._connections: dict[NodeAddress, asyncio.Task[Connection]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._failure: CouchbaseError | None = None
+
+    async def start(self, positions: Mapping[int, Position | None]) -> dict[int, Position]:
+        """Begins with these vbuckets, each at its position; None for behind its last change. The map is known by then.
+
+        Returns where each begins. Raises CouchbaseError, AwayError.
+        """
+        new = [vbucket for vbucket, position in positions.items() if position is None]
+        highest = await self._cluster.high_seqnos(new) if new else {}
+        missing = [vbucket for vbucket in new if vbucket not in highest]
+        if missing:
+            raise AwayError(f"vbucket {missing[0]} has no active copy now: its last change is not known")
+        logs = await self._logs(positions)
+        for number, position in positions.items():
+            vbucket = self._vbuckets[number] = Vbucket(number)
+            log = logs[number]
+            if position is None:
+                seqno = highest[number]
+                position = Position(seqno, Place(log[0].vbuuid if log else 0, seqno, seqno))  # noqa: PLW2901
+            vbucket.start(position, log)
+            self._given[number] = vbucket.seqno, vbucket.place
+            self._taken[number] = vbucket.seqno
+        begins = {number: Position(one.seqno, one.place) for number, one in self._vbuckets.items()}
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._follow(one)) for one in self._vbuckets.values()]
+        self._tasks.append(loop.create_task(self._keep_map()))
+        return begins
+
+    def take(self, most: int) -> list[Event]:
+        """About so many events that have come, those of a vbucket in their order; none when none have. What is taken is
+        acknowledged. Raises CouchbaseError once a vbucket cannot be read any more."""
+        taken: list[Event] = []
+        while self._queue and len(taken) < most:
+            connection, events = self._queue[0]
+            room = most - len(taken)
+            if len(events) <= room:
+                self._queue.popleft()
+                part = events
+            else:
+                part, self._queue[0] = events[:room], (connection, events[room:])
+            taken += part
+            self._taken |= {event.vbucket: event.seqno for event in part}
+            connection.acknowledge(sum(event.size for event in part))
+        if not taken and self._failure is not None:
+            raise self._failure
+        return taken
+
+    def left(self) -> int | None:
+        """How many changes are announced and not taken, more or less; None while some stream was not open yet."""
+        if len(self._streamed) < len(self._vbuckets):
+            return None
+        return sum(one.announced_to - self._taken.get(number, 0) for number, one in self._vbuckets.items())
+
+    @property
+    def waiting(self) -> bool:
+        """Whether `take` has something."""
+        return bool(self._queue)
+
+    async def close(self) -> None:
+        """Ends all streams and connections."""
+        for task in [*self._tasks, *self._connections.values()]:
+            task.cancel()
+        for held in self._held.values():
+            held.close()
+        for task in self._connections.values():
+            if task.done() and not task.cancelled() and task.exception() is None:
+                task.result().close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def events(self, connection: Connection, events: list[Event]) -> None:
+        """As a connection calls it."""
+        if not self._wanted.polling_seconds:
+            self._queue.append((connection, events))
+            self._arrived()
+            return
+        for event in events:
+            self._hold(event)
+
+    def map_pushed(self, connection: Connection, value: bytes) -> None:
+        """As a connection calls it."""
+        with contextlib.suppress(CouchbaseError):
+            self._cluster.take_map(value, connection.address)
+
+    def stream_ended(self, connection: Connection, vbucket: int, reason: int) -> None:
+        """As a connection calls it."""
+        ended = self._ended.get(vbucket)
+        if ended is not None and ended[0] is connection and not ended[1].done():
+            ended[1].set_result(reason)
+
+    def lost(self, connection: Connection, why: str) -> None:
+        """As a connection calls it."""
+        self.problem = f"{connection.where}: {why}"
+        _log.warning("couchbase_connection_lost", node=connection.where, error=why)
+        self._connections.pop(connection.address, None)
+        for at, of in list(self._ended.values()):
+            if at is connection and not of.done():
+                of.set_result(DISCONNECTED)
+
+    async def _follow(self, vbucket: Vbucket) -> None:
+        again, refused = AGAIN_SECONDS, 0
+        try:
+            while True:
+                changed = self._cluster.changed
+                try:
+                    connection = await self._connection_of(vbucket.number)
+                    answer = await self._ask_stream(connection, vbucket)
+                except AwayError as error:
+                    self.problem = str(error)
+                    await pause(again, changed)
+                    again = min(2 * again, MAX_AGAIN_SECONDS)
+                    continue
+                if answer.status in (Status.SUCCESS, Status.KEY_EXISTS):
+                    self.problem, again, refused = "", AGAIN_SECONDS, 0
+                    self._streamed.add(vbucket.number)
+                    await self._until_end(connection, vbucket)
+                    continue
+                self._forget(connection, vbucket)
+                if answer.status == Status.ROLLBACK:
+                    self._roll_back(vbucket, int.from_bytes(answer.value[:8]))
+                elif answer.status == Status.RANGE_ERROR:
+                    refused += 1
+                    await self._out_of_range(connection, vbucket, refused)
+                else:
+                    again = await self._refused(connection, answer, changed, again)
+        except asyncio.CancelledError:
+            raise
+        except CouchbaseError as error:
+            self._fail(error)
+        except Exception as error:
+            self._fail(CouchbaseError(f"vbucket {vbucket.number} cannot be read: {error!r}"))
+
+    async def _ask_stream(self, connection: Connection, vbucket: Vbucket) -> Frame:
+        current = self._cluster.map
+        ignore = current is not None and "dcp.IgnorePurgedTombstones" in current.capabilities
+        value = b""
+        if Feature.COLLECTIONS in connection.features:
+            manifest = self._manifest or Manifest()
+            asked = self._wanted.selection.value(manifest, vbucket.place.manifest_uid)
+            value = json.dumps(asked, separators=(",", ":")).encode()
+        elif not self._wanted.selection.is_all:
+            raise CouchbaseError(f"{connection.where} knows no scopes and collections: it is older than Couchbase 7.0")
+
+        def opened(answer: Frame) -> None:
+            if answer.status == Status.SUCCESS:
+                vbucket.opened(parse_log(answer.value))
+
+        ended = asyncio.get_running_loop().create_future()
+        self._ended[vbucket.number] = connection, ended
+        connection.follow(vbucket)
+        return await connection.request(
+            Opcode.STREAM_REQUEST,
+            vbucket=vbucket.number,
+            extras=vbucket.request(ignore_purged=ignore),
+            value=value,
+            at_once=opened,
+        )
+
+    async def _until_end(self, connection: Connection, vbucket: Vbucket) -> None:
+        changed = self._cluster.changed
+        reason = await self._ended[vbucket.number][1]
+        self._forget(connection, vbucket)
+        self._take_back_held(vbucket)
+        if reason == LOST_PRIVILEGES:
+            raise CouchbaseError(f"user {self._cluster.access.user!r} may no longer read all that was asked for")
+        if reason == FILTER_EMPTY:
+            self.problem = f"vbucket {vbucket.number}: the collections that are asked for are gone"
+            await pause(MAX_AGAIN_SECONDS, changed)
+            await self._read_manifest()
+        elif reason not in (CLOSED, DISCONNECTED):
+            await pause(NEW_MAP_SECONDS, changed)
+
+    async def _refused(self, connection: Connection, answer: Frame, changed: asyncio.Event, again: float) -> float:
+        """Waits for what makes another try worth it; returns for how long to wait the next time. Raises CouchbaseError
+        where nothing does."""
+        if answer.status == Status.NOT_MY_VBUCKET:
+            if not self._cluster.take_map(answer.value, connection.address):
+                await pause(AGAIN_SECONDS, changed)
+            return AGAIN_SECONDS
+        if answer.status in PASSING:
+            await pause(again, changed)
+            return min(2 * again, MAX_AGAIN_SECONDS)
+        if answer.status in (Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE):
+            await self._read_manifest()
+            await pause(again, changed)
+            return min(2 * again, MAX_AGAIN_SECONDS)
+        if answer.status == Status.NO_ACCESS:
+            access = self._cluster.access
+            raise CouchbaseError(f"user {access.user!r} lacks the role Data DCP Reader for bucket {access.bucket!r}")
+        raise CouchbaseError(f"{connection.where} refuses a stream: {status_text(answer)}")
+
+    async def _out_of_range(self, connection: Connection, vbucket: Vbucket, refused: int) -> None:
+        if refused >= 2:
+            _log.error(
+                "couchbase_range_refused", vbucket=vbucket.number, seqno=vbucket.seqno, note="read from its begin"
+            )
+            self._roll_back(vbucket, 0)
+            return
+        with contextlib.suppress(AwayError, RefusedError):
+            vbucket.log = await failover_log(connection, vbucket.number)
+            highest = await self._cluster.high_seqnos([vbucket.number])
+            if highest.get(vbucket.number, vbucket.seqno) < vbucket.seqno:
+                self._roll_back(vbucket, highest[vbucket.number])
+
+    def _roll_back(self, vbucket: Vbucket, seqno: int) -> None:
+        self.rollbacks += 1
+        given, _ = self._given[vbucket.number]
+        _log.warning(
+            "couchbase_rollback", vbucket=vbucket.number, to=seqno, read=vbucket.seqno, taken=given,
+            note="the server's history changed; changes behind this number are read again",
+        )  # fmt: skip
+        if vbucket.number in self._held:
+            self._held[vbucket.number].drop(seqno)
+        for index, (connection, events) in enumerate(self._queue):
+            kept = [one for one in events if one.vbucket != vbucket.number or one.seqno <= seqno]
+            if len(kept) < len(events):
+                connection.acknowledge(sum(one.size for one in events) - sum(one.size for one in kept))
+                self._queue[index] = connection, kept
+        vbucket.rolled_back(seqno)
+        self._given[vbucket.number] = vbucket.seqno, vbucket.place
+        self._taken[vbucket.number] = min(self._taken[vbucket.number], seqno)
+
+    def _hold(self, event: Event) -> None:
+        held = self._held.get(event.vbucket)
+        if held is None:
+            number = event.vbucket
+            held = self._held[number] = HeldEvents(
+                number, self._wanted.polling_seconds, lambda: self._copies(number), self._connect, self._release
+            )
+        held.add(event)
+
+    def _release(self, events: list[Event]) -> None:
+        last = events[-1]
+        connection, _ = self._ended[last.vbucket]
+        self._given[last.vbucket] = last.seqno, last.place
+        self._queue.append((connection, events))
+        self._arrived()
+
+    def _take_back_held(self, vbucket: Vbucket) -> None:
+        """Events that were not on disk when the stream ended come again."""
+        held = self._held.get(vbucket.number)
+        if held is not None and (dropped := held.drop()):
+            vbucket.seqno, vbucket.place = self._given[vbucket.number]
+            vbucket.pending = None
+            connection, _ = self._ended[vbucket.number]
+            connection.acknowledge(dropped)
+
+    def _copies(self, vbucket: int) -> list[NodeAddress]:
+        current = self._cluster.map
+        return [] if current is None else current.copies(vbucket)
+
+    def _forget(self, connection: Connection, vbucket: Vbucket) -> None:
+        connection.forget(vbucket.number)
+
+    def _fail(self, error: CouchbaseError) -> None:
+        if self._failure is None:
+            self._failure = error
+        self._arrived()
+
+    async def _logs(self, vbuckets: Mapping[int, object]) -> dict[int, list]:  # type: ignore[type-arg]
+        found = {}
+        for number in vbuckets:
+            connection = await self._connection_of(number)
+            found[number] = await failover_log(connection, number)
+        return found
+
+    async def _read_manifest(self) -> None:
+        with contextlib.suppress(AwayError):
+            for address in self._cluster.actives(self._vbuckets):
+                self._manifest_is(await manifest_of(await self._connect(address)))
+                return
+
+    def _manifest_is(self, found: Manifest) -> None:
+        if self._manifest is None:
+            self._manifest = found
+        elif found.uid > self._manifest.uid:
+            self._manifest.uid, self._manifest.scopes = found.uid, found.scopes
+            self._manifest.collections = found.collections
+
+    async def _connection_of(self, vbucket: int) -> Connection:
+        while True:
+            current, changed = self._cluster.map, self._cluster.changed
+            address = None if current is None else current.active(vbucket)
+            if address is not None:
+                return await self._connect(address)
+            self.problem = f"vbucket {vbucket} has no active copy now"
+            await changed.wait()
+
+    async def _connect(self, address: NodeAddress) -> Connection:
+        """The one connection to a node, made where there is none. Raises AwayError, CouchbaseError."""
+        task = self._connections.get(address)
+        if task is None:
+            task = self._connections[address] = asyncio.get_running_loop().create_task(self._opened(address))
+        try:
+            return await asyncio.shield(task)
+        except (AwayError, CouchbaseError):
+            if self._connections.get(address) is task:
+                del self._connections[address]
+            raise
+
+    async def _opened(self, address: NodeAddress) -> Connection:
+        connection = await self._cluster.connect(address, self)
+        try:
+            controls = controls_of(self._cluster.access, connection.features, self._wanted.buffer_bytes)
+            await open_dcp(connection, self._cluster.access, controls, self._wanted.flags)
+            self._manifest_is(await manifest_of(connection))
+            collections = Feature.COLLECTIONS in connection.features
+            manifest = self._manifest or Manifest()
+            connection.stream(Decoder(manifest, collections=collections), self._wanted.buffer_bytes)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def _keep_map(self) -> None:
+        """Asks for maps where servers do not push them, and whenever a node is away."""
+        while True:
+            await asyncio.sleep(2.0)
+            for task in list(self._connections.values()):
+                if not task.done() or task.cancelled() or task.exception() is not None:
+                    continue
+                connection = task.result()
+                if Feature.CLUSTER_MAP_PUSH in connection.features and not self.problem:
+                    continue
+                with contextlib.suppress(AwayError, CouchbaseError):
+                    await self._cluster.ask_map(connection)
+                    break

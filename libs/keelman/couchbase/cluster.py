@@ -1,0 +1,172 @@
+"""The nodes of a cluster as one bucket's map names them, and a connection to each that is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import struct
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from keelman.couchbase.cluster_map import ClusterMap, NodeAddress, is_bucket_map, parse_map
+from keelman.couchbase.connection import Connection, Listener
+from keelman.couchbase.errors import AwayError, CouchbaseError, RefusedError
+from keelman.couchbase.frames import PASSING, Feature, Opcode, Status
+from keelman.couchbase.handshake import log_in, status_text
+from keelman.couchbase.manifest import Manifest, parse_manifest
+from keelman.couchbase.seeds import PORT, TLS_PORT, Access
+from keelman.couchbase.vbucket import Branch, parse_log
+
+NOT_READY_SECONDS = 2.0
+_ACTIVE = struct.pack(">I", 1)
+_SEQNO = struct.Struct(">HQ")
+_MAP_ASKED_SECONDS = 0.2
+
+
+class Cluster:
+    """One bucket. `map` is the newest that is known; whoever waits for another one waits for `changed`."""
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        self.map: ClusterMap | None = None
+        self.changed = asyncio.Event()
+
+    async def bootstrap(self) -> ClusterMap:
+        """The bucket's map, from the first seed that has one.
+
+        Raises CouchbaseError where a seed refuses us, AwayError that names each seed where none answers, or where the
+        bucket has no vbuckets within the time to bootstrap.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.access.bootstrap_seconds
+        while True:
+            found = await self._from_seeds()
+            if found.vbuckets:
+                return found
+            if loop.time() + NOT_READY_SECONDS > until:
+                raise AwayError(f"bucket {self.access.bucket!r} is not ready: its map has no vbuckets yet")
+            await asyncio.sleep(NOT_READY_SECONDS)
+
+    def take_map(self, text: bytes, asked: NodeAddress) -> bool:
+        """Takes a map in that is newer; whether it is. Raises CouchbaseError for one that is none."""
+        if not is_bucket_map(text):
+            return False
+        access = self.access
+        found = parse_map(text, asked, access.seeds, tls=access.tls is not None, network=access.network)
+        if not found.is_newer_than(self.map):
+            return False
+        self.map = found
+        self.changed.set()
+        self.changed = asyncio.Event()
+        return True
+
+    async def ask_map(self, connection: Connection) -> None:
+        """Asks a node for its map. Raises AwayError, CouchbaseError."""
+        answer = await connection.request(Opcode.CLUSTER_MAP)
+        if answer.status == Status.SUCCESS:
+            self.take_map(answer.value, connection.address)
+        elif answer.status in PASSING or answer.status in (Status.NO_BUCKET, Status.CONFIG_ONLY):
+            raise AwayError(f"{connection.where} has no map of bucket {self.access.bucket!r}: {status_text(answer)}")
+        else:
+            raise CouchbaseError(f"{connection.where} gives no map: {status_text(answer)}")
+
+    @asynccontextmanager
+    async def logged_in(self, address: NodeAddress, listener: Listener | None = None) -> AsyncIterator[Connection]:
+        """A connection to a node for a while. Raises AwayError, CouchbaseError."""
+        connection = await self.connect(address, listener)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    async def connect(self, address: NodeAddress, listener: Listener | None = None) -> Connection:
+        """A connection to a node, logged in. Raises AwayError, CouchbaseError."""
+        connection = await Connection.connect(address, self.access, listener or _Nobody())
+        try:
+            async with asyncio.timeout(self.access.bootstrap_seconds):
+                connection.features = await log_in(connection, self.access)
+        except TimeoutError:
+            connection.close()
+            raise AwayError(f"{address} does not finish the login in {self.access.bootstrap_seconds:g} s") from None
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def high_seqnos(self, vbuckets: Iterable[int]) -> dict[int, int]:
+        """The last change of each of these vbuckets that has an active copy. Raises AwayError, CouchbaseError."""
+        asked, found = set(vbuckets), dict[int, int]()
+        for address in self.actives(asked):
+            async with self.logged_in(address) as connection:
+                answer = await connection.request(Opcode.ALL_SEQNOS, extras=_ACTIVE)
+                if answer.status:
+                    raise AwayError(f"{address} does not tell its vbuckets' last changes: {status_text(answer)}")
+                rows = _SEQNO.iter_unpack(answer.value[: len(answer.value) // _SEQNO.size * _SEQNO.size])
+                found.update({vbucket: seqno for vbucket, seqno in rows if vbucket in asked})
+        return found
+
+    def actives(self, vbuckets: Iterable[int]) -> list[NodeAddress]:
+        """The nodes that have the active copies of these vbuckets."""
+        current = self.map
+        found = {} if current is None else {current.active(one): None for one in vbuckets}
+        return [one for one in found if one is not None]
+
+    async def _from_seeds(self) -> ClusterMap:
+        failures = []
+        default = TLS_PORT if self.access.tls is not None else PORT
+        for seed in self.access.seeds:
+            address = NodeAddress(seed.host, seed.port or default)
+            try:
+                async with self.logged_in(address) as connection:
+                    await self.ask_map(connection)
+            except AwayError as error:
+                failures.append(str(error))
+                continue
+            if self.map is not None:
+                return self.map
+            failures.append(f"{address} has no map of bucket {self.access.bucket!r}: it is no data node")
+        raise AwayError("no Couchbase node answers: " + "; ".join(failures))
+
+
+async def failover_log(connection: Connection, vbucket: int) -> list[Branch]:
+    """The history of a vbucket, the newest branch first. Raises AwayError, RefusedError."""
+    answer = await connection.request(Opcode.FAILOVER_LOG, vbucket=vbucket)
+    if answer.status:
+        raise RefusedError(
+            f"{connection.where} gives no failover log of vbucket {vbucket}: {status_text(answer)}", answer.status
+        )
+    return parse_log(answer.value)
+
+
+async def manifest_of(connection: Connection) -> Manifest:
+    """The bucket's collections; those of before there were any where the server knows none. Raises AwayError,
+    CouchbaseError."""
+    if Feature.COLLECTIONS not in connection.features:
+        return Manifest()
+    answer = await connection.request(Opcode.MANIFEST)
+    if answer.status:
+        raise AwayError(f"{connection.where} gives no collections: {status_text(answer)}")
+    return parse_manifest(answer.value)
+
+
+class _Nobody:
+    """Hears nothing: of connections that only ask."""
+
+    def events(self, connection: Connection, events: object) -> None:
+        """None come."""
+
+    def map_pushed(self, connection: Connection, value: bytes) -> None:
+        """Not wanted."""
+
+    def stream_ended(self, connection: Connection, vbucket: int, reason: int) -> None:
+        """None was opened."""
+
+    def lost(self, connection: Connection, why: str) -> None:
+        """Who asks is told by the request."""
+
+
+async def pause(seconds: float, changed: asyncio.Event) -> None:
+    """Waits, for less where a new map comes."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await changed.wait()

@@ -1,0 +1,123 @@
+"""Cluster maps: which node has which vbucket of a bucket. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from keelman.couchbase.errors import CouchbaseError
+from keelman.couchbase.seeds import Seed
+
+
+class NodeAddress(NamedTuple):
+    """Where a node's key-value service is reached."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMap:
+    """A map of one bucket. `vbuckets` has the indexes of the nodes with a vbucket's active and replica copies, -1 for
+    none; `nodes` has None for a node that the chosen network does not reach."""
+
+    epoch: int
+    revision: int
+    bucket: str
+    cluster_uuid: str
+    nodes: Sequence[NodeAddress | None]
+    vbuckets: Sequence[Sequence[int]]
+    capabilities: frozenset[str] = field(default_factory=frozenset)
+
+    def is_newer_than(self, other: ClusterMap | None) -> bool:
+        """Whether it replaces the other."""
+        return other is None or (self.epoch, self.revision) > (other.epoch, other.revision)
+
+    def active(self, vbucket: int) -> NodeAddress | None:
+        """The node with the active copy; None while there is none."""
+        return self._node(self.vbuckets[vbucket][0]) if vbucket < len(self.vbuckets) else None
+
+    def copies(self, vbucket: int) -> list[NodeAddress]:
+        """The nodes that have a copy, the active one first."""
+        found = [self._node(index) for index in self.vbuckets[vbucket]]
+        return [one for one in found if one is not None]
+
+    def _node(self, index: int) -> NodeAddress | None:
+        return self.nodes[index] if 0 <= index < len(self.nodes) else None
+
+
+def is_bucket_map(text: bytes) -> bool:
+    """Whether it is a map of a bucket, and not the cluster's own, which names no vbuckets."""
+    return isinstance(_json(text).get("nodeLocator"), str)
+
+
+def parse_map(text: bytes, asked: NodeAddress, seeds: Sequence[Seed], *, tls: bool, network: str) -> ClusterMap:
+    """The map that the node `asked` gave. Raises CouchbaseError for a bucket that has no vbuckets, and for what is no
+    map."""
+    given = _json(text)
+    locator = given.get("nodeLocator")
+    name = str(given.get("name", ""))
+    if locator != "vbucket":
+        raise CouchbaseError(
+            f"bucket {name!r} is of the kind {locator!r}: only buckets with vbuckets have changes to read"
+        )
+    try:
+        extended = given["nodesExt"]
+        service = "kvSSL" if tls else "kv"
+        external = _uses_external(extended, seeds, asked, service, network)
+        nodes = [_address(node, asked, service, external=external) for node in extended if _serves(node)]
+        return ClusterMap(
+            epoch=int(given.get("revEpoch", 0)),
+            revision=int(given["rev"]),
+            bucket=name,
+            cluster_uuid=str(given.get("clusterUUID", "")),
+            nodes=nodes,
+            vbuckets=[tuple(row) for row in given.get("vBucketServerMap", {}).get("vBucketMap", [])],
+            capabilities=frozenset(given.get("bucketCapabilities", [])),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CouchbaseError(f"{asked} gave a cluster map that is none: {error!r}") from None
+
+
+def _json(text: bytes) -> Mapping[str, Any]:
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    return given if isinstance(given, dict) else {}
+
+
+def _serves(node: Mapping[str, Any]) -> bool:
+    services = node.get("services", {})
+    return "kv" in services or "kvSSL" in services
+
+
+def _address(node: Mapping[str, Any], asked: NodeAddress, service: str, *, external: bool) -> NodeAddress | None:
+    host = str(node.get("hostname") or asked.host).replace("$HOST", asked.host)
+    port = node.get("services", {}).get(service)
+    if external:
+        other = node.get("alternateAddresses", {}).get("external")
+        if other is None:
+            return None
+        host = str(other.get("hostname") or host)
+        port = other["ports"].get(service) if other.get("ports") else port
+    return None if port is None else NodeAddress(host, int(port))
+
+
+def _uses_external(
+    extended: Sequence[Mapping[str, Any]], seeds: Sequence[Seed], asked: NodeAddress, service: str, network: str
+) -> bool:
+    """Whether the external network is meant: asked for, or, with `auto`, the one that a seed is named in."""
+    if network != "auto":
+        return network == "external"
+    for external in (False, True):
+        for node in extended:
+            found = _address(node, asked, service, external=external) if _serves(node) else None
+            if found is not None and any(seed.host == found.host and seed.port in (None, found.port) for seed in seeds):
+                return external
+    return False

@@ -1,0 +1,243 @@
+"""One connection to a node: requests with their answers, and the events of the streams that are open on it."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from typing import Protocol
+
+from keelman.couchbase.cluster_map import NodeAddress
+from keelman.couchbase.errors import AwayError, ProtocolError
+from keelman.couchbase.frames import (
+    CLIENT_RESPONSE,
+    REQUEST,
+    RESPONSE,
+    SERVER_REQUEST,
+    Frame,
+    FrameBuffer,
+    Opcode,
+    encoded,
+)
+from keelman.couchbase.handshake import NOOP_SECONDS
+from keelman.couchbase.messages import Decoder
+from keelman.couchbase.seeds import Access
+from keelman.couchbase.vbucket import Event, Vbucket
+
+REQUEST_SECONDS = 20.0
+SILENT_SECONDS = 2 * NOOP_SECONDS
+ASK_SECONDS = 1.2 * NOOP_SECONDS
+ACK_SHARE = 0.5
+"""Of the flow control's buffer: so much is taken before it is acknowledged."""
+_FIRST_OPAQUE = 0x1000
+
+
+class Listener(Protocol):
+    """Who is told what comes by itself."""
+
+    def events(self, connection: Connection, events: list[Event]) -> None:
+        """Changes. Their sizes are to be acknowledged once they are taken."""
+
+    def map_pushed(self, connection: Connection, value: bytes) -> None:
+        """The server has another cluster map; empty where it only says so."""
+
+    def stream_ended(self, connection: Connection, vbucket: int, reason: int) -> None:
+        """A stream was ended by the server."""
+
+    def lost(self, connection: Connection, why: str) -> None:
+        """The connection ended, and its streams with it."""
+
+
+class Connection(asyncio.Protocol):
+    """Made by `connect`; used in one loop."""
+
+    def __init__(self, address: NodeAddress, listener: Listener) -> None:
+        self.address, self.where = address, str(address)
+        self.features: frozenset[int] = frozenset()
+        self._listener = listener
+        self._buffer = FrameBuffer()
+        self._waiting: dict[int, tuple[asyncio.Future[Frame], Callable[[Frame], None] | None]] = {}
+        self._next = _FIRST_OPAQUE
+        self._transport: asyncio.Transport | None = None
+        self._why = ""
+        self._heard = 0.0
+        self._decoder: Decoder | None = None
+        self._window = 0
+        self._unacknowledged = 0
+        self._watching: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+
+    @classmethod
+    async def connect(cls, address: NodeAddress, access: Access, listener: Listener) -> Connection:
+        """A connection, not logged in. Raises AwayError."""
+        loop = asyncio.get_running_loop()
+        name = access.tls and address.host
+        try:
+            async with asyncio.timeout(access.bootstrap_seconds):
+                _, made = await loop.create_connection(
+                    lambda: cls(address, listener),
+                    address.host,
+                    address.port,
+                    ssl=access.tls,
+                    server_hostname=name or None,
+                )
+        except (OSError, TimeoutError) as error:
+            raise AwayError(f"{address}: {_why_not(error, access)}") from None
+        return made
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has not ended."""
+        return self._transport is not None and not self._why
+
+    async def request(
+        self,
+        opcode: int,
+        *,
+        key: bytes = b"",
+        value: bytes = b"",
+        extras: bytes = b"",
+        vbucket: int = 0,
+        at_once: Callable[[Frame], None] | None = None,
+    ) -> Frame:
+        """The answer to a request, whatever its status. `at_once` is given it before anything that came behind it is
+        looked at. Raises AwayError."""
+        if self._transport is None or self._why:
+            raise AwayError(f"{self.where}: {self._why or 'not connected'}")
+        opaque, self._next = self._next, (self._next + 1) & 0x7FFF_FFFF
+        answer: asyncio.Future[Frame] = self._loop.create_future()
+        self._waiting[opaque] = answer, at_once
+        self._transport.write(encoded(opcode, status=vbucket, opaque=opaque, key=key, value=value, extras=extras))
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                return await answer
+        except TimeoutError:
+            raise AwayError(f"{self.where} does not answer within {REQUEST_SECONDS:g} s") from None
+        finally:
+            self._waiting.pop(opaque, None)
+
+    def stream(self, decoder: Decoder, window: int) -> None:
+        """What comes is decoded from now on. `window`: bytes of the flow control; 0 for none."""
+        self._decoder, self._window = decoder, window
+        self._watch()
+
+    def follow(self, vbucket: Vbucket) -> None:
+        """The events of this vbucket are taken from now on."""
+        if self._decoder is not None:
+            self._decoder.vbuckets[vbucket.number] = vbucket
+
+    def forget(self, vbucket: int) -> None:
+        """They are no more."""
+        if self._decoder is not None:
+            self._decoder.vbuckets.pop(vbucket, None)
+
+    def acknowledge(self, size: int) -> None:
+        """So many bytes of events were taken, or dropped: the server may send as many again."""
+        self._unacknowledged += size
+        if self._window and self._unacknowledged >= self._window * ACK_SHARE and self.is_open and self._transport:
+            extras = struct.pack(">I", self._unacknowledged)
+            self._transport.write(encoded(Opcode.BUFFER_ACK, extras=extras))
+            self._unacknowledged = 0
+
+    def close(self, why: str = "closed") -> None:
+        """Ends it; nobody is told."""
+        if not self._why:
+            self._end(why)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """As asyncio calls it."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._heard = self._loop.time()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """As asyncio calls it."""
+        if not self._why:
+            self._end(str(error) if error else "the server ended the connection")
+            self._listener.lost(self, self._why)
+
+    def data_received(self, data: bytes) -> None:
+        """As asyncio calls it."""
+        if self._why:
+            return
+        self._heard = self._loop.time()
+        try:
+            self._receive(self._buffer.feed(data))
+        except ProtocolError as error:
+            self._fail(str(error))
+
+    def _receive(self, frames: list[Frame]) -> None:
+        decoder = self._decoder
+        events: list[Event] = []
+        uncounted = 0
+        for frame in frames:
+            if frame.magic == RESPONSE:
+                self._answered(frame)
+            elif frame.magic == SERVER_REQUEST:
+                if frame.opcode == Opcode.CLUSTER_MAP_CHANGE:
+                    self._listener.map_pushed(self, frame.value)
+            elif frame.magic != REQUEST or frame.opcode == CLIENT_RESPONSE:
+                continue
+            elif frame.opcode == Opcode.DCP_NOOP:
+                self._reply(frame)
+            elif frame.opcode == Opcode.STREAM_END:
+                uncounted += frame.size
+                if decoder is not None and frame.vbucket in decoder.vbuckets:
+                    if events:
+                        self._listener.events(self, events)
+                        events = []
+                    reason = struct.unpack(">I", frame.extras)[0] if len(frame.extras) == 4 else 0xFFFF
+                    self._listener.stream_ended(self, frame.vbucket, reason)
+            elif decoder is None or not decoder.decode(frame, events):
+                uncounted += frame.size
+        if events:
+            self._listener.events(self, events)
+        if uncounted:
+            self.acknowledge(uncounted)
+
+    def _answered(self, frame: Frame) -> None:
+        answer, at_once = self._waiting.get(frame.opaque, (None, None))
+        if answer is not None and not answer.done():
+            if at_once is not None:
+                at_once(frame)
+            answer.set_result(frame)
+
+    def _reply(self, frame: Frame) -> None:
+        if self._transport is not None:
+            self._transport.write(encoded(frame.opcode, magic=RESPONSE, opaque=frame.opaque))
+
+    def _watch(self) -> None:
+        """Asks a server that is silent, and gives up one that stays so."""
+        silent = self._loop.time() - self._heard
+        if self._why:
+            return
+        if silent >= SILENT_SECONDS:
+            self._fail(f"nothing was heard for {silent:.0f} s")
+            return
+        if silent >= ASK_SECONDS and self._transport is not None:
+            self._transport.write(encoded(Opcode.NOOP))
+        self._watching = self._loop.call_later(NOOP_SECONDS / 10, self._watch)
+
+    def _fail(self, why: str) -> None:
+        self._end(why)
+        if self._transport is not None:
+            self._transport.abort()
+        self._listener.lost(self, why)
+
+    def _end(self, why: str) -> None:
+        self._why = why
+        if self._watching is not None:
+            self._watching.cancel()
+        for answer, _ in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(AwayError(f"{self.where}: {why}"))
+        self._waiting.clear()
+
+
+def _why_not(error: Exception, access: Access) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {access.bootstrap_seconds:g} s"
+    text = getattr(error, "reason", None) or error.strerror if isinstance(error, OSError) else None
+    return str(text or error or type(error).__name__)

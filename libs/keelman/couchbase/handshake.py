@@ -1,0 +1,129 @@
+"""The first requests of a connection: who we are, what both sides can, and which bucket is meant."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import struct
+from collections.abc import Iterable
+from typing import Protocol
+
+from keelman.couchbase import sasl
+from keelman.couchbase.errors import AwayError, CouchbaseError
+from keelman.couchbase.frames import PASSING, Feature, Frame, Opcode, Status
+from keelman.couchbase.seeds import Access
+
+PRODUCER, XATTRS, NO_VALUE, DELETE_TIMES = 0x01, 0x04, 0x08, 0x20
+NOOP_SECONDS = 120
+_OPTIONAL = frozenset({"change_streams", "send_stream_end_on_client_close_stream", "supports_cursor_dropping"})
+
+
+class Requests(Protocol):
+    """What a connection lets a handshake do."""
+
+    where: str
+
+    async def request(self, opcode: int, *, key: bytes = b"", value: bytes = b"", extras: bytes = b"") -> Frame:
+        """The answer to a request. Raises AwayError."""
+
+
+async def log_in(connection: Requests, access: Access) -> frozenset[int]:
+    """Logs in, agrees on features and selects the bucket. Returns the features that both sides have.
+
+    Raises CouchbaseError where the server refuses, AwayError where it cannot serve yet.
+    """
+    if access.user:
+        await _authenticate(connection, access)
+    wanted = [Feature.XATTR, Feature.XERROR, Feature.SELECT_BUCKET, Feature.JSON, Feature.DUPLEX,
+              Feature.CLUSTER_MAP_PUSH, Feature.COLLECTIONS]  # fmt: skip
+    if access.compression != "DISABLED":
+        wanted += [Feature.DATATYPE, Feature.SNAPPY]
+    value = struct.pack(f">{len(wanted)}H", *sorted(wanted))
+    answer = await connection.request(
+        Opcode.HELLO, key=json.dumps(_name(access), separators=(",", ":")).encode(), value=value
+    )
+    _expect(answer, connection.where, "HELLO")
+    agreed = frozenset(struct.unpack(f">{len(answer.value) // 2}H", answer.value[: len(answer.value) // 2 * 2]))
+    answer = await connection.request(Opcode.SELECT_BUCKET, key=access.bucket.encode())
+    if answer.status in (Status.NO_ACCESS, Status.KEY_NOT_FOUND):
+        whom = f"user {access.user!r}" if access.user else "the client's certificate"
+        raise CouchbaseError(f"there is no bucket {access.bucket!r} at {connection.where}, or {whom} may not read it")
+    _expect(answer, connection.where, f"bucket {access.bucket!r}")
+    return agreed
+
+
+async def open_dcp(connection: Requests, access: Access, controls: Iterable[tuple[str, str]], flags: int) -> None:
+    """Makes the connection one for changes. Raises CouchbaseError, AwayError."""
+    name = json.dumps(_name(access), separators=(",", ":"))[1:-1].encode()[:200]
+    answer = await connection.request(Opcode.DCP_OPEN, extras=struct.pack(">II", 0, flags), key=name)
+    if answer.status == Status.NO_ACCESS:
+        raise CouchbaseError(f"user {access.user!r} lacks the role Data DCP Reader for bucket {access.bucket!r}")
+    _expect(answer, connection.where, "DCP_OPEN")
+    for control, value in controls:
+        answer = await connection.request(Opcode.CONTROL, key=control.encode(), value=value.encode())
+        if answer.status and not (control in _OPTIONAL and answer.status in (Status.INVALID, Status.NOT_SUPPORTED)):
+            _expect(answer, connection.where, f"{control}={value}")
+
+
+def controls_of(access: Access, agreed: frozenset[int], buffer_bytes: int) -> list[tuple[str, str]]:
+    """What a connection for changes asks for. `buffer_bytes`: of flow control; 0 for none."""
+    found = [("change_streams", "true"), ("send_stream_end_on_client_close_stream", "true"),
+             ("supports_cursor_dropping", "true")]  # fmt: skip
+    if buffer_bytes:
+        found.append(("connection_buffer_size", str(buffer_bytes)))
+    if access.compression == "FORCED" and Feature.SNAPPY in agreed:
+        found.append(("force_value_compression", "true"))
+    return [*found, ("set_noop_interval", str(NOOP_SECONDS)), ("enable_noop", "true")]
+
+
+async def _authenticate(connection: Requests, access: Access) -> None:
+    if access.tls is not None:
+        answer = await connection.request(
+            Opcode.SASL_AUTH, key=sasl.PLAIN.encode(), value=sasl.plain(access.user, access.password)
+        )
+        _check_login(answer, access, connection.where)
+        return
+    answer = await connection.request(Opcode.SASL_LIST)
+    _expect(answer, connection.where, "SASL_LIST_MECHS")
+    mechanism = sasl.mechanism_of(answer.value.decode("ascii", "replace").split(), connection.where)
+    scram = sasl.Scram(mechanism, access.user, access.password)
+    answer = await connection.request(Opcode.SASL_AUTH, key=mechanism.encode(), value=scram.first())
+    if answer.status == Status.AUTH_CONTINUE:
+        answer = await connection.request(Opcode.SASL_STEP, key=mechanism.encode(), value=scram.final(answer.value))
+    _check_login(answer, access, connection.where)
+    scram.check(answer.value)
+
+
+def _check_login(answer: Frame, access: Access, where: str) -> None:
+    if answer.status in (Status.AUTH_ERROR, Status.KEY_NOT_FOUND):
+        raise CouchbaseError(f"the Couchbase cluster refuses user {access.user!r}: wrong name or password ({where})")
+    _expect(answer, where, "login")
+
+
+def _expect(answer: Frame, where: str, what: str) -> None:
+    if answer.status == Status.SUCCESS:
+        return
+    if answer.status in PASSING or answer.status in (Status.NO_BUCKET, Status.CONFIG_ONLY, Status.AUTH_STALE):
+        raise AwayError(f"{where} does not serve {what} yet: {status_text(answer)}")
+    raise CouchbaseError(f"{where} refuses {what}: {status_text(answer)}")
+
+
+def status_text(answer: Frame) -> str:
+    """A status for people, with what the server says beside it."""
+    try:
+        name = Status(answer.status).name
+    except ValueError:
+        name = "status"
+    said = ""
+    if answer.datatype & 1 and answer.value[:1] == b"{":
+        try:
+            said = json.loads(answer.value)["error"]["context"]
+        except (ValueError, KeyError, TypeError):
+            said = ""
+    return f"{name} ({answer.status:#04x}){': ' + said if said else ''}"
+
+
+def _name(access: Access) -> dict[str, str]:
+    """By which servers tell connections apart: no two have one, or the second would close the first."""
+    one = f"{secrets.token_hex(8)}/{secrets.token_hex(8)}".upper()
+    return {"i": one, "a": access.agent}

@@ -1,0 +1,133 @@
+"""Collections: their names by id, as a manifest and the system events behind it tell. Pure."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from keelman.couchbase.errors import CouchbaseError, ProtocolError
+
+DEFAULT = "_default"
+COLLECTION_CREATED, COLLECTION_DROPPED, SCOPE_CREATED, SCOPE_DROPPED = 0, 1, 3, 4
+
+
+class Collection(NamedTuple):
+    """A collection by its names."""
+
+    scope: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.scope}.{self.name}"
+
+
+DEFAULT_COLLECTION = Collection(DEFAULT, DEFAULT)
+
+
+@dataclass(slots=True)
+class Manifest:
+    """What is known of a bucket's collections. `uid` rises with each change of them."""
+
+    uid: int = 0
+    scopes: dict[int, str] = field(default_factory=lambda: {0: DEFAULT})
+    collections: dict[int, Collection] = field(default_factory=lambda: {0: DEFAULT_COLLECTION})
+
+    def apply(self, event: int, key: bytes, value: bytes) -> int:
+        """Takes a system event in, unless it is older than the manifest. Returns the uid that the event names.
+
+        Raises ProtocolError for a value that is too short.
+        """
+        try:
+            (uid,) = struct.unpack_from(">Q", value)
+            if uid <= self.uid:
+                return int(uid)
+            name = key.decode()
+            if event == COLLECTION_CREATED:
+                scope, collection = struct.unpack_from(">II", value, 8)
+                self.collections[collection] = Collection(self.scopes.get(scope, f"0x{scope:x}"), name)
+            elif event == COLLECTION_DROPPED:
+                (_, collection) = struct.unpack_from(">II", value, 8)
+                self.collections.pop(collection, None)
+            elif event == SCOPE_CREATED:
+                (scope,) = struct.unpack_from(">I", value, 8)
+                self.scopes[scope] = name
+            elif event == SCOPE_DROPPED:
+                (scope,) = struct.unpack_from(">I", value, 8)
+                dropped = self.scopes.pop(scope, None)
+                self.collections = {at: one for at, one in self.collections.items() if one.scope != dropped}
+        except (struct.error, UnicodeDecodeError):
+            raise ProtocolError(
+                f"system event {event} has a value of {len(value)} bytes that does not fit it"
+            ) from None
+        self.uid = max(self.uid, uid)
+        return int(uid)
+
+
+def parse_manifest(text: bytes) -> Manifest:
+    """The manifest of a bucket. Raises ProtocolError for what is none."""
+    try:
+        given = json.loads(text)
+        made = Manifest(int(given["uid"], 16), {}, {})
+        for scope in given["scopes"]:
+            made.scopes[int(scope["uid"], 16)] = scope["name"]
+            for one in scope["collections"]:
+                made.collections[int(one["uid"], 16)] = Collection(scope["name"], one["name"])
+    except (ValueError, KeyError, TypeError):
+        raise ProtocolError("the server gave a collections manifest that is none") from None
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is asked for of a bucket: all, one scope, or some collections."""
+
+    scope: str = ""
+    collections: Sequence[Collection] = ()
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left out."""
+        return not self.scope and not self.collections
+
+    def value(self, manifest: Manifest, uid: int) -> Mapping[str, object]:
+        """The JSON of a stream request. Raises CouchbaseError for a name that the manifest does not have."""
+        asked: dict[str, object] = {"uid": f"{uid:x}"}
+        if self.scope:
+            ids = [at for at, name in manifest.scopes.items() if name == self.scope]
+            if not ids:
+                raise CouchbaseError(
+                    f"the bucket has no scope {self.scope!r}: it has {_listed(manifest.scopes.values())}"
+                )
+            asked["scope"] = f"{ids[0]:x}"
+        elif self.collections:
+            known = {one: at for at, one in manifest.collections.items()}
+            for one in self.collections:
+                if one not in known:
+                    have = _listed(map(str, known))
+                    raise CouchbaseError(f"the bucket has no collection {str(one)!r}: it has {have}")
+            asked["collections"] = [f"{known[one]:x}" for one in self.collections]
+        return asked
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def split_key(key: bytes) -> tuple[int, bytes]:
+    """The collection's id and the document's, of a key with the id before it (unsigned LEB128, 5 bytes at most).
+
+    Raises ProtocolError for one that has no end.
+    """
+    first = key[0] if key else 0x80
+    if first < 0x80:
+        return first, key[1:]
+    found = shift = 0
+    for index, byte in enumerate(key[:5]):
+        found |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return found, key[index + 1 :]
+        shift += 7
+    raise ProtocolError(f"a document's key has no collection id: {key[:8].hex(' ')}")

@@ -1,0 +1,132 @@
+"""What a server sends on a stream, made into events."""
+
+from __future__ import annotations
+
+from struct import Struct, error
+
+import cramjam
+
+from keelman.couchbase.errors import ProtocolError
+from keelman.couchbase.frames import SNAPPY_TYPE, XATTR_TYPE, Frame, Opcode
+from keelman.couchbase.manifest import (
+    COLLECTION_CREATED,
+    COLLECTION_DROPPED,
+    DEFAULT_COLLECTION,
+    SCOPE_CREATED,
+    SCOPE_DROPPED,
+    Manifest,
+    split_key,
+)
+from keelman.couchbase.vbucket import Event, Place, Vbucket
+
+_MUTATION = Struct(">QQIIIHB")
+_DELETION = Struct(">QQH")
+_DELETION_TIMED = Struct(">QQIB")
+_EXPIRATION = Struct(">QQI")
+_SYSTEM = Struct(">QIB")
+_MARKER = Struct(">QQI")
+_NUMBER = Struct(">Q")
+_LENGTH = Struct(">I")
+NAMING = frozenset((COLLECTION_CREATED, COLLECTION_DROPPED, SCOPE_CREATED, SCOPE_DROPPED))
+FLAT_BUFFERS = 2
+"""System events of this version are of another form, which is never asked for."""
+MOVED = 0
+"""The kind of an event that only moves its vbucket's offset."""
+
+
+class Decoder:
+    """Of one connection. `vbuckets` has those whose streams are open on it; events of others are passed over.
+
+    `collections` says whether keys have their collection's id before them. A new id is looked up in `manifest`.
+    """
+
+    def __init__(self, manifest: Manifest, *, collections: bool) -> None:
+        self.vbuckets: dict[int, Vbucket] = {}
+        self._manifest = manifest
+        self._collections = collections
+
+    def decode(self, frame: Frame, events: list[Event]) -> bool:
+        """Adds a frame's event; whether there was one. Raises ProtocolError for a frame of another form."""
+        vbucket = self.vbuckets.get(frame.status)
+        if vbucket is None:
+            return False
+        try:
+            return self._decode(frame, vbucket, events)
+        except error:
+            raise ProtocolError(
+                f"opcode {frame.opcode:#04x} came with {len(frame.extras)} bytes of extras, which is none of its forms"
+            ) from None
+
+    def _decode(self, frame: Frame, vbucket: Vbucket, events: list[Event]) -> bool:
+        opcode, extras = frame.opcode, frame.extras
+        flags = expiry = lock_time = meta = 0
+        if opcode == Opcode.MUTATION:
+            seqno, revision, flags, expiry, lock_time, meta, _ = _MUTATION.unpack(extras)
+        elif opcode == Opcode.DELETION and len(extras) == _DELETION_TIMED.size:
+            seqno, revision, _, _ = _DELETION_TIMED.unpack(extras)
+        elif opcode == Opcode.DELETION:
+            seqno, revision, meta = _DELETION.unpack(extras)
+        elif opcode == Opcode.EXPIRATION:
+            seqno, revision, _ = _EXPIRATION.unpack(extras)
+        else:
+            return self._of_the_stream(frame, vbucket, events)
+        key, collection = frame.key, DEFAULT_COLLECTION
+        place = vbucket.advance(seqno)
+        if self._collections:
+            number, key = split_key(key)
+            found = self._manifest.collections.get(number) if number else DEFAULT_COLLECTION
+            if found is None:  # it was dropped since
+                events.append(_moved(frame, seqno, place))
+                return True
+            collection = found
+        value = frame.value[: len(frame.value) - meta] if meta else frame.value
+        number = vbucket.number
+        events.append(
+            Event(opcode, number, seqno, place, collection, key, value, frame.datatype, frame.cas, revision, flags,
+                  expiry, lock_time, frame.size)
+        )  # fmt: skip
+        return True
+
+    def _of_the_stream(self, frame: Frame, vbucket: Vbucket, events: list[Event]) -> bool:
+        """What is no document's."""
+        opcode, extras = frame.opcode, frame.extras
+        if opcode == Opcode.SNAPSHOT_MARKER:
+            start, end, _ = _MARKER.unpack_from(extras if len(extras) >= _MARKER.size else frame.value)
+            vbucket.announced(start, end)
+            return False
+        if opcode == Opcode.SEQNO_ADVANCED:
+            (seqno,) = _NUMBER.unpack(extras)
+            events.append(_moved(frame, seqno, vbucket.skipped_to(seqno)))
+            return True
+        if opcode == Opcode.SYSTEM_EVENT:
+            seqno, event, version = _SYSTEM.unpack(extras)
+            uid = vbucket.place.manifest_uid
+            if event in NAMING and version < FLAT_BUFFERS:
+                uid = self._manifest.apply(event, frame.key, frame.value)
+            events.append(_moved(frame, seqno, vbucket.collections_changed(seqno, uid)))
+            return True
+        return False
+
+
+def _moved(frame: Frame, seqno: int, place: Place) -> Event:
+    return Event(MOVED, frame.vbucket, seqno, place, None, b"", b"", 0, 0, 0, 0, 0, 0, frame.size)
+
+
+def document(event: Event) -> bytes:
+    """The document of a change, out of compression and without the extended attributes before it.
+
+    Raises ProtocolError for a value that is not what its datatype says.
+    """
+    value = event.value
+    if not event.datatype & (SNAPPY_TYPE | XATTR_TYPE) or not value:
+        return value
+    if event.datatype & SNAPPY_TYPE:
+        try:
+            value = bytes(cramjam.snappy.decompress_raw(value))
+        except cramjam.DecompressionError:
+            raise ProtocolError(f"the value of {event.key!r} is no Snappy block") from None
+    if event.datatype & XATTR_TYPE:
+        if len(value) < _LENGTH.size or (length := _LENGTH.unpack_from(value)[0]) > len(value) - _LENGTH.size:
+            raise ProtocolError(f"the extended attributes of {event.key!r} are longer than its value")
+        value = value[_LENGTH.size + length :]
+    return value

@@ -1,0 +1,92 @@
+"""Holds events back until every copy of their vbucket has them on disk, so that a failover takes none of them back."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from keelman.couchbase.cluster_map import NodeAddress
+from keelman.couchbase.errors import AwayError, CouchbaseError
+from keelman.couchbase.frames import Opcode, Status
+from keelman.couchbase.vbucket import Event
+
+if TYPE_CHECKING:
+    from keelman.couchbase.connection import Connection
+
+_UUID = struct.Struct(">Q")
+_OBSERVED = struct.Struct(">BHQQQ")
+BUSY_INTERVALS = 10
+
+
+class HeldEvents:
+    """Of one vbucket. `copies` gives the nodes that have one now, `connection` reaches a node."""
+
+    def __init__(
+        self,
+        vbucket: int,
+        interval: float,
+        copies: Callable[[], list[NodeAddress]],
+        connection: Callable[[NodeAddress], Awaitable[Connection]],
+        release: Callable[[list[Event]], None],
+    ) -> None:
+        self._vbucket, self._interval = vbucket, interval
+        self._copies, self._connection, self._release = copies, connection, release
+        self._events: deque[Event] = deque()
+        self._asking: asyncio.Task[None] | None = None
+
+    def add(self, event: Event) -> None:
+        """Holds an event; what is on disk is asked while there is one."""
+        self._events.append(event)
+        if self._asking is None:
+            self._asking = asyncio.get_running_loop().create_task(self._ask())
+
+    def drop(self, above: int = -1) -> int:
+        """Drops the events above a number, all by default; returns their bytes."""
+        dropped = 0
+        while self._events and self._events[-1].seqno > above:
+            dropped += self._events.pop().size
+        return dropped
+
+    def close(self) -> None:
+        """Asks no more."""
+        self._events.clear()
+        if self._asking is not None:
+            self._asking.cancel()
+
+    async def _ask(self) -> None:
+        try:
+            while self._events:
+                pause = self._interval
+                persisted = await self._persisted()
+                if persisted is None:
+                    pause *= BUSY_INTERVALS
+                else:
+                    released = []
+                    while self._events and self._events[0].seqno <= persisted:
+                        released.append(self._events.popleft())
+                    if released:
+                        self._release(released)
+                if self._events:
+                    await asyncio.sleep(pause)
+        finally:
+            self._asking = None
+
+    async def _persisted(self) -> int | None:
+        """Up to which change every copy has all on disk; None where it cannot be said now."""
+        wanted = self._events[0].place.vbuuid
+        try:
+            found = await asyncio.gather(*(self._observe(address, wanted) for address in self._copies()))
+        except (AwayError, CouchbaseError):
+            return None
+        return None if None in found or not found else min(one for one in found if one is not None)
+
+    async def _observe(self, address: NodeAddress, vbuuid: int) -> int | None:
+        connection = await self._connection(address)
+        answer = await connection.request(Opcode.OBSERVE_SEQNO, vbucket=self._vbucket, value=_UUID.pack(vbuuid))
+        if answer.status != Status.SUCCESS or len(answer.value) < _OBSERVED.size:
+            return None
+        changed, _, now, persisted, _ = _OBSERVED.unpack_from(answer.value)
+        return persisted if not changed and now == vbuuid else None

@@ -1,0 +1,53 @@
+"""The nodes that a configuration names, and what else a client must know of a cluster."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+PORT, TLS_PORT = 11210, 11207
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A node to ask first. `port` is None where none was given."""
+
+    host: str
+    port: int | None = None
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port is None else f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the nodes of a cluster are reached. Without a user the client's certificate says who it is.
+
+    `network` is `auto`, `default` or `external`. `agent` is how it names itself to servers.
+    """
+
+    seeds: Sequence[Seed]
+    bucket: str
+    user: str = ""
+    password: str = ""
+    tls: ssl.SSLContext | None = None
+    network: str = "auto"
+    bootstrap_seconds: float = 30.0
+    agent: str = "keelman"
+    compression: str = "ENABLED"
+    """ENABLED, DISABLED or FORCED."""
+
+
+def seeds_of(texts: Sequence[str]) -> list[Seed]:
+    """The nodes of `host`, `host:port`, `[::1]:port`. Raises ValueError that names the one that is none."""
+    return [_seed(text.strip()) for text in texts if text.strip()]
+
+
+def _seed(text: str) -> Seed:
+    match = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^:\[\]/\s,;]+))(?::(\d{1,5}))?", text)
+    if match is None or (match[3] and not 0 < int(match[3]) < 65536):
+        raise ValueError(f"{text!r} is no node: write host, host:port or [IPv6]:port")
+    return Seed(match[1] or match[2], int(match[3]) if match[3] else None)

@@ -1,0 +1,142 @@
+"""How far a vbucket's stream has come, and from where it is asked for again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import NamedTuple
+
+from keelman.couchbase.manifest import Collection
+
+NO_END = 0xFFFF_FFFF_FFFF_FFFF
+_REQUEST = Struct(">IIQQQQQ")
+ACTIVE_ONLY, IGNORE_PURGED = 0x10, 0x80
+
+
+class Place(NamedTuple):
+    """What an offset has beside its sequence number: the history's branch, the snapshot that holds it, and how new the
+    collections' manifest was. Events of one snapshot share one."""
+
+    vbuuid: int = 0
+    snapshot_start: int = 0
+    snapshot_end: int = 0
+    manifest_uid: int = 0
+
+
+class Position(NamedTuple):
+    """Where a vbucket is read on: behind its change `seqno`. None for a Place that an offset does not tell."""
+
+    seqno: int = 0
+    place: Place | None = Place()
+
+
+class Event(NamedTuple):
+    """A change of a document, or, with `kind` 0, of nothing but the offset. Numbers are unsigned.
+
+    `collection` is None where no manifest knows it any more. `key` and `value` are the document's, as they were sent;
+    `size` is that of the whole frame in bytes.
+    """
+
+    kind: int
+    vbucket: int
+    seqno: int
+    place: Place
+    collection: Collection | None
+    key: bytes
+    value: bytes
+    datatype: int
+    cas: int
+    revision: int
+    flags: int
+    expiry: int
+    lock_time: int
+    size: int
+
+
+class Branch(NamedTuple):
+    """A branch of a vbucket's history, and the number it began behind."""
+
+    vbuuid: int
+    seqno: int
+
+
+def parse_log(value: bytes) -> list[Branch]:
+    """A failover log, the newest branch first."""
+    return [Branch._make(pair) for pair in Struct(">QQ").iter_unpack(value[: len(value) // 16 * 16])]
+
+
+@dataclass(slots=True)
+class Vbucket:
+    """The stream of one vbucket, open or not."""
+
+    number: int
+    seqno: int = 0
+    place: Place = field(default_factory=Place)
+    pending: tuple[int, int] | None = None
+    """A snapshot that was announced and has given no event yet."""
+    log: Sequence[Branch] = field(default_factory=tuple)
+    rollbacks: int = 0
+
+    @property
+    def announced_to(self) -> int:
+        """The number up to which the server has said that there are changes."""
+        return max(self.seqno, self.pending[1] if self.pending else self.place.snapshot_end)
+
+    def start(self, position: Position, log: Sequence[Branch]) -> None:
+        """From an offset on; what it does not tell is taken from the failover log and the offset itself."""
+        newest = log[0].vbuuid if log else 0
+        self.log = log
+        self.seqno, place = position.seqno, position.place
+        if place is None:
+            self.place = Place(newest if position.seqno else 0, position.seqno, position.seqno)
+        elif place.vbuuid == 0 and position.seqno:
+            self.place = place._replace(vbuuid=newest)
+        else:
+            self.place = place
+        self.pending = None
+
+    def request(self, *, ignore_purged: bool) -> bytes:
+        """The extras of a stream request."""
+        _, start, end, _ = self.place
+        if not start <= self.seqno <= end:
+            start = end = self.seqno
+        flags = ACTIVE_ONLY | (IGNORE_PURGED if ignore_purged else 0)
+        return _REQUEST.pack(flags, 0, self.seqno, NO_END, self.place.vbuuid, start, end)
+
+    def opened(self, log: Sequence[Branch]) -> None:
+        """The server streams: its log says which branch the events to come are of."""
+        self.log, self.pending = log, None
+        if log:
+            self.place = self.place._replace(vbuuid=log[0].vbuuid)
+
+    def rolled_back(self, seqno: int) -> None:
+        """The server has another history behind this number."""
+        self.rollbacks += 1
+        self.log = [branch for branch in self.log if branch.seqno <= seqno]
+        vbuuid = self.log[0].vbuuid if self.log and seqno else 0
+        self.seqno, self.pending = seqno, None
+        self.place = Place(vbuuid, seqno, seqno, self.place.manifest_uid)
+
+    def announced(self, start: int, end: int) -> None:
+        """A snapshot begins with the next event."""
+        self.pending = (start, end)
+
+    def advance(self, seqno: int) -> Place:
+        """An event has come: its place."""
+        self.seqno = seqno
+        if self.pending is not None:
+            vbuuid, _, _, uid = self.place
+            self.place, self.pending = Place(vbuuid, *self.pending, uid), None
+        return self.place
+
+    def collections_changed(self, seqno: int, uid: int) -> Place:
+        """A system event has come."""
+        self.place = self.advance(seqno)._replace(manifest_uid=uid)
+        return self.place
+
+    def skipped_to(self, seqno: int) -> Place:
+        """The server has passed over what was not asked for."""
+        self.advance(seqno)
+        self.place = self.place._replace(snapshot_start=seqno, snapshot_end=seqno)
+        return self.place

@@ -1,0 +1,348 @@
+"""The test server: nodes on loopback ports, one bucket, and a method for each thing that can happen to a cluster.
+
+It runs in a thread of its own; every method may be called from the test's thread and returns when it has happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import cramjam
+
+from support.couchbase.session import FEATURES, Session
+from support.couchbase.vbuckets import DELETION, EXPIRATION, MUTATION, SYSTEM, Collections, History, Item
+
+T = TypeVar("T")
+JSON_TYPE, SNAPPY_TYPE, XATTR_TYPE = 1, 2, 4
+SCRAM = ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1")
+
+
+@dataclass(eq=False)
+class Node:
+    """A data node. `serves` is false for one without the bucket."""
+
+    index: int
+    port: int = 0
+    serves: bool = True
+    listening: asyncio.Server | None = None
+    sessions: list[Session] = field(default_factory=list)
+
+
+class CouchbaseServer:
+    """`vbuckets` of a bucket over `nodes` nodes."""
+
+    def __init__(
+        self,
+        *,
+        vbuckets: int = 8,
+        nodes: int = 1,
+        bucket: str = "travel",
+        user: str = "Administrator",
+        password: str = "password",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.bucket = bucket
+        self.users = {user: password}
+        self.nodes = [Node(index) for index in range(nodes)]
+        self.vbuckets = {number: History(number, number % nodes) for number in range(vbuckets)}
+        self.collections = Collections()
+        self.mechanisms: tuple[str, ...] = (*SCRAM, "PLAIN")
+        self.features = set(FEATURES)
+        self.refusals: dict[tuple[int, int], tuple[int, bytes]] = {}
+        """(opcode, vbucket) to the status and text that answer it: once, or always for vbucket -1."""
+        self.asked: list[tuple[int, int, int, int, int]] = []
+        """Streams that were opened: vbucket, start, vbuuid, snapshot."""
+        self.revision, self.epoch = 1, 1
+        self.delay = 0.0
+        self.noop_seconds = 120.0
+        self.noops = 0
+        self.is_ready, self.hides_maps, self.may_read = True, False, True
+        self._tls = tls
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="couchbase", daemon=True)
+
+    @property
+    def seeds(self) -> str:
+        """Of the first node, host:port."""
+        return f"127.0.0.1:{self.nodes[0].port}"
+
+    def start(self) -> None:
+        """Listens."""
+        self._thread.start()
+        for node in self.nodes:
+            self._await(self._listen(node))
+
+    def stop(self) -> None:
+        """Ends it."""
+        for node in self.nodes:
+            self.kill(node.index)
+        self._await(self._ended())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def map(self, node: Node) -> dict[str, Any]:
+        """The cluster map as a node gives it."""
+        service = "kv" if self._tls is None else "kvSSL"
+        vbuckets = self.vbuckets.values() if self.is_ready else ()
+        return {
+            "rev": self.revision, "revEpoch": self.epoch, "name": self.bucket, "nodeLocator": "vbucket",
+            "uuid": "0f" * 16, "clusterUUID": "c1" * 16,
+            "bucketCapabilities": ["collections", "dcp.IgnorePurgedTombstones"],
+            "nodes": [{} for _ in self.nodes],
+            "nodesExt": [
+                {"services": {service: one.port, "mgmt": 8091}, "hostname": "127.0.0.1", "thisNode": one is node}
+                for one in self.nodes
+            ],
+            "vBucketServerMap": {
+                "hashAlgorithm": "CRC", "numReplicas": 1,
+                "serverList": [f"127.0.0.1:{one.port}" for one in self.nodes],
+                "vBucketMap": [[one.node, one.replica] for one in vbuckets],
+            },
+        }  # fmt: skip
+
+    def put(self, key: str, document: Any, *, scope: str = "_default", collection: str = "_default", **how: Any) -> int:
+        """Stores a document: JSON of what is given, or bytes as they are. Returns its vbucket.
+
+        `snappy`: compressed; `xattrs`: JSON with an attribute before it; `expiry`: seconds; `vbucket`: not by its key.
+        """
+        value, datatype = document, 0
+        if not isinstance(document, bytes):
+            value, datatype = json.dumps(document).encode(), JSON_TYPE
+        if how.get("xattrs"):
+            pair = b"_sync\0" + json.dumps(how["xattrs"]).encode() + b"\0"
+            value = struct.pack(">II", len(pair) + 4, len(pair)) + pair + value
+            datatype |= XATTR_TYPE
+        if how.get("snappy"):
+            value, datatype = bytes(cramjam.snappy.compress_raw(value)), datatype | SNAPPY_TYPE
+        return self._change(key, MUTATION, scope, collection, how.get("vbucket"), value, datatype, how.get("expiry", 0))
+
+    def delete(
+        self, key: str, *, scope: str = "_default", collection: str = "_default", vbucket: int | None = None
+    ) -> int:
+        """Deletes a document."""
+        return self._change(key, DELETION, scope, collection, vbucket)
+
+    def expire(
+        self, key: str, *, scope: str = "_default", collection: str = "_default", vbucket: int | None = None
+    ) -> int:
+        """A document reaches its end."""
+        return self._change(key, EXPIRATION, scope, collection, vbucket, expiry=1_800_000_000)
+
+    def create_scope(self, name: str) -> int:
+        """Its id."""
+
+        def work() -> int:
+            at = self.collections.scope(name)
+            self._system(3, name.encode(), struct.pack(">QI", self.collections.uid, at), 0)
+            return at
+
+        return self._do(work)
+
+    def create_collection(self, scope: str, name: str) -> int:
+        """Its id."""
+
+        def work() -> int:
+            at = self.collections.collection(scope, name)
+            of = self.collections.scopes[scope]
+            self._system(0, name.encode(), struct.pack(">QIII", self.collections.uid, of, at, 0), 1)
+            return at
+
+        return self._do(work)
+
+    def drop_collection(self, scope: str, name: str) -> None:
+        """Its documents go with it; streams that read nothing else end."""
+
+        def work() -> None:
+            at = self.collections.drop(scope, name)
+            of = self.collections.scopes[scope]
+            self._system(1, b"", struct.pack(">QII", self.collections.uid, of, at), 0)
+            for session in self._sessions():
+                for vbucket, stream in list(session.streams.items()):
+                    if stream.selected is not None and stream.selected <= {at}:
+                        session.end_stream(vbucket, 7)
+
+        self._do(work)
+
+    def move(self, vbucket: int, node: int) -> None:
+        """A rebalance: the active copy goes to another node, and clients are told."""
+
+        def work() -> None:
+            self.vbuckets[vbucket].node = node
+            self._new_map()
+            self._end(vbucket, 2)
+
+        self._do(work)
+
+    def fail_over(self, vbucket: int, *, lost: int = 0, node: int | None = None, silently: bool = False) -> None:
+        """Another copy becomes the active one, without the last changes."""
+
+        def work() -> None:
+            history = self.vbuckets[vbucket]
+            history.fail_over(lost)
+            history.node = history.node if node is None else node
+            self._new_map()
+            if silently:
+                for session in self._sessions():
+                    session.streams.pop(vbucket, None)
+            else:
+                self._end(vbucket, 2)
+
+        self._do(work)
+
+    def forget_history(self, vbucket: int) -> None:
+        """The vbucket begins again under another uuid, as after a flush of its files."""
+
+        def work() -> None:
+            history = self.vbuckets[vbucket]
+            history.log = [(0xDEAD_0000_0000_0000 + vbucket, 0)]
+            self._end(vbucket, 2)
+
+        self._do(work)
+
+    def purge(self, vbucket: int, seqno: int) -> None:
+        """Deletions up to a number are forgotten."""
+        self._do(lambda: setattr(self.vbuckets[vbucket], "purged", seqno))
+
+    def persist(self, vbucket: int, seqno: int | None) -> None:
+        """Up to which number all is on disk; None for all, at once."""
+        self._do(lambda: setattr(self.vbuckets[vbucket], "persisted", seqno))
+
+    def end_streams(self, reason: int) -> None:
+        """The server ends all streams."""
+        self._do(lambda: [self._end(vbucket, reason) for vbucket in self.vbuckets])
+
+    def cut(self) -> None:
+        """All connections end."""
+        self._do(lambda: [session.cut() for session in self._sessions()])
+
+    def silence(self, *, on: bool = True) -> None:
+        """The server reads and answers nothing, with its connections open."""
+
+        def work() -> None:
+            for session in self._sessions():
+                session.silent = on
+                session.wake()
+
+        self._do(work)
+
+    def malformed(self) -> None:
+        """Writes what is no frame to each connection with streams."""
+        self._do(lambda: [session.writer.write(b"\x16\x03\x01" * 9) for session in self._sessions() if session.streams])
+
+    def refuse(self, opcode: int, status: int, *, vbucket: int = -1, text: bytes = b"") -> None:
+        """Answers a request so: once for a vbucket, always without one."""
+        self._do(lambda: self.refusals.__setitem__((opcode, vbucket), (status, text)))
+
+    def serve_again(self) -> None:
+        """Refuses nothing any more."""
+        self._do(self.refusals.clear)
+
+    def kill(self, node: int) -> None:
+        """A node is gone: its port is closed and its connections end."""
+
+        def work() -> None:
+            one = self.nodes[node]
+            if one.listening is not None:
+                one.listening.close()
+            for session in list(one.sessions):
+                session.cut()
+
+        self._do(work)
+
+    def revive(self, node: int) -> None:
+        """It is back on its port."""
+        self._await(self._listen(self.nodes[node]))
+
+    def sessions(self) -> list[Session]:
+        """The connections that are open."""
+        return self._do(lambda: list(self._sessions()))
+
+    def plain(self, value: bytes) -> bytes:
+        """A value out of its compression."""
+        return bytes(cramjam.snappy.decompress_raw(value))
+
+    def _change(  # noqa: PLR0917  what a change has
+        self, key: str, kind: int, scope: str, collection: str, vbucket: int | None, value: bytes = b"",
+        datatype: int = 0, expiry: int = 0,
+    ) -> int:  # fmt: skip
+        number = zlib.crc32(key.encode()) % len(self.vbuckets) if vbucket is None else vbucket
+
+        def work() -> None:
+            of = self.collections.collections[scope, collection]
+            item = Item(0, kind, key.encode(), value, datatype, of, expiry=expiry)
+            self.vbuckets[number].add(item)
+            self._wake()
+
+        self._do(work)
+        return number
+
+    def _system(self, event: int, key: bytes, value: bytes, version: int) -> None:
+        for history in self.vbuckets.values():
+            history.add(Item(0, SYSTEM, key, value, event=event, version=version))
+        self._wake()
+
+    def _wake(self) -> None:
+        for session in self._sessions():
+            session.wake()
+
+    def _end(self, vbucket: int, reason: int) -> None:
+        for session in self._sessions():
+            session.end_stream(vbucket, reason)
+
+    def _new_map(self) -> None:
+        self.revision += 1
+        if not self.hides_maps:
+            for session in self._sessions():
+                session.push_map()
+
+    def _sessions(self) -> Iterator[Session]:
+        for node in self.nodes:
+            yield from node.sessions
+
+    async def _ended(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    async def _listen(self, node: Node) -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            session = Session(self, node, reader, writer)
+            node.sessions.append(session)
+            try:
+                await session.run()
+            finally:
+                node.sessions.remove(session)
+
+        node.listening = await asyncio.start_server(serve, "127.0.0.1", node.port, ssl=self._tls)
+        node.port = node.listening.sockets[0].getsockname()[1]
+
+    def _do(self, work: Callable[[], T]) -> T:
+        async def now() -> T:
+            return work()
+
+        return self._await(now())
+
+    def _await(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+
+
+@contextmanager
+def couchbase_server(**how: Any) -> Iterator[CouchbaseServer]:
+    """A server that is ended at the end."""
+    server = CouchbaseServer(**how)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()

@@ -1,0 +1,454 @@
+"""One connection of the test server: the handshake, requests, and the streams that are open on it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+import hmac
+import json
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from support.couchbase.vbuckets import DELETION, EXPIRATION, MUTATION, SYSTEM, History, Item
+
+if TYPE_CHECKING:
+    from support.couchbase.server import CouchbaseServer, Node
+
+HEADER = struct.Struct(">BBHBBHIIQ")
+DIGESTS = {"SCRAM-SHA512": "sha512", "SCRAM-SHA256": "sha256", "SCRAM-SHA1": "sha1"}
+FEATURES = {0x01, 0x06, 0x07, 0x08, 0x0A, 0x0B, 0x0C, 0x0D, 0x12}
+ROUNDS, SALT = 4096, b"0123456789abcdef"
+DRAIN_BYTES = 1 << 18
+
+
+class Asked(NamedTuple):
+    """A request."""
+
+    opcode: int
+    vbucket: int
+    opaque: int
+    extras: bytes
+    key: bytes
+    value: bytes
+
+
+class Sent(NamedTuple):
+    """What the server sends. `status` is the vbucket of what it sends by itself."""
+
+    opcode: int
+    status: int
+    opaque: int
+    extras: bytes = b""
+    key: bytes = b""
+    value: bytes = b""
+    datatype: int = 0
+    cas: int = 0
+
+
+@dataclass(slots=True)
+class Stream:
+    """An open stream: what its client has of the vbucket."""
+
+    opaque: int
+    history: History
+    at: int
+    selected: frozenset[int] | None
+    """Ids of the collections that were asked for; None for all."""
+
+
+@dataclass(eq=False)
+class Session:
+    """A client's connection to a node."""
+
+    server: CouchbaseServer
+    node: Node
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    features: frozenset[int] = frozenset()
+    user: str = ""
+    bucket: str = ""
+    name: bytes = b""
+    flags: int = -1
+    controls: dict[str, str] = field(default_factory=dict)
+    streams: dict[int, Stream] = field(default_factory=dict)
+    unacknowledged: int = 0
+    acknowledged: list[int] = field(default_factory=list)
+    noop_answered: bool = True
+    silent: bool = False
+    _scram: tuple[str, str, str, str] | None = None
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self) -> None:
+        """Serves until the connection ends."""
+        tasks = [asyncio.ensure_future(self._send_changes()), asyncio.ensure_future(self._noops())]
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            while True:
+                header = await self.reader.readexactly(HEADER.size)
+                magic, opcode, key_length, extras_length, _, vbucket, body, opaque, _ = HEADER.unpack(header)
+                if magic not in (0x80, 0x81):
+                    break
+                rest = await self.reader.readexactly(body)
+                if self.silent:
+                    continue
+                if magic == 0x81:
+                    self.noop_answered = True
+                    continue
+                key_at, value_at = extras_length, extras_length + key_length
+                parts = rest[:key_at], rest[key_at:value_at], rest[value_at:]
+                await self._serve(Asked(opcode, vbucket, opaque, *parts))
+        for task in tasks:
+            task.cancel()
+        self.writer.close()
+
+    def wake(self) -> None:
+        """There may be something to send."""
+        self._wake.set()
+
+    def cut(self) -> None:
+        """Ends the connection."""
+        self.writer.transport.abort()
+
+    def answer(
+        self, asked: Asked, status: int = 0, *, extras: bytes = b"", value: bytes = b"", datatype: int = 0
+    ) -> None:
+        """Writes a response."""
+        given = Sent(asked.opcode, status, asked.opaque, extras, value=value, datatype=datatype)
+        self._write(0x81, given)
+
+    def push_map(self) -> None:
+        """Tells a client that asked for it of another map."""
+        if 0x0D in self.features and 0x0C in self.features and self.bucket:
+            given = self.server.map(self.node)
+            extras = struct.pack(">QQ", given["revEpoch"], given["rev"])
+            self._write(0x82, Sent(0x01, 0, 0, extras, self.bucket.encode(), json.dumps(given).encode(), datatype=1))
+
+    def end_stream(self, vbucket: int, reason: int) -> None:
+        """Ends a stream where it is open."""
+        stream = self.streams.pop(vbucket, None)
+        if stream is not None:
+            self._send(Sent(0x55, vbucket, stream.opaque, struct.pack(">I", reason)))
+
+    def _write(self, magic: int, one: Sent) -> int:
+        body = len(one.extras) + len(one.key) + len(one.value)
+        lengths = len(one.key), len(one.extras)
+        header = HEADER.pack(magic, one.opcode, *lengths, one.datatype, one.status, body, one.opaque, one.cas)
+        self.writer.write(header + one.extras + one.key + one.value)
+        return HEADER.size + body
+
+    def _send(self, one: Sent) -> None:
+        """A message of a stream: it counts against the window."""
+        self.unacknowledged += self._write(0x80, one)
+
+    @property
+    def _window(self) -> int:
+        return int(self.controls.get("connection_buffer_size", "0"))
+
+    @property
+    def _full(self) -> bool:
+        return bool(self._window) and self.unacknowledged >= self._window
+
+    async def _serve(self, asked: Asked) -> None:
+        refused = self.server.refusals.pop((asked.opcode, asked.vbucket), None) or self.server.refusals.get(
+            (asked.opcode, -1)
+        )
+        if refused is not None:
+            status, text = refused
+            self.answer(asked, status, value=text, datatype=1 if text else 0)
+            return
+        known = {
+            0x0A: self._empty, 0x0B: self._version, 0x1F: self._hello, 0x20: self._mechanisms, 0x21: self._auth,
+            0x22: self._step, 0x48: self._all_seqnos, 0x50: self._open, 0x52: self._close_stream,
+            0x53: self._stream, 0x54: self._failover_log, 0x5D: self._acknowledge, 0x5E: self._control,
+            0x89: self._select, 0x91: self._observe, 0xB5: self._map, 0xBA: self._manifest,
+        }.get(asked.opcode)  # fmt: skip
+        if known is None:
+            self.answer(asked, 0x81)
+            return
+        if asked.opcode not in (0x1F, 0x20, 0x21, 0x22, 0x0B, 0x0A) and not self.user:
+            self.answer(asked, 0x24)
+            return
+        known(asked)
+        await self.writer.drain()
+
+    def _empty(self, asked: Asked) -> None:
+        self.answer(asked)
+
+    def _version(self, asked: Asked) -> None:
+        self.answer(asked, value=b"7.6.2-3721-enterprise")
+
+    def _hello(self, asked: Asked) -> None:
+        wanted = struct.unpack(f">{len(asked.value) // 2}H", asked.value)
+        agreed = [one for one in wanted if one in self.server.features]
+        self.features = frozenset(agreed)
+        self.answer(asked, value=struct.pack(f">{len(agreed)}H", *agreed))
+
+    def _mechanisms(self, asked: Asked) -> None:
+        self.answer(asked, value=" ".join(self.server.mechanisms).encode())
+
+    def _auth(self, asked: Asked) -> None:
+        mechanism = asked.key.decode()
+        if self.flags >= 0 or mechanism not in self.server.mechanisms:
+            self.answer(asked, 0x20)
+        elif mechanism == "PLAIN":
+            _, user, password = asked.value.decode().split("\0")
+            good = self.server.users.get(user) == password
+            self.user = user if good else ""
+            self.answer(asked, 0 if good else 0x20)
+        else:
+            bare = asked.value.decode().removeprefix("n,,")
+            fields = dict(part.split("=", 1) for part in bare.split(","))
+            user = fields["n"].replace("=2C", ",").replace("=3D", "=")
+            first = f"r={fields['r']}serverNonce,s={base64.b64encode(SALT).decode()},i={ROUNDS}"
+            self._scram = (mechanism, user, bare, first)
+            self.answer(asked, 0x21, value=first.encode())
+
+    def _step(self, asked: Asked) -> None:
+        if self._scram is None:
+            self.answer(asked, 0x20)
+            return
+        (mechanism, user, bare, first), self._scram = self._scram, None
+        digest = DIGESTS[mechanism]
+        without, _, proof = asked.value.decode().rpartition(",p=")
+        password = self.server.users.get(user)
+        salted = hashlib.pbkdf2_hmac(digest, (password or "").encode(), SALT, ROUNDS)
+        message = f"{bare},{first},{without}".encode()
+        client_key = hmac.digest(salted, b"Client Key", digest)
+        signature = hmac.digest(hashlib.new(digest, client_key).digest(), message, digest)
+        expected = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+        if password is None or base64.b64decode(proof) != expected:
+            self.answer(asked, 0x20)
+            return
+        self.user = user
+        verifier = hmac.digest(hmac.digest(salted, b"Server Key", digest), message, digest)
+        self.answer(asked, value=b"v=" + base64.b64encode(verifier))
+
+    def _select(self, asked: Asked) -> None:
+        if asked.key.decode() != self.server.bucket:
+            self.answer(asked, 0x24)
+            return
+        self.bucket = asked.key.decode()
+        self.answer(asked)
+
+    def _open(self, asked: Asked) -> None:
+        if not self.server.may_read:
+            self.answer(asked, 0x24)
+            return
+        for other in self.node.sessions:
+            if other is not self and other.name == asked.key and other.flags >= 0:
+                other.cut()
+        self.name, self.flags = asked.key, struct.unpack(">II", asked.extras)[1]
+        self.answer(asked)
+
+    def _control(self, asked: Asked) -> None:
+        name = asked.key.decode()
+        known = {
+            "change_streams", "connection_buffer_size", "set_noop_interval", "enable_noop", "supports_cursor_dropping",
+            "send_stream_end_on_client_close_stream", "enable_expiry_opcode", "force_value_compression", "set_priority",
+        }  # fmt: skip
+        if name not in known or (name == "force_value_compression" and 0x0A not in self.features):
+            self.answer(asked, 0x04)
+            return
+        self.controls[name] = asked.value.decode()
+        self.answer(asked)
+
+    def _acknowledge(self, asked: Asked) -> None:
+        (size,) = struct.unpack(">I", asked.extras)
+        self.acknowledged.append(size)
+        self.unacknowledged -= size
+        self.wake()
+
+    def _map(self, asked: Asked) -> None:
+        if self.server.is_ready and not self.node.serves:
+            self.answer(asked, 0x08)
+            return
+        self.answer(asked, value=json.dumps(self.server.map(self.node)).encode(), datatype=1)
+
+    def _manifest(self, asked: Asked) -> None:
+        self.answer(asked, value=json.dumps(self.server.collections.json()).encode(), datatype=1)
+
+    def _here(self, asked: Asked) -> History | None:
+        """The vbucket, where its active copy is here; else it is answered that it is not."""
+        history = self.server.vbuckets.get(asked.vbucket)
+        if history is None or history.node != self.node.index:
+            text = b"" if self.server.hides_maps else json.dumps(self.server.map(self.node)).encode()
+            self.answer(asked, 0x07, value=text)
+            return None
+        return history
+
+    def _all_seqnos(self, asked: Asked) -> None:
+        here = [one for one in self.server.vbuckets.values() if one.node == self.node.index]
+        self.answer(asked, value=b"".join(struct.pack(">HQ", one.number, one.high) for one in here))
+
+    def _failover_log(self, asked: Asked) -> None:
+        history = self._here(asked)
+        if history is not None:
+            self.answer(asked, value=_log(history))
+
+    def _observe(self, asked: Asked) -> None:
+        history = self.server.vbuckets.get(asked.vbucket)
+        if history is None or self.node.index not in (history.node, history.replica):
+            self.answer(asked, 0x07)
+            return
+        (vbuuid,) = struct.unpack(">Q", asked.value)
+        now = history.log[0][0]
+        if vbuuid == now:
+            self.answer(asked, value=struct.pack(">BHQQQ", 0, asked.vbucket, now, history.on_disk, history.high))
+        elif any(vbuuid == uuid for uuid, _ in history.log):
+            last = next(history.log[at - 1][1] for at, (uuid, _) in enumerate(history.log) if uuid == vbuuid)
+            fields = (1, asked.vbucket, now, history.on_disk, history.high, vbuuid, last)
+            self.answer(asked, value=struct.pack(">BHQQQQQ", *fields))
+        else:
+            self.answer(asked, 0x01)
+
+    def _close_stream(self, asked: Asked) -> None:
+        self.answer(asked, 0 if asked.vbucket in self.streams else 0x01)
+        if self.controls.get("send_stream_end_on_client_close_stream") == "true":
+            self.end_stream(asked.vbucket, 1)
+        self.streams.pop(asked.vbucket, None)
+
+    def _stream(self, asked: Asked) -> None:
+        history = self._here(asked)
+        if history is None:
+            return
+        status, selected = self._selected(asked.value)
+        flags, _, start, _, vbuuid, first, last = struct.unpack(">IIQQQQQ", asked.extras)
+        if self.flags < 0:
+            status = 0x24
+        elif asked.vbucket in self.streams:
+            status = 0x02
+        elif not status and not first <= start <= last:
+            status = 0x22
+        if status:
+            self.answer(asked, status)
+            return
+        back = history.rollback(start, vbuuid, (first, last), ignore_purged=bool(flags & 0x80))
+        if back is not None:
+            self.answer(asked, 0x23, value=struct.pack(">Q", back))
+            return
+        if start > history.high:
+            self.answer(asked, 0x22)
+            return
+        self.server.asked.append((asked.vbucket, start, vbuuid, first, last))
+        self.answer(asked, value=_log(history))
+        self.streams[asked.vbucket] = Stream(asked.opaque, history, start, selected)
+        self.wake()
+
+    def _selected(self, value: bytes) -> tuple[int, frozenset[int] | None]:  # noqa: PLR0911  a line a rule
+        """A status other than 0 where the request's value is not legal, and which collections it asks for."""
+        if not value:
+            return 0, None
+        if 0x12 not in self.features:
+            return 0x04, None
+        if self.controls.get("enable_noop") != "true":
+            return 0x83, None
+        asked: dict[str, Any] = json.loads(value)
+        collections = self.server.collections
+        if "scope" in asked and "collections" in asked:
+            return 0x04, None
+        if "scope" in asked:
+            names = [name for name, at in collections.scopes.items() if at == int(asked["scope"], 16)]
+            if not names:
+                return 0x8C, None
+            return 0, frozenset(at for (scope, _), at in collections.collections.items() if scope == names[0])
+        if "collections" in asked:
+            ids = frozenset(int(one, 16) for one in asked["collections"])
+            return (0, ids) if ids <= set(collections.collections.values()) else (0x88, None)
+        return 0, None
+
+    async def _send_changes(self) -> None:
+        """Sends what streams have not got yet, as far as the window lets it."""
+        with contextlib.suppress(OSError):
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                for vbucket, stream in list(self.streams.items()):
+                    await self._send_snapshot(vbucket, stream)
+
+    async def _send_snapshot(self, vbucket: int, stream: Stream) -> None:
+        history = stream.history
+        high = history.high
+        if stream.at >= high or self.silent:
+            return
+        begin = 0 if stream.at == 0 else stream.at + 1
+        await self._room()
+        self._send(Sent(0x56, vbucket, stream.opaque, struct.pack(">QQI", begin, high, 1)))
+        sent = stream.at
+        for item in history.since(stream.at):
+            if item.seqno > high or self.streams.get(vbucket) is not stream:
+                break
+            if stream.selected is not None and item.kind != SYSTEM and item.collection not in stream.selected:
+                continue
+            await self._room()
+            if self.streams.get(vbucket) is not stream:
+                return
+            self._item(vbucket, stream, item)
+            sent = item.seqno
+            if self.server.delay:
+                await asyncio.sleep(self.server.delay)
+            if self.writer.transport.get_write_buffer_size() > DRAIN_BYTES:
+                await self.writer.drain()
+        if sent < high and self.streams.get(vbucket) is stream:
+            self._send(Sent(0x64, vbucket, stream.opaque, struct.pack(">Q", high)))
+        stream.at = high
+
+    async def _room(self) -> None:
+        while self._full or self.silent:
+            await self._wake.wait()
+            self._wake.clear()
+        self._wake.set()
+
+    def _item(self, vbucket: int, stream: Stream, item: Item) -> None:
+        if item.kind == SYSTEM:
+            extras = struct.pack(">QIB", item.seqno, item.event, item.version)
+            self._send(Sent(SYSTEM, vbucket, stream.opaque, extras, item.key, item.value))
+            return
+        key = (_leb128(item.collection) if 0x12 in self.features else b"") + item.key
+        value, datatype = item.value, item.datatype
+        if datatype & 2 and 0x0A not in self.features:
+            value, datatype = self.server.plain(value), datatype & ~2
+        if item.kind == MUTATION:
+            if self.flags & 0x08:
+                value, datatype = b"", 0
+            extras = struct.pack(">QQIIIHB", item.seqno, item.revision, item.flags, item.expiry, 0, 0, 0)
+            self._send(Sent(MUTATION, vbucket, stream.opaque, extras, key, value, datatype, item.cas))
+        elif item.kind == EXPIRATION and self.flags & 0x20 and "enable_expiry_opcode" in self.controls:
+            extras = struct.pack(">QQI", item.seqno, item.revision, item.expiry)
+            self._send(Sent(EXPIRATION, vbucket, stream.opaque, extras, key, cas=item.cas))
+        elif self.flags & 0x20:
+            extras = struct.pack(">QQIB", item.seqno, item.revision, item.expiry, 0)
+            self._send(Sent(DELETION, vbucket, stream.opaque, extras, key, cas=item.cas))
+        else:
+            extras = struct.pack(">QQH", item.seqno, item.revision, 0)
+            self._send(Sent(DELETION, vbucket, stream.opaque, extras, key, cas=item.cas))
+
+    async def _noops(self) -> None:
+        """Asks the client whether it lives, and ends the connection where it does not say so."""
+        number = 0x1000_0000
+        while True:
+            interval = float(self.controls.get("set_noop_interval", "120"))
+            await asyncio.sleep(min(interval, self.server.noop_seconds))
+            if self.controls.get("enable_noop") != "true" or not self.streams or self.silent:
+                continue
+            if not self.noop_answered:
+                self.cut()
+                return
+            self.noop_answered = False
+            self._write(0x80, Sent(0x5C, 0, number))
+            self.server.noops += 1
+            number += 1
+
+
+def _log(history: History) -> bytes:
+    return b"".join(struct.pack(">QQ", *branch) for branch in history.log)
+
+
+def _leb128(number: int) -> bytes:
+    found = bytearray()
+    while True:
+        low, number = number & 0x7F, number >> 7
+        found.append(low | (0x80 if number else 0))
+        if not number:
+            return bytes(found)
