@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -126,8 +127,20 @@ def _postgresql(url: str) -> AsyncEngine:
     return create_async_engine("postgresql+psycopg" + url.removeprefix("postgresql"), **options)
 
 
+class _RolledBack(sqlite3.Connection):
+    """Ends its transaction when it is closed, as it is for a task that is canceled within one. SQLite itself leaves it
+    open, and all writers waiting, until nobody holds a cursor of it: garbage collection may take its time."""
+
+    def close(self) -> None:
+        """Closes it."""
+        with contextlib.suppress(sqlite3.Error):  # closed already
+            self.rollback()
+        super().close()
+
+
 def _sqlite(path: Path) -> AsyncEngine:
-    engine = create_async_engine(f"sqlite+aiosqlite:///{path}", connect_args={"timeout": BUSY_SECONDS})
+    arguments = {"timeout": BUSY_SECONDS, "factory": _RolledBack}
+    engine = create_async_engine(f"sqlite+aiosqlite:///{path}", connect_args=arguments)
 
     @sa.event.listens_for(engine.sync_engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:

@@ -34,9 +34,9 @@ def test_a_lost_jvm_is_not_told_by_py4j(lost: int, caplog: pytest.LogCaptureFixt
     try:
         with pytest.raises(Py4JError):
             JavaGateway(gateway_parameters=GatewayParameters(port=lost)).jvm.java.lang.System.currentTimeMillis()
-        assert caplog.records == []
+        assert [one for one in caplog.records if one.name.startswith("py4j")] == [], "others may log meanwhile"
         logging.warning("of another")
-        assert caplog.messages == ["of another"]
+        assert "of another" in caplog.messages
     finally:
         logging.getLogger("py4j").setLevel(level)
         logging.getLogger().filters[:] = filters
