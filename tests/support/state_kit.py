@@ -17,6 +17,7 @@ from keelman.api.connect.v1 import (
     operation_service_pb2_grpc,
     plugin_import_service_pb2_grpc,
     plugin_service_pb2_grpc,
+    secret_service_pb2_grpc,
     topic_service_pb2_grpc,
     worker_cluster_pb2,
     worker_cluster_service_pb2,
@@ -69,6 +70,7 @@ class Clients:
         self.workers = worker_service_pb2_grpc.WorkerServiceStub(made)
         self.plugins = plugin_service_pb2_grpc.PluginServiceStub(made)
         self.imports = plugin_import_service_pb2_grpc.PluginImportServiceStub(made)
+        self.secrets = secret_service_pb2_grpc.SecretServiceStub(made)
         self.documents = document_service_pb2_grpc.DocumentServiceStub(made)
         self.configurations = worker_configuration_service_pb2_grpc.WorkerConfigurationServiceStub(made)
         self.topics = topic_service_pb2_grpc.TopicServiceStub(made)
@@ -173,6 +175,7 @@ class Agent:
         self.workloads: dict[str, workload_pb2.Workload] = {}
         self.assignments: list[session_pb.Assignments] = []
         self.received: list[int] = []
+        self.secrets: list[session_pb.NodeSecrets] = []
         self.welcome: session_pb.Welcome | None = None
         self.special: dict[str, workload_pb2.WorkloadStatus] = {}
         self._outbox: asyncio.Queue[session_pb.OpenSessionRequest] = asyncio.Queue()
@@ -218,6 +221,8 @@ class Agent:
                                 beating = asyncio.ensure_future(self._beat())
                         case "assignments":
                             self._obey(message.assignments)
+                        case "secrets":
+                            self.secrets.append(message.secrets)
                         case "report_received":
                             self.received.append(message.report_received.number)
         finally:

@@ -13,7 +13,9 @@ from typing import Any, TypeAlias
 
 import javaproperties
 
+from keelman.agent.secrets import SECRETS, SecretFiles
 from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.connect.config.providers import secret_providers, with_secrets_file
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import joined_address
 from keelman.runtime.home import Home
@@ -108,14 +110,18 @@ def own_settings(service: str, home: Home) -> dict[str, str]:
         raise InvalidArgument.of(str(file), "", f"a readable TOML file ({error})") from None
 
 
-def worker(workload: Workload, home: Home) -> Prepared:
-    """A Connect worker, configured by a worker.properties as Connect's own."""
+def worker(workload: Workload, home: Home, secrets: SecretFiles | None = None) -> Prepared:
+    """A Connect worker, configured by a worker.properties as Connect's own, with a file of the secrets it may read."""
     spec, folder, socket = workload.spec.worker, home.workload(workload.name), home.socket(workload.name)
     if spec.kafka_connect:
         return kafka_connect(workload, home)
     plugins = {str(home.plugin(file.sha256)): f"{file.name} {file.version}" for file in spec.plugins}
     libraries = [str(home.plugin(file.sha256)) for file in spec.libraries]
     properties = with_folders(spec.properties, list(plugins), libraries)
+    known: Mapping[str, str] = {}
+    if secret_providers(properties):
+        properties = with_secrets_file(properties, str(folder / SECRETS))
+        known = (secrets or SecretFiles(home)).files_of(workload.name)
     settings = {
         "properties_file": folder / "worker.properties",
         "member_file": folder / MEMBER,
@@ -129,6 +135,7 @@ def worker(workload: Workload, home: Home) -> Prepared:
     }
     files = {
         **_reports_file(spec.reports_client_properties, folder, settings),
+        **known,
         "settings.toml": toml(settings),
         "worker.properties": javaproperties.dumps(sorted(properties.items()), timestamp=None),
         PLUGINS: json.dumps([file.sha256 for file in (*spec.plugins, *spec.libraries)]),
@@ -211,9 +218,9 @@ def _has_routes(folder: Path) -> bool:
         return False
 
 
-def command_table(trust: str = "loopback") -> dict[str, Command]:
-    """What starts each kind of workload."""
-    return {"broker": broker, "spark": partial(spark, trust=trust), "worker": worker}
+def command_table(trust: str = "loopback", secrets: SecretFiles | None = None) -> dict[str, Command]:
+    """What starts each kind of workload. `secrets` are those of the node's workers."""
+    return {"broker": broker, "spark": partial(spark, trust=trust), "worker": partial(worker, secrets=secrets)}
 
 
 COMMANDS: Mapping[str, Command] = command_table()

@@ -21,6 +21,7 @@ from keelman.agent.launcher import Launcher
 from keelman.agent.limits import make_limiter
 from keelman.agent.plugins import Plugins, downloads
 from keelman.agent.reporter import Reporter
+from keelman.agent.secrets import SecretFiles
 from keelman.agent.session import Sessions
 from keelman.agent.settings import Settings
 from keelman.agent.shipping.shipping import Shipping
@@ -61,12 +62,13 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         fetch = downloads(settings.state_address, certificates)
         plugins = Plugins(home.plugins, fetch, kept_seconds=settings.plugin_seconds)
         await asyncio.to_thread(plugins.begin)
+        secrets = SecretFiles(home, surroundings.owner)
         shipping = Shipping(home, node, settings.shipping_limits)
         supervisor = Supervisor(
             home,
             Launcher(
                 home,
-                commands or command_table(settings.trust),
+                commands or command_table(settings.trust, secrets),
                 grace_seconds=settings.grace_seconds,
                 log_keeping=settings.log_keeping,
                 surroundings=surroundings,
@@ -85,6 +87,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
             reporter,
             supervisor.assign,
             Figures(home.root),
+            on_secrets=secrets.take,
             certificates=certificates,
         )
         name = agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name

@@ -15,6 +15,7 @@ from keelman.agent.reporter import Reporter
 from keelman.api.node.v1.session_service_pb2 import (
     Assignments,
     Heartbeat,
+    NodeSecrets,
     OpenSessionRequest,
     OpenSessionResponse,
     Registration,
@@ -45,10 +46,12 @@ class Sessions:
         on_assignments: Callable[[Assignments], None],
         figures: Figures,
         *,
+        on_secrets: Callable[[NodeSecrets], None] = lambda _: None,
         certificates: bytes | None = None,
     ) -> None:
         self._state_address = state_address
         self._certificates = certificates
+        self._on_secrets = on_secrets
         self._figures = figures
         self._registration = registration
         self._reporter = reporter
@@ -59,7 +62,7 @@ class Sessions:
         backoff = Backoff(most=MAX_BACKOFF_SECONDS)
         logged = ""
         while True:
-            session = Session(self._registration, self._reporter, self._on_assignments, self._figures)
+            session = Session(self._registration, self._reporter, self._on_assignments, self._figures, self._on_secrets)
             try:
                 await session.run(self._state_address, self._certificates)
             except KeelmanError as error:
@@ -81,8 +84,10 @@ class Session:
         reporter: Reporter,
         on_assignments: Callable[[Assignments], None],
         figures: Figures,
+        on_secrets: Callable[[NodeSecrets], None] = lambda _: None,
     ) -> None:
         self.number = 0
+        self._on_secrets = on_secrets
         self._figures = figures
         self._registration = registration
         self._reporter = reporter
@@ -139,6 +144,8 @@ class Session:
             case "assignments":
                 self._versions.follow(message.assignments)
                 self._on_assignments(message.assignments)
+            case "secrets":
+                self._on_secrets(message.secrets)
             case "report_received":
                 if self._reporter.acknowledge(message.report_received.number):
                     self._heard.set()

@@ -78,11 +78,12 @@ DEDICATED_CONNECTORS = Kind(
 )
 WORKER_CONFIGURATIONS = Kind("worker-configurations", "worker-configuration", "wf", ("get", "describe", *SPEC))
 PLUGIN_IMPORTS = Kind("plugin-imports", "plugin-import", "pi", ("get", "describe", *SPEC))
+SECRETS = Kind("secrets", "secret", "se", ("get", "describe", *SPEC))
 OPERATIONS = Kind("operations", "operation", "op", ("get", "describe", "cancel", "delete"))
 DOCUMENTS = Kind("documents", "document", "doc", ("get", "describe"))
 APPLIED = (TOPICS, DEFINITIONS)
 """What is brought about by operations."""
-SAID = (PLUGINS, WORKER_CONFIGURATIONS, PLUGIN_IMPORTS)
+SAID = (PLUGINS, WORKER_CONFIGURATIONS, PLUGIN_IMPORTS, SECRETS)
 """Of what only what is said of it changes."""
 PLANS = Kind("plans", "plan", "pn", ("get",))
 
@@ -100,6 +101,7 @@ KINDS = (
     DEDICATED_CONNECTORS,
     WORKER_CONFIGURATIONS,
     PLUGIN_IMPORTS,
+    SECRETS,
     OPERATIONS,
     DOCUMENTS,
     PLANS,

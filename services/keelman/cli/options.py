@@ -80,7 +80,7 @@ ConfigFile = Annotated[
     typer.Option(
         "--config-file",
         metavar="FILE",
-        help="A connector's, .json or .properties; properties of a worker configuration.",
+        help="Of a connector or secret: .json or .properties; of a worker configuration.",
     ),
 ]
 ConfigValues = Annotated[

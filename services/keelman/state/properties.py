@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from keelman.connect.config.providers import NAMES, secret_providers
 from keelman.kafka.properties.table import ALL, TABLE
 from keelman.model.cluster import WorkerCluster, WorkerClusterSpec, WorkerEngine
 from keelman.model.errors import InvalidArgument, Violation
@@ -109,6 +110,10 @@ def check_worker_properties(
         if value or (value == "" and key != ADMIN_LISTENERS):  # an empty one says that there is no such listener
             found += InvalidArgument.of(f"spec.properties.{key}", value, f"leave it out: {why}").violations
     if spec.engine is WorkerEngine.KAFKA_CONNECT:
+        for provider in secret_providers(given):
+            key = f"{NAMES}.{provider}.class"
+            legal = "a class of Kafka's: only keelman's own workers read secrets of the installation"
+            found += InvalidArgument.of(f"spec.properties.{key}", given[key], legal).violations
         raise_all(found)  # what its own workers say to the rest is theirs
         return
     given = {**for_workers(client_properties), **given}

@@ -28,7 +28,8 @@ from keelman.state.nouns import node as nodes
 from keelman.state.nouns import workload as workloads
 from keelman.state.nouns.node import figures_of
 from keelman.state.nouns.workload import assignment_message, status_of
-from keelman.state.snapshot import NODE
+from keelman.state.planning.node_secrets import secrets_of
+from keelman.state.snapshot import NODE, SECRET
 from keelman.state.store import Store, carried_by, next_session
 
 log = get_logger()
@@ -198,9 +199,11 @@ class Sessions:
         """Sends the complete set, then what differs from what was sent: it looks at the whole state at each wake."""
         sent: dict[str, Workload] = {}
         version = 0
-        with self._hub.subscribe(carried_by(session.node)) as changed:
+        given: pb.NodeSecrets | None = None
+        with self._hub.subscribe(carried_by(session.node), SECRET) as changed:
             while True:
                 changed.clear()
+                given = await self._give_secrets(session, given)
                 revision, wanted = self._store.revision, self._carried(session.node)
                 # A name that is used again must be forgotten before it is sent, or its generation would seem old.
                 reused = [n for n, w in wanted.items() if n in sent and sent[n].uid != w.uid]
@@ -221,6 +224,13 @@ class Sessions:
                 if news:
                     hit("assignments-sent")
                 await changed.wait()
+
+    async def _give_secrets(self, session: _Session, given: pb.NodeSecrets | None) -> pb.NodeSecrets:
+        """Sends the secrets of the node's workers where these are others than were given; returns them."""
+        secrets = secrets_of(session.node, self._store.snapshot)
+        if secrets != given:
+            await session.send(pb.OpenSessionResponse(secrets=secrets))
+        return secrets
 
     async def _send_assignments(
         self,

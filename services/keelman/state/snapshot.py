@@ -16,6 +16,7 @@ from keelman.model.node import Node, NodeState
 from keelman.model.operation import Operation
 from keelman.model.plugin import Plugin
 from keelman.model.plugin_import import PluginImport
+from keelman.model.secret import Secret
 from keelman.model.topic import Topic
 from keelman.model.worker_configuration import WorkerConfiguration
 from keelman.model.workload import Workload, WorkloadKind
@@ -25,7 +26,7 @@ from keelman.state.layers import Layer
 NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = Node.NOUN, BrokerCluster.NOUN, WorkerCluster.NOUN, Workload.NOUN
 PLUGIN, DOCUMENT, OPERATION, TOPIC = Plugin.NOUN, Document.NOUN, Operation.NOUN, Topic.NOUN
 CONNECTOR_DEFINITION, DEDICATED_CONNECTOR = ConnectorDefinition.NOUN, DedicatedConnector.NOUN
-WORKER_CONFIGURATION, PLUGIN_IMPORT = WorkerConfiguration.NOUN, PluginImport.NOUN
+WORKER_CONFIGURATION, PLUGIN_IMPORT, SECRET = WorkerConfiguration.NOUN, PluginImport.NOUN, Secret.NOUN
 Resource: TypeAlias = (
     Node
     | BrokerCluster
@@ -39,6 +40,7 @@ Resource: TypeAlias = (
     | DedicatedConnector
     | WorkerConfiguration
     | PluginImport
+    | Secret
 )
 Names: TypeAlias = frozenset[str]
 NO_NAMES: Names = frozenset()

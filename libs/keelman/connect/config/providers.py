@@ -2,11 +2,13 @@
 
 `org.apache.kafka.common.config.provider.{File,Directory,EnvVar}ConfigProvider` with their parameters. What they find,
 what they pass over in silence and the texts of their errors are Apache Kafka's (tests/recorded/config_providers.json).
-Beyond it they read no file that is not a regular one or is larger than a megabyte.
+Beyond it they read no file that is not a regular one or is larger than a megabyte. keelman's own secrets have one more,
+which has no parameter of Connect's.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -191,9 +193,83 @@ class EnvVarProvider(ConfigProvider):
         return {key: self._variables[key] for key in keys if key in self._variables}
 
 
-_KINDS: Mapping[str, type[FileProvider | DirectoryProvider | EnvVarProvider]] = {
-    kind.java_class: kind for kind in (FileProvider, DirectoryProvider, EnvVarProvider)
+class SecretsProvider(ConfigProvider):
+    """`${secrets:name:key}`: a value of a secret of the installation, from the file that the agent keeps beside the
+    worker. What is not there is an error, not a reference that stays as it is."""
+
+    java_class = "keelman.SecretsConfigProvider"
+    parameter = "names"
+    file_parameter = "file"
+    """Where the agent keeps them; it sets this."""
+
+    @classmethod
+    def check(cls, parameters: Mapping[str, str]) -> None:
+        """The names must be some."""
+        if cls.parameter in parameters and not secret_patterns(parameters):
+            raise ConfigProviderError(
+                f"{cls.parameter} {parameters[cls.parameter]!r} must be names of secrets with commas, * for any rest"
+            )
+
+    @classmethod
+    def check_path(cls, path: str) -> None:
+        """A secret has a name."""
+        if not path:
+            raise ConfigProviderError("A secret is referred to with its name and a key: ${provider:name:key}")
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        """Raises ConfigProviderError."""
+        self.check(parameters)
+        self._file = parameters.get(self.file_parameter, "")
+
+    def get(self, path: str, keys: Iterable[str]) -> dict[str, str]:
+        """The values of a secret."""
+        self.check_path(path)
+        try:
+            known = json.loads(_text(self._file)) if self._file else {}
+        except (OSError, ValueError):
+            raise ConfigProviderError(f"Could not read secrets from file {self._file}") from None
+        if path not in known:
+            raise ConfigProviderError(f"There is no secret {path!r} that this worker may read")
+        found, wanted = known[path], list(keys)
+        if missing := [key for key in wanted if key not in found]:
+            raise ConfigProviderError(f"Secret {path!r} has no key {missing[0]!r}: it has {', '.join(sorted(found))}")
+        return {key: str(found[key]) for key in wanted}
+
+    def stamp(self, path: str, keys: Iterable[str]) -> Stamp:
+        """The file's."""
+        return (_stamp(self._file),) if self._file else ()
+
+
+SECRETS_OF_OTHERS = ("com.github.jcustenborder.kafka.config.aws.SecretsManagerConfigProvider",)
+"""Providers of managed services: what they would find elsewhere is a secret of the installation here."""
+_Kind = type[FileProvider | DirectoryProvider | EnvVarProvider | SecretsProvider]
+_KINDS: Mapping[str, _Kind] = {
+    kind.java_class: kind for kind in (FileProvider, DirectoryProvider, EnvVarProvider, SecretsProvider)
 }
+_ALIASES: Mapping[str, _Kind] = dict.fromkeys(SECRETS_OF_OTHERS, SecretsProvider)
+
+
+def secret_patterns(parameters: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of secrets, with * for any rest, that a provider's parameters allow; all where they name none."""
+    text = parameters.get(SecretsProvider.parameter, "*")
+    return tuple(filter(None, (one.strip() for one in text.split(","))))
+
+
+def secret_providers(properties: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The providers of secrets that a worker's properties name, each with the patterns of names that it may read."""
+    names = _names(properties) if NAMES in properties else []
+    classes = (SecretsProvider.java_class, *SECRETS_OF_OTHERS)
+    return {
+        name: secret_patterns(_parameters(properties, name))
+        for name in names
+        if properties[f"{NAMES}.{name}.class"].strip() in classes
+    }
+
+
+def with_secrets_file(properties: Mapping[str, str], file: str) -> dict[str, str]:
+    """A worker's properties with the file of its secrets, where it has a provider for them."""
+    key = SecretsProvider.file_parameter
+    return {**properties, **{f"{NAMES}.{name}.param.{key}": file for name in secret_providers(properties)}}
 
 
 def providers_of(properties: Mapping[str, str]) -> dict[str, ConfigProvider]:
@@ -235,9 +311,10 @@ def _names(properties: Mapping[str, str]) -> list[str]:
     return [name for name in dict.fromkeys(named) if f"{NAMES}.{name}.class" in properties]
 
 
-def _kind(properties: Mapping[str, str], name: str) -> type[FileProvider | DirectoryProvider | EnvVarProvider]:
+def _kind(properties: Mapping[str, str], name: str) -> _Kind:
     key = f"{NAMES}.{name}.class"
-    kind = _KINDS.get(properties[key].strip())
+    given = properties[key].strip()
+    kind = _KINDS.get(given) or _ALIASES.get(given)
     if kind is None:
         why = "Could not load config provider class or one of its dependencies. Those there are: "
         raise ConfigValueError(key, properties[key], why + ", ".join(_KINDS))

@@ -19,6 +19,7 @@ from keelman.api.connect.v1 import document_service_pb2 as doc
 from keelman.api.connect.v1 import operation_service_pb2 as op
 from keelman.api.connect.v1 import plugin_import_service_pb2 as pi
 from keelman.api.connect.v1 import plugin_service_pb2 as pl
+from keelman.api.connect.v1 import secret_service_pb2 as se
 from keelman.api.connect.v1 import topic_service_pb2 as tp
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as wc
 from keelman.api.connect.v1 import worker_configuration_service_pb2 as wf
@@ -33,6 +34,7 @@ from keelman.api.connect.v1.operation_service_pb2_grpc import OperationServiceSt
 from keelman.api.connect.v1.plugin_import_pb2 import PluginImport
 from keelman.api.connect.v1.plugin_import_service_pb2_grpc import PluginImportServiceStub
 from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
+from keelman.api.connect.v1.secret_service_pb2_grpc import SecretServiceStub
 from keelman.api.connect.v1.topic_service_pb2_grpc import TopicServiceStub
 from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerClusterServiceStub
 from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration
@@ -91,6 +93,7 @@ class Gateway:
             kinds.DEDICATED_CONNECTORS: (DedicatedConnectorServiceStub(link), dc),
             kinds.WORKER_CONFIGURATIONS: (WorkerConfigurationServiceStub(link), wf),
             kinds.PLUGIN_IMPORTS: (PluginImportServiceStub(link), pi),
+            kinds.SECRETS: (SecretServiceStub(link), se),
             kinds.OPERATIONS: (OperationServiceStub(link), op),
             kinds.DOCUMENTS: (DocumentServiceStub(link), doc),
         }
@@ -283,9 +286,9 @@ class Gateway:
             if spec == present:
                 return found, False
             fields = {"name": name, "spec": spec}
-            if kind is kinds.PLUGINS:
-                fields = {"name": found.name, "version": found.version, "description": spec.description}
-                fields["labels"] = dict(spec.labels)
+            if kind in (kinds.PLUGINS, kinds.SECRETS):
+                fields = {"name": found.name, "description": spec.description, "labels": dict(spec.labels)}
+                fields |= {"version": found.version} if kind is kinds.PLUGINS else {}
             if kind in (kinds.WORKER_CONFIGURATIONS, kinds.PLUGIN_IMPORTS):
                 fields = {"name": name, kind.field: spec}
             try:
@@ -364,7 +367,7 @@ class Gateway:
 
 def _spec_of(kind: Kind, found: Resource) -> Any:
     """What of a resource can be changed, as a message of its own."""
-    if kind is kinds.PLUGINS:
+    if kind in (kinds.PLUGINS, kinds.SECRETS):
         return pl.UpdatePluginRequest(description=found.description, labels=dict(found.labels))
     if kind in (kinds.WORKER_CONFIGURATIONS, kinds.PLUGIN_IMPORTS):
         made: Any = WorkerConfiguration if kind is kinds.WORKER_CONFIGURATIONS else PluginImport

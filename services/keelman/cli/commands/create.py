@@ -24,6 +24,7 @@ from keelman.cli.client.plugins import upload
 from keelman.cli.client.target import Target
 from keelman.cli.commands.dedicated import create_dedicated
 from keelman.cli.commands.plugin_imports import create_import, import_source
+from keelman.cli.commands.secrets import create_secret
 from keelman.cli.commands.worker_configurations import check_no_wait, create_configuration
 from keelman.cli.configuration import class_of, given_config
 from keelman.cli.fields import Given, apply, check_given, split_names
@@ -55,7 +56,13 @@ _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "topic": (kinds.TOPICS,),
     "connector": (kinds.DEFINITIONS, kinds.DEDICATED_CONNECTORS),
     "cluster": (kinds.CONNECTORS, kinds.DEFINITIONS),
-    "config_file": (kinds.CONNECTORS, kinds.DEFINITIONS, kinds.DEDICATED_CONNECTORS, kinds.WORKER_CONFIGURATIONS),
+    "config_file": (
+        kinds.CONNECTORS,
+        kinds.DEFINITIONS,
+        kinds.DEDICATED_CONNECTORS,
+        kinds.WORKER_CONFIGURATIONS,
+        kinds.SECRETS,
+    ),
     "plugin_name": (kinds.PLUGINS,),
     "plugin_version": (kinds.PLUGINS,),
     "any_file": (kinds.PLUGINS,),
@@ -179,6 +186,8 @@ def create_by_itself(
     check_no_wait(kind, wait)
     if kind is kinds.WORKER_CONFIGURATIONS:
         return create_configuration(target, name, more.config_file, given, form)
+    if kind is kinds.SECRETS:
+        return create_secret(target, name, more.config_file, given, form)
     header = {"name": more.plugin_name, "version": more.plugin_version, "any_file": more.any_file}
     return upload_plugin(target, Path(name), given, form, header)
 

@@ -35,6 +35,7 @@ NOUNS: Mapping[Kind, str] = {
     kinds.WORKER_CONFIGURATIONS: "worker_configuration",
     kinds.DEDICATED_CONNECTORS: "dedicated_connector",
     kinds.PLUGIN_IMPORTS: "plugin_import",
+    kinds.SECRETS: "secret",
     kinds.OPERATIONS: "operation",
     kinds.DOCUMENTS: "document",
 }
@@ -48,6 +49,7 @@ REPORTED: Mapping[Kind, Sequence[str]] = {
     kinds.WORKER_CONFIGURATIONS: ("users",),
     kinds.DEDICATED_CONNECTORS: ("status",),
     kinds.PLUGIN_IMPORTS: ("users",),
+    kinds.SECRETS: ("users",),
     kinds.DEFINITIONS: ("status.connector", "status.drifted", "status.drifts"),
 }
 # What of it changes all the time: a table shows it, lines are not printed for it.

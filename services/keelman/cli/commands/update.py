@@ -13,6 +13,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
 from keelman.cli.commands.applying import apply_and_tell
 from keelman.cli.commands.dedicated import update_dedicated
+from keelman.cli.commands.secrets import change_secret
 from keelman.cli.commands.worker_configurations import add_revision, check_no_wait
 from keelman.cli.fields import GivenChange, apply, check_given
 from keelman.cli.kinds import Kind, check_option, kind_of
@@ -59,21 +60,23 @@ def update(
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Change what a cluster, node, topic or definition is to be, or what is said of a plugin or worker configuration,
-    which --config-file gives another revision; what is not named stays. Workers get a change one after the other; of
-    topics and definitions nothing is done until they are applied."""
+    """Change what a cluster, node, topic or definition is to be, or what is said of a plugin, worker configuration or
+    secret; what is not named stays. --config-file gives a worker configuration another revision, a secret other values.
+    Workers get a change one after the other; of topics and definitions nothing is done until they are applied."""
     found, seconds = kind_of(kind, "update"), seconds_of(wait, timeout)
     if apply_:
         check_option("--apply", found, kinds.APPLIED)
     if skip_health_check:
         check_option("--skip-health-check", found, [kinds.DEDICATED_CONNECTORS])
     if config_file is not None:
-        check_option("--config-file", found, [kinds.WORKER_CONFIGURATIONS])
+        check_option("--config-file", found, [kinds.WORKER_CONFIGURATIONS, kinds.SECRETS])
     if config_file is not None:
         check_no_wait(found, seconds)
     if not check_given(found, given) and config_file is None:
         raise InvalidArgument("nothing to change: give at least one option, see `keelman update --help`")
     target, edit = Target(gateway, home), lambda spec: apply(given, spec)
+    if config_file is not None and found is kinds.SECRETS:
+        return change_secret(target, name, config_file, given, checked_format(output, _FORMS))
     if config_file is not None:
         return add_revision(target, name, config_file, given, checked_format(output, _FORMS))
     if found is kinds.DEDICATED_CONNECTORS:

@@ -344,6 +344,14 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("MESSAGE", lambda r: in_one_line(r.message), wide=True),
     ),
     "documents": (Column("NAME", lambda r: key_of(DOCUMENTS, r)), Column("AGE", lambda r: age(r.create_time))),
+    "secrets": (
+        Column("NAME", lambda r: r.name),
+        Column("KEYS", lambda r: ",".join(r.keys)),
+        Column("AGE", lambda r: age(r.create_time)),
+        Column("CHANGED", lambda r: age(r.update_time), wide=True),
+        Column("LABELS", _labels, wide=True),
+        Column("DESCRIPTION", lambda r: _first_line(r.description), wide=True),
+    ),
     "operations": (
         Column("NAME", lambda r: r.name),
         Column("KIND", words.operation_kind),

@@ -30,9 +30,8 @@ from keelman.model.plugin_import import (
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context, Service
 from keelman.rpc.times import to_timestamp
-from keelman.state.nouns.annotated import check_mask, checked_annotations, origin_page
 from keelman.state.nouns.checks import check_etag, check_free, check_numbers
-from keelman.state.nouns.clusters import annotate, annotations_of
+from keelman.state.nouns.clusters import annotate, annotations_of, check_mask, checked_annotations, origin_page
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.operation import begin
 from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain, read

@@ -23,9 +23,15 @@ from keelman.rpc.masks import masked
 from keelman.rpc.server import Context, Service
 from keelman.rpc.times import to_timestamp
 from keelman.runtime.logs.redaction import REDACTOR
-from keelman.state.nouns.annotated import check_description, check_mask, checked_annotations, origin_page
 from keelman.state.nouns.checks import check_etag, check_free, check_numbers
-from keelman.state.nouns.clusters import annotate, annotations_of
+from keelman.state.nouns.clusters import (
+    annotate,
+    annotations_of,
+    check_description,
+    check_mask,
+    checked_annotations,
+    origin_page,
+)
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain, read
 from keelman.state.nouns.serving import written

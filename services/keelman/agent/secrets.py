@@ -1,0 +1,50 @@
+"""The secrets that the node's workers may read: a file beside each of them, written again whenever they change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from keelman.api.node.v1.session_service_pb2 import NodeSecrets
+from keelman.runtime.home import Home, write_file
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.logs.redaction import HIDDEN, REDACTOR
+
+log = get_logger()
+SECRETS = "secrets.json"
+NONE = "{}"
+
+
+class SecretFiles:
+    """What the state service said last. After a restart of the agent the files say it until it speaks again."""
+
+    def __init__(self, home: Home, owner: tuple[int, int] | None = None) -> None:
+        """`owner`: user and group that the files are given to."""
+        self._home = home
+        self._owner = owner
+        self._known: dict[str, str] | None = None
+
+    def take(self, message: NodeSecrets) -> None:
+        """Takes up a complete set; what a worker may not read any more leaves its file."""
+        values = {one.name: dict(one.values) for one in message.secrets}
+        REDACTOR.add({value: HIDDEN for some in values.values() for value in some.values() if value})
+        known = {
+            one.workload: json.dumps({name: values[name] for name in one.secrets if name in values}, sort_keys=True)
+            for one in message.workers
+        }
+        self._known = known
+        for file in sorted(self._home.workloads.glob(f"*/{SECRETS}")):
+            names = {self._home.workload(name): text for name, text in known.items()}
+            text = names.get(file.parent, NONE)
+            try:
+                if file.read_text(encoding="utf-8") != text:
+                    write_file(file, text.encode(), owner=self._owner)
+                    log.info("secrets_written", folder=file.parent.name)
+            except OSError as error:
+                log.error("secrets_not_written", file=str(file), error=str(error))
+
+    def files_of(self, workload: str) -> Mapping[str, str]:
+        """The file of a worker that is about to start, by name; nothing where what an earlier agent wrote holds."""
+        if self._known is not None:
+            return {SECRETS: self._known.get(workload, NONE)}
+        return {} if (self._home.workload(workload) / SECRETS).exists() else {SECRETS: NONE}

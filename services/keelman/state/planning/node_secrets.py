@@ -1,0 +1,55 @@
+"""Who reads which secrets: what refers to one, and what the workers of a node are given. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from keelman.api.node.v1 import session_service_pb2 as pb
+from keelman.connect.config.providers import secret_providers
+from keelman.connect.config.references import references_of
+from keelman.model.workload import WorkerSpec
+from keelman.state.snapshot import SECRET, Snapshot
+
+
+def users_of(name: str, snapshot: Snapshot) -> list[str]:
+    """What is known to refer to a secret: worker clusters, connector definitions and dedicated connectors.
+
+    Connectors that were made by the REST of workers are not known here.
+    """
+    found = []
+    for cluster in snapshot.worker_clusters.values():
+        providers = secret_providers(cluster.spec.properties)
+        if not providers:
+            continue
+        if _refers([cluster.spec.properties], providers, name):
+            found.append(f"worker cluster {cluster.name}")
+        definitions = (snapshot.connector_definitions[one] for one in snapshot.definitions_on(cluster.name))
+        found += [
+            f"connector definition {one.name}" for one in definitions if _refers([one.spec.config], providers, name)
+        ]
+        dedicated = snapshot.dedicated_connectors.get(cluster.name)
+        if dedicated is not None and _refers([dedicated.spec.config], providers, name):
+            found.append(f"dedicated connector {dedicated.name}")
+    return sorted(found)
+
+
+def _refers(configs: Iterable[Mapping[str, str]], providers: Iterable[str], name: str) -> bool:
+    return any(one.provider in providers and one.path == name for one in references_of(*configs))
+
+
+def secrets_of(node: str, snapshot: Snapshot) -> pb.NodeSecrets:
+    """All secrets that the workers of a node may read, with their values."""
+    made, wanted = pb.NodeSecrets(), set[str]()
+    for workload in snapshot.workloads_on(node):
+        if not isinstance(workload.spec, WorkerSpec):
+            continue
+        patterns = [one for some in secret_providers(workload.spec.properties).values() for one in some]
+        if not patterns:
+            continue
+        names = [n for n in snapshot.names(SECRET) if any(fnmatchcase(n, pattern) for pattern in patterns)]
+        made.workers.add(workload=workload.name, secrets=names)
+        wanted.update(names)
+    for name in sorted(wanted):
+        made.secrets.add(name=name, values=snapshot.resources(SECRET)[name].values)
+    return made
