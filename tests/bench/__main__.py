@@ -23,7 +23,7 @@ NAMES = (
     *("mirror-eos", "file-source", "file-sink", "trickle", "active-300", "wake", "start"),
     *("worker-start", "create", "idle-10k", "list-10k", "failover", "takeover"),
     *("cluster-start", "state-100", "state-300", "state-1000"),
-    *("ohara-calls", "ohara-start", "ohara-clients"),
+    *("ohara-calls", "ohara-start", "ohara-clients", "dedicated"),
     *("json-smt", "avro", "slow-targets", f"mirror-eos{THREE}", f"file-source{THREE}"),
     *java_plugins.ROWS,
 )

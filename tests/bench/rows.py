@@ -14,6 +14,7 @@ from rich.console import Console
 from bench import (
     avro,
     cluster_start,
+    dedicated,
     failover,
     java_plugins,
     many,
@@ -70,6 +71,9 @@ class Bench:
         self.figures = []
         if name.startswith(STATE):
             await self.state(int(name.removeprefix(STATE)))
+            return self.figures
+        if name == "dedicated":
+            self.figures += await dedicated.measured(self.folder / name, self.options.rounds, self.say)
             return self.figures
         if name.startswith(OHARA):
             await self.ohara(name)

@@ -87,7 +87,7 @@ class Dedicated:
         request = operation_service_pb2.GetOperationRequest(name=name)
         return (await self.operations.GetOperation(request)).operation
 
-    async def ended(self, answer: Any, *, seconds: float = 60.0) -> operation_pb2.Operation:
+    async def ended(self, answer: Any, *, seconds: float = 120.0) -> operation_pb2.Operation:
         """The operation of an answer at its end."""
         name = answer.operation.name
 
@@ -95,4 +95,7 @@ class Dedicated:
             operation = await self.operation(name)
             return operation if operation.state in ENDED else None
 
-        return await eventually(has_ended, seconds=seconds, what=f"{name} ends")
+        try:
+            return await eventually(has_ended, seconds=seconds, what=f"{name} ends")
+        except AssertionError as late:
+            raise AssertionError(await self.operation(name)) from late

@@ -10,13 +10,14 @@ import pytest
 from keelman.agent.commands import command_table
 from keelman.api.connect.v1 import broker_cluster_pb2 as brokers
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers_pb
-from keelman.api.connect.v1.operation_pb2 import OPERATION_STATE_SUCCEEDED
+from keelman.api.connect.v1.operation_pb2 import OPERATION_STATE_SUCCEEDED, OPERATION_STEP_STATE_DONE
 from keelman.api.event.v1 import event_pb2
 from keelman.kafka.feed import WORKER_REPORTS, consume, event_topic
 from keelman.runtime.home import Home, write_file
 from keelman.testing.certificates import PASSWORD
 from keelman.testing.eventually import eventually
 from keelman.testing.secure_broker import SECRET, USER, SecureBroker, secure_broker
+from support.dedicated_kit import Dedicated, file_source
 from support.state_kit import Agent, Clients, free_range, state_in_loop
 from support.topic_kit import ABSENT, Topics
 
@@ -139,3 +140,26 @@ async def test_topics_are_brought_about_behind_sasl_ssl(broker: SecureBroker, tm
         operation = await refused.apply("kept-out")
         assert operation.error.code == "UNAUTHENTICATED", operation
         assert "authentication failed" in operation.error.message
+
+
+async def test_a_dedicated_connector_that_brokers_refuse_says_so_at_once(broker: SecureBroker, tmp_path: Path) -> None:
+    async with state_in_loop(tmp_path / "state", worker_ports=free_range(4)) as (clients, _), Agent(clients, "n1"):
+        one = Dedicated(clients.channel)
+        wrong, right = (
+            brokers.ExternalBrokers(
+                bootstrap_servers=broker.at("SASLTLS"), client_properties=client_properties(broker, tmp_path, secret)
+            )
+            for secret in ("wrong", SECRET)
+        )
+        answer = await one.create("refused", file_source("/nowhere", "t"), external=wrong)
+        operation = await one.ended(answer, seconds=30)
+        assert (operation.error.reason, operation.steps[0].attempts) == ("BROKERS_REFUSE", 1), operation
+        status = (await one.get("refused")).status
+        assert status.code == "ClusterError.AuthenticationFailed"
+        assert 'password="wrong"' not in str(answer)
+        answer = await one.create("accepted", file_source("/nowhere", "t"), external=right)
+
+        async def reached() -> bool:
+            return (await one.operation(answer.operation.name)).steps[0].state == OPERATION_STEP_STATE_DONE
+
+        await eventually(reached, seconds=60, what="its brokers are reached")

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
 ASK_SECONDS = 5.0
+ASK_WITHIN = 60.0
+"""For so long a worker may not answer before anything has been changed."""
 REACH_WITHIN = timedelta(seconds=15)
 """For so long brokers may be out of reach before that is the cause."""
 HEALTHY_FOR = {OperationKind.UPDATE_CONFIG: timedelta(seconds=3), OperationKind.UPDATE_WORKERS: timedelta(seconds=2)}
@@ -52,10 +54,10 @@ def kind(tools: Tools) -> Kind:
         {
             names.REACH: StepWork(steps.reach, seconds=REACH_WITHIN.total_seconds()),
             names.START: StepWork(steps.await_workers, seconds=START_WITHIN.total_seconds()),
-            ASK: StepWork(_coded(of_connector.ask)),
+            ASK: StepWork(_coded(of_connector.ask), seconds=ASK_WITHIN),
             CONFIGURE: StepWork(_coded(of_connector.configure)),
             STEER: StepWork(_coded(of_connector.steer)),
-            names.INITIALIZE: StepWork(steps.initialize),
+            names.INITIALIZE: StepWork(steps.initialize, seconds=ASK_WITHIN),
             names.UPDATE_WORKERS: StepWork(steps.update_workers, steps.put_workers_back),
             names.UPDATE_CONFIG: StepWork(_coded(of_connector.configure), steps.put_config_back),
             names.VALIDATE: StepWork(_coded(steps.validate)),
