@@ -32,7 +32,8 @@ Say = Callable[[str], None]
 
 @asynccontextmanager
 async def _filled(folder: Path, say: Say) -> AsyncIterator[OharaWorld]:
-    """State, gateway, agents that do as told, a broker cluster, and a hundred worker clusters of which three run."""
+    """State, gateway, agents that do as told, a broker cluster, a hundred worker clusters of which three run, and
+    as many connectors and pipelines."""
     folder.mkdir(parents=True)
     async with ohara_world(folder) as world:
         await brokers(world.js, "bk")
@@ -44,8 +45,12 @@ async def _filled(folder: Path, say: Say) -> AsyncIterator[OharaWorld]:
             await world.js.act("workers", f"wk{number}", "start")
             await world.js.reaches("workers", f"wk{number}", "RUNNING")
         await world.js.create("topics", name="t", brokerClusterKey="bk")
-        await world.js.create("connectors", name="c", workerClusterKey="wk0", **{"connector.class": "FileStreamSource"})
-        say(f"ohara: {CLUSTERS} worker clusters are stored")
+        for number in range(CLUSTERS):
+            settings = {"workerClusterKey": "wk0", "topicKeys": ["t"], "connector.class": "FileStreamSource"}
+            await world.js.create("connectors", name=f"c{number}", tags={"n": number}, **settings)
+            ends = [{"kind": "connector", "name": f"c{number}"}, {"kind": "topic", "name": "t"}]
+            await world.js.create("pipelines", name=f"p{number}", endpoints=ends)
+        say(f"ohara: {CLUSTERS} worker clusters, connectors and pipelines are stored")
         yield world
 
 
@@ -70,6 +75,7 @@ def _calls(number: int) -> Mapping[str, tuple[str, str, Any]]:
         "zookeepers": ("GET", "/zookeepers", None),
         "topics": ("GET", "/topics", None),
         "connectors": ("GET", "/connectors", None),
+        "pipelines": ("GET", "/pipelines", None),
         "files": ("GET", "/files", None),
         "object-put": ("PUT", f"/objects/o{number % 20}", {"stage": number}),
         "object-get": ("GET", f"/objects/o{number % 20}", None),

@@ -34,7 +34,7 @@ from keelman.state.nouns.hidden import kept_spec, shown_spec
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.operation import begin, check_no_operation, operation_message
 from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain, plain_spec, read, read_spec
-from keelman.state.nouns.serving import has_labels, page_of, written
+from keelman.state.nouns.serving import Remembered, has_labels, page_of, written
 from keelman.state.operations.connector_steps import STEPS, facts_of
 from keelman.state.snapshot import CONNECTOR_DEFINITION, Snapshot
 
@@ -240,6 +240,9 @@ class ConnectorDefinitionApi(grpc.ConnectorDefinitionServiceServicer):
     """Connector definitions."""
 
     parts: Parts
+    _messages: Remembered[ConnectorDefinition, connector_definition_pb2.ConnectorDefinition] = dataclasses.field(
+        default_factory=lambda: Remembered(definition_message)
+    )
 
     async def GetConnectorDefinition(
         self, request: pb.GetConnectorDefinitionRequest, context: Context
@@ -318,7 +321,10 @@ class ConnectorDefinitionApi(grpc.ConnectorDefinitionServiceServicer):
         self, definition: ConnectorDefinition, *, with_secrets: bool = False
     ) -> connector_definition_pb2.ConnectorDefinition:
         """A connector definition with its connector, as far as its workers report."""
-        made = definition_message(definition, with_secrets=with_secrets)
+        if with_secrets:
+            made = definition_message(definition, with_secrets=True)
+        else:
+            made = self._messages.copy(definition.name, definition)
         spec, reports = definition.spec, self.parts.reports
         cluster = self._snapshot.worker_clusters.get(spec.worker_cluster)
         # What workers said before they were stopped is no longer so.

@@ -23,7 +23,7 @@ from keelman.rpc.times import to_timestamp
 from keelman.state.nouns.checks import check_etag, check_numbers
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.rows import big_column, json_column, micros, moment
-from keelman.state.nouns.serving import written
+from keelman.state.nouns.serving import Remembered, written
 from keelman.state.snapshot import DOCUMENT, Snapshot
 
 if TYPE_CHECKING:
@@ -152,6 +152,12 @@ class DocumentApi(grpc.DocumentServiceServicer):
     """Documents."""
 
     parts: Parts
+    _messages: Remembered[Document, document_pb2.Document] = dataclasses.field(
+        default_factory=lambda: Remembered(document_message)
+    )
+    _with_secrets: Remembered[Document, document_pb2.Document] = dataclasses.field(
+        default_factory=lambda: Remembered(lambda one: document_message(one, with_secrets=True))
+    )
 
     async def GetDocument(self, request: pb.GetDocumentRequest, context: Context) -> pb.GetDocumentResponse:
         """One document."""
@@ -167,8 +173,9 @@ class DocumentApi(grpc.DocumentServiceServicer):
         wanted = self.parts.store.snapshot.documents_of(request.kind, request.scope)
         rest = [one for one in sorted(wanted, key=_order) if after == ("",) or _order(one) > after]
         answer, size = pb.ListDocumentsResponse(), 0
+        messages = self._with_secrets if request.with_secrets else self._messages
         for number, one in enumerate(rest):
-            made = document_message(one, with_secrets=request.with_secrets)
+            made = messages.copy(one.name, one)
             size += made.ByteSize()
             if number and (number == limit or size > PAGE_BYTES):
                 answer.next_page_token = token_for("\0".join(_order(rest[number - 1])))

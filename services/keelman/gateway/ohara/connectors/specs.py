@@ -6,11 +6,14 @@ there as they were sent, the defaults of the connector's class, and the keys tha
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Any
 
 import orjson
+from google.protobuf.struct_pb2 import Struct
 
 from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition, ConnectorDefinitionSpec
 from keelman.gateway.ohara.connectors.class_settings import Json, defaults, is_ohara
@@ -89,7 +92,7 @@ def _settings(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectKey
     for name, value in kept.items():
         text = spec.config.get(name, "")
         settings[name] = value if config_text(name, value) == text else _parsed(value, text)
-    settings = _defaults() | settings
+    settings = copy.deepcopy(_defaults()) | settings
     if isinstance(tasks := settings[TASKS], str):
         settings[TASKS] = int(tasks) if tasks.isascii() and tasks.isdecimal() else 1
     return settings | {WORKER_KEY: worker.json} | key.json
@@ -102,8 +105,16 @@ def filled_of(definition: ConnectorDefinition) -> dict[str, Any]:
 
 
 def _extra(definition: ConnectorDefinition) -> dict[str, Any]:
-    """What this API keeps beside the configuration; what others keep in its place is not read."""
-    extra = value_of(definition.spec.extra) if definition.spec.origin.api in ("", API) else {}
+    """What this API keeps beside the configuration; what others keep in its place is not read. Nobody changes it."""
+    if definition.spec.origin.api not in ("", API):
+        return {}
+    return _read_extra(definition.spec.extra.SerializeToString(deterministic=True))
+
+
+@lru_cache(maxsize=4096)
+def _read_extra(message: bytes) -> dict[str, Any]:
+    """The same, remembered: it changes seldom and is read often."""
+    extra = value_of(Struct.FromString(message))
     is_ours = isinstance(extra.get(KEPT), dict) and isinstance(extra.get(FILLED), dict)
     return extra if is_ours and isinstance(extra.get(MADE), list) else {}
 
@@ -132,6 +143,7 @@ def _needs(info: Json, key: str) -> bool:
     return any(one["key"] == key and one["necessary"] == Necessary.REQUIRED.value for one in info["settingDefinitions"])
 
 
+@cache
 def _defaults() -> Settings:
     """Those of all connectors: a definition that was made elsewhere names few of them."""
     told = ((one.key, default_of(one)) for one in CONNECTOR if one.necessary is Necessary.OPTIONAL and not one.internal)
