@@ -273,7 +273,7 @@ def test_when_all_nodes_are_back_the_last_word_comes_true(runs: bool, steps: lis
         expected = ClusterState.RUNNING if wanted[name] is ClusterGoal.RUNNING else ClusterState.STOPPED
         assert status.state is expected, status
         assert status.rollout is None, status
-        assert status.ready_workers == (workers.spec.wanted_workers if expected is ClusterState.RUNNING else 0)
+        assert status.ready_workers == (workers.wanted_workers if expected is ClusterState.RUNNING else 0)
         check_specs(made, workers)
     carried = {w.node for w in made.workloads.values() if w.kind is WorkloadKind.WORKER}
     assert {w.node for w in made.workloads.values() if w.kind is WorkloadKind.SPARK} == carried

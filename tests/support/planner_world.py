@@ -216,7 +216,7 @@ class World(ScriptWorld):
             lines.append(f"brokers {name}: {status.state} [{status.bootstrap_servers}] {status.message}".rstrip())
         for name, workers in sorted(self.workers.items()):
             seen = worker_cluster_status(workers, self.snapshot)
-            ready = f"{seen.ready_workers}/{workers.spec.wanted_workers}"
+            ready = f"{seen.ready_workers}/{workers.wanted_workers}"
             lines.append(f"workers {name}: {seen.state} {ready} {seen.message}".rstrip())
             if seen.rollout is not None:
                 lines.append(f"  {self._rollout(seen.rollout)}".rstrip())

@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
 
+from keelman.model.autoscale import NOT_SCALED, Autoscale, Scaling
 from keelman.model.log_delivery import LogDelivery
 from keelman.model.plugin_set import NO_HISTORY, PluginHistory, PluginRef, PluginSet, WentBack
 from keelman.model.workload import NO_LIMITS, ResourceLimits
@@ -147,7 +148,8 @@ class BrokerCluster:
 
 @dataclass(frozen=True, slots=True)
 class WorkerClusterSpec:
-    """What the user wants of a worker cluster: `nodes` (one worker on each, never moved), or else `count` workers."""
+    """What the user wants of a worker cluster: `nodes` (one worker on each, never moved), or else `count` workers, or
+    else as many as `autoscale` finds."""
 
     broker_cluster: str
     nodes: tuple[str, ...] = ()
@@ -178,16 +180,12 @@ class WorkerClusterSpec:
     """Addresses of host names for its workers alone."""
     log_delivery: LogDelivery | None = None
     """Where its logs are delivered; it reaches no process."""
+    autoscale: Autoscale | None = None
 
     @property
     def plugin_set(self) -> PluginSet:
         """Its plugins and libraries."""
         return PluginSet(self.plugins, self.libraries)
-
-    @property
-    def wanted_workers(self) -> int:
-        """How many workers it is to have."""
-        return len(self.nodes) or self.count
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -255,6 +253,15 @@ class WorkerCluster:
     restart: int = 0
     """Generation at which all of its workers were last asked to start again; 0: never."""
     plugin_history: PluginHistory = NO_HISTORY
+    scaling: Scaling = NOT_SCALED
+    """The last step of autoscaling."""
+
+    @property
+    def wanted_workers(self) -> int:
+        """How many workers it is to have now."""
+        if self.spec.autoscale is not None and not self.spec.nodes:
+            return self.spec.autoscale.bounded(self.scaling.workers)
+        return len(self.spec.nodes) or self.spec.count
 
     @property
     def went_back(self) -> WentBack | None:

@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
+from keelman.model.autoscale import Autoscale
 from keelman.model.cluster import NO_ANNOTATIONS, Annotations, WorkerEngine
 from keelman.model.log_delivery import LogDelivery
 from keelman.model.plugin_set import PluginRef
@@ -68,10 +69,11 @@ class WorkerConfigurationRef:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How many workers, and what each may use with all of its processes."""
+    """How many workers, so many or as many as `autoscale` finds; and what each may use with all of its processes."""
 
     count: int = 0
     worker_limits: ResourceLimits = NO_LIMITS
+    autoscale: Autoscale | None = None
 
 
 @dataclass(frozen=True, slots=True)

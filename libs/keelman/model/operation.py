@@ -23,6 +23,7 @@ class OperationKind(StrEnum):
     RESUME = "RESUME"
     RESTART = "RESTART"
     DELETE_DEDICATED = "DELETE_DEDICATED"
+    SCALE = "SCALE"
     IMPORT_PLUGIN = "IMPORT_PLUGIN"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorSpec
 from keelman.cli import plugin_refs
+from keelman.cli.autoscaling import edit_autoscale
 from keelman.cli.configuration import pairs
 from keelman.cli.spec_edits import NONE, edit_limits, edit_log_delivery, edit_map, selector_of
 from keelman.model.errors import InvalidArgument
@@ -27,7 +28,10 @@ def edit_dedicated(given: Any, removed: Sequence[str] | None, spec: DedicatedCon
     if given.worker_configuration:
         _name_configuration(given.worker_configuration, spec)
         yield "worker_configuration"
-    if given.count is not None:
+    if given.autoscale:
+        edit_autoscale(given.autoscale, given.count, spec.capacity)
+        yield "capacity"
+    elif given.count is not None:
         spec.capacity.count = given.count
         yield "capacity"
     yield from edit_limits(given.cpus, given.memory, spec.capacity.worker_limits, "capacity")

@@ -17,7 +17,7 @@ from keelman.api.connect.v1.topic_pb2 import TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration
 from keelman.api.node.v1.node_pb2 import NodeSpec
-from keelman.cli import plugin_refs
+from keelman.cli import autoscaling, plugin_refs
 from keelman.cli.configuration import pairs
 from keelman.cli.dedicated_fields import edit_dedicated
 from keelman.cli.kinds import (
@@ -104,6 +104,7 @@ class Given:
         int | None,
         typer.Option("--count", metavar="N", help="Number of workers, on any nodes; a new cluster has 1.", min=1),
     ] = None
+    autoscale: Annotated[str, typer.Option("--autoscale", metavar="MIN..MAX[,K=V]", help=autoscaling.HELP)] = ""
     node_selector: Annotated[
         list[str] | None,
         typer.Option("--node-selector", metavar="K=V", help="Label of the nodes that a --count may be on, or none."),
@@ -203,7 +204,7 @@ _OF_WORKER_CLUSTERS = (
     "remove_libraries",
 )  # fmt: skip
 _OF_ALL_WITH_WORKERS = (
-    "count", "node_selector", "log_group", "log_bucket", "log_topic", "plugins", "libraries", "engine",
+    "count", "autoscale", "node_selector", "log_group", "log_bucket", "log_topic", "plugins", "libraries", "engine",
 )  # fmt: skip
 _MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
     "description": _LABELLED,
@@ -323,16 +324,19 @@ def _applied(given: Given, change: GivenChange | None, spec: TopicSpec | Connect
 
 def _workers(given: Given, change: GivenChange | None, spec: WorkerClusterSpec) -> Iterable[str]:
     named = bool(given.nodes or (change and (change.add_nodes or change.remove_nodes)))
-    if named and given.count is not None:
-        raise InvalidArgument("--count: not together with --nodes: one worker runs on each of these")
+    if named and (given.count is not None or given.autoscale):
+        option = "--autoscale" if given.autoscale else "--count"
+        raise InvalidArgument(f"{option}: not together with --nodes: one worker runs on each of these")
     if named:
-        if not given.nodes and spec.WhichOneof("placement") == "count":
-            raise InvalidArgument(
-                f"--add-node, --remove-node: its workers are placed by count ({spec.count}), not on named nodes: "
-                "change --count, or name all nodes with --nodes"
-            )
+        placed = f"count ({spec.count})" if spec.count else spec.WhichOneof("placement")
+        if not given.nodes and placed not in ("nodes", None):
+            said = f"--add-node, --remove-node: its workers are placed by {placed}, not on named nodes: "
+            raise InvalidArgument(said + "change --count or --autoscale, or name all nodes with --nodes")
         spec.nodes.names[:] = _nodes(given, change, spec.nodes.names)
         yield "nodes"
+    elif given.autoscale:
+        autoscaling.edit_autoscale(given.autoscale, given.count, spec)
+        yield "autoscale"
     elif given.count is not None:
         spec.count = given.count
         yield "count"

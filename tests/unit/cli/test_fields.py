@@ -94,7 +94,7 @@ def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
     assert sorted(paths) == sorted(
         field.name
         for field in spec.DESCRIPTOR.fields
-        if field.name not in ("broker_cluster", "nodes", "origin", "extra")
+        if field.name not in ("broker_cluster", "nodes", "autoscale", "origin", "extra")
     )
 
 

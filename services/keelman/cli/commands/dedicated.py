@@ -34,7 +34,7 @@ def create_dedicated(
     spec = DedicatedConnectorSpec(connector=connector, config=whole or {})
     apply(given, spec)
     class_of(spec.config)
-    if not spec.capacity.count:
+    if spec.capacity.WhichOneof("workers") is None:
         spec.capacity.count = 1
 
     async def body(client: Gateway) -> None:

@@ -107,6 +107,11 @@ def scale(
                 f"--count: the workers of {name} are on nodes that it names ({', '.join(spec.nodes.names)}): use "
                 f"`keelman update wc {name}` with --add-node, --remove-node, or with --count to have them placed"
             )
+        if spec.WhichOneof("placement") == "autoscale":
+            raise InvalidArgument(
+                f"--count: {name} is autoscaled: change its bounds with `keelman update wc {name} --autoscale`, or end "
+                f"that with `keelman update wc {name} --count {count}`"
+            )
         spec.count = count
         return ["count"]
 

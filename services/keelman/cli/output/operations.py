@@ -47,7 +47,10 @@ def tasks_text(connector: Any) -> str:
 
 def workers_text(connector: Any) -> str:
     """How many workers of a dedicated connector run, and how many are wanted."""
-    return f"{connector.status.workers}/{connector.spec.capacity.count}"
+    capacity = connector.spec.capacity
+    if capacity.WhichOneof("workers") == "autoscale":
+        return f"{connector.status.workers} of {capacity.autoscale.min_workers} to {capacity.autoscale.max_workers}"
+    return f"{connector.status.workers}/{capacity.count}"
 
 
 def goal_text(definition: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedCapacity
 from keelman.api.connect.v1.worker_cluster_pb2 import ROLLOUT_STATE_HALTED
+from keelman.cli.autoscaling import autoscale_text
 
 
 def size(amount: float) -> str:
@@ -33,7 +34,9 @@ def capacity_text(capacity: Any) -> str:
     if not isinstance(capacity, DedicatedCapacity):
         return limits_text(capacity)
     each = limits_text(capacity.worker_limits)
-    return quantity(capacity.count, "worker") + (f", {each} each" if each else "")
+    autoscaled = capacity.WhichOneof("workers") == "autoscale"
+    how_many = autoscale_text(capacity.autoscale) if autoscaled else quantity(capacity.count, "worker")
+    return how_many + (f", {each} each" if each else "")
 
 
 def limits_text(limits: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from keelman.model.autoscale import check_autoscale
 from keelman.model.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
 from keelman.model.errors import Conflict, InvalidArgument
 from keelman.model.shapes import check_labels
@@ -29,7 +30,9 @@ def check(name: str, spec: DedicatedConnectorSpec, snapshot: Snapshot) -> None:
     _check_config(spec.connector, spec.config)
     if not (spec.broker_cluster or spec.bootstrap_servers):
         raise InvalidArgument.of("spec.brokers", "", "broker_cluster (its name) or external (bootstrap_servers)")
-    if spec.capacity.count < 1:
+    if spec.capacity.autoscale is not None:
+        check_autoscale("spec.capacity.autoscale", spec.capacity.autoscale)
+    elif spec.capacity.count < 1:
         raise InvalidArgument.of("spec.capacity.count", spec.capacity.count, "a whole number of at least 1")
     for field, part in (("spec.topic_prefix", spec.topic_prefix), ("spec.topic_suffix", spec.topic_suffix)):
         if not _TOPIC_PART.fullmatch(part):

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping
 
+from keelman.model.autoscale import Autoscale
 from keelman.model.cluster import Annotations, BrokerCluster, ExternalBrokers, Origin, WorkerClusterSpec
 from keelman.model.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
 from keelman.model.log_delivery import LogDelivery
@@ -40,6 +41,7 @@ def worker_cluster_spec(
     return WorkerClusterSpec(
         broker_cluster=broker_cluster,
         count=spec.capacity.count,
+        autoscale=_autoscale(spec),
         properties={
             **internal_topics(spec),
             **given,
@@ -54,6 +56,18 @@ def worker_cluster_spec(
         log_delivery=_log_delivery(spec),
         annotations=Annotations(origin=Origin(KEELMAN, connector.NOUN, connector.name)),
     )
+
+
+def _autoscale(spec: DedicatedConnectorSpec) -> Autoscale | None:
+    """Without tasks: these are the connector's."""
+    wanted = spec.capacity.autoscale
+    return None if wanted is None else dataclasses.replace(wanted, tasks_per_worker=0, max_tasks=0)
+
+
+def tasks_max_of(spec: DedicatedConnectorSpec, workers: int) -> int:
+    """`tasks.max` of a connector with so many workers; 0: that of its configuration."""
+    wanted = spec.capacity.autoscale
+    return 0 if wanted is None else wanted.tasks_max(workers)
 
 
 def _log_delivery(spec: DedicatedConnectorSpec) -> LogDelivery | None:

@@ -18,7 +18,7 @@ from keelman.model.errors import FailedPrecondition
 from keelman.model.operation import Operation, OperationKind, OperationState, Target
 from keelman.model.worker_configuration import WorkerConfiguration
 from keelman.state.dedicated.checks import changes_config, changes_workers, check, check_change, check_version
-from keelman.state.dedicated.composition import TOPIC_PREFIX, brokers_of, content_of, worker_cluster_spec
+from keelman.state.dedicated.composition import TOPIC_PREFIX, brokers_of, content_of, tasks_max_of, worker_cluster_spec
 from keelman.state.dedicated.states import state_of
 from keelman.state.dedicated.steps import (
     FORMER_CLUSTER,
@@ -62,6 +62,7 @@ def create(tx: Transaction, name: str, spec: DedicatedConnectorSpec) -> tuple[De
     brokers = _broker_cluster(tx, spec)
     made = DedicatedConnector(name, uid, tx.now, tx.now, 1, spec, broker_cluster=brokers)
     workers = worker_cluster.create(tx, name, worker_cluster_spec(made, brokers, _configured(tx.snapshot, spec)))
+    made = dataclasses.replace(made, tasks_max=tasks_max_of(spec, workers.wanted_workers))
     worker_cluster.start(tx, name, "")
     spec = dataclasses.replace(spec, plugins=workers.spec.plugins, libraries=workers.spec.libraries)
     return _begun(tx, dataclasses.replace(made, spec=spec), OperationKind.CREATE_DEDICATED)

@@ -8,6 +8,7 @@ from keelman.api.connect.v1 import dedicated_connector_pb2, operation_pb2, plugi
 from keelman.model.dedicated_connector import Capacity, DedicatedConnectorSpec, WorkerConfigurationRef
 from keelman.model.operation import Operation
 from keelman.model.plugin_set import PluginRef
+from keelman.state.autoscaling.wire import autoscale_message, autoscale_of
 from keelman.state.nouns.clusters import annotate, annotations_of
 from keelman.state.nouns.hidden import shown_spec
 from keelman.state.nouns.limits import limits_message, limits_of
@@ -24,9 +25,7 @@ def spec_message(wanted: DedicatedConnectorSpec) -> dedicated_connector_pb2.Dedi
     spec = dedicated_connector_pb2.DedicatedConnectorSpec(
         connector=wanted.connector,
         config=dict(wanted.config),
-        capacity=dedicated_connector_pb2.DedicatedCapacity(
-            count=wanted.capacity.count, worker_limits=limits_message(wanted.capacity.worker_limits)
-        ),
+        capacity=_capacity_message(wanted.capacity),
         plugins=[_ref_message(ref) for ref in wanted.plugins],
         libraries=[_ref_message(ref) for ref in wanted.libraries],
         properties=dict(wanted.properties),
@@ -56,7 +55,7 @@ def spec_of(message: dedicated_connector_pb2.DedicatedConnectorSpec) -> Dedicate
         broker_cluster=message.broker_cluster,
         bootstrap_servers=message.external.bootstrap_servers,
         client_properties=dict(message.external.client_properties),
-        capacity=Capacity(message.capacity.count, limits_of(message.capacity.worker_limits)),
+        capacity=_capacity_of(message.capacity),
         plugins=tuple(PluginRef(one.name, one.version, one.sha256.lower()) for one in message.plugins),
         libraries=tuple(PluginRef(one.name, one.version, one.sha256.lower()) for one in message.libraries),
         worker_configuration=(
@@ -70,6 +69,20 @@ def spec_of(message: dedicated_connector_pb2.DedicatedConnectorSpec) -> Dedicate
         log_delivery=delivery_of(message.log_delivery),
         annotations=annotations_of(message),
     )
+
+
+def _capacity_message(wanted: Capacity) -> dedicated_connector_pb2.DedicatedCapacity:
+    made = dedicated_connector_pb2.DedicatedCapacity(worker_limits=limits_message(wanted.worker_limits))
+    if wanted.autoscale is not None:
+        made.autoscale.CopyFrom(autoscale_message(wanted.autoscale))
+    else:
+        made.count = wanted.count
+    return made
+
+
+def _capacity_of(message: dedicated_connector_pb2.DedicatedCapacity) -> Capacity:
+    autoscale = autoscale_of(message.autoscale) if message.HasField("autoscale") else None
+    return Capacity(message.count, limits_of(message.worker_limits), autoscale)
 
 
 def change_message(operation: Operation) -> operation_pb2.DedicatedConnectorChange | None:

@@ -14,6 +14,7 @@ from sqlmodel import Field
 from keelman.api.connect.v1 import broker_cluster_pb2, worker_cluster_pb2
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
 from keelman.api.connect.v1 import worker_cluster_service_pb2_grpc as grpc
+from keelman.model.autoscale import Scaling
 from keelman.model.cluster import (
     ClusterGoal,
     Rollout,
@@ -27,6 +28,7 @@ from keelman.model.plugin_set import PluginHistory
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context, Service
+from keelman.state.autoscaling.wire import autoscale_message, autoscale_of, scaling_message
 from keelman.state.nouns.checks import check_etag, check_free
 from keelman.state.nouns.chosen_ports import with_worker_ports
 from keelman.state.nouns.clusters import (
@@ -46,7 +48,7 @@ from keelman.state.nouns.limits import limits_message, limits_of
 from keelman.state.nouns.log_delivery import check_buckets, delivery_message, delivery_of
 from keelman.state.nouns.noun import Noun, Parts, service
 from keelman.state.nouns.plugin_sets import check_engine, plugin_fields, put_plugins, resolved
-from keelman.state.nouns.rows import big_column, json_column, plain, read, read_spec
+from keelman.state.nouns.rows import big_column, json_column, moment, plain, read, read_spec
 from keelman.state.nouns.serving import Remembered, labelled_page, verb, written
 from keelman.state.nouns.worker_cluster_checks import check, check_change
 from keelman.state.planning.rollout import restarted, updated
@@ -70,6 +72,7 @@ class WorkerClusterRow(ClusterColumns, table=True):
     process_generation: int = Field(sa_column=big_column())
     restart: int = Field(sa_column=big_column())
     plugin_history: dict[str, Any] = Field(sa_column=json_column())
+    scaling: dict[str, Any] = Field(sa_column=json_column())
 
 
 def to_row(cluster: WorkerCluster) -> dict[str, Any]:
@@ -77,7 +80,7 @@ def to_row(cluster: WorkerCluster) -> dict[str, Any]:
     return cluster_row(cluster) | {
         "broker_cluster": cluster.spec.broker_cluster, "force": cluster.force,
         "process_generation": cluster.process_generation, "restart": cluster.restart,
-        "plugin_history": plain(cluster.plugin_history),
+        "plugin_history": plain(cluster.plugin_history), "scaling": plain(cluster.scaling),
     }  # fmt: skip
 
 
@@ -87,7 +90,14 @@ def from_row(row: WorkerClusterRow) -> WorkerCluster:
     return WorkerCluster(
         **cluster_fields(row), spec=spec, status=status, force=row.force, process_generation=row.process_generation,
         restart=row.restart, plugin_history=read(PluginHistory, row.plugin_history),
+        scaling=_scaling(row.scaling),
     )  # fmt: skip
+
+
+def _scaling(stored: dict[str, Any]) -> Scaling:
+    time = stored.get("time")
+    made = read(Scaling, {**stored, "time": None})
+    return made if time is None else dataclasses.replace(made, time=moment(time))
 
 
 def spec_message(wanted: WorkerClusterSpec) -> worker_cluster_pb2.WorkerClusterSpec:
@@ -110,6 +120,8 @@ def spec_message(wanted: WorkerClusterSpec) -> worker_cluster_pb2.WorkerClusterS
     put_plugins(spec, wanted)
     if wanted.nodes:
         spec.nodes.names.extend(wanted.nodes)
+    elif wanted.autoscale is not None:
+        spec.autoscale.CopyFrom(autoscale_message(wanted.autoscale))
     else:
         spec.count = wanted.count
     return spec
@@ -142,8 +154,11 @@ def spec_of(message: worker_cluster_pb2.WorkerClusterSpec) -> WorkerClusterSpec:
             if message.count < 1:
                 raise InvalidArgument.of("spec.count", message.count, "a whole number of at least 1")
             return dataclasses.replace(spec, count=message.count)
+        case "autoscale":
+            return dataclasses.replace(spec, autoscale=autoscale_of(message.autoscale))
         case _:
-            raise InvalidArgument.of("spec.placement", "", "nodes (names of nodes) or count (a number of workers)")
+            legal = "nodes (names of nodes), count (a number of workers) or autoscale (bounds of that number)"
+            raise InvalidArgument.of("spec.placement", "", legal)
 
 
 def worker_cluster_message(cluster: WorkerCluster) -> worker_cluster_pb2.WorkerCluster:
@@ -156,10 +171,11 @@ def worker_cluster_message(cluster: WorkerCluster) -> worker_cluster_pb2.WorkerC
             message=cluster.status.message,
             group_id=group_of(cluster.name, cluster.spec.properties),
             ready_workers=cluster.status.ready_workers,
-            wanted_workers=cluster.spec.wanted_workers,
+            wanted_workers=cluster.wanted_workers,
             rest_urls=cluster.status.rest_urls,
             stuck=cluster.status.stuck,
             leaving_workers=cluster.status.leaving_workers,
+            scaling=None if cluster.spec.autoscale is None else scaling_message(cluster.scaling),
             rollout=None if cluster.status.rollout is None else _rollout_message(cluster.status.rollout),
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keelman.model.autoscale import check_autoscale, check_no_tasks
 from keelman.model.cluster import ClusterGoal, ClusterState, ExternalBrokers, WorkerCluster, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.log_checks import check_log_delivery
@@ -34,6 +35,9 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
     check_labels("spec.node_selector", spec.node_selector)
     check_limits("spec.limits", spec.limits.cpus, spec.limits.memory_bytes)
     check_count("spec.count", spec.count)
+    if spec.autoscale is not None:
+        check_no_tasks("spec.autoscale", spec.autoscale)
+        check_autoscale("spec.autoscale", spec.autoscale)
     check_routes("spec.routes", spec.routes)
     if spec.log_delivery is not None:
         check_log_delivery("spec.log_delivery", spec.log_delivery)

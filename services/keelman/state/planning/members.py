@@ -20,9 +20,9 @@ def leavers(draft: Draft, cluster: WorkerCluster, workers: Sequence[Workload]) -
     """The workers that are too many, by name, with why."""
     if cluster.spec.nodes:
         return _misplaced(cluster, workers)
-    why = f"count is {cluster.spec.count}"
+    why = why_so_many(cluster)
     staying, found = list(workers), {}
-    while len(staying) > cluster.spec.count:
+    while len(staying) > cluster.wanted_workers:
         on = Counter(w.node for w in staying)
         worst = max(
             staying,
@@ -34,6 +34,13 @@ def leavers(draft: Draft, cluster: WorkerCluster, workers: Sequence[Workload]) -
         staying.remove(worst)
         found[worst.name] = why
     return found
+
+
+def why_so_many(cluster: WorkerCluster) -> str:
+    """Why it is to have the number of workers that it is to have, for people."""
+    if cluster.spec.autoscale is None:
+        return f"count is {cluster.spec.count}"
+    return f"scaled to {cluster.wanted_workers}" + (f": {why}" if (why := cluster.scaling.reason) else "")
 
 
 def _misplaced(cluster: WorkerCluster, workers: Sequence[Workload]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from keelman.model.autoscale import NOT_SCALED, Scaling
 from keelman.model.cluster import ClusterGoal, Rollout, RolloutState, WorkerCluster, WorkerClusterSpec
 from keelman.model.node import NodeState
 from keelman.model.plugin_set import PluginHistory, PluginSet, WentBack
@@ -63,8 +64,16 @@ def updated(cluster: WorkerCluster, spec: WorkerClusterSpec) -> WorkerCluster:
     if spec.plugin_set != cluster.spec.plugin_set and cluster.status.ready_workers and cluster.status.rollout is None:
         history = PluginHistory(former=cluster.plugin_set)  # which its workers did load
     return replace(
-        cluster, spec=spec, generation=generation, process_generation=of_process, note="", plugin_history=history
-    )
+        cluster, spec=spec, generation=generation, process_generation=of_process, note="", plugin_history=history,
+        scaling=_kept_scaling(cluster, spec),
+    )  # fmt: skip
+
+
+def _kept_scaling(cluster: WorkerCluster, spec: WorkerClusterSpec) -> Scaling:
+    """A cluster that is autoscaled from now on begins with the workers that it has."""
+    if spec.autoscale is None:
+        return NOT_SCALED
+    return cluster.scaling if cluster.spec.autoscale is not None else Scaling(workers=cluster.wanted_workers)
 
 
 def to_go_back(cluster: WorkerCluster, workers: Sequence[Workload]) -> WentBack | None:

@@ -54,7 +54,7 @@ def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerC
         for w in workers
         if needs_spark(w) and spark_name(w.node) in snapshot.workloads
     }
-    state, message = _state(cluster.goal, cluster.note, workers, cluster.spec.wanted_workers, snapshot)
+    state, message = _state(cluster.goal, cluster.note, workers, cluster.wanted_workers, snapshot)
     if cluster.goal is ClusterGoal.RUNNING:
         broken = [s for s in sparks.values() if s.is_in(ProcessState.FAILED)]
         if broken:

@@ -10,7 +10,7 @@ from keelman.model.cluster import ClusterGoal, WorkerCluster
 from keelman.model.node import NodeState
 from keelman.model.workload import Goal, ProcessState, ResourceLimits, Trial, WorkerSpec, Workload
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
-from keelman.state.planning.members import free_names, leavers, selector_words, why_leave, why_not_yet
+from keelman.state.planning.members import free_names, leavers, selector_words, why_leave, why_not_yet, why_so_many
 from keelman.state.planning.rollout import next_of, standing, to_go_back
 from keelman.state.planning.worker_specs import SpecMaker, Wanted, differences, trial_of
 
@@ -187,8 +187,8 @@ class _ClusterPlan:
                 self.notes.append(waits)
             elif problem := self._new(names, node, f"node {node} is among spec.nodes" if have else STARTED):
                 self.notes.append(problem)
-        for _ in range(0 if spec.nodes else spec.count - len(staying)):
-            if problem := self._place_anywhere(names, f"count is {spec.count}" if have else STARTED):
+        for _ in range(0 if spec.nodes else self.cluster.wanted_workers - len(staying)):
+            if problem := self._place_anywhere(names, why_so_many(self.cluster) if have else STARTED):
                 self.notes.append(problem)
                 return
 

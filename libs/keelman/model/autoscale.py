@@ -1,0 +1,87 @@
+"""Autoscaling: what users want of it, and what may stand there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from keelman.model.errors import InvalidArgument
+from keelman.model.shapes import MAX_WORKERS
+
+SCALE_IN_PERCENT, SCALE_OUT_PERCENT = 20.0, 80.0
+SAMPLE_SECONDS, SAMPLES, COOL_DOWN_SECONDS = 10.0, 3, 60.0
+MOST_SAMPLES, LONGEST_SECONDS, SHORTEST_SECONDS = 1000, 86400.0, 0.5
+MOST_PERCENT = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscale:
+    """How the number of workers follows what they have to do. Percents are of a worker's limit of processors, of one
+    processor where it has none. `scale_out_lag_records` 0: lag does not count; `tasks_per_worker` 0: tasks.max is that
+    of the configuration; `max_tasks` 0: no bound."""
+
+    min_workers: int
+    max_workers: int
+    scale_in_cpu_percent: float = SCALE_IN_PERCENT
+    scale_out_cpu_percent: float = SCALE_OUT_PERCENT
+    scale_out_lag_records: int = 0
+    tasks_per_worker: int = 0
+    max_tasks: int = 0
+    sample_seconds: float = SAMPLE_SECONDS
+    samples: int = SAMPLES
+    cool_down_seconds: float = COOL_DOWN_SECONDS
+
+    def bounded(self, workers: int) -> int:
+        """The nearest number of workers that is legal."""
+        return min(max(workers, self.min_workers), self.max_workers)
+
+    def tasks_max(self, workers: int) -> int:
+        """`tasks.max` of so many workers; 0: that of the configuration."""
+        tasks = workers * self.tasks_per_worker
+        return min(tasks, self.max_tasks) if self.max_tasks else tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """A step: how many workers there are to be since, how many there were, when and why."""
+
+    workers: int = 0
+    former_workers: int = 0
+    time: datetime | None = None
+    reason: str = ""
+
+
+NOT_SCALED = Scaling()
+
+
+def check_autoscale(field: str, wanted: Autoscale) -> None:
+    """Raises InvalidArgument naming the field of it, the value and what is legal."""
+    _check(f"{field}.min_workers", wanted.min_workers, 1, MAX_WORKERS)
+    _check(f"{field}.max_workers", wanted.max_workers, wanted.min_workers, MAX_WORKERS)
+    _check(f"{field}.scale_out_cpu_percent", wanted.scale_out_cpu_percent, 1, MOST_PERCENT)
+    if not 0 < wanted.scale_in_cpu_percent < wanted.scale_out_cpu_percent:
+        legal = f"more than 0 and less than scale_out_cpu_percent ({wanted.scale_out_cpu_percent:g})"
+        raise InvalidArgument.of(f"{field}.scale_in_cpu_percent", wanted.scale_in_cpu_percent, legal)
+    for name in ("scale_out_lag_records", "tasks_per_worker", "max_tasks"):
+        if (number := getattr(wanted, name)) < 0:
+            raise InvalidArgument.of(f"{field}.{name}", number, "0 or more")
+    if wanted.max_tasks and not wanted.tasks_per_worker:
+        raise InvalidArgument.of(f"{field}.max_tasks", wanted.max_tasks, "0 where tasks_per_worker is 0")
+    if wanted.max_tasks and wanted.max_tasks < wanted.max_workers:
+        legal = f"0 or at least max_workers ({wanted.max_workers})"
+        raise InvalidArgument.of(f"{field}.max_tasks", wanted.max_tasks, legal)
+    _check(f"{field}.samples", wanted.samples, 1, MOST_SAMPLES)
+    _check(f"{field}.sample_period", wanted.sample_seconds, SHORTEST_SECONDS, LONGEST_SECONDS, " s")
+    _check(f"{field}.cool_down", wanted.cool_down_seconds, 0, LONGEST_SECONDS, " s")
+
+
+def check_no_tasks(field: str, wanted: Autoscale) -> None:
+    """Raises InvalidArgument where tasks are to follow workers that are not those of one connector."""
+    if wanted.tasks_per_worker:
+        legal = "0: only the tasks.max of a dedicated connector follows its workers"
+        raise InvalidArgument.of(f"{field}.tasks_per_worker", wanted.tasks_per_worker, legal)
+
+
+def _check(field: str, value: float, least: float, most: float, unit: str = "") -> None:
+    if not least <= value <= most:
+        raise InvalidArgument.of(field, f"{value:g}{unit}", f"{least:g} to {most:g}{unit}")

@@ -1,0 +1,76 @@
+"""Autoscaling as it is typed, and as it is shown: 1..4,out=70,lag=100000."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from keelman.api.connect.v1.autoscale_pb2 import Autoscale
+from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedCapacity
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
+from keelman.model.errors import InvalidArgument
+from keelman.rpc.times import from_duration, to_duration
+
+HELP = (
+    "Fewest and most workers, as there is to do: 1..4, with in=PERCENT, out=PERCENT, lag=RECORDS, every=SECONDS, "
+    "samples=N, pause=SECONDS and, of a dedicated connector, tasks=N of each, max-tasks=N behind commas."
+)
+LEGAL = "MIN..MAX, and behind commas in=PERCENT, out=PERCENT, lag=RECORDS, tasks=N, max-tasks=N, every=SECONDS"
+LEGAL += ", samples=N or pause=SECONDS"
+_BOUNDS = re.compile(r"([0-9]{1,4})\.\.([0-9]{1,4})")
+_FIELDS: Mapping[str, tuple[str, type[int] | type[float]]] = {
+    "in": ("scale_in_cpu_percent", float), "out": ("scale_out_cpu_percent", float),
+    "lag": ("scale_out_lag_records", int), "tasks": ("tasks_per_worker", int), "max-tasks": ("max_tasks", int),
+    "every": ("sample_period", float), "samples": ("samples", int), "pause": ("cool_down", float),
+}  # fmt: skip
+_TIMES = ("sample_period", "cool_down")
+
+
+def autoscale_of(text: str) -> Autoscale:
+    """What was typed. Raises InvalidArgument."""
+    bounds, *more = text.split(",")
+    found = _BOUNDS.fullmatch(bounds.strip())
+    if found is None:
+        raise InvalidArgument.of("--autoscale", text, LEGAL)
+    made = Autoscale(min_workers=int(found[1]), max_workers=int(found[2]))
+    for one in more:
+        key, _, value = one.strip().partition("=")
+        if key not in _FIELDS:
+            raise InvalidArgument.of("--autoscale", text, LEGAL)
+        field, kind = _FIELDS[key]
+        number = _number(kind, value, text)
+        if field in _TIMES:
+            getattr(made, field).CopyFrom(to_duration(number))
+        else:
+            setattr(made, field, number)
+    return made
+
+
+def _number(kind: Callable[[str], float], value: str, text: str) -> float:
+    try:
+        number = kind(value)
+        if not 0 <= number < 2**31:
+            raise ValueError
+    except ValueError:
+        raise InvalidArgument.of("--autoscale", text, LEGAL) from None
+    return number
+
+
+def edit_autoscale(text: str, count: int | None, spec: WorkerClusterSpec | DedicatedCapacity) -> None:
+    """Has a cluster, or a dedicated connector, autoscaled. Raises InvalidArgument."""
+    if count is not None:
+        raise InvalidArgument("--autoscale: not together with --count, which ends it: give one of them")
+    spec.autoscale.CopyFrom(autoscale_of(text))
+
+
+def autoscale_text(wanted: Autoscale) -> str:
+    """For people."""
+    every, pause = from_duration(wanted.sample_period), from_duration(wanted.cool_down)
+    lag = f" or {wanted.scale_out_lag_records:,} records of lag" if wanted.scale_out_lag_records else ""
+    tasks = f", {wanted.tasks_per_worker} tasks each" if wanted.tasks_per_worker else ""
+    most = f", at most {wanted.max_tasks}" if wanted.max_tasks else ""
+    return (
+        f"{wanted.min_workers} to {wanted.max_workers} workers: out above {wanted.scale_out_cpu_percent:g} %{lag}, in "
+        f"below {wanted.scale_in_cpu_percent:g} % of processor; {wanted.samples} samples, one each {every:g} s, "
+        f"{pause:g} s between steps{tasks}{most}"
+    )

@@ -1,0 +1,1 @@
+"""The number of workers follows what they have to do."""
