@@ -16,11 +16,12 @@ from keelman.rpc.server import Service, Tls, serve
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings
+from keelman.state.brokers.external import ExternalProbe
+from keelman.state.brokers.farewells import Farewells
+from keelman.state.brokers.in_sync import InSyncProbe
 from keelman.state.database import POSTGRESQL
 from keelman.state.executor import Executor
-from keelman.state.external import ExternalProbe
 from keelman.state.hub import Hub
-from keelman.state.in_sync import InSyncProbe
 from keelman.state.lease import Lease
 from keelman.state.nouns import registry
 from keelman.state.nouns.log_delivery import checked_buckets
@@ -102,15 +103,15 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         relay = Relay(store, commits, settings.events_broker_cluster, tail, sole=sole)
         follower = Reconciler("follower", store.catch_up, FOLLOW_SECONDS)
         sweeper = Reconciler("plugin-sweeper", plugins.sweep, SWEEP_SECONDS)
-        reader = Reader(store, commits, reports, settings.events_broker_cluster)
         for name, part in (
             ("planner", planner.run()),
+            ("farewells", Farewells(store).run()),
             ("external-probe", probe.run()),
             ("in-sync", in_sync.run()),
             ("judge", judge.run()),
             ("relay", relay.run()),
             ("follower", follower.run()),
-            ("reports", reader.run()),
+            ("reports", Reader(store, commits, reports, settings.events_broker_cluster).run()),
             ("plugin-sweeper", sweeper.run()),
             *_operations(Tools(store, topics, connectors, executor, plugins, buckets), commits, settings, sole=sole),
             ("topic-look", topics.run()),

@@ -33,7 +33,7 @@ from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.front import open_front, peer_tls
 from keelman.worker.settings import Settings
 from keelman.worker.short_flags import FLAG_OF
-from keelman.worker.starting import open_farewell, open_group, open_health, open_spark, open_store, run_link
+from keelman.worker.starting import open_farewell, open_group, open_health, open_spark, open_store, run_link, waiting_ms
 from keelman.worker.storage.store import StoreCallbacks
 from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
@@ -116,7 +116,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             routes=settings.routes,
             may_renew=lambda: membership.lasting,
         )
-        leader = Leader(store, url=url, delay_ms=properties.rebalance_delay_ms, wake=wake.set)
+        leader = Leader(store, url=url, delay_ms=waiting_ms(settings, properties), wake=wake.set)
         tracking = TopicTracking(store)
         owned = OwnedWork(store, membership, link, on_topics=tracking.used, worker_cluster=cluster, worker=worker)
         stack.enter_context(owned.heap.watched())

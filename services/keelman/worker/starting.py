@@ -11,6 +11,7 @@ from pathlib import Path
 
 from keelman.connect.config.secret_keys import without_users
 from keelman.kafka.clients import low_level_client
+from keelman.kafka.groups.farewell import client_id_of
 from keelman.kafka.groups.protocol import GroupClient
 from keelman.rpc.server import serve
 from keelman.runtime.home import Home
@@ -23,7 +24,7 @@ from keelman.worker.settings import Settings
 from keelman.worker.spark_beside import SparkBeside
 from keelman.worker.storage.store import Store, StoreCallbacks
 from keelman.worker.tasks.link import CopyRuns, SparkLink
-from keelman.workers.properties.typed import WorkerProperties
+from keelman.workers.properties.typed import REBALANCE_DELAY, WorkerProperties
 
 log = get_logger()
 JOIN_MARGIN_MS = 10_000
@@ -52,10 +53,20 @@ async def open_group(properties: WorkerProperties, worker: str) -> AsyncIterator
         yield GroupOfOne()
         return
     timeout = properties.rebalance_ms + JOIN_MARGIN_MS
-    async with low_level_client(properties.raw, client_id=f"connect-{worker}", timeout_ms=timeout) as client:
+    async with low_level_client(properties.raw, client_id=client_id_of(worker), timeout_ms=timeout) as client:
         yield GroupClient(
             client, properties.group_id, session_ms=properties.session_ms, rebalance_ms=properties.rebalance_ms
         )
+
+
+def waiting_ms(settings: Settings, properties: WorkerProperties) -> int:
+    """How long the work of a member that vanished waits for it to come back.
+
+    Under an agent not at all unless it is set: the agent says farewell for each worker that dies, so one that vanishes
+    without a word has lost its host, or is frozen.
+    """
+    is_looked_after = settings.member_file is not None and REBALANCE_DELAY not in properties.raw
+    return 0 if is_looked_after else properties.rebalance_delay_ms
 
 
 def open_farewell(

@@ -1,6 +1,7 @@
 """Three hosts with a broker each: workers copy, logs come from any of them, and one host's cable is pulled."""
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -14,7 +15,9 @@ pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(600)
 NODES = ("n1", "n2", "n3")
 TOPICS = ("lines-0", "lines-1", "lines-2")
 GOAL_SECONDS, LATE_SECONDS = 15.0, 30.0
-"""On two processors that do nothing else; and where they are at other work."""
+"""Until its work is copied elsewhere; and until another process of its worker runs there, which copies nothing at
+first, or where the machine is at much other work."""
+BUSY_LOAD = 8.0
 
 
 @pytest.fixture
@@ -78,4 +81,4 @@ async def test_a_host_whose_cable_is_pulled_is_replaced_and_nothing_is_lost_or_d
         report = await lines.judged()
         assert report.clean, report
     assert moved < LATE_SECONDS, took
-    assert own.result() < LATE_SECONDS, took
+    assert own.result() < (GOAL_SECONDS if os.getloadavg()[0] < BUSY_LOAD else LATE_SECONDS), took

@@ -86,7 +86,8 @@ async def busy_follower(workers: Workers, flow: Flow) -> WorkerProcess | None:
 async def test_a_killed_workers_tasks_copy_again(
     bootstrap: str, spark: SparkService, tmp_path: Path, name: str
 ) -> None:
-    workers = Workers.of(tmp_path, bootstrap, name, spark.address, 3, session_timeout_ms=str(SESSION_SECONDS * 1000))
+    times = {"session_timeout_ms": str(SESSION_SECONDS * 1000), "scheduled_rebalance_max_delay_ms": "3000"}
+    workers = Workers.of(tmp_path, bootstrap, name, spark.address, 3, **times)
     flow = Flow(tmp_path, name)
     async with workers.running():
         await workers.begin(bootstrap, flow)

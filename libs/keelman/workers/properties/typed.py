@@ -49,6 +49,7 @@ REQUIRED_OF_A_GROUP = {
 OFFSET_FILE = "offset.storage.file.filename"
 REQUIRED_ALONE = {OFFSET_FILE: "the file that keeps the offsets of sources"}
 STANDALONE = "standalone"
+REBALANCE_DELAY = "scheduled.rebalance.max.delay.ms"
 SECRETS_POLICY, ALLOW, REFERENCES = "keelman.secrets.policy", "allow", "references"
 SUPPORT = ("disabled", "preparing", "enabled")
 TOPIC_CREATION = "topic.creation.enable"
@@ -157,7 +158,7 @@ def read_typed(
         session_ms=session,
         heartbeat_ms=heartbeat,
         rebalance_ms=reader.number("rebalance.timeout.ms", 60_000, 1),
-        rebalance_delay_ms=reader.number("scheduled.rebalance.max.delay.ms", 3000, 0),
+        rebalance_delay_ms=reader.number(REBALANCE_DELAY, 3000, 0),
         sync_ms=reader.number("worker.sync.timeout.ms", 3000, 1),
         key_ttl_ms=reader.number("inter.worker.key.ttl.ms", 3_600_000, 0),
         shutdown_ms=reader.number("task.shutdown.graceful.timeout.ms", 5000, 0),

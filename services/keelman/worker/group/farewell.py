@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from keelman.kafka.clients import low_level_client
-from keelman.kafka.groups import protocol as codes
-from keelman.kafka.groups.connect_protocol import PROTOCOL, PROTOCOL_TYPE, Metadata, OwnFields, encode_metadata
+from keelman.kafka.groups.farewell import say_farewell
 from keelman.kafka.groups.protocol import GroupClient
 from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
 from keelman.model.errors import KeelmanError
@@ -35,7 +34,6 @@ from keelman.worker.config.own_references import with_values
 
 log = get_logger()
 SECONDS = 30.0
-SETTLED_SECONDS = 1.0
 JOIN_MARGIN_MS = 10_000
 
 
@@ -132,33 +130,6 @@ class NoteKeeper:
         self._kept = note
 
 
-async def say_farewell(group: GroupClient, note: Note) -> str:
-    """Says it for a member that is dead for certain; what was done, for the log. Raises Unavailable."""
-    described = await group.describe()
-    others = [member for member in described.members if member.member != note.member]
-    if await group.leave(note.member) == codes.UNKNOWN_MEMBER:
-        return "it was not in the group any more"
-    if note.leader or not others:
-        return "left; a new leader waits for nobody"
-    # The leader remembers who had what: it has to hear from this address that nobody will come back to it.
-    member = ""
-    metadata = encode_metadata(Metadata(note.url, 0, None, OwnFields(leaving=True)))
-    try:
-        while True:
-            joined = await group.join(member, PROTOCOL_TYPE, PROTOCOL, metadata)
-            member = joined.member or member
-            if joined.error == codes.MEMBER_ID_REQUIRED:
-                continue
-            if joined.error == codes.NONE and joined.leader != joined.member:
-                await group.sync(joined.generation, member, [])
-                # Whoever has not asked for its part of this round yet would have to join the next one.
-                await asyncio.sleep(SETTLED_SECONDS)
-            return "left, and said so"
-    finally:
-        if member:
-            await group.leave(member)
-
-
 async def _say_noted(properties_file: Path, file: Path) -> None:
     note = Note.read(file)
     if note is None:
@@ -177,7 +148,7 @@ async def _say(properties: Mapping[str, str], note: Note) -> None:
     wait = note.rebalance_ms + JOIN_MARGIN_MS
     async with low_level_client(properties, client_id=f"farewell-{note.url}", timeout_ms=wait) as client:
         group = GroupClient(client, note.group, session_ms=note.session_ms, rebalance_ms=note.rebalance_ms)
-        done = await say_farewell(group, note)
+        done = await say_farewell(group, note.member, note.url, leader=note.leader)
     log.info("farewell", member=note.member, url=note.url, done=done)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from keelman.kafka.groups.connect_protocol import (
     encode_assignment,
     encode_metadata,
 )
+from keelman.kafka.groups.farewell import by_url
 from keelman.kafka.groups.protocol import Described, GroupClient, Joined, Member
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, PermissionDenied, Unavailable
 from keelman.model.work import Assignment, Work
@@ -143,7 +143,7 @@ class Membership:
             log.info("predecessors_unknown", group=self._group_id)
 
     async def _replace(self, url: str, described: Described) -> None:
-        for member in _by_url(described).get(url, ()):
+        for member in by_url(described).get(url, ()):
             log.info("replacing_member", member=member.member)
             await self._group.leave(member.member)
 
@@ -151,7 +151,7 @@ class Membership:
         """The group's members by the addresses that they advertise; none while its coordinator does not say."""
         try:
             async with asyncio.timeout(self._clock.patience_seconds):
-                return _by_url(await self._group.describe())
+                return by_url(await self._group.describe())
         except (TimeoutError, Unavailable):
             return {}
 
@@ -345,16 +345,6 @@ class Membership:
         log.warning("stepping_aside", group=self._group_id, member=self.member)
         await self.leave()
         self.lost, self.rejoin = True, True
-
-
-def _by_url(described: Described) -> dict[str, list[Member]]:
-    """Our own members by their addresses; none while the group rebalances."""
-    found: dict[str, list[Member]] = {}
-    for member in described.members if described.protocol == PROTOCOL else ():
-        with contextlib.suppress(InvalidArgument):
-            if member.metadata:
-                found.setdefault(decode_metadata(member.metadata).url, []).append(member)
-    return found
 
 
 def allocation(works: frozenset[Work], place: Place | None, offset: int) -> Assignment | None:

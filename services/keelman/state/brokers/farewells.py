@@ -1,0 +1,105 @@
+"""Takes the workers of a lost node out of their groups once others have their places, so that their work moves at once.
+
+Their agent would say it, and is lost with them. Without it the group waits for the session of each to end, which begins
+anew where its coordinator was lost too, and then for the worker to come back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from keelman.kafka.clients import low_level_client
+from keelman.kafka.groups.farewell import say_farewell_of
+from keelman.kafka.groups.protocol import GroupClient
+from keelman.model.cluster import ExternalBrokers, WorkerEngine
+from keelman.model.errors import KeelmanError, Unavailable
+from keelman.model.workload import Workload, WorkloadKind
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logs.logging import get_logger
+from keelman.state.nouns.worker import rest_url
+from keelman.state.properties import group_of
+from keelman.state.snapshot import WORKLOAD, Snapshot
+from keelman.state.store import Change, Store
+
+log = get_logger()
+SECONDS = 30.0
+TRY_SECONDS = 10.0
+AT_ONCE = 8
+SESSION_MS, REBALANCE_MS = 6_000, 60_000
+"""Of the member that only says that another leaves; what the workers are told does not matter to it."""
+
+
+def moved_off(changes: Sequence[Change], snapshot: Snapshot) -> Iterator[Workload]:
+    """The workers as they were that these changes took off nodes that are offline, and that may be members still."""
+    for change in changes:
+        old, new = change.old, change.new
+        if change.noun != WORKLOAD or old is None or old.kind is not WorkloadKind.WORKER or not old.has_run:
+            continue
+        if (new is None or new.node != old.node) and snapshot.is_offline(old.node):
+            yield old
+
+
+@dataclass(slots=True)
+class Farewells:
+    """`run` has the store tell it what commits did, and says what is due. What is due when the process ends is not
+    said: then the group waits."""
+
+    store: Store
+    _due: asyncio.Queue[Workload] = field(default_factory=asyncio.Queue)
+
+    def changed(self, changes: Sequence[Change]) -> None:
+        """Notes whom to say it for."""
+        for worker in moved_off(changes, self.store.snapshot):
+            self._due.put_nowait(worker)
+
+    async def run(self) -> None:
+        """Says it, for several at once, for ever."""
+        self.store.listen(self.changed)
+        turns = asyncio.Semaphore(AT_ONCE)
+
+        async def say(worker: Workload) -> None:
+            async with turns:
+                await self._say(worker)
+
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                tasks.create_task(say(await self._due.get()))
+
+    async def _say(self, worker: Workload) -> None:
+        backoff = Backoff(first=0.2, most=1.0)
+        problem = ""
+        try:
+            async with asyncio.timeout(SECONDS):
+                while self.store.snapshot.is_offline(worker.node):
+                    try:
+                        async with asyncio.timeout(TRY_SECONDS):
+                            done = await self._try(worker)
+                        log.info("farewell", worker=worker.name, node=worker.node, done=done)
+                        return
+                    except (Unavailable, TimeoutError, OSError) as error:
+                        problem = str(error) or "no answer in time"
+                        await asyncio.sleep(backoff.next())
+                problem = f"node {worker.node} is back"
+        except TimeoutError:
+            pass
+        except KeelmanError as error:
+            problem = error.message
+        log.warning("farewell_unsaid", worker=worker.name, node=worker.node, error=problem)
+
+    async def _try(self, worker: Workload) -> str:
+        snapshot = self.store.snapshot
+        cluster = snapshot.worker_clusters.get(worker.cluster)
+        brokers = snapshot.broker_clusters.get(cluster.spec.broker_cluster) if cluster is not None else None
+        if cluster is None or brokers is None or cluster.spec.engine is not WorkerEngine.KEELMAN:
+            return "nobody is to be told"
+        properties = {"bootstrap.servers": brokers.status.bootstrap_servers}
+        if isinstance(brokers.spec, ExternalBrokers):
+            properties = {**brokers.spec.client_properties, **properties}
+        group = group_of(cluster.name, cluster.spec.properties)
+        client_id = f"farewell-{worker.name}"
+        wait_ms = int(TRY_SECONDS * 1000)
+        async with low_level_client(properties, client_id=client_id, timeout_ms=wait_ms) as client:
+            asked = GroupClient(client, group, session_ms=SESSION_MS, rebalance_ms=REBALANCE_MS)
+            return await say_farewell_of(asked, worker.address, rest_url(worker))
