@@ -58,6 +58,7 @@ def create(tx: Transaction, name: str, spec: DedicatedConnectorSpec) -> tuple[De
         spec, connector=spec.connector or name, topic_prefix=spec.topic_prefix or TOPIC_PREFIX,
         topic_suffix=spec.topic_suffix or uid,
     )  # fmt: skip
+    spec = _with_revision(tx.snapshot, spec)
     check(name, spec, tx.snapshot)
     brokers = _broker_cluster(tx, spec)
     made = DedicatedConnector(name, uid, tx.now, tx.now, 1, spec, broker_cluster=brokers)
@@ -81,7 +82,7 @@ def update(
     workers there; None where nothing of it reaches them."""
     connector = _found(tx, name, etag)
     check_version(connector, version)
-    spec = change(connector.spec)
+    spec = _with_revision(tx.snapshot, change(connector.spec))
     if spec == connector.spec:
         return connector, None
     check_change(connector.spec, spec)
@@ -184,6 +185,17 @@ def _broker_cluster(tx: Transaction, spec: DedicatedConnectorSpec) -> str:
         if is_same and known.goal is ClusterGoal.RUNNING:
             return name
     return broker_cluster.create(tx, f"brokers-{uuid.uuid4().hex[:16]}", wanted).name
+
+
+def _with_revision(snapshot: Snapshot, spec: DedicatedConnectorSpec) -> DedicatedConnectorSpec:
+    """The spec with the newest revision of its worker configuration where it names none: a later one comes by an update
+    only. Raises NotFound."""
+    ref = spec.worker_configuration
+    if ref is None or ref.revision:
+        return spec
+    named: WorkerConfiguration = snapshot.named(WorkerConfiguration.NOUN, ref.name)
+    newest = dataclasses.replace(ref, revision=named.revision(0).revision)
+    return dataclasses.replace(spec, worker_configuration=newest)
 
 
 def _configured(snapshot: Snapshot, spec: DedicatedConnectorSpec) -> dict[str, str] | None:

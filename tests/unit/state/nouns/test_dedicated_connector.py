@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from keelman.api.connect.v1 import worker_configuration_service_pb2 as wf
 from keelman.model.cluster import Annotations, ClusterGoal, ExternalBrokers, Origin
-from keelman.model.dedicated_connector import Capacity, DedicatedConnectorSpec, DedicatedGoal
+from keelman.model.dedicated_connector import Capacity, DedicatedConnectorSpec, DedicatedGoal, WorkerConfigurationRef
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, KeelmanError
 from keelman.model.operation import OperationKind, OperationState
 from keelman.state.dedicated.life import create, delete, pause, restart, resume, update
 from keelman.state.dedicated.wire import spec_message, spec_of
-from keelman.state.nouns import broker_cluster
+from keelman.state.nouns import broker_cluster, worker_configuration
 from keelman.state.nouns.dedicated_connector import dedicated_message
 from keelman.state.nouns.operation import operation_message
 from keelman.state.nouns.worker_cluster import own_name
@@ -224,3 +225,30 @@ async def test_its_worker_cluster_is_changed_with_it_only(tmp_path: Path) -> Non
                 own_name(tx, "one")
             assert own_name(tx, "other") == "other"
         assert refused.value.reason == "OWNED"
+
+
+async def test_the_revision_of_its_worker_configuration_stays_until_it_is_updated(tmp_path: Path) -> None:
+    content = b"key.converter=org.apache.kafka.connect.json.JsonConverter\n"
+    content += content.replace(b"key", b"value")
+    ref = WorkerConfigurationRef("w")
+    async with a_store(tmp_path) as store:
+        async with store.write() as tx:
+            worker_configuration.create(tx, wf.CreateWorkerConfigurationRequest(name="w", content=content))
+            made, _ = create(
+                tx, "one", replace(SPEC, worker_configuration=ref, properties={"offset.flush.timeout.ms": "9"})
+            )
+            end(tx, "one")
+            more = wf.CreateWorkerConfigurationRevisionRequest(
+                name="w", content=content + b"offset.flush.interval.ms=9\n"
+            )
+            worker_configuration.create_revision(tx, more)
+            update(tx, "one", "", lambda spec: replace(spec, capacity=Capacity(2)))
+            end(tx, "one")
+        assert made.spec.worker_configuration == WorkerConfigurationRef("w", 1)
+        properties = store.snapshot.worker_clusters["one"].spec.properties
+        assert properties["value.converter"] == "org.apache.kafka.connect.json.JsonConverter"
+        async with store.write() as tx:
+            changed, operation = update(tx, "one", "", lambda spec: replace(spec, worker_configuration=ref))
+        assert changed.spec.worker_configuration == WorkerConfigurationRef("w", 2)
+        assert operation is not None
+        assert operation.facts["wanted_workers"]["properties"]["offset.flush.interval.ms"] == "9"
