@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,10 +23,15 @@ KEY, SECRET, REGION = "keelman-tests", "keelman-tests-secret", "us-east-1"
 
 @dataclass(frozen=True, slots=True)
 class ObjectStore:
-    """A running server. Who has KEY and SECRET may do anything, anybody else nothing."""
+    """A running server. Who has KEY and SECRET may do anything with objects, anybody else nothing."""
 
     endpoint: str
     master: str
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What clients of AWS need of the environment."""
+        return {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": REGION}
 
     def bucket(self, name: str) -> Any:
         """A bucket as obstore has it; it need not be there yet."""
@@ -66,7 +71,8 @@ def program() -> str:
 async def object_store(folder: Path) -> AsyncIterator[ObjectStore]:
     """Serves a folder, which it makes, at a free port."""
     folder.mkdir(parents=True)
-    users = [{"name": "tests", "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": ["Admin"]}]
+    actions = ["Read", "Write", "List", "Tagging"]  # who may administer makes each bucket that is written to
+    users = [{"name": "tests", "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": actions}]
     (identities := folder / "identities.json").write_text(json.dumps({"identities": users}))
     (data := folder / "data").mkdir()
     parts = ("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc", "s3.port", "s3.port.grpc")  # fmt: skip  # noqa: E501

@@ -13,19 +13,18 @@ from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.plugins.folder_storage import FolderStorage
 from keelman.state.plugins.s3_storage import PART_BYTES, S3Storage
 from keelman.state.plugins.storage import CHUNK_BYTES, PluginStorage
-from keelman.testing.s3_server import BUCKET, program, running_s3_server
+from keelman.testing.object_store import object_store
 
 pytestmark = pytest.mark.component
+BUCKET = "plugins"
 DATA = random.Random(7).randbytes(2 * CHUNK_BYTES + 1000)
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "folder", "s3"])
 async def storage(request, tmp_path, monkeypatch):
     if request.param == "s3":
-        pytest.importorskip("obstore")
-        if program() is None:
-            pytest.skip("no S3 server: python -m keelman.testing.s3_server builds one")
-        async with running_s3_server(tmp_path / "served") as server:
+        async with object_store(tmp_path / "served") as server:
+            await server.create(BUCKET)
             for name, value in server.environment.items():
                 monkeypatch.setenv(name, value)
             yield S3Storage.of(f"s3://{BUCKET}/some/where", "mine", endpoint=server.endpoint)
@@ -115,13 +114,11 @@ async def test_what_is_larger_than_a_part_is_stored_whole(storage: PluginStorage
 
 
 async def test_a_bucket_that_cannot_be_had_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("obstore")
     for setting, endpoint in (("s3://", ""), ("s3://UPPER/x", ""), ("s3://bucket", "ftp://host")):
         with pytest.raises(InvalidArgument, match=r"state\.plugin_"):
             S3Storage.of(setting, "mine", endpoint=endpoint)
-    if program() is None:
-        pytest.skip("no S3 server: python -m keelman.testing.s3_server builds one")
-    async with running_s3_server(tmp_path / "served") as server:
+    async with object_store(tmp_path / "served") as server:
+        await server.create(BUCKET)
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
         none = S3Storage.of("s3://nosuch/x", "mine", endpoint=server.endpoint)

@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import obstore
 import pytest
 
 from keelman.api.connect.v1 import plugin_pb2
@@ -24,11 +25,12 @@ from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.store import open_store
 from keelman.testing import jar_files
 from keelman.testing.eventually import eventually
-from keelman.testing.s3_server import BUCKET, program, running_s3_server
+from keelman.testing.object_store import ObjectStore, object_store
 from support.state_kit import Clients, state_in_loop
 from support.upload_kit import download, jar, pieces, upload
 
 pytestmark = pytest.mark.component
+BUCKET = "plugins"
 SIZE = 5 << 19  # two chunks and a half
 
 
@@ -40,10 +42,8 @@ async def kept(request, tmp_path, monkeypatch) -> AsyncIterator[dict[str, str]]:
     elif request.param == "folder":
         yield {"plugin_storage": str(tmp_path / "shared")}
     else:
-        pytest.importorskip("obstore")
-        if program() is None:
-            pytest.skip("no S3 server: python -m keelman.testing.s3_server builds one")
-        async with running_s3_server(tmp_path / "shared") as server:
+        async with object_store(tmp_path / "shared") as server:
+            await server.create(BUCKET)
             for name, value in server.environment.items():
                 monkeypatch.setenv(name, value)
             yield {"plugin_storage": f"s3://{BUCKET}/keelman", "plugin_s3_endpoint": server.endpoint}
@@ -172,7 +172,7 @@ async def test_nothing_is_kept_of_what_is_broken(tmp_path, url, kept) -> None:
             await clients.plugins.UploadPlugin(iter([header]))
         await cut_off(clients, data)
         assert await named(clients) == []
-    assert await left(tmp_path, url) == 0
+    assert await left(tmp_path, url, kept) == 0
 
 
 async def cut_off(clients: Clients, data: bytes) -> None:
@@ -185,8 +185,10 @@ async def cut_off(clients: Clients, data: bytes) -> None:
         await call
 
 
-async def left(home: Path, url: str) -> int:
+async def left(home: Path, url: str, kept: dict[str, str]) -> int:
     """Files that are stored."""
+    if endpoint := kept.get("plugin_s3_endpoint"):
+        return sum([len(some) async for some in obstore.list(ObjectStore(endpoint, "").bucket(BUCKET))])
     async with open_store(url, key_file=home / "state" / "secrets.key") as store:
         chunks = await DatabaseStorage(store.database).stored()
     return len(chunks) + sum(path.is_file() for path in (home / "shared").rglob("*"))

@@ -11,12 +11,10 @@ from keelman.model.cluster import Annotations, BrokerCluster, ExternalBrokers, O
 from keelman.model.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
 from keelman.model.log_delivery import LogDelivery
 from keelman.state.properties import OFFSET_TOPIC
+from keelman.workers.configurations import DEFAULT_PROPERTIES
 
 KEELMAN = "keelman"
 """API of the origins of what a dedicated connector makes."""
-STRING_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
-DEFAULT_PROPERTIES = {"key.converter": STRING_CONVERTER, "value.converter": STRING_CONVERTER}
-"""Of workers for which no worker configuration is named."""
 TOPIC_PREFIX = "keelman_connect_"
 OWN_TOPICS = {"config.storage.topic": "configs", OFFSET_TOPIC: "offsets", "status.storage.topic": "status"}
 FIXED = ("group.id", "config.storage.topic", "status.storage.topic")
