@@ -78,12 +78,14 @@ NO_ANNOTATIONS = Annotations()
 class ManagedBrokers:
     """One broker on each of these nodes, in this order; never moved. `controllers`: how many of the first nodes are
     controllers too, 0 for 3 where there are three nodes or more, else 1; who is one stays one. `port` 0: a free one on
-    each."""
+    each. `heap_mb`: the most of each broker's Java, in MiB; 0 for what brokers have by default."""
 
     nodes: tuple[str, ...]
     properties: Mapping[str, str] = field(default_factory=dict)
     controllers: int = 0
     port: int = 0
+    heap_mb: int = 0
+    routes: Mapping[str, str] = field(default_factory=dict)
     annotations: Annotations = NO_ANNOTATIONS
 
 

@@ -86,6 +86,9 @@ class BrokerSpec:
     """As Kafka's controller.quorum.voters; empty where it is the only controller."""
     replicas: int = 1
     """Of topics for which none are asked."""
+    heap_mb: int = 0
+    """0: as its settings have it."""
+    routes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,13 +61,15 @@ def broker(workload: Workload, home: Home) -> Prepared:
         "replicas": spec.replicas,
         "health_socket": socket,
         "properties": dict(spec.properties),
+        **({"heap_mb": spec.heap_mb} if spec.heap_mb else {}),
     }
     ports = [spec.port]
     if votes:
         settings["controller_port"] = spec.controller_port
         ports.append(spec.controller_port)
     opened = tuple((spec.host, port) for port in ports)
-    return Prepared(_run("broker", folder), {"settings.toml": toml(settings)}, opened)
+    made = Prepared(_run("broker", folder), {"settings.toml": toml(settings)}, opened)
+    return routed(made, spec.routes, folder) if spec.routes else made
 
 
 def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> Prepared:

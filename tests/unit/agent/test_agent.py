@@ -229,14 +229,16 @@ def test_a_worker_has_a_port_for_each_of_its_listeners(tmp_path: Path) -> None:
 def test_a_broker_only_has_one_port_and_the_voters(tmp_path: Path) -> None:
     spec = BrokerWorkload(
         broker_cluster="default", kafka_cluster_id="x" * 22, broker_id=4, host="10.0.0.4", port=9092,
-        voters="0@10.0.0.1:9093,1@10.0.0.2:9093,2@10.0.0.3:9093", replicas=3,
+        voters="0@10.0.0.1:9093,1@10.0.0.2:9093,2@10.0.0.3:9093", replicas=3, heap_mb=700,
+        routes={"a.example": "10.0.0.9"},
     )  # fmt: skip
     made = COMMANDS["broker"](Workload(name="broker/x/4", spec=WorkloadSpec(broker=spec)), Home(tmp_path))
     file = tmp_path / "settings.toml"
     file.write_text(made.files["settings.toml"])
     settings = load(importlib.import_module("keelman.broker.settings").Settings, "broker", file=file).settings
     assert made.ports == (("10.0.0.4", 9092),)
-    assert (settings.controller, settings.replicas, len(settings.voters)) == (False, 3, 3)
+    assert (settings.controller, settings.replicas, len(settings.voters), settings.heap_mb) == (False, 3, 3, 700)
+    assert made.routes == Home(tmp_path).workload("broker/x/4") / "routes.json"
 
 
 def test_a_workload_finds_its_own_folder_for_temporary_files_and_no_settings_that_its_file_says(

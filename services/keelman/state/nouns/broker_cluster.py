@@ -29,7 +29,7 @@ from keelman.model.cluster import (
 )
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Violation
 from keelman.model.names import MAX_NAMED
-from keelman.model.shapes import LARGEST_PORT, check_labels, check_port
+from keelman.model.shapes import LARGEST_PORT, check_labels, check_port, check_routes
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context, Service
 from keelman.state.nouns.checks import check_etag, check_free, check_nodes, check_same, known_nodes
@@ -92,9 +92,11 @@ def spec_message(wanted: BrokerClusterSpec) -> broker_cluster_pb2.BrokerClusterS
     spec = broker_cluster_pb2.BrokerClusterSpec()
     match wanted:
         case ManagedBrokers(nodes, properties):
-            spec.managed.nodes.extend(nodes)
-            spec.managed.properties.update(properties)
-            spec.managed.controllers, spec.managed.port = wanted.controllers, wanted.port
+            managed = spec.managed
+            managed.nodes.extend(nodes)
+            managed.properties.update(properties)
+            managed.controllers, managed.port, managed.heap_mb = wanted.controllers, wanted.port, wanted.heap_mb
+            managed.routes.update(wanted.routes)
         case ExternalBrokers(bootstrap, properties):
             spec.external.bootstrap_servers = bootstrap
             spec.external.client_properties.update(properties)
@@ -112,6 +114,8 @@ def spec_of(message: broker_cluster_pb2.BrokerClusterSpec) -> BrokerClusterSpec:
                 dict(managed.properties),
                 controllers=managed.controllers,
                 port=managed.port,
+                heap_mb=managed.heap_mb,
+                routes=dict(managed.routes),
                 annotations=annotations_of(message),
             )
         case "external":
@@ -158,6 +162,9 @@ def check(spec: BrokerClusterSpec, snapshot: Snapshot, name: str = "") -> None:
             check_nodes("spec.managed.nodes", nodes, snapshot)
             check_broker_port_free(name, port, nodes, snapshot)
             _check_quorum(spec, snapshot)
+            if spec.heap_mb and spec.heap_mb < 128:
+                raise InvalidArgument.of("spec.managed.heap_mb", spec.heap_mb, "0, or at least 128")
+            check_routes("spec.managed.routes", spec.routes)
             _check_properties(properties)
         case ExternalBrokers(bootstrap, properties):
             _check_bootstrap(bootstrap)

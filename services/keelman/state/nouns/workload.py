@@ -149,6 +149,8 @@ def spec_message(wanted: WorkloadSpec) -> workload_pb2.WorkloadSpec:
                     controller=broker.controller,
                     voters=broker.voters,
                     replicas=broker.replicas,
+                    heap_mb=broker.heap_mb,
+                    routes=dict(broker.routes),
                 )
             )
         case SparkSpec() as spark:

@@ -100,6 +100,8 @@ def _broker_specs(
                 controller=number in controllers,
                 voters="" if controllers == {number} else voters,
                 replicas=replicas,
+                heap_mb=wanted.heap_mb,
+                routes=dict(wanted.routes),
             ),
         )
         for node, number in numbers.items()
@@ -173,4 +175,8 @@ def _why(old: Workload | None, new: BrokerSpec) -> str:
         found.append("its address changed")
     if (had.voters, had.replicas) != (new.voters, new.replicas):
         found.append("its cluster has other brokers")
+    if had.heap_mb != new.heap_mb:
+        found.append("its heap changed")
+    if names := sorted({name for name, _ in {*had.routes.items()} ^ {*new.routes.items()}}):
+        found.append(f"routes changed: {', '.join(names)}")
     return "; ".join(found)

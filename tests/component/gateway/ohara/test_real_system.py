@@ -49,6 +49,12 @@ class Agents:
         """The files of the logs of a node's processes of a kind."""
         return [one / "log" for one in Home(self._folder / node).workloads.glob(f"{kind}*")]
 
+    def processes(self, node: str, word: str) -> list[psutil.Process]:
+        """The node's processes with this word on their command lines."""
+        home = str(self._folder / node)
+        found = [one for one in psutil.process_iter(["cmdline"]) if word in (one.info["cmdline"] or ())]
+        return [one for one in found if any(home in part for part in one.info["cmdline"])]
+
     def end(self) -> None:
         for agent in self._running.values():
             agent.kill()
@@ -160,9 +166,13 @@ async def test_brokers_come_and_go_one_by_one(world: tuple[JsClient, Agents]) ->
     await eventually(there, seconds=SECONDS)
     await wire.create("zookeepers", name="bk", nodeNames=["n1"])
     await wire.act("zookeepers", "bk", "start")
-    await wire.create("brokers", name="bk", nodeNames=["n1"], zookeeperClusterKey="bk")
+    heap = {"xmx": 300, "routes": {"kafka.example": "127.0.0.9"}}
+    await wire.create("brokers", name="bk", nodeNames=["n1"], zookeeperClusterKey="bk", **heap)
     await wire.act("brokers", "bk", "start")
     await wire.reaches("brokers", "bk", "RUNNING", seconds=SECONDS)
+    (java,) = agents.processes("n1", "-Xmx300m")
+    hosts = Path(f"/proc/{java.pid}/root/etc/hosts").read_text()
+    assert {"127.0.0.9", "kafka.example"} <= set(hosts.split())
     await wire.act("brokers", "bk", "n2")
 
     async def both() -> bool:

@@ -137,6 +137,15 @@ def test_errors_name_clusters_as_users_do() -> None:
     assert found.life.error == "worker/g-wk/0 waits for the brokers of g-bk to be placed"
 
 
+def test_heap_and_routes_of_brokers_are_asked_for() -> None:
+    spec = spec_of(SETTINGS | {"xmx": 1, "routes": {"a.example": "10.0.0.1", "b": 1}}, KEY)
+    assert (spec.managed.heap_mb, dict(spec.managed.routes)) == (128, {"a.example": "10.0.0.1"})
+    shown = settings_of(made("oh-1", spec), KEY, HOSTS)
+    assert (shown["xmx"], shown["routes"]) == (1, {"a.example": "10.0.0.1", "b": 1}), "as they were sent"
+    spec.managed.heap_mb = 700
+    assert settings_of(made("oh-1", spec), KEY, HOSTS)["xmx"] == 700, "somebody changed it past this API"
+
+
 def test_an_error_names_files_as_they_were_uploaded() -> None:
     file = ObjectKey("default", "x.jar")
     name = own_name(file)

@@ -14,10 +14,14 @@ from keelman.gateway.ohara.keys import API, ObjectKey
 from keelman.gateway.ohara.processes import FAILED, PENDING, RUNNING, Life, life_of
 from keelman.gateway.ohara.structs import struct_of, value_of
 from keelman.gateway.ohara.values import Settings, default_of
+from keelman.gateway.ohara.workers.specs import routes_of
 
 ALL = (*BROKER, *SENT_ONLY)
 CLIENT_PORT, JMX_PORT, NODE_NAMES = "clientPort", "jmxPort", "nodeNames"
+XMX, ROUTES = "xmx", "routes"
 KAFKA_PORT, USUAL_JMX_PORT = 9092, 9999
+LEAST_HEAP_MB, MOST_HEAP_MB = 128, 1 << 20
+"""Of a broker: one that is asked to have less has the least."""
 _PROPERTIES = tuple(one.key for one in (*KAFKA, *KAFKA_0_12))
 _EXTERNAL = {
     pb.CLUSTER_STATE_RUNNING: RUNNING,
@@ -41,6 +45,11 @@ def changed_spec(
     changed = {name: value for name, value in settings.items() if name not in shown or shown[name] != value}
     if CLIENT_PORT in changed:
         spec.managed.port = changed[CLIENT_PORT]
+    if XMX in changed:
+        spec.managed.heap_mb = _heap_mb(changed[XMX])
+    if ROUTES in changed:
+        spec.managed.routes.clear()
+        spec.managed.routes.update(routes_of(changed[ROUTES]))
     for name in _PROPERTIES:
         if name in changed:
             spec.managed.properties[name] = str(changed[name])
@@ -61,6 +70,10 @@ def settings_of(cluster: BrokerCluster, key: ObjectKey, hosts: Hosts, brokers: S
     for name in _PROPERTIES:
         if (text := spec.managed.properties.get(name, "")).removeprefix("-").isdecimal():
             settings[name] = int(text)
+    if (heap := spec.managed.heap_mb) and heap != _heap_mb(settings.get(XMX, 0)):
+        settings[XMX] = heap
+    if routes_of(settings.get(ROUTES, {})) != dict(spec.managed.routes):
+        settings[ROUTES] = dict(spec.managed.routes)
     ours = {NODE_NAMES: nodes_of(cluster, hosts), CLIENT_PORT: _client_port(cluster, brokers)}
     return settings | ours | key.json
 
@@ -98,3 +111,7 @@ def _client_port(cluster: BrokerCluster, brokers: Sequence[Workload]) -> int:
     servers = cluster.spec.external.bootstrap_servers or cluster.status.bootstrap_servers
     port = servers.partition(",")[0].rpartition(":")[2].strip()
     return int(port) if port.isdecimal() else next((one.spec.broker.port for one in brokers), KAFKA_PORT)
+
+
+def _heap_mb(xmx: int) -> int:
+    return min(max(xmx, LEAST_HEAP_MB), MOST_HEAP_MB)
