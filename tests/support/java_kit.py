@@ -6,10 +6,14 @@ As a program (`python -m support.java_kit <spec.json>`) it is `support.copy_harn
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -43,8 +47,15 @@ def missing() -> str:
 
 
 async def compiled(folder: Path) -> Path:
-    """The classes of the connectors of this kit, in this folder."""
-    jars = await jvm.fetch_runtime_jars()
+    """The classes of the connectors of this kit, in this folder; compiled once a process."""
+    shutil.copytree(_compiled(await jvm.fetch_runtime_jars()), folder, dirs_exist_ok=True)
+    return folder
+
+
+@functools.cache
+def _compiled(jars: tuple[Path, ...]) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="java-kit-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     sources = [str(one) for one in sorted(SOURCES.rglob("*.java"))]
     command = [str(find().program.with_name("javac")), "-nowarn", "-d", str(folder), "-cp", ":".join(map(str, jars))]
     subprocess.run([*command, *sources], check=True, timeout=COMPILE_SECONDS)

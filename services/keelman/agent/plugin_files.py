@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from keelman.model.plugin import PluginKind
+from keelman.model.wheel_paths import installed_path
 from keelman.workers.plugins.archive import Archive, Entry, copied, refusal
 from keelman.workers.plugins.inspection import kind_of, opened
 
@@ -18,7 +19,6 @@ BEGUN = ".new-"
 GOING = ".old-"
 """Of folders that are being deleted."""
 WHEEL = ".whl"
-_DATA_ROOTS = ("purelib", "platlib")
 
 
 def digest_of(file: Path) -> str:
@@ -54,11 +54,9 @@ def unpack(file: Path, folder: Path, *, name: str, file_name: str) -> None:
 def _as_installed(archive: Archive) -> Iterator[tuple[Entry, str]]:
     """A wheel's entries at the paths where an installation has them; none that are not imported."""
     for entry in archive.entries:
-        parts = PurePosixPath(entry.path).parts
-        if not parts[0].endswith(".data"):
-            yield entry, entry.path
-        elif len(parts) > 2 and parts[1] in _DATA_ROOTS:
-            yield entry, str(PurePosixPath(*parts[2:]))
+        path = installed_path(entry.path)
+        if path is not None:
+            yield entry, str(path)
 
 
 def _as_plugin(entries: Sequence[Entry]) -> Iterator[tuple[Entry, str]]:

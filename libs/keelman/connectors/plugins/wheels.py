@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from keelman.model.errors import InvalidArgument
+from keelman.model.wheel_paths import installed_path
 from keelman.runtime.home import cache_folder
 
 MAX_FILES = 50_000
 MAX_BYTES = 2 << 30
 COPY_BYTES = 1 << 20
-_DATA_ROOTS = ("purelib", "platlib")
 
 
 def unpacked(wheels: Sequence[Path]) -> Path:
@@ -83,13 +83,7 @@ def _path(wheel: Path, entry: zipfile.ZipInfo) -> PurePosixPath | None:
     mode = entry.external_attr >> 16
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise _broken(wheel, f"{name!r} is neither a file nor a folder")
-    if entry.is_dir() or not path.parts:
-        return None
-    if not path.parts[0].endswith(".data"):
-        return path
-    if len(path.parts) > 2 and path.parts[1] in _DATA_ROOTS:
-        return PurePosixPath(*path.parts[2:])
-    return None
+    return None if entry.is_dir() else installed_path(name)
 
 
 def _write(wheel: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> None:
