@@ -69,6 +69,8 @@ async def test_a_kill_at_any_point_is_made_good(bootstrap: str, tmp_path: Path, 
                 assert await state.child.wait() == -signal.SIGKILL, state.output[-2000:]
         assert answer is not None
         state.environment = {}
+        if passages:  # it is being taken back, which its agent's new session may delay
+            state.flags = ("--operation-wait-seconds", "60")
         await state.start()
         async with dedicated(state) as (clients, agent, one):
             operation = await one.ended(answer)

@@ -54,10 +54,10 @@ def kind(tools: Tools) -> Kind:
         {
             names.REACH: StepWork(steps.reach, seconds=REACH_WITHIN.total_seconds()),
             names.START: StepWork(steps.await_workers, seconds=START_WITHIN.total_seconds()),
-            ASK: StepWork(_coded(of_connector.ask), seconds=ASK_WITHIN),
+            ASK: StepWork(_coded(of_connector.ask), at_most=ASK_WITHIN),
             CONFIGURE: StepWork(_coded(of_connector.configure)),
             STEER: StepWork(_coded(of_connector.steer)),
-            names.INITIALIZE: StepWork(steps.initialize, seconds=ASK_WITHIN),
+            names.INITIALIZE: StepWork(steps.initialize, at_most=ASK_WITHIN),
             names.UPDATE_WORKERS: StepWork(steps.update_workers, steps.put_workers_back),
             names.UPDATE_CONFIG: StepWork(_coded(of_connector.configure), steps.put_config_back),
             names.VALIDATE: StepWork(_coded(steps.validate)),

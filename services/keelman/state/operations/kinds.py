@@ -15,6 +15,7 @@ target can note what was applied, and that the operation has ended.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -57,12 +58,13 @@ class Tools:
 class StepWork:
     """How a step is done, and how it is taken back; None: there is nothing to take back.
 
-    `seconds`: for so long from its begin it is tried again; None: as the service's settings say.
+    `seconds`: for so long from its begin it is tried again; None: as the service's settings say, and `at_most` so long.
     """
 
     do: Work
     undo: Work | None = None
     seconds: float | None = None
+    at_most: float = math.inf
 
 
 def _always(operation: Operation) -> bool:

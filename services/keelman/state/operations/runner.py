@@ -175,7 +175,7 @@ class Runner:
                 return await self._wait(operation, index, waiting, work, attempts)
 
     async def _wait(self, operation: Operation, index: int, waiting: Waiting, work: StepWork, attempts: int) -> float:
-        seconds = self.wait_seconds if work.seconds is None else work.seconds
+        seconds = min(self.wait_seconds, work.at_most) if work.seconds is None else work.seconds
         start = operation.steps[index].start_time or operation.create_time
         if self._now() >= (until := start + timedelta(seconds=seconds)):
             text = f"{operation.steps[index].name} took longer than {seconds:g} s: {waiting.message}"
