@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from keelman.api.node.v1.session_service_pb2 import NodeSecrets
+from keelman.connect.config.providers import is_named
 from keelman.runtime.home import Home, write_file
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.redaction import HIDDEN, REDACTOR
@@ -29,7 +30,7 @@ class SecretFiles:
         values = {one.name: dict(one.values) for one in message.secrets}
         REDACTOR.add({value: HIDDEN for some in values.values() for value in some.values() if value})
         known = {
-            one.workload: json.dumps({name: values[name] for name in one.secrets if name in values}, sort_keys=True)
+            one.workload: json.dumps({n: some for n, some in values.items() if is_named(n, one.names)}, sort_keys=True)
             for one in message.workers
         }
         self._known = known

@@ -14,7 +14,7 @@ from keelman.runtime.home import Home
 def told(values: dict[str, dict[str, str]], **workers: list[str]) -> NodeSecrets:
     return NodeSecrets(
         secrets=[NodeSecret(name=name, values=some) for name, some in values.items()],
-        workers=[WorkerSecrets(workload=f"worker/{name}/0", secrets=names) for name, names in workers.items()],
+        workers=[WorkerSecrets(workload=f"worker/{name}/0", names=names) for name, names in workers.items()],
     )
 
 
@@ -26,7 +26,7 @@ def test_a_worker_gets_what_it_may_read_and_loses_what_it_may_not(tmp_path: Path
     home, values = Home(tmp_path), {"db": {"pw": "one"}, "other": {"k": "v"}}
     files = SecretFiles(home)
     assert files.files_of("worker/a/0") == {SECRETS: NONE}, "nobody has said anything yet"
-    files.take(told(values, a=["db"], b=["db", "other"]))
+    files.take(told(values, a=["d*"], b=["db", "other", "none"]))
     for name in "ab":
         (folder := home.workload(f"worker/{name}/0")).mkdir(parents=True)
         for file, text in files.files_of(f"worker/{name}/0").items():
@@ -54,3 +54,5 @@ def test_an_agent_that_was_started_again_leaves_the_files_as_they_are(tmp_path: 
     (folder / SECRETS).write_text('{"db": {}}')
     assert SecretFiles(home).files_of("worker/a/0") == {}
     assert SecretFiles(home).files_of("worker/b/0") == {SECRETS: NONE}
+    SecretFiles(home).take(told({"db": {"pw": "new"}}, a=["*"]))
+    assert on_disk(home, "a") == {"db": {"pw": "new"}}, "what changed while it was away"

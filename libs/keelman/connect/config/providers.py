@@ -15,6 +15,7 @@ import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import ClassVar
 
@@ -253,6 +254,11 @@ def secret_patterns(parameters: Mapping[str, str]) -> tuple[str, ...]:
     """The names of secrets, with * for any rest, that a provider's parameters allow; all where they name none."""
     text = parameters.get(SecretsProvider.parameter, "*")
     return tuple(filter(None, (one.strip() for one in text.split(","))))
+
+
+def is_named(secret: str, patterns: Iterable[str]) -> bool:
+    """Whether a secret's name is one of these, with * for any rest."""
+    return any(fnmatchcase(secret, pattern) for pattern in patterns)
 
 
 def secret_providers(properties: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

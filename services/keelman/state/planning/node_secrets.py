@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 
 from keelman.api.node.v1 import session_service_pb2 as pb
-from keelman.connect.config.providers import secret_providers
+from keelman.connect.config.providers import is_named, secret_providers
 from keelman.connect.config.references import references_of
 from keelman.model.workload import WorkerSpec
 from keelman.state.snapshot import SECRET, Snapshot
@@ -47,9 +46,8 @@ def secrets_of(node: str, snapshot: Snapshot) -> pb.NodeSecrets:
         patterns = [one for some in secret_providers(workload.spec.properties).values() for one in some]
         if not patterns:
             continue
-        names = [n for n in snapshot.names(SECRET) if any(fnmatchcase(n, pattern) for pattern in patterns)]
-        made.workers.add(workload=workload.name, secrets=names)
-        wanted.update(names)
+        made.workers.add(workload=workload.name, names=patterns)
+        wanted.update(name for name in snapshot.names(SECRET) if is_named(name, patterns))
     for name in sorted(wanted):
         made.secrets.add(name=name, values=snapshot.resources(SECRET)[name].values)
     return made
