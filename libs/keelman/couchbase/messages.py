@@ -7,13 +7,14 @@ from struct import Struct, error
 import cramjam
 
 from keelman.couchbase.errors import ProtocolError
-from keelman.couchbase.frames import SNAPPY_TYPE, XATTR_TYPE, Frame, Opcode
+from keelman.couchbase.frames import HEADER_BYTES, SNAPPY_TYPE, XATTR_TYPE, Frame, Opcode
 from keelman.couchbase.manifest import (
     COLLECTION_CREATED,
     COLLECTION_DROPPED,
     DEFAULT_COLLECTION,
     SCOPE_CREATED,
     SCOPE_DROPPED,
+    Collection,
     Manifest,
     split_key,
 )
@@ -27,6 +28,8 @@ _SYSTEM = Struct(">QIB")
 _MARKER = Struct(">QQI")
 _NUMBER = Struct(">Q")
 _LENGTH = Struct(">I")
+_IS_MUTATION = int(Opcode.MUTATION)
+_made = Event._make
 NAMING = frozenset((COLLECTION_CREATED, COLLECTION_DROPPED, SCOPE_CREATED, SCOPE_DROPPED))
 FLAT_BUFFERS = 2
 """System events of this version are of another form, which is never asked for."""
@@ -58,9 +61,9 @@ class Decoder:
             ) from None
 
     def _decode(self, frame: Frame, vbucket: Vbucket, events: list[Event]) -> bool:
-        opcode, extras = frame.opcode, frame.extras
+        _, opcode, datatype, number, _, cas, extras, key, value = frame
         flags = expiry = lock_time = meta = 0
-        if opcode == Opcode.MUTATION:
+        if opcode == _IS_MUTATION:
             seqno, revision, flags, expiry, lock_time, meta, _ = _MUTATION.unpack(extras)
         elif opcode == Opcode.DELETION and len(extras) == _DELETION_TIMED.size:
             seqno, revision, _, _ = _DELETION_TIMED.unpack(extras)
@@ -70,20 +73,21 @@ class Decoder:
             seqno, revision, _ = _EXPIRATION.unpack(extras)
         else:
             return self._of_the_stream(frame, vbucket, events)
-        key, collection = frame.key, DEFAULT_COLLECTION
+        size = HEADER_BYTES + len(extras) + len(key) + len(value)
         place = vbucket.advance(seqno)
+        collection: Collection | None = DEFAULT_COLLECTION
         if self._collections:
-            number, key = split_key(key)
-            found = self._manifest.collections.get(number) if number else DEFAULT_COLLECTION
-            if found is None:  # it was dropped since
-                events.append(_moved(frame, seqno, place))
-                return True
-            collection = found
-        value = frame.value[: len(frame.value) - meta] if meta else frame.value
-        number = vbucket.number
+            at, key = split_key(key)
+            if at:
+                collection = self._manifest.collections.get(at)
+        if collection is None:  # it was dropped since
+            events.append(_moved(frame, seqno, place))
+            return True
+        if meta:
+            value = value[: len(value) - meta]
         events.append(
-            Event(opcode, number, seqno, place, collection, key, value, frame.datatype, frame.cas, revision, flags,
-                  expiry, lock_time, frame.size)
+            _made((opcode, number, seqno, place, collection, key, value, datatype, cas, revision, flags, expiry,
+                   lock_time, size))
         )  # fmt: skip
         return True
 

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import orjson
+
 from keelman.connect.schema import Field, Schema, Struct
 from keelman.connectors.couchbase.partitions import signed, signed_32
 from keelman.couchbase.frames import Opcode
@@ -123,9 +125,12 @@ SERVED: dict[str, Handler] = {
 def is_json(content: bytes) -> bool:
     """Whether bytes are exactly one JSON value, a number or a text too."""
     try:
-        json.loads(content)
-    except (ValueError, RecursionError):
-        return False
+        orjson.loads(content)
+    except orjson.JSONDecodeError:
+        try:  # half a surrogate pair is a character for Java
+            json.loads(content)
+        except (ValueError, RecursionError):
+            return False
     return True
 
 

@@ -32,6 +32,8 @@ from keelman.runtime.version import version as keelman_version
 
 PARTITIONS, TASK_ID, CLUSTER_UUID = "couchbase.partitions", "couchbase.maybe.task.id", "couchbase.cluster.uuid"
 INITIAL_KEY = b"__COUCHBASE_INITIAL_OFFSET_TOMBSTONE__a54ee32b-4a7e-4d98-aa36-45d8417e942a"
+PASSED = ""
+"""In place of a topic: the changes of such a collection are passed over."""
 _PLACEHOLDERS = ("bucket", "scope", "collection")
 
 
@@ -135,17 +137,21 @@ class OfficialRecords:
     def rows(self, events: Sequence[Event]) -> Mapping[str, Rows]:
         """By topic, those that are passed over in the topic for them."""
         found: dict[str, Rows] = {}
+        handler, bucket, no_value = self._handler, self._bucket, self._no_value
         for event in events:
             collection = event.collection
-            if not event.kind or collection is None:
+            if collection is None:
                 continue
-            made = None if self._passes(event, collection) else self._handler(event, self._bucket, self._no_value)
+            topic = self._named.get(collection)
+            if topic is None:
+                topic = self._name(collection)
+            passes = topic == PASSED or (event.key.startswith(b"_txn:") and not self._system)
+            made = None if passes else handler(event, bucket, no_value)
             if made is None:
                 if self._black_hole:
                     key = b"ignored-%d" % event.vbucket
                     found.setdefault(self._black_hole, Rows()).add(event, key, None, None)
                 continue
-            topic = self._named.get(collection) or self._name(collection)
             headers = documents.headers(event, self._bucket, self._headers, self._prefix) if self._headers else ()
             found.setdefault(topic, Rows()).add(event, event.key, made.schema, made.value, headers)
         return found
@@ -161,13 +167,12 @@ class OfficialRecords:
             rows.add(event, INITIAL_KEY, None, None)
         return {self._initial: rows}
 
-    def _passes(self, event: Event, collection: Collection) -> bool:
-        if self._system:
-            return False
-        scope = collection.scope
-        return scope.startswith("%") or (scope.startswith("_") and scope != DEFAULT) or event.key.startswith(b"_txn:")
-
     def _name(self, collection: Collection) -> str:
+        """The topic of a collection; PASSED where it is one of the system's that the filter leaves out."""
+        scope = collection.scope
+        if not self._system and (scope.startswith("%") or (scope.startswith("_") and scope != DEFAULT)):
+            self._named[collection] = PASSED
+            return PASSED
         topic = self._topics.get(collection, self._topic)
         for name, value in zip(_PLACEHOLDERS, (self._bucket, *collection), strict=True):
             topic = topic.replace("${%s}" % name, value)  # noqa: UP031  braces stand for themselves
