@@ -98,6 +98,8 @@ def test_each_change_once_over_kills_moves_and_cuts(
         put(100)
         server.end_streams(4)
         put(100)
+        server.malformed()
+        put(100)
         until(lambda: sum(numbers(bootstrap, name).values()) == written, "all is copied")
     copied_to_the_end(bootstrap, config, tmp_path / "last")
     assert numbers(bootstrap, name) == Counter(range(written))
