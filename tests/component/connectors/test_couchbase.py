@@ -1,12 +1,14 @@
 """The Couchbase connectors against a DCP server, their records in a real broker: each change once, whatever happens."""
 
 import json
+import ssl
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from keelman.testing.certificates import Authority
 from support.copy_harness import (
     OFFSET_TOPIC,
     Run,
@@ -229,3 +231,26 @@ def test_what_cannot_be_is_said_at_once(
     run = runs(ticket(bootstrap, {**config, **more}))
     update = run.until(lambda update: bool(update.message), seconds=30)
     assert said in update.message
+
+
+def test_over_tls_with_a_password_or_a_wrong_authority(
+    bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path, config: dict[str, str]
+) -> None:
+    authority = Authority()
+    issued = authority.issue("node", "127.0.0.1")
+    (tmp_path / "chain.pem").write_text(issued.chain_pem)
+    (tmp_path / "key.pem").write_text(issued.key_pem)
+    (tmp_path / "trusted.pem").write_text(authority.pem)
+    (tmp_path / "other.pem").write_text(Authority("other").pem)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "chain.pem", tmp_path / "key.pem")
+    with couchbase_server(vbuckets=VBUCKETS, tls=context) as server:
+        server.put("doc", {"n": 1})
+        secured = {**config, "couchbase.seed.nodes": server.seeds, "couchbase.enable.tls": "true"}
+        trust = "couchbase.trust.certificate.path"
+        wrong = runs(ticket(bootstrap, {**secured, trust: str(tmp_path / "other.pem")}))
+        assert "certificate" in wrong.until(lambda update: bool(update.message), seconds=30).message.lower()
+        run = running(runs, bootstrap, {**secured, trust: str(tmp_path / "trusted.pem")})
+        run.until_records(1)
+        run.drain()
+    assert numbers(bootstrap, name) == Counter([1])

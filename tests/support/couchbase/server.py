@@ -100,7 +100,10 @@ class CouchbaseServer:
             "bucketCapabilities": ["collections", "dcp.IgnorePurgedTombstones"],
             "nodes": [{} for _ in self.nodes],
             "nodesExt": [
-                {"services": {service: one.port, "mgmt": 8091 + one.index}, "hostname": "127.0.0.1", "thisNode": one is node}
+                {
+                    "services": {service: one.port, "mgmt": 8091 + one.index}, "hostname": "127.0.0.1",
+                    "thisNode": one is node,
+                }
                 for one in self.nodes
             ],
             "vBucketServerMap": {
