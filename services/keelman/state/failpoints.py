@@ -31,7 +31,6 @@ ON_WORKERS = (
     "connector-steered",
     "connector-deleted",
     "connector-put-back",
-    "connector-restarted",
 )
 """Between what an operation asked of brokers or workers and its note that they did it."""
 DEDICATED = ("dedicated-workers-written", "dedicated-stopped", "dedicated-deleted")
