@@ -18,6 +18,7 @@ import pytest_asyncio
 
 from keelman.api.connect.v1 import operation_service_pb2, origin_pb2, plugin_service_pb2
 from keelman.api.connect.v1 import plugin_import_service_pb2 as pb
+from keelman.api.connect.v1.operation_pb2 import OPERATION_STATE_SUCCEEDED
 from keelman.api.connect.v1.plugin_import_pb2 import PluginContent, PluginImport, PluginImportState, PluginSource
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from keelman.rpc.channels import channel
@@ -263,7 +264,11 @@ async def test_one_that_is_cut_off_anywhere_is_fetched_once(tmp_path: Path, poin
         await state.start()
         async with channel(f"127.0.0.1:{state.port}") as made:
             clients = Clients(made)
-            assert (await ended(clients, "p")).state == ACTIVE
+            found = await ended(clients, "p")
+            assert found.state == ACTIVE
+            request = operation_service_pb2.GetOperationRequest(name=found.operation)
+            await eventually(lambda: _has_ended(clients, request))
+            assert (await clients.operations.GetOperation(request)).operation.state == OPERATION_STATE_SUCCEEDED
             (plugin,) = (await clients.plugins.ListPlugins(plugin_service_pb2.ListPluginsRequest())).plugins
             assert (await download(clients.plugins, "p"))[1] == jar(salt=point)
             assert plugin.uid
