@@ -29,6 +29,8 @@ from keelman.api.node.v1.agent_service_pb2 import DESCRIPTOR as AGENTS
 from keelman.api.node.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
 from keelman.gateway.api import Agents, ConnectorApi, LogApi
 from keelman.gateway.listing import Listing, Written
+from keelman.gateway.managed_connect.members import VERSION
+from keelman.gateway.managed_connect.service import managed_connect_api
 from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.service import ohara_api
 from keelman.gateway.settings import Settings
@@ -94,8 +96,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         rest = await stack.enter_async_context(workers)
         written = Written()
         asking = Asking(rest, access)
-        control = Control(state_channel)
-        ohara = ohara_api(control, asking, settings, read_log=read_log) if settings.ohara else {}
+        ohara = ohara_api(Control(state_channel), asking, settings, read_log=read_log) if settings.ohara else {}
+        managed = managed_connect_api(state_channel, settings) if settings.managed_connect else {}
         connectors = Connectors(asking, list_seconds=settings.list_seconds, on_write=written.note)
         services = [
             *(
@@ -113,14 +115,13 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
                 LogApi(state, agents),
             ),
         ]
+        apis = ohara | managed
+        http = application(
+            state, rest, max_body_bytes=settings.max_body_bytes, apis=apis, served=dict.fromkeys(managed, VERSION)
+        )
+        host, port, grace = settings.http_host, settings.http_port, settings.grace_seconds / 2
         await stack.enter_async_context(
-            serve_http(
-                application(state, rest, max_body_bytes=settings.max_body_bytes, ohara=ohara),
-                host=settings.http_host,
-                port=settings.http_port,
-                label="gateway.http",
-                grace_seconds=settings.grace_seconds / 2,
-            )
+            serve_http(http, host=host, port=port, label="gateway.http", grace_seconds=grace)
         )
         health = await stack.enter_async_context(
             serve(

@@ -50,6 +50,33 @@ class Settings(WorkerAccessSettings):
     ohara_wipe_token_file: Path | None = setting(
         None, "File with a token; with one DELETE /_private forgets Ohara's objects for whoever sends it."
     )
+    managed_connect: bool = setting(
+        True, "Serve the managed Connect API, as the AWS SDKs call kafkaconnect, at /v1 of the HTTP server."
+    )
+    managed_connect_access_file: Path | None = setting(
+        None,
+        "TOML file of the managed Connect API's access keys, [[key]] with id, secret and account, and of client "
+        "properties for Kafka by execution role, [[role]] with arn and client_properties; without it nobody is let in.",
+    )
+    managed_connect_unsigned: bool = setting(
+        False, "Do not verify signatures at the managed Connect API; legal where http_host is on loopback alone."
+    )
+    managed_connect_account: str = setting(
+        "000000000000", "Account of all callers where managed_connect_unsigned is set, 12 digits."
+    )
+    managed_connect_region: str = setting(
+        "us-east-1", "Region of callers that name none, where managed_connect_unsigned is set."
+    )
+    managed_connect_max_workers: int = setting(
+        0, "So many workers may the connectors of one account have, autoscaled ones at their most; 0: any number.",
+        minimum=0,
+    )  # fmt: skip
+    managed_connect_max_plugins: int = setting(
+        0, "So many custom plugins may one account have; 0: any number.", minimum=0
+    )
+    managed_connect_max_worker_configurations: int = setting(
+        0, "So many worker configurations may one account have; 0: any number.", minimum=0
+    )
     advertised_http: str = setting(
         "", "host:port at which users reach the HTTP server, for URLs in answers; empty: http_host and http_port."
     )

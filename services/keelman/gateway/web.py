@@ -1,4 +1,4 @@
-"""The gateway's HTTP server: an index, health, metrics, the worker clusters' Connect REST APIs, and Ohara's API."""
+"""The gateway's HTTP server: an index, health, metrics, the worker clusters' Connect REST APIs, and others'."""
 
 from __future__ import annotations
 
@@ -27,14 +27,22 @@ from keelman.runtime.version import version
 from keelman.workers.rest.client import Rest
 
 
-def application(state: State, rest: Rest, *, max_body_bytes: int, ohara: Mapping[str, ASGIApp]) -> Starlette:
-    """The ASGI application. `ohara`: the applications of Ohara's API by their paths; empty without it."""
-    legal = ["/", "/healthz", "/metrics", "/clusters/{name}/...", *(f"{path}/..." for path in list(ohara)[:1])]
+def application(
+    state: State, rest: Rest, *, max_body_bytes: int, apis: Mapping[str, ASGIApp], served: Mapping[str, str]
+) -> Starlette:
+    """The ASGI application. `apis`: further applications by their paths; `served`: which versions of APIs those are."""
+    legal = [
+        "/",
+        "/healthz",
+        "/metrics",
+        "/clusters/{name}/...",
+        *(f"{path}/..." for path in apis if not path.startswith("/_")),
+    ]
 
     workers = WorkerFigures(rest.text)
 
     async def index(_: Request) -> Response:
-        answer: dict[str, Any] = {"name": "keelman", "version": version(), "clusters": []}
+        answer: dict[str, Any] = {"name": "keelman", "version": version(), "clusters": [], "apis": dict(served)}
         try:
             answer["clusters"] = [
                 {
@@ -67,8 +75,8 @@ def application(state: State, rest: Rest, *, max_body_bytes: int, ohara: Mapping
             Route("/healthz", healthz),
             Route("/metrics", metrics),
             _below("/clusters", Proxy(state, rest, max_body_bytes=max_body_bytes)),
-            *(_below(path, app) for path, app in ohara.items()),
-            *(Route(path, app) for path, app in ohara.items()),
+            *(_below(path, app) for path, app in apis.items()),
+            *(Route(path, app) for path, app in apis.items()),
         ],
         exception_handlers={HTTPException: refused},
     )

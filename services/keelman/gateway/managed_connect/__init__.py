@@ -1,0 +1,1 @@
+"""The managed Connect API, as the AWS SDKs speak it, on the state service's resources; nothing is kept here."""

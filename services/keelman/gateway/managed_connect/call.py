@@ -1,0 +1,145 @@
+"""One request, taken apart on its raw path, and its answer."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import orjson
+from starlette.responses import Response
+from starlette.types import Receive, Scope
+
+from keelman.gateway.access import Caller, Sent
+from keelman.gateway.managed_connect.errors import WireError, bad, bad_member
+from keelman.gateway.managed_connect.members import MOST_RESULTS, TAG_KEYS
+from keelman.gateway.managed_connect.shapes import Block
+from keelman.runtime.logs.redaction import REDACTOR
+
+JSON_TYPE = "application/json"
+MAX_BODY_BYTES = 2 << 20
+INVOCATION = "amz-sdk-invocation-id"
+"""A header that SDKs send alike with each try of one call."""
+_INVOCATION = re.compile(r"[A-Za-z0-9-]{8,64}")
+
+
+class ClientGone(Exception):
+    """The client closed its connection in the middle of its request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request of a caller. `arn`: the one that its path has in it, if any; `query`: decoded."""
+
+    caller: Caller
+    arn: str
+    query: Mapping[str, list[str]]
+    sent: Sent
+
+    def body(self, shape: Block) -> dict[str, Any]:
+        """The members of the body. Raises WireError for what is no JSON object, and for what is not legal in it."""
+        try:
+            value = orjson.loads(self.sent.body or b"{}")
+        except orjson.JSONDecodeError:
+            raise bad("The request's body is not JSON.") from None
+        return shape.checked("", value)
+
+    def parameter(self, name: str) -> str:
+        """A parameter of the query; empty for none. Raises WireError for one that is given twice."""
+        values = self.query.get(name, [])
+        if len(values) > 1:
+            raise bad_member(name, "The parameter is given more than once.")
+        return values[0] if values else ""
+
+    def flag(self, name: str) -> bool:
+        """A parameter that is true or false, false for none. Raises WireError."""
+        text = self.parameter(name) or "false"
+        if text not in ("true", "false"):
+            raise bad_member(name, "true or false is expected.")
+        return text == "true"
+
+    @property
+    def max_results(self) -> int:
+        """So many a page. Raises WireError."""
+        text = self.parameter("maxResults") or str(MOST_RESULTS)
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MOST_RESULTS:
+            raise bad_member("maxResults", f"The value must be between 1 and {MOST_RESULTS}.")
+        return int(text)
+
+    @property
+    def tag_keys(self) -> list[str]:
+        """The keys of tags that the query names. Raises WireError."""
+        if "tagKeys" not in self.query:
+            raise bad_member("tagKeys", "The parameter is required.")
+        return TAG_KEYS.checked("tagKeys", self.query["tagKeys"])
+
+    @property
+    def request_id(self) -> str:
+        """The same for each try of one call by an SDK that says so, empty for others: a repeated write is one write."""
+        given = self.sent.headers.get(INVOCATION, "")
+        return f"managed-connect/{self.caller.key_id}/{given}" if _INVOCATION.fullmatch(given) else ""
+
+
+async def sent_of(scope: Scope, receive: Receive) -> Sent:
+    """The request as it came. Raises WireError for a body that is too large, ClientGone."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    headers: dict[str, str] = {}
+    for key, value in scope["headers"]:
+        name, text = key.decode("latin-1").lower(), value.decode("latin-1")
+        headers[name] = f"{headers[name]},{text}" if name in headers else text
+    body, more = bytearray(), True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        body += message.get("body", b"")
+        if len(body) > MAX_BODY_BYTES:
+            raise bad(f"The request's body is larger than {MAX_BODY_BYTES} bytes.")
+        more = message.get("more_body", False)
+    path, query = raw.decode("latin-1").partition("?")[0], scope["query_string"].decode("latin-1")
+    return Sent(scope["method"], path, query, headers, bytes(body))
+
+
+def segments_of(path: str) -> tuple[str, ...]:
+    """The segments of a raw path, decoded: an encoded slash is no slash. Raises WireError."""
+    return tuple(decoded(part) for part in path.removeprefix("/").split("/"))
+
+
+def query_of(text: str) -> dict[str, list[str]]:
+    """A query's parameters. Raises WireError."""
+    found: dict[str, list[str]] = {}
+    for part in filter(None, text.split("&")):
+        key, _, value = part.partition("=")
+        found.setdefault(decoded(key.replace("+", " ")), []).append(decoded(value.replace("+", " ")))
+    return found
+
+
+def decoded(text: str) -> str:
+    """A part of a URL. Raises WireError for what is not UTF-8."""
+    try:
+        found = unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
+    except UnicodeDecodeError:
+        raise bad("The URL has in it what is not UTF-8.") from None
+    if "\0" in found:
+        raise bad("The URL has a NUL character in it.")
+    return found
+
+
+def ok(value: Mapping[str, Any]) -> Response:
+    """200."""
+    return _json(200, value, {})
+
+
+def failed(error: WireError) -> Response:
+    """An error, without secrets that this process knows of."""
+    message = REDACTOR.hide(error.message)
+    plain = re.sub(r"[^ -~]+", " ", message)[:1000].strip()
+    return _json(error.status, {"message": message}, {"x-amzn-ErrorType": error.kind, "x-amzn-errormessage": plain})
+
+
+def _json(status: int, value: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
+    own = {"x-amzn-requestid": str(uuid.uuid4())}
+    return Response(orjson.dumps(value), status, headers=own | dict(headers), media_type=JSON_TYPE)

@@ -1,0 +1,166 @@
+"""Connectors on the wire, and what becomes of them in ours: the rules that the clients do not check. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.api.connect.v1.dedicated_connector_pb2 import (
+    DedicatedCapacity,
+    DedicatedConnector,
+    DedicatedConnectorState,
+)
+from keelman.api.connect.v1.log_delivery_pb2 import LogDelivery
+from keelman.api.node.v1.workload_pb2 import ResourceLimits
+from keelman.gateway.managed_connect import arns
+from keelman.gateway.managed_connect.arns import Arn
+from keelman.gateway.managed_connect.control import document_of, iso, present
+from keelman.gateway.managed_connect.errors import bad_member
+from keelman.gateway.managed_connect.members import LOG_TARGETS
+from keelman.rpc.enums import word
+
+GIB = 1 << 30
+MEMORY_OF_MCU = 4 * GIB
+SCALE_IN, SCALE_OUT = 20, 80
+"""CPU utilization in percent, where no policy is given."""
+TASKS_OF_MCU = 2
+CLASS = "connector.class"
+ECHOED = (
+    "capacity", "kafkaCluster", "kafkaClusterClientAuthentication", "kafkaClusterEncryptionInTransit",
+    "kafkaConnectVersion", "logDelivery", "networkType", "plugins", "serviceExecutionRoleArn", "workerConfiguration",
+)  # fmt: skip
+"""Members that are answered as they were sent."""
+RESTARTS_TASKS_FROM = (3, 7)
+"""The version of Kafka Connect from which failed tasks alone can be restarted."""
+_VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})")
+
+
+def checked_capacity(capacity: dict[str, Any]) -> dict[str, Any]:
+    """A capacity as it is answered: what is left out of its policies filled in. Raises WireError."""
+    scaled = capacity.get("autoScaling")
+    if scaled is None:
+        return capacity
+    least, most = scaled["minWorkerCount"], scaled["maxWorkerCount"]
+    member = "capacity.autoScaling"
+    if least > most:
+        raise bad_member(f"{member}.minWorkerCount", f"{least} is more than maxWorkerCount, which is {most}.")
+    if scaled.get("maxAutoscalingTaskCount", most) < most:
+        tasks = scaled["maxAutoscalingTaskCount"]
+        raise bad_member(f"{member}.maxAutoscalingTaskCount", f"{tasks} is less than maxWorkerCount, which is {most}.")
+    policies = {
+        "scaleInPolicy": {"cpuUtilizationPercentage": SCALE_IN},
+        "scaleOutPolicy": {"cpuUtilizationPercentage": SCALE_OUT},
+    }
+    made = policies | scaled
+    low, high = (made[name]["cpuUtilizationPercentage"] for name in policies)
+    if low >= high:
+        raise bad_member(f"{member}.scaleInPolicy", f"{low} % is not less than that of scaleOutPolicy, {high} %.")
+    return {"autoScaling": made}
+
+
+def capacity_message(capacity: Mapping[str, Any]) -> DedicatedCapacity:
+    """Our capacity: an MCU is a processor and 4 GiB, which a worker with its slots may use."""
+    provisioned = capacity.get("provisionedCapacity")
+    if provisioned is None:
+        raise bad_member("capacity.autoScaling", "Workers do not scale here yet: give provisionedCapacity.")
+    mcus = provisioned["mcuCount"]
+    limits = ResourceLimits(cpus=mcus, memory_bytes=mcus * MEMORY_OF_MCU)
+    return DedicatedCapacity(count=provisioned["workerCount"], worker_limits=limits)
+
+
+def most_workers(capacity: Mapping[str, Any]) -> int:
+    """How many workers a capacity counts as in a quota."""
+    provisioned = capacity.get("provisionedCapacity")
+    return int(capacity["autoScaling"]["maxWorkerCount"] if provisioned is None else provisioned["workerCount"])
+
+
+def client_properties(body: Mapping[str, Any], roles: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """How its workers speak to Kafka. Raises WireError."""
+    is_iam = body["kafkaClusterClientAuthentication"]["authenticationType"] == "IAM"
+    is_tls = body["kafkaClusterEncryptionInTransit"]["encryptionType"] == "TLS"
+    if not is_iam:
+        return {"security.protocol": "SSL"} if is_tls else {}
+    if not is_tls:
+        member = "kafkaClusterEncryptionInTransit.encryptionType"
+        raise bad_member(member, "It must be TLS where authenticationType is IAM.")
+    role = body["serviceExecutionRoleArn"]
+    if role not in roles:
+        why = (
+            f"IAM is a role's client properties for Kafka here, and {role} is none of the roles that this service is "
+            "configured with: ask its operator for [[role]] in gateway.managed_connect_access_file."
+        )
+        raise bad_member("serviceExecutionRoleArn", why)
+    return {"security.protocol": "SASL_SSL", **roles[role]}
+
+
+def checked_config(config: Mapping[str, str]) -> None:
+    """Raises WireError for a connector configuration without a class."""
+    if not config.get(CLASS):
+        raise bad_member("connectorConfiguration", f"{CLASS} is required.")
+
+
+def log_delivery(given: Mapping[str, Any] | None) -> LogDelivery | None:
+    """Where a connector's logs go. Raises WireError for a delivery that is enabled without its target."""
+    if given is None:
+        return None
+    wanted = given["workerLogDelivery"]
+    for name, target in LOG_TARGETS.items():
+        if wanted.get(name, {}).get("enabled") and not wanted[name].get(target):
+            raise bad_member(f"logDelivery.workerLogDelivery.{name}.{target}", "It is required where enabled is true.")
+    made = LogDelivery()
+    if (file := wanted.get("cloudWatchLogs")) is not None:
+        made.file.enabled, made.file.group = file["enabled"], file.get("logGroup", "").strip("/")
+    if (topic := wanted.get("firehose")) is not None:
+        made.kafka.enabled, made.kafka.topic = topic["enabled"], topic.get("deliveryStream", "")
+    if (bucket := wanted.get("s3")) is not None:
+        made.s3.enabled, made.s3.bucket, made.s3.prefix = (
+            bucket["enabled"], bucket.get("bucket", ""), bucket.get("prefix", ""),
+        )  # fmt: skip
+    return made if wanted else None
+
+
+def document(arn: Arn, body: Mapping[str, Any], capacity: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a create: what is answered as it was sent."""
+    kept = {"networkType": "IPV4", **body, "capacity": capacity, "region": arn.region}
+    if not body.get("logDelivery", {}).get("workerLogDelivery"):
+        kept.pop("logDelivery", None)
+    return {name: kept[name] for name in (*ECHOED, "region") if name in kept}
+
+
+def arn_of(found: DedicatedConnector) -> Arn:
+    """The ARN of a connector."""
+    origin, region = found.spec.origin, document_of(found.spec.extra)["region"]
+    return arns.arn_of(arns.CONNECTOR, region, origin.scope, origin.key, found.name)
+
+
+def state_of(found: DedicatedConnector) -> str:
+    """The state of a connector, in a word that both have."""
+    return word(DedicatedConnectorState, found.status.state)
+
+
+def summary(found: DedicatedConnector) -> dict[str, Any]:
+    """A connector in a list."""
+    kept = document_of(found.spec.extra)
+    return present(
+        connectorArn=str(arn_of(found)),
+        connectorName=found.spec.connector,
+        connectorDescription=found.spec.description,
+        connectorState=state_of(found),
+        creationTime=iso(found.create_time),
+        currentVersion=found.status.version,
+        **{name: kept.get(name) for name in ECHOED},
+    )
+
+
+def description(found: DedicatedConnector) -> dict[str, Any]:
+    """A connector whole, its configuration as it was sent."""
+    status = found.status
+    failed = {"code": status.code, "message": status.message} if status.code else None
+    return summary(found) | present(stateDescription=failed) | {"connectorConfiguration": dict(found.spec.config)}
+
+
+def restarts_tasks(version: str) -> bool:
+    """Whether a version of Kafka Connect can restart failed tasks alone."""
+    found = _VERSION.match(version)
+    return found is not None and (int(found[1]), int(found[2])) >= RESTARTS_TASKS_FROM

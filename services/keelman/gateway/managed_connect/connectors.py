@@ -1,0 +1,312 @@
+"""Connectors: each is a dedicated connector of ours, with a worker cluster of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.api.connect.v1 import dedicated_connector_pb2 as pb
+from keelman.api.connect.v1 import dedicated_connector_service_pb2 as calls
+from keelman.api.connect.v1.operation_pb2 import Operation, OperationTarget
+from keelman.api.connect.v1.operation_service_pb2 import ListOperationsRequest
+from keelman.api.connect.v1.origin_pb2 import Origin
+from keelman.gateway.access import Caller
+from keelman.gateway.managed_connect import arns, operations
+from keelman.gateway.managed_connect import connector_documents as documents
+from keelman.gateway.managed_connect.arns import Arn
+from keelman.gateway.managed_connect.call import Call
+from keelman.gateway.managed_connect.control import (
+    API,
+    Control,
+    again,
+    document_of,
+    extra_of,
+    is_taken,
+    origin_of,
+    present,
+    tags_of,
+)
+from keelman.gateway.managed_connect.errors import (
+    IDENTICAL,
+    WireError,
+    bad,
+    bad_member,
+    error_of,
+    limited,
+    taken,
+)
+from keelman.gateway.managed_connect.members import CREATE_CONNECTOR, UPDATE_CONNECTOR, WORKER_SETTINGS
+from keelman.gateway.managed_connect.pages import key_of, token_of
+from keelman.gateway.managed_connect.pages import page as cut
+from keelman.gateway.managed_connect.plugins import CustomPlugins
+from keelman.gateway.managed_connect.worker_configurations import WorkerConfigurations
+from keelman.model.errors import KeelmanError, NotFound
+
+TOPIC_PREFIX = "__amazon_msk_connect_"
+NOUN = "dedicated_connector"
+ARN = "connectorArn"
+
+
+class Connectors:
+    """Calls on connectors and their operations. `roles`: client properties for Kafka by execution role; `most_workers`:
+    so many workers an account, 0 for any number."""
+
+    def __init__(
+        self,
+        control: Control,
+        plugins: CustomPlugins,
+        configurations: WorkerConfigurations,
+        *,
+        roles: Mapping[str, Mapping[str, str]],
+        most_workers: int,
+    ) -> None:
+        self._control = control
+        self._plugins = plugins
+        self._configurations = configurations
+        self._roles = roles
+        self._most_workers = most_workers
+
+    async def create(self, call: Call) -> dict[str, Any]:
+        """Begins to bring up a new one."""
+        body = call.body(CREATE_CONNECTOR)
+        documents.checked_config(body["connectorConfiguration"])
+        capacity = documents.checked_capacity(body["capacity"])
+        arn = arns.new_arn(arns.CONNECTOR, call.caller, body["connectorName"])
+        spec = pb.DedicatedConnectorSpec(
+            connector=arn.name, config=body["connectorConfiguration"], description=body.get("connectorDescription", ""),
+            capacity=documents.capacity_message(capacity), topic_prefix=TOPIC_PREFIX, topic_suffix=arn.suffix,
+            origin=origin_of(call.caller, arn.name), log_delivery=documents.log_delivery(body.get("logDelivery")),
+            extra=extra_of(documents.document(arn, body, capacity), body.get("tags", {})),
+        )  # fmt: skip
+        spec.external.bootstrap_servers = body["kafkaCluster"]["apacheKafkaCluster"]["bootstrapServers"]
+        spec.external.client_properties.update(documents.client_properties(body, self._roles))
+        spec.plugins.extend(await self._plugins.reference(call.caller, body["plugins"]))
+        ref = await self._configurations.reference(call.caller, body.get("workerConfiguration"))
+        spec.MergeFrom(pb.DedicatedConnectorSpec(worker_configuration=ref))
+        await self._check_quota(call.caller, documents.most_workers(capacity))
+        request = calls.CreateDedicatedConnectorRequest(name=arn.resource, spec=spec, request_id=call.request_id)
+        try:
+            answer = await self._control.ask(self._control.connectors.CreateDedicatedConnector, request)
+        except KeelmanError as error:
+            raise taken("connectorName") if is_taken(error) else error from None
+        made = answer.dedicated_connector
+        return {
+            "connectorArn": str(documents.arn_of(made)),
+            "connectorName": made.spec.connector,
+            "connectorState": documents.state_of(made),
+        }
+
+    async def describe(self, call: Call) -> dict[str, Any]:
+        """One whole."""
+        return documents.description(await self.found(call.caller, self._arn(call)))
+
+    async def page(self, call: Call) -> dict[str, Any]:
+        """A page of them."""
+        prefix = call.parameter("connectorNamePrefix")
+        request = calls.ListDedicatedConnectorsRequest(
+            page_size=call.max_results, page_token=key_of(call, prefix), connector_prefix=prefix,
+            origin=Origin(api=API, scope=call.caller.account),
+        )  # fmt: skip
+        answer = await self._control.ask(self._control.connectors.ListDedicatedConnectors, request)
+        token = token_of(call, prefix, answer.next_page_token)
+        return {"connectors": [documents.summary(one) for one in answer.dedicated_connectors]} | present(
+            nextToken=token
+        )
+
+    async def update(self, call: Call) -> dict[str, Any]:
+        """Begins to change its configuration, or its workers."""
+        arn, body, version = self._arn(call), call.body(UPDATE_CONNECTOR), call.parameter("currentVersion")
+        if not version:
+            raise bad_member("currentVersion", "The parameter is required.")
+        found = await self.found(call.caller, arn)
+        if version != found.status.version:
+            raise bad_member("currentVersion", f"It is not the current version, which is {found.status.version}.")
+        spec, fields = await self._changed(call.caller, found, body)
+        request = calls.UpdateDedicatedConnectorRequest(
+            name=found.name, request_id=call.request_id, spec=spec, version=version, etag=found.etag,
+            skip_health_check=body.get("skipHealthValidation", False),
+        )  # fmt: skip
+        request.update_mask.paths.extend(fields)
+        answer = await self._control.ask(self._control.connectors.UpdateDedicatedConnector, request)
+        return self._begun(arn, answer) | {"connectorState": documents.state_of(answer.dedicated_connector)}
+
+    async def delete(self, call: Call) -> dict[str, Any]:
+        """Begins to delete one, whatever is under way."""
+        arn = self._arn(call)
+        found = await self.found(call.caller, arn)
+        request = calls.DeleteDedicatedConnectorRequest(
+            name=found.name, request_id=call.request_id, version=call.parameter("currentVersion")
+        )
+        try:
+            answer = await self._control.ask(self._control.connectors.DeleteDedicatedConnector, request)
+        except NotFound:
+            raise arns.unknown(arn) from None
+        return {"connectorArn": str(arn), "connectorState": documents.state_of(answer.dedicated_connector)}
+
+    async def pause(self, call: Call) -> dict[str, Any]:
+        """Begins to pause it."""
+        return await self._steered(call, self._control.connectors.PauseDedicatedConnector, "PauseDedicatedConnector")
+
+    async def resume(self, call: Call) -> dict[str, Any]:
+        """Has it run again."""
+        return await self._steered(call, self._control.connectors.ResumeDedicatedConnector, "ResumeDedicatedConnector")
+
+    async def restart(self, call: Call) -> dict[str, Any]:
+        """Begins to restart it, or its failed tasks alone."""
+        arn, only_failed = self._arn(call), call.flag("onlyFailedTasks")
+        found = await self.found(call.caller, arn)
+        version = document_of(found.spec.extra)["kafkaConnectVersion"]
+        if only_failed and not documents.restarts_tasks(version):
+            raise bad_member("onlyFailedTasks", f"kafkaConnectVersion must be 3.7 or later; it is {version}.")
+        request = calls.RestartDedicatedConnectorRequest(
+            name=found.name, request_id=call.request_id, only_failed=only_failed
+        )
+        return self._begun(arn, await self._control.ask(self._control.connectors.RestartDedicatedConnector, request))
+
+    async def list_operations(self, call: Call) -> dict[str, Any]:
+        """A page of its operations, the newest first."""
+        arn = self._arn(call)
+        found = await self.found(call.caller, arn)
+        part, token = cut(
+            call, "", await self._operations(found), lambda one: f"{one.create_time.ToNanoseconds():020d}/{one.uid}",
+            newest_first=True,
+        )  # fmt: skip
+        return {"connectorOperations": [operations.summary(arn, one) for one in part]} | present(nextToken=token)
+
+    async def describe_operation(self, call: Call) -> dict[str, Any]:
+        """One operation whole."""
+        arn = arns.parsed("connectorOperationArn", call.arn, arns.OPERATION, caller=call.caller)
+        try:
+            found = await self.found(call.caller, arn.connector)
+        except WireError:
+            raise arns.unknown(arn) from None
+        for one in await self._operations(found):
+            if one.uid == arn.part:
+                return operations.description(arn.connector, one)
+        raise arns.unknown(arn)
+
+    async def found(self, caller: Caller, arn: Arn) -> pb.DedicatedConnector:
+        """The connector of an ARN, its configuration as it was sent. Raises WireError."""
+        request = calls.GetDedicatedConnectorRequest(name=arn.resource)
+        try:
+            answer = await self._control.ask(self._control.connectors.GetDedicatedConnector, request)
+        except NotFound:
+            raise arns.unknown(arn) from None
+        found: pb.DedicatedConnector = answer.dedicated_connector
+        origin = found.spec.origin
+        if origin.api != API or origin.scope != caller.account or documents.arn_of(found) != arn:
+            raise arns.unknown(arn)
+        return found
+
+    async def tags(self, caller: Caller, arn: Arn) -> dict[str, str]:
+        """Its tags."""
+        return tags_of((await self.found(caller, arn)).spec.extra)
+
+    async def retag(self, caller: Caller, arn: Arn, changed: Any) -> None:
+        """Gives it the tags that `changed` makes of its present ones."""
+
+        async def work() -> None:
+            found = await self.found(caller, arn)
+            extra = extra_of(document_of(found.spec.extra), changed(tags_of(found.spec.extra)))
+            request = calls.UpdateDedicatedConnectorRequest(
+                name=found.name, etag=found.etag, spec=pb.DedicatedConnectorSpec(extra=extra)
+            )
+            request.update_mask.paths.append("extra")
+            await self._control.ask(self._control.connectors.UpdateDedicatedConnector, request)
+
+        await again(work)
+
+    async def _changed(
+        self, caller: Caller, found: pb.DedicatedConnector, body: dict[str, Any]
+    ) -> tuple[pb.DedicatedConnectorSpec, list[str]]:
+        """What an update asks for, and the fields that it sets. Raises WireError for what may not be together, and for
+        what is so already."""
+        settings = {name: body[name] for name in WORKER_SETTINGS if body.get(name) not in (None, False)}
+        if ("connectorConfiguration" in body) == bool(settings):
+            raise bad(
+                f"Exactly one of connectorConfiguration and worker settings ({', '.join(WORKER_SETTINGS)}) is legal."
+            )
+        if "connectorConfiguration" in body:
+            return _changed_config(found, body["connectorConfiguration"])
+        if "workerConfiguration" in settings and "useDefaultWorkerConfiguration" in settings:
+            raise bad_member("useDefaultWorkerConfiguration", "It excludes workerConfiguration.")
+        kept = document_of(found.spec.extra)
+        wanted, fields, spec = dict(kept), ["extra"], pb.DedicatedConnectorSpec()
+        if "capacity" in settings:
+            wanted["capacity"] = documents.checked_capacity(settings["capacity"])
+            spec.capacity.CopyFrom(documents.capacity_message(wanted["capacity"]))
+            fields.append("capacity")
+        if "plugins" in settings:
+            wanted["plugins"] = settings["plugins"]
+            spec.plugins.extend(await self._plugins.reference(caller, settings["plugins"]))
+            fields.append("plugins")
+        if "workerConfiguration" in settings:
+            wanted["workerConfiguration"] = settings["workerConfiguration"]
+            ref = await self._configurations.reference(caller, settings["workerConfiguration"])
+            spec.MergeFrom(pb.DedicatedConnectorSpec(worker_configuration=ref))
+            fields.append("worker_configuration")
+        elif "useDefaultWorkerConfiguration" in settings:
+            wanted.pop("workerConfiguration", None)
+            fields.append("worker_configuration")
+        if wanted == kept:
+            raise bad_member(_identical(settings), IDENTICAL)
+        more = documents.most_workers(wanted["capacity"]) - documents.most_workers(kept["capacity"])
+        await self._check_quota(caller, max(more, 0))
+        spec.extra.CopyFrom(extra_of(wanted, tags_of(found.spec.extra)))
+        return spec, fields
+
+    async def _steered(self, call: Call, method: Any, name: str) -> dict[str, Any]:
+        arn = self._arn(call)
+        found = await self.found(call.caller, arn)
+        request = getattr(calls, f"{name}Request")(name=found.name, request_id=call.request_id)
+        try:
+            return self._begun(arn, await self._control.ask(method, request))
+        except NotFound:
+            raise arns.unknown(arn) from None
+        except KeelmanError as error:
+            raise error_of(error, conflicts=True) from None
+
+    async def _operations(self, found: pb.DedicatedConnector) -> list[Operation]:
+        target = OperationTarget(noun=NOUN, name=found.name)
+        method = self._control.operations.ListOperations
+        listed = await self._control.all(method, ListOperationsRequest, "operations", target=target)
+        return [one for one in listed if operations.is_shown(one)]
+
+    async def _check_quota(self, caller: Caller, more: int) -> None:
+        """Raises WireError where an account would have more workers than it may."""
+        if not self._most_workers or not more:
+            return
+        listed = await self._control.all(
+            self._control.connectors.ListDedicatedConnectors, calls.ListDedicatedConnectorsRequest,
+            "dedicated_connectors", origin=Origin(api=API, scope=caller.account),
+        )  # fmt: skip
+        present_workers = sum(documents.most_workers(document_of(one.spec.extra)["capacity"]) for one in listed)
+        if present_workers + more > self._most_workers:
+            raise limited()
+
+    def _arn(self, call: Call) -> Arn:
+        return arns.parsed(ARN, call.arn, arns.CONNECTOR, caller=call.caller)
+
+    def _begun(self, arn: Arn, answer: Any) -> dict[str, Any]:
+        operation = arn.of_operation(answer.operation.uid) if answer.HasField("operation") else ""
+        return present(connectorArn=str(arn), connectorOperationArn=str(operation))
+
+
+def _changed_config(
+    found: pb.DedicatedConnector, config: dict[str, str]
+) -> tuple[pb.DedicatedConnectorSpec, list[str]]:
+    documents.checked_config(config)
+    known = dict(found.spec.config)
+    if config[documents.CLASS] != known[documents.CLASS]:
+        raise bad_member(
+            "connectorConfiguration", f"{documents.CLASS} cannot be changed; it is {known[documents.CLASS]}."
+        )
+    if config == known:
+        raise bad_member("connectorConfiguration", IDENTICAL)
+    return pb.DedicatedConnectorSpec(config=config), ["config"]
+
+
+def _identical(settings: Mapping[str, Any]) -> str:
+    """The member that is named where nothing would change."""
+    capacity = settings.get("capacity")
+    return next(iter(capacity)) if capacity else next(iter(settings))

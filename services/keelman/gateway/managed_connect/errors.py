@@ -1,0 +1,145 @@
+"""Errors as the clients read them: a status, a type in a header, and a message in the body."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from keelman.model import errors
+
+STATUS: Mapping[str, int] = {
+    "BadRequestException": 400,
+    "UnauthorizedException": 401,
+    "ForbiddenException": 403,
+    "NotFoundException": 404,
+    "ConflictException": 409,
+    "TooManyRequestsException": 429,
+    "InternalServerErrorException": 500,
+    "ServiceUnavailableException": 503,
+}
+MEMBERS: Mapping[str, str] = {
+    "spec.connector": "connectorName",
+    "spec.config": "connectorConfiguration",
+    "spec.capacity": "capacity",
+    "spec.external.bootstrap_servers": "kafkaCluster.apacheKafkaCluster.bootstrapServers",
+    "spec.external": "kafkaCluster",
+    "spec.plugins": "plugins",
+    "spec.worker_configuration": "workerConfiguration",
+    "spec.properties": "workerConfiguration",
+    "spec.log_delivery": "logDelivery",
+    "spec.description": "connectorDescription",
+    "spec.extra": "tags",
+    "version": "currentVersion",
+    "content": "propertiesFileContent",
+    "source.bucket": "location.s3Location.bucketArn",
+    "source.key": "location.s3Location.fileKey",
+    "source.version": "location.s3Location.objectVersion",
+    "source": "location",
+}
+"""Members of the wire by the fields of our resources that they become."""
+TAKEN = "A resource with this name already exists."
+LIMIT = "Limit exceeded. Resource limit reached"
+IDENTICAL = (
+    "The specified parameter value is identical to the current value for the connector. "
+    "Specify a different value, then try again."
+)
+REASONS: Mapping[str, str] = {
+    "HEALTH_CHECK_OF_PAUSED": (
+        "Invalid parameter skipHealthValidation: It must be true for a connector that is PAUSED: its health cannot be "
+        "checked."
+    ),
+    "OPERATION_UNDER_WAY": "Another operation on the resource is in progress: wait for its end, then try again.",
+    "IN_USE": "The resource is in use by a connector: delete that first, or give it another one.",
+    "NO_BUCKETS": (
+        "Invalid parameter logDelivery.workerLogDelivery.s3: This service has no buckets: ask its operator for "
+        "state.buckets."
+    ),
+}
+"""What a refusal says, by its reason, where ours would speak of what these clients do not know."""
+_OURS = re.compile(r"(?:dedicated connector|worker configuration|plugin import|worker cluster) 'mc-[0-9a-f]{32}'")
+_FIELD = re.compile(r"^([A-Za-z_][\w.\-\[\]]*): ")
+
+
+class WireError(Exception):
+    """An answer that is no success."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+    @property
+    def status(self) -> int:
+        """Of the answer."""
+        return STATUS[self.kind]
+
+
+def bad(message: str) -> WireError:
+    """400: something of the request is not legal."""
+    return WireError("BadRequestException", message)
+
+
+def bad_member(member: str, sentence: str) -> WireError:
+    """400: a member is not legal."""
+    return bad(f"Invalid parameter {member}: {sentence}")
+
+
+def not_found(message: str) -> WireError:
+    """404."""
+    return WireError("NotFoundException", message)
+
+
+def conflict(message: str) -> WireError:
+    """409, which three creates, pause, resume and tags alone declare."""
+    return WireError("ConflictException", message)
+
+
+def taken(member: str) -> WireError:
+    """409: another resource has this name."""
+    return conflict(f"Invalid parameter {member}: {TAKEN}")
+
+
+def limited() -> WireError:
+    """429: a quota."""
+    return WireError("TooManyRequestsException", LIMIT)
+
+
+def error_of(error: errors.KeelmanError, *, conflicts: bool = False) -> WireError:
+    """What an error of ours becomes. `conflicts`: the operation declares 409 for wrong states."""
+    match error:
+        case errors.InvalidArgument():
+            made = bad(worded(error))
+        case errors.NotFound():
+            made = not_found(error.message)
+        case errors.AlreadyExists():
+            made = conflict(error.message)
+        case errors.FailedPrecondition():
+            made = conflict(worded(error)) if conflicts else bad(worded(error))
+        case errors.Conflict():
+            made = conflict(worded(error)) if conflicts else bad(worded(error))
+        case errors.PermissionDenied():
+            made = WireError("ForbiddenException", error.message)
+        case errors.Unauthenticated():
+            made = WireError("UnauthorizedException", error.message)
+        case errors.Exhausted():
+            made = WireError("TooManyRequestsException", error.message)
+        case errors.Unavailable() | errors.DeadlineExceeded():
+            made = WireError("ServiceUnavailableException", error.message)
+        case _:
+            made = WireError("InternalServerErrorException", error.message)
+    return made
+
+
+def worded(error: errors.KeelmanError) -> str:
+    """The message of a refusal in the words of this API, whose members and resources have other names than ours."""
+    if error.reason in REASONS:
+        return REASONS[error.reason]
+    text = _OURS.sub("the resource", error.message)
+    found = _FIELD.match(text)
+    if found is None:
+        return text[:1].upper() + text[1:]
+    given, rest = found[1], text[found.end() :]
+    for ours, member in MEMBERS.items():
+        if given == ours or given.startswith(f"{ours}."):
+            return f"Invalid parameter {member}{given.removeprefix(ours)}: {rest}"
+    return f"Invalid parameter {given}: {rest}"

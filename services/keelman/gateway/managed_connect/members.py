@@ -1,0 +1,142 @@
+"""The members of each request, as data: of the service's model of 2021-09-14, and what its clients do not check."""
+
+from __future__ import annotations
+
+from keelman.gateway.managed_connect.shapes import Block, Entries, Flag, Items, Kind, Text, Whole
+
+VERSION = "kafkaconnect 2021-09-14, as in botocore 1.44.5"
+"""The model that is served."""
+MCU_COUNTS = (1, 2, 4, 8)
+MOST_WORKERS = 1000
+MOST_RESULTS = 100
+POLICY = Block({"cpuUtilizationPercentage": Whole(1, 100)}, ("cpuUtilizationPercentage",))
+PROVISIONED = Block(
+    {"workerCount": Whole(1, MOST_WORKERS), "mcuCount": Whole(values=MCU_COUNTS)}, ("workerCount", "mcuCount")
+)
+SCALED_BY: dict[str, Kind] = {
+    "minWorkerCount": Whole(1, MOST_WORKERS),
+    "maxWorkerCount": Whole(1, MOST_WORKERS),
+    "mcuCount": Whole(values=MCU_COUNTS),
+    "scaleInPolicy": POLICY,
+    "scaleOutPolicy": POLICY,
+    "maxAutoscalingTaskCount": Whole(1, 100_000),
+}
+SCALED_NEEDS = ("minWorkerCount", "maxWorkerCount", "mcuCount")
+KINDS_OF_CAPACITY = ("provisionedCapacity", "autoScaling")
+CAPACITY = Block(
+    {"provisionedCapacity": PROVISIONED, "autoScaling": Block(SCALED_BY, SCALED_NEEDS)}, one_of=KINDS_OF_CAPACITY
+)
+CAPACITY_UPDATE = Block(
+    {
+        "provisionedCapacity": PROVISIONED,
+        "autoScaling": Block(SCALED_BY, (*SCALED_NEEDS, "scaleInPolicy", "scaleOutPolicy")),
+    },
+    one_of=KINDS_OF_CAPACITY,
+)
+REVISION = Whole(1, (1 << 63) - 1)
+ARN = Text(1, 2048)
+PLUGINS = Items(
+    Block(
+        {"customPlugin": Block({"customPluginArn": ARN, "revision": REVISION}, ("customPluginArn", "revision"))},
+        ("customPlugin",),
+    ),
+    1, 1,
+)  # fmt: skip
+WORKER_CONFIGURATION = Block(
+    {"workerConfigurationArn": ARN, "revision": REVISION}, ("workerConfigurationArn", "revision")
+)
+TAGS = Entries(Text(1, 128), Text(0, 256), 200)
+TAG_KEYS = Items(Text(1, 128), 0, 200)
+DESCRIPTION = Text(0, 1024)
+NAME = Text(1, 128, pattern=r"[^/\x00-\x1f]+", legal="The name must not have '/' or control characters in it.")
+CONNECTOR_NAME = Text(
+    1, 128, pattern=r"[A-Za-z0-9._-]+",
+    legal="The name may have letters, digits, '.', '_' and '-' alone: it is part of names of topics.",
+)  # fmt: skip
+VPC = Block(
+    {"subnets": Items(Text(1, 256)), "securityGroups": Items(Text(1, 256))}, ("subnets",)
+)  # fmt: skip
+LOG_DELIVERY = Block(
+    {
+        "workerLogDelivery": Block(
+            {
+                "cloudWatchLogs": Block({"enabled": Flag(), "logGroup": Text(0, 512)}, ("enabled",)),
+                "firehose": Block({"enabled": Flag(), "deliveryStream": Text(0, 249)}, ("enabled",)),
+                "s3": Block({"enabled": Flag(), "bucket": Text(0, 63), "prefix": Text(0, 1024)}, ("enabled",)),
+            }
+        )
+    },
+    ("workerLogDelivery",),
+)
+LOG_TARGETS = {"cloudWatchLogs": "logGroup", "firehose": "deliveryStream", "s3": "bucket"}
+"""What must be given where a delivery is enabled."""
+CREATE_CONNECTOR = Block(
+    {
+        "capacity": CAPACITY,
+        "connectorConfiguration": Entries(),
+        "connectorDescription": DESCRIPTION,
+        "connectorName": CONNECTOR_NAME,
+        "kafkaCluster": Block(
+            {
+                "apacheKafkaCluster": Block(
+                    {"bootstrapServers": Text(1, 4096), "vpc": VPC}, ("bootstrapServers", "vpc")
+                )
+            },
+            ("apacheKafkaCluster",),
+        ),
+        "kafkaClusterClientAuthentication": Block(
+            {"authenticationType": Text(values=("NONE", "IAM"))}, ("authenticationType",)
+        ),
+        "kafkaClusterEncryptionInTransit": Block(
+            {"encryptionType": Text(values=("PLAINTEXT", "TLS"))}, ("encryptionType",)
+        ),
+        "kafkaConnectVersion": Text(1, 64),
+        "logDelivery": LOG_DELIVERY,
+        "networkType": Text(values=("IPV4", "DUAL")),
+        "plugins": PLUGINS,
+        "serviceExecutionRoleArn": Text(
+            1, 2048, pattern=r"arn:(aws|aws-cn|aws-us-gov):iam:.*",
+            legal="arn:(aws|aws-cn|aws-us-gov):iam:.* is expected.",
+        ),
+        "workerConfiguration": WORKER_CONFIGURATION,
+        "tags": TAGS,
+    },
+    (
+        "capacity", "connectorConfiguration", "connectorName", "kafkaCluster", "kafkaClusterClientAuthentication",
+        "kafkaClusterEncryptionInTransit", "kafkaConnectVersion", "plugins", "serviceExecutionRoleArn",
+    ),
+)  # fmt: skip
+WORKER_SETTINGS = ("capacity", "plugins", "workerConfiguration", "useDefaultWorkerConfiguration")
+UPDATE_CONNECTOR = Block(
+    {
+        "capacity": CAPACITY_UPDATE,
+        "connectorConfiguration": Entries(),
+        "plugins": PLUGINS,
+        "workerConfiguration": WORKER_CONFIGURATION,
+        "useDefaultWorkerConfiguration": Flag(),
+        "skipHealthValidation": Flag(),
+    }
+)
+CREATE_CUSTOM_PLUGIN = Block(
+    {
+        "contentType": Text(values=("JAR", "ZIP")),
+        "description": DESCRIPTION,
+        "location": Block(
+            {
+                "s3Location": Block(
+                    {"bucketArn": ARN, "fileKey": Text(1, 1024), "objectVersion": Text(1, 1024)},
+                    ("bucketArn", "fileKey"),
+                )
+            },
+            ("s3Location",),
+        ),
+        "name": NAME,
+        "tags": TAGS,
+    },
+    ("contentType", "location", "name"),
+)
+CREATE_WORKER_CONFIGURATION = Block(
+    {"description": DESCRIPTION, "name": NAME, "propertiesFileContent": Text(0, 1 << 17), "tags": TAGS},
+    ("name", "propertiesFileContent"),
+)
+TAG_RESOURCE = Block({"tags": TAGS}, ("tags",))

@@ -1,0 +1,50 @@
+"""Tokens of pages: opaque, and good for the list alone that gave them. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from keelman.gateway.managed_connect.call import Call
+from keelman.gateway.managed_connect.errors import bad_member
+
+T = TypeVar("T")
+CHECK_BYTES = 8
+
+
+def token_of(call: Call, prefix: str, key: str) -> str:
+    """The token of the page after `key`; empty where there is none. `prefix`: what the list is of."""
+    return base64.urlsafe_b64encode(_check(call, prefix, key) + key.encode()).decode() if key else ""
+
+
+def key_of(call: Call, prefix: str) -> str:
+    """The key that a call's token has; empty for the first page. Raises WireError for a token of another list."""
+    token = call.parameter("nextToken")
+    if not token:
+        return ""
+    try:
+        raw = base64.b64decode(token.encode(), altchars=b"-_", validate=True)
+        check, key = raw[:CHECK_BYTES], raw[CHECK_BYTES:].decode()
+    except (binascii.Error, ValueError):
+        check, key = b"", ""
+    if not key or check != _check(call, prefix, key):
+        raise bad_member("nextToken", "The token is not one of this list.")
+    return key
+
+
+def page(
+    call: Call, prefix: str, items: Iterable[T], key: Callable[[T], str], *, newest_first: bool = False
+) -> tuple[list[T], str]:
+    """A page of all items in the order of their keys, and the token of the next. Raises WireError."""
+    after, most = key_of(call, prefix), call.max_results
+    ordered = sorted(items, key=key, reverse=newest_first)
+    rest = [one for one in ordered if not after or (key(one) < after if newest_first else key(one) > after)]
+    return rest[:most], token_of(call, prefix, key(rest[most - 1])) if len(rest) > most else ""
+
+
+def _check(call: Call, prefix: str, key: str) -> bytes:
+    text = "\0".join((call.caller.account, call.sent.path, prefix, key))
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()[:CHECK_BYTES]

@@ -1,0 +1,61 @@
+"""`/v1/...`: which request is which operation. It is routed on the raw path: an encoded slash is no slash."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from keelman.gateway.access import MISSING, Caller, Sent
+from keelman.gateway.managed_connect.call import Call, ClientGone, failed, ok, query_of, segments_of, sent_of
+from keelman.gateway.managed_connect.errors import WireError, error_of, not_found
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logs.logging import get_logger
+
+log = get_logger()
+
+PREFIX = "/v1"
+Handler = Callable[[Call], Awaitable[dict[str, Any]]]
+Route = tuple[str, str]
+"""A method and the path below /v1; {arn} stands for any one segment."""
+
+
+class ManagedConnectApi:
+    """An ASGI application, mounted at /v1. `caller` says who sent a request, or raises KeelmanError; `is_signed`: it
+    verifies signatures."""
+
+    def __init__(self, routes: Mapping[Route, Handler], caller: Callable[[Sent], Caller], *, is_signed: bool) -> None:
+        self._routes = {(method, tuple(path.split("/"))): handler for (method, path), handler in routes.items()}
+        self._caller = caller
+        self._is_signed = is_signed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request."""
+        try:
+            response = await self._answer(scope, receive)
+        except ClientGone:
+            return
+        except WireError as error:
+            response = failed(error)
+        except KeelmanError as error:
+            response = failed(error_of(error))
+        except Exception as error:
+            log.exception("managed_connect_request_failed", method=scope["method"], path=scope["path"])
+            why = f"{type(error).__name__}: see the gateway's log"
+            response = failed(WireError("InternalServerErrorException", why))
+        await response(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+        if self._is_signed and not any(name.lower() == b"authorization" for name, _ in scope["headers"]):
+            raise WireError("ForbiddenException", MISSING)
+        sent = await sent_of(scope, receive)
+        caller = self._caller(sent)
+        words = segments_of(sent.path.removeprefix(f"{PREFIX}/"))
+        for (method, pattern), handler in self._routes.items():
+            if method == sent.method and len(pattern) == len(words):
+                found = [word for part, word in zip(pattern, words, strict=True) if part == "{arn}"]
+                if all(part in ("{arn}", word) for part, word in zip(pattern, words, strict=True)):
+                    return ok(await handler(Call(caller, "".join(found), query_of(sent.query), sent)))
+        raise not_found(f"There is no operation {sent.method} {sent.path[:200]}.")

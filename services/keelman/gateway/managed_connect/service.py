@@ -1,0 +1,79 @@
+"""Builds the API: the only wiring of this room."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+
+from starlette.types import ASGIApp
+
+from keelman.gateway.access import ACCOUNT, REGION, Caller, Sent, Signatures, claimed_region, read_access_file
+from keelman.gateway.managed_connect import arns
+from keelman.gateway.managed_connect.connectors import Connectors
+from keelman.gateway.managed_connect.control import Control
+from keelman.gateway.managed_connect.plugins import CustomPlugins
+from keelman.gateway.managed_connect.routes import PREFIX, Handler, ManagedConnectApi, Route
+from keelman.gateway.managed_connect.tags import Tags
+from keelman.gateway.managed_connect.worker_configurations import WorkerConfigurations
+from keelman.gateway.settings import Settings
+from keelman.model.errors import InvalidArgument
+from keelman.rpc.channels import Channel
+
+SERVICE = "kafkaconnect"
+
+
+def managed_connect_api(channel: Channel, settings: Settings) -> dict[str, ASGIApp]:
+    """The ASGI application by its path. Raises InvalidArgument for settings that cannot be."""
+    access = read_access_file("gateway.managed_connect_access_file", settings.managed_connect_access_file)
+    control = Control(channel)
+    plugins = CustomPlugins(control)
+    configurations = WorkerConfigurations(control, most=settings.managed_connect_max_worker_configurations)
+    connectors = Connectors(
+        control, plugins, configurations, roles=access.roles, most_workers=settings.managed_connect_max_workers
+    )
+    tags = Tags({arns.CONNECTOR: connectors, arns.WORKER_CONFIGURATION: configurations})
+    routes: dict[Route, Handler] = {
+        ("POST", "connectors"): connectors.create,
+        ("GET", "connectors"): connectors.page,
+        ("GET", "connectors/{arn}"): connectors.describe,
+        ("PUT", "connectors/{arn}"): connectors.update,
+        ("DELETE", "connectors/{arn}"): connectors.delete,
+        ("PUT", "connectors/{arn}/pause"): connectors.pause,
+        ("PUT", "connectors/{arn}/resume"): connectors.resume,
+        ("POST", "connectors/{arn}/restart"): connectors.restart,
+        ("GET", "connectors/{arn}/operations"): connectors.list_operations,
+        ("GET", "connectorOperations/{arn}"): connectors.describe_operation,
+        ("GET", "custom-plugins"): plugins.page,
+        ("GET", "custom-plugins/{arn}"): plugins.describe,
+        ("DELETE", "custom-plugins/{arn}"): plugins.delete,
+        ("POST", "worker-configurations"): configurations.create,
+        ("GET", "worker-configurations"): configurations.page,
+        ("GET", "worker-configurations/{arn}"): configurations.describe,
+        ("DELETE", "worker-configurations/{arn}"): configurations.delete,
+        ("GET", "tags/{arn}"): tags.all,
+        ("POST", "tags/{arn}"): tags.add,
+        ("DELETE", "tags/{arn}"): tags.remove,
+    }
+    unsigned = settings.managed_connect_unsigned
+    caller = _unsigned(settings) if unsigned else Signatures(access.keys, SERVICE).caller
+    return {PREFIX: ManagedConnectApi(routes, caller, is_signed=not unsigned)}
+
+
+def _unsigned(settings: Settings) -> Callable[[Sent], Caller]:
+    """Takes every caller for one account. Raises InvalidArgument off loopback."""
+    host, account = settings.http_host, settings.managed_connect_account
+    if host != "localhost" and not _is_loopback(host):
+        legal = "false where gateway.http_host is not on loopback: give gateway.managed_connect_access_file"
+        raise InvalidArgument.of("gateway.managed_connect_unsigned", True, legal)
+    if not ACCOUNT.fullmatch(account):
+        raise InvalidArgument.of("gateway.managed_connect_account", account, "12 digits")
+    if not REGION.fullmatch(settings.managed_connect_region):
+        raise InvalidArgument.of("gateway.managed_connect_region", settings.managed_connect_region, "e.g. us-east-1")
+    return lambda sent: Caller(account, claimed_region(sent, SERVICE) or settings.managed_connect_region)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

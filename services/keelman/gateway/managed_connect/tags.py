@@ -1,0 +1,61 @@
+"""Tags: each resource keeps its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from keelman.gateway.access import Caller
+from keelman.gateway.managed_connect import arns
+from keelman.gateway.managed_connect.arns import Arn
+from keelman.gateway.managed_connect.call import Call
+from keelman.gateway.managed_connect.errors import bad_member
+from keelman.gateway.managed_connect.members import TAG_RESOURCE, TAGS
+
+ARN = "resourceArn"
+
+
+class Tagged(Protocol):
+    """What has tags."""
+
+    async def tags(self, caller: Caller, arn: Arn) -> dict[str, str]:
+        """Those of one. Raises WireError."""
+
+    async def retag(self, caller: Caller, arn: Arn, changed: Callable[[dict[str, str]], dict[str, str]]) -> None:
+        """Gives one those that `changed` makes of its present ones. Raises WireError."""
+
+
+class Tags:
+    """Calls on the tags of any resource, by the kind in its ARN."""
+
+    def __init__(self, kinds: Mapping[str, Tagged]) -> None:
+        self._kinds = kinds
+
+    async def all(self, call: Call) -> dict[str, Any]:
+        """All tags of a resource."""
+        arn = self._arn(call)
+        return {"tags": await self._kinds[arn.kind].tags(call.caller, arn)}
+
+    async def add(self, call: Call) -> dict[str, Any]:
+        """Gives a resource these tags beside those that it has."""
+        arn, more = self._arn(call), call.body(TAG_RESOURCE)["tags"]
+
+        def changed(tags: dict[str, str]) -> dict[str, str]:
+            made = {**tags, **more}
+            if len(made) > TAGS.most:
+                raise bad_member("tags", f"A resource has at most {TAGS.most} tags.")
+            return made
+
+        await self._kinds[arn.kind].retag(call.caller, arn, changed)
+        return {}
+
+    async def remove(self, call: Call) -> dict[str, Any]:
+        """Takes tags from a resource; those that it does not have do not matter."""
+        arn, keys = self._arn(call), set(call.tag_keys)
+        await self._kinds[arn.kind].retag(
+            call.caller, arn, lambda tags: {key: value for key, value in tags.items() if key not in keys}
+        )
+        return {}
+
+    def _arn(self, call: Call) -> Arn:
+        return arns.parsed(ARN, call.arn, *self._kinds, caller=call.caller)

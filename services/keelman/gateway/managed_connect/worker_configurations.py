@@ -1,0 +1,157 @@
+"""Worker configurations: their one revision is a file of properties, sent as base64."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from keelman.api.connect.v1 import worker_configuration_service_pb2 as pb
+from keelman.api.connect.v1.dedicated_connector_pb2 import WorkerConfigurationRef
+from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration, WorkerConfigurationRevision
+from keelman.gateway.access import Caller
+from keelman.gateway.managed_connect import arns
+from keelman.gateway.managed_connect.arns import Arn
+from keelman.gateway.managed_connect.call import Call
+from keelman.gateway.managed_connect.control import (
+    API,
+    Control,
+    again,
+    document_of,
+    extra_of,
+    is_taken,
+    iso,
+    origin_of,
+    present,
+    tags_of,
+)
+from keelman.gateway.managed_connect.errors import bad_member, limited, not_found, taken
+from keelman.gateway.managed_connect.members import CREATE_WORKER_CONFIGURATION
+from keelman.gateway.managed_connect.pages import page as cut
+from keelman.model.errors import KeelmanError, NotFound
+
+ACTIVE, DELETING = "ACTIVE", "DELETING"
+
+
+class WorkerConfigurations:
+    """Calls on worker configurations. `most`: so many an account, 0 for any number."""
+
+    def __init__(self, control: Control, *, most: int) -> None:
+        self._control = control
+        self._most = most
+
+    async def create(self, call: Call) -> dict[str, Any]:
+        """Keeps a new one."""
+        body = call.body(CREATE_WORKER_CONFIGURATION)
+        name, description = body["name"], body.get("description", "")
+        content = _content(body["propertiesFileContent"])
+        if self._most and len(await self._all(call.caller)) >= self._most:
+            raise limited()
+        arn = arns.new_arn(arns.WORKER_CONFIGURATION, call.caller, name)
+        extra = extra_of({"region": arn.region}, body.get("tags", {}))
+        request = pb.CreateWorkerConfigurationRequest(
+            name=arn.resource, content=content, description=description, origin=origin_of(call.caller, name),
+            extra=extra, request_id=call.request_id,
+        )  # fmt: skip
+        try:
+            answer = await self._control.ask(self._control.configurations.CreateWorkerConfiguration, request)
+        except KeelmanError as error:
+            raise taken("name") if is_taken(error) else error from None
+        shown = self._summary(answer.worker_configuration)
+        return {key: value for key, value in shown.items() if key != "description"}
+
+    async def describe(self, call: Call) -> dict[str, Any]:
+        """One, with its content as it was sent."""
+        found = await self.found(call.caller, self._arn(call))
+        revision = found.revisions[-1]
+        content = base64.b64encode(revision.content).decode()
+        return self._summary(found) | {"latestRevision": _revision(revision) | {"propertiesFileContent": content}}
+
+    async def page(self, call: Call) -> dict[str, Any]:
+        """A page of them."""
+        prefix = call.parameter("namePrefix")
+        found = [one for one in await self._all(call.caller) if one.origin.key.startswith(prefix)]
+        part, token = cut(call, prefix, found, lambda one: one.name)
+        return {"workerConfigurations": [self._summary(one) for one in part]} | present(nextToken=token)
+
+    async def delete(self, call: Call) -> dict[str, Any]:
+        """Forgets one that nobody uses."""
+        arn = self._arn(call)
+        await self.found(call.caller, arn)
+        request = pb.DeleteWorkerConfigurationRequest(name=arn.resource, request_id=call.request_id)
+        await self._control.ask(self._control.configurations.DeleteWorkerConfiguration, request)
+        return {"workerConfigurationArn": str(arn), "workerConfigurationState": DELETING}
+
+    async def found(self, caller: Caller, arn: Arn) -> WorkerConfiguration:
+        """The worker configuration of an ARN, with all that was sent. Raises WireError."""
+        request = pb.GetWorkerConfigurationRequest(name=arn.resource, with_secrets=True)
+        try:
+            answer = await self._control.ask(self._control.configurations.GetWorkerConfiguration, request)
+        except NotFound:
+            raise arns.unknown(arn) from None
+        found: WorkerConfiguration = answer.worker_configuration
+        if found.origin.api != API or found.origin.scope != caller.account or self._arn_of(found) != arn:
+            raise arns.unknown(arn)
+        return found
+
+    async def reference(self, caller: Caller, given: dict[str, Any] | None) -> WorkerConfigurationRef | None:
+        """What a connector's `workerConfiguration` names. Raises WireError: 404 for one that there is not."""
+        if given is None:
+            return None
+        member = "workerConfiguration.workerConfigurationArn"
+        arn = arns.parsed(member, given["workerConfigurationArn"], arns.WORKER_CONFIGURATION, caller=caller)
+        found, revision = await self.found(caller, arn), given["revision"]
+        if revision not in {one.revision for one in found.revisions}:
+            raise not_found(f"The specified resource does not exist: revision {revision} of {arn}.")
+        return WorkerConfigurationRef(name=found.name, revision=revision)
+
+    async def tags(self, caller: Caller, arn: Arn) -> dict[str, str]:
+        """Its tags."""
+        return tags_of((await self.found(caller, arn)).extra)
+
+    async def retag(self, caller: Caller, arn: Arn, changed: Any) -> None:
+        """Gives it the tags that `changed` makes of its present ones."""
+
+        async def work() -> None:
+            found = await self.found(caller, arn)
+            extra = extra_of(document_of(found.extra), changed(tags_of(found.extra)))
+            request = pb.UpdateWorkerConfigurationRequest(
+                name=found.name, etag=found.etag, worker_configuration=WorkerConfiguration(extra=extra)
+            )
+            request.update_mask.paths.append("extra")
+            await self._control.ask(self._control.configurations.UpdateWorkerConfiguration, request)
+
+        await again(work)
+
+    async def _all(self, caller: Caller) -> list[WorkerConfiguration]:
+        method = self._control.configurations.ListWorkerConfigurations
+        given = {"origin_api": API, "origin_scope": caller.account}
+        return await self._control.all(method, pb.ListWorkerConfigurationsRequest, "worker_configurations", **given)
+
+    def _arn(self, call: Call) -> Arn:
+        return arns.parsed("workerConfigurationArn", call.arn, arns.WORKER_CONFIGURATION, caller=call.caller)
+
+    def _arn_of(self, found: WorkerConfiguration) -> Arn:
+        region = document_of(found.extra)["region"]
+        return arns.arn_of(arns.WORKER_CONFIGURATION, region, found.origin.scope, found.origin.key, found.name)
+
+    def _summary(self, found: WorkerConfiguration) -> dict[str, Any]:
+        return present(
+            workerConfigurationArn=str(self._arn_of(found)),
+            workerConfigurationState=ACTIVE,
+            name=found.origin.key,
+            description=found.description,
+            creationTime=iso(found.create_time),
+            latestRevision=_revision(found.revisions[-1]),
+        )
+
+
+def _revision(revision: WorkerConfigurationRevision) -> dict[str, Any]:
+    return present(creationTime=iso(revision.create_time), description=revision.description, revision=revision.revision)
+
+
+def _content(text: str) -> bytes:
+    try:
+        return base64.b64decode("".join(text.split()).encode("ascii"), validate=True)
+    except (binascii.Error, ValueError):
+        raise bad_member("propertiesFileContent", "The content is not base64.") from None
