@@ -35,6 +35,8 @@ ON_WORKERS = (
 """Between what an operation asked of brokers or workers and its note that they did it."""
 DEDICATED = ("dedicated-workers-written", "dedicated-stopped", "dedicated-deleted")
 """Between what an operation on a dedicated connector wrote and its note that it did."""
+AUTOSCALING = ("scale-written",)
+"""Between what an operation that scales wrote and its note that it did."""
 IMPORTS = ("import-fetched", "plugin-stored", "import-stored")
 """Between what a plugin import fetched and stored and its note that it did."""
 _ACTIVE = os.environ.get("KEELMAN_FAILPOINT", "")

@@ -7,9 +7,10 @@ is dropped with a tombstone.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
@@ -46,6 +47,7 @@ LOST = "LOST"
 NOBODY = (0, "")
 NAMED = 3  # in a verdict
 SWEEP_SECONDS = 60.0
+RECENT_SECONDS = 15.0  # a worker reports every 5 s
 SHORTEST_SECONDS = 1.0  # between two reports that say how much a worker uses
 Copier = tuple[str, str, int, int]
 """Worker cluster, connector, task and part: what has one copy run at a time."""
@@ -58,15 +60,30 @@ class Usage:
     last: report_pb2.WorkerUsage = field(default_factory=report_pb2.WorkerUsage)
     time: float = 0.0
     cpus: float = 0.0
+    clock: Callable[[], float] = monotonic
+    _heard: float | None = None
+    _known: float | None = None
+    """When `cpus` was last heard; reports of former times, which are read again in no time, say nothing of now."""
 
     def note(self, reported: report_pb2.WorkerUsage, now: float) -> None:
         """Takes the newest report in. Less processor time than before is that of a new process."""
         more = from_duration(reported.cpu_time) - from_duration(self.last.cpu_time)
         if self.time and more >= 0 and now - self.time >= SHORTEST_SECONDS:
             self.cpus = more / (now - self.time)
+            heard = self.clock()
+            if self._heard is not None and heard - self._heard >= SHORTEST_SECONDS:
+                self._known = heard
         elif self.time and more >= 0:
             return
+        else:
+            self._known = None
+        self._heard = self.clock()
         self.last, self.time = reported, now
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether it says what the worker uses now."""
+        return self._known is not None and self.clock() - self._known <= RECENT_SECONDS
 
     def message(self) -> worker_pb2.WorkerUsage:
         """As a worker's user sees it."""
@@ -176,6 +193,11 @@ class Reports:
         """What the worker last reported to use; None when its process did not yet."""
         found = self._usage.get(worker.address)
         return None if found is None or self.membership(worker) is None else found.message()
+
+    def recent_usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
+        """The same; None also when it has been silent of late."""
+        found = self._usage.get(worker.address)
+        return None if found is None or not found.is_recent else self.usage(worker)
 
     def with_lag(self, connector: Connector, workers: Iterable[Workload]) -> Connector:
         """A connector with what its cluster's workers have reported to have left to copy for it."""

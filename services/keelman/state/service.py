@@ -16,6 +16,7 @@ from keelman.rpc.server import Service, Tls, serve
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings
+from keelman.state.autoscaling.loop import Autoscaler
 from keelman.state.brokers.external import ExternalProbe
 from keelman.state.brokers.farewells import Farewells
 from keelman.state.brokers.in_sync import InSyncProbe
@@ -101,8 +102,6 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         in_sync = Reconciler("in-sync", InSyncProbe(store).reconcile, IN_SYNC_SECONDS)
         judge = Reconciler("judge", sessions.judge, settings.heartbeat_seconds / 2)
         relay = Relay(store, commits, settings.events_broker_cluster, tail, sole=sole)
-        follower = Reconciler("follower", store.catch_up, FOLLOW_SECONDS)
-        sweeper = Reconciler("plugin-sweeper", plugins.sweep, SWEEP_SECONDS)
         for name, part in (
             ("planner", planner.run()),
             ("farewells", Farewells(store).run()),
@@ -110,10 +109,12 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             ("in-sync", in_sync.run()),
             ("judge", judge.run()),
             ("relay", relay.run()),
-            ("follower", follower.run()),
+            ("follower", Reconciler("follower", store.catch_up, FOLLOW_SECONDS).run()),
             ("reports", Reader(store, commits, reports, settings.events_broker_cluster).run()),
-            ("plugin-sweeper", sweeper.run()),
-            *_operations(Tools(store, topics, connectors, executor, plugins, buckets), commits, settings, sole=sole),
+            ("plugin-sweeper", Reconciler("plugin-sweeper", plugins.sweep, SWEEP_SECONDS).run()),
+            *_operations(
+                Tools(store, topics, connectors, executor, plugins, buckets), commits, reports, settings, sole=sole
+            ),
             ("topic-look", topics.run()),
             ("planner-waker", _wake(commits, planner)),
             ("probe-waker", _wake(commits, probe, BROKER_CLUSTER)),
@@ -173,12 +174,13 @@ async def _workers(store: Store, reports: Reports, settings: Settings) -> AsyncI
 
 
 def _operations(
-    tools: Tools, commits: Hub, settings: Settings, *, sole: bool
+    tools: Tools, commits: Hub, reports: Reports, settings: Settings, *, sole: bool
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
     store = tools.store
     lease = Lease(store.database, "operations", sole)
     runner = Runner(store, commits, lease, all_kinds(tools), wait_seconds=settings.operation_wait_seconds)
     yield "operations", runner.run()
+    yield "autoscaler", Autoscaler(store, reports.recent_usage, Lease(store.database, "autoscaling", sole)).run()
     retention = Retention(store, settings.operations_kept_seconds, settings.operations_kept)
     yield "operation-forgetter", Reconciler("operation-forgetter", retention.reconcile, SWEEP_SECONDS).run()
 

@@ -31,7 +31,7 @@ def test_what_is_legal_passes() -> None:
         ({"max_tasks": 4}, "max_tasks: 4.*0 where tasks_per_worker is 0"),
         ({"tasks_per_worker": 2, "max_tasks": 3}, r"max_tasks: 3.*at least max_workers \(4\)"),
         ({"samples": 0}, "samples: '0'"),
-        ({"sample_seconds": 0.1}, "sample_period: '0.1 s'.*0.5 to 86400 s"),
+        ({"sample_seconds": 0.1}, "sample_period: '0.1 s'.*1 to 86400 s"),
         ({"cool_down_seconds": -1.0}, "cool_down"),
     ],
 )

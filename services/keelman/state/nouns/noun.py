@@ -45,6 +45,9 @@ class Memberships(Protocol):
     def usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
         """What it uses; None while that is not known."""
 
+    def recent_usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
+        """The same; None also when it has been silent of late."""
+
     def with_lag(self, connector: Connector, workers: Iterable[Workload]) -> Connector:
         """A connector with what its cluster's workers have left to copy for it."""
 

@@ -28,6 +28,7 @@ from keelman.model.plugin_set import PluginHistory
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context, Service
+from keelman.state.autoscaling.measuring import measured
 from keelman.state.autoscaling.wire import autoscale_message, autoscale_of, scaling_message
 from keelman.state.nouns.checks import check_etag, check_free
 from keelman.state.nouns.chosen_ports import with_worker_ports
@@ -359,6 +360,9 @@ class WorkerClusterApi(grpc.WorkerClusterServiceServicer):
         message = self._messages.copy(cluster.name, cluster)
         workers = self.parts.store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
         message.status.observed_generation = self.parts.planned.observed(cluster)
+        seen = measured(workers, self.parts.reports.recent_usage, cluster.spec.limits)
+        if seen.cpu_percent is not None:
+            message.status.cpu_percent = round(seen.cpu_percent, 1)
         judge(message.status, [m for m in map(self.parts.reports.membership, workers) if m is not None])
         return message
 

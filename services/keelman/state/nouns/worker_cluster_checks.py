@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from keelman.model.autoscale import check_autoscale, check_no_tasks
-from keelman.model.cluster import ClusterGoal, ClusterState, ExternalBrokers, WorkerCluster, WorkerClusterSpec
+from keelman.model.cluster import (
+    ClusterGoal,
+    ClusterState,
+    ExternalBrokers,
+    WorkerCluster,
+    WorkerClusterSpec,
+    WorkerEngine,
+)
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.log_checks import check_log_delivery
 from keelman.model.shapes import (
@@ -38,6 +45,9 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
     if spec.autoscale is not None:
         check_no_tasks("spec.autoscale", spec.autoscale)
         check_autoscale("spec.autoscale", spec.autoscale)
+        if spec.engine is not WorkerEngine.KEELMAN:
+            legal = "nothing: workers of this engine do not report what they use; give a count"
+            raise InvalidArgument.of("spec.autoscale", spec.engine, legal)
     check_routes("spec.routes", spec.routes)
     if spec.log_delivery is not None:
         check_log_delivery("spec.log_delivery", spec.log_delivery)

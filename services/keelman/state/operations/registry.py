@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 
 from keelman.model.operation import OperationKind
 from keelman.state.dedicated.steps import STEPS
-from keelman.state.operations import apply_connector, apply_topic, dedicated, import_plugin
+from keelman.state.operations import apply_connector, apply_topic, dedicated, import_plugin, scale
 from keelman.state.operations.kinds import Kind, Tools
 
 MAKERS: Mapping[OperationKind, Callable[[Tools], Kind]] = {
     OperationKind.APPLY_CONNECTOR: apply_connector.kind,
     OperationKind.APPLY_TOPIC: apply_topic.kind,
     OperationKind.IMPORT_PLUGIN: import_plugin.kind,
+    OperationKind.SCALE: scale.kind,
     **dict.fromkeys(STEPS, dedicated.kind),
 }
 

@@ -1,0 +1,91 @@
+"""When a worker comes or goes. Pure: times are seconds of one clock that never goes back.
+
+A sample counts when what it says is what the samples before it said, a sample period after the last one that counted.
+What is measured in between takes a series away as soon as it says something else: a load has to last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from enum import StrEnum
+
+from keelman.model.autoscale import Autoscale
+
+
+class Move(StrEnum):
+    """What a worker cluster needs."""
+
+    OUT = "OUT"
+    IN = "IN"
+    STAY = "STAY"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What workers use of what is theirs, on average; None while none of them says. `whole`: all of them do."""
+
+    cpu_percent: float | None
+    lag_records: int = 0
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A series of samples that say the same."""
+
+    move: Move = Move.STAY
+    samples: int = 0
+    last: float = 0.0
+    """When the last sample that counted was taken."""
+
+
+NO_TREND = Trend()
+
+
+def leaning(wanted: Autoscale, seen: Measure) -> Move:
+    """What one measure says. Workers that do not report never have one go."""
+    if seen.cpu_percent is None:
+        return Move.STAY
+    if seen.cpu_percent > wanted.scale_out_cpu_percent or _lags(wanted, seen):
+        return Move.OUT
+    if seen.cpu_percent < wanted.scale_in_cpu_percent and seen.whole:
+        return Move.IN
+    return Move.STAY
+
+
+def followed(trend: Trend, wanted: Autoscale, seen: Measure, now: float) -> Trend:
+    """The series with what was measured now."""
+    move = leaning(wanted, seen)
+    if move is Move.STAY:
+        return NO_TREND
+    if move is not trend.move:
+        return Trend(move, 1, now)
+    if now - trend.last < wanted.sample_seconds:
+        return trend
+    return dataclasses.replace(trend, samples=trend.samples + 1, last=now)
+
+
+def next_workers(trend: Trend, wanted: Autoscale, workers: int, since_step: float | None) -> int:
+    """How many workers there are to be. `since_step`: seconds since the last step; None: there was none."""
+    if trend.samples < wanted.samples:
+        return workers
+    if since_step is not None and since_step < wanted.cool_down_seconds:
+        return workers
+    return wanted.bounded(workers + {Move.OUT: 1, Move.IN: -1, Move.STAY: 0}[trend.move])
+
+
+def reason(wanted: Autoscale, seen: Measure) -> str:
+    """Why a step is taken after this measure, for people."""
+    if seen.cpu_percent is None:
+        return ""
+    samples = f"in {wanted.samples} sample{'' if wanted.samples == 1 else 's'}"
+    if seen.cpu_percent > wanted.scale_out_cpu_percent:
+        return f"processor {seen.cpu_percent:.0f} %, above {wanted.scale_out_cpu_percent:g} % {samples}"
+    if _lags(wanted, seen):
+        return f"lag {seen.lag_records:,} records, above {wanted.scale_out_lag_records:,} {samples}"
+    return f"processor {seen.cpu_percent:.0f} %, below {wanted.scale_in_cpu_percent:g} % {samples}"
+
+
+def _lags(wanted: Autoscale, seen: Measure) -> bool:
+    return 0 < wanted.scale_out_lag_records < seen.lag_records

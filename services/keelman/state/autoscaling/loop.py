@@ -1,0 +1,114 @@
+"""Looks at what workers use and begins the operations that scale: one state service at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from keelman.api.connect.v1.worker_pb2 import WorkerUsage
+from keelman.model.autoscale import COOL_DOWN_SECONDS
+from keelman.model.cluster import WorkerCluster
+from keelman.model.dedicated_connector import DedicatedConnector, DedicatedGoal
+from keelman.model.operation import OperationKind
+from keelman.model.workload import Workload, WorkloadKind
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.reconciler import Reconciler
+from keelman.runtime.supervise import first_of
+from keelman.state.autoscaling.decision import NO_TREND, Trend, followed, next_workers, reason
+from keelman.state.autoscaling.measuring import is_settled, measured
+from keelman.state.autoscaling.steps import TASKS_FOLLOW, plan_of, target_of
+from keelman.state.dedicated.composition import tasks_max_of
+from keelman.state.lease import Lease, LeaseLost
+from keelman.state.nouns.operation import begin
+from keelman.state.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from keelman.state.store import Store
+
+log = get_logger()
+LOOK_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class Autoscaler:
+    """Scales while it has the lease. `usage`: what a worker has reported of late, None where it has not."""
+
+    store: Store
+    usage: Callable[[Workload], WorkerUsage | None]
+    lease: Lease
+    clock: Callable[[], float] = time.monotonic
+    _trends: dict[str, Trend] = field(default_factory=dict)
+    """By the uid of the worker cluster."""
+    _tried: dict[str, float] = field(default_factory=dict)
+    """When tasks were last made to follow; by the same."""
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        while True:
+            await self.lease.take()
+            log.info("autoscaling_led", epoch=self.lease.epoch)
+            self._trends.clear()
+            try:
+                await first_of(Reconciler("autoscaler", self.look, LOOK_SECONDS).run(), self.lease.keep())
+            except LeaseLost as error:
+                log.warning("autoscaling_lost", error=error.message)
+
+    async def look(self) -> None:
+        """One look at each worker cluster that is autoscaled."""
+        await self.lease.confirm()
+        snapshot, trends = self.store.snapshot, self._trends
+        self._trends = {}
+        for cluster in list(snapshot.worker_clusters.values()):
+            connector = snapshot.dedicated_connectors.get(cluster.name)
+            if cluster.spec.autoscale is None and (connector is None or not connector.tasks_max):
+                continue
+            if not is_settled(cluster) or _is_busy(snapshot, cluster, connector):
+                continue
+            await self._look_at(cluster, connector, trends.get(cluster.uid, NO_TREND))
+        self._tried = {uid: at for uid, at in self._tried.items() if self.clock() - at < COOL_DOWN_SECONDS}
+
+    async def _look_at(self, cluster: WorkerCluster, connector: DedicatedConnector | None, trend: Trend) -> None:
+        """Follows what it uses, and begins a step where one is due."""
+        workers, why = cluster.wanted_workers, TASKS_FOLLOW
+        if (wanted := cluster.spec.autoscale) is not None:
+            placed = self.store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
+            seen = measured(placed, self.usage, cluster.spec.limits)
+            self._trends[cluster.uid] = trend = followed(trend, wanted, seen, self.clock())
+            at = cluster.scaling.time
+            since = None if at is None else (self.store.database.clock() - at).total_seconds()
+            workers = next_workers(trend, wanted, workers, since)
+            why = reason(wanted, seen) if workers != cluster.wanted_workers else why
+        if workers != cluster.wanted_workers:
+            await self._begin(cluster, workers, why)
+            self._trends.pop(cluster.uid, None)
+        elif cluster.uid not in self._tried and _has_other_tasks(connector, workers):
+            self._tried[cluster.uid] = self.clock()
+            await self._begin(cluster, workers, why)
+
+    async def _begin(self, seen: WorkerCluster, workers: int, why: str) -> None:
+        """Begins the operation, unless anything has changed since."""
+        async with self.store.write() as tx:
+            await self.lease.check(tx)
+            cluster = tx.snapshot.worker_clusters.get(seen.name)
+            connector = tx.snapshot.dedicated_connectors.get(seen.name)
+            if cluster is None or cluster.etag != seen.etag or _is_busy(tx.snapshot, cluster, connector):
+                return
+            steps, facts = plan_of(cluster, connector, workers, why)
+            if steps:
+                target = target_of(cluster, connector, workers)
+                begin(tx, OperationKind.SCALE, target, steps, facts)
+        log.info("scaling", worker_cluster=seen.name, workers=workers, former=seen.wanted_workers, reason=why)
+
+
+def _has_other_tasks(connector: DedicatedConnector | None, workers: int) -> bool:
+    return connector is not None and tasks_max_of(connector.spec, workers) != connector.tasks_max
+
+
+def _is_busy(snapshot: Snapshot, cluster: WorkerCluster, connector: DedicatedConnector | None) -> bool:
+    """Whether something else is being done with it."""
+    if connector is None:
+        return snapshot.unfinished_operation(cluster.NOUN, cluster.name) is not None
+    under_way = snapshot.unfinished_operation(connector.NOUN, connector.name)
+    return under_way is not None or connector.goal is DedicatedGoal.ABSENT

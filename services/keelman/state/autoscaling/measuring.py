@@ -1,0 +1,38 @@
+"""What the workers of a cluster use, by what they reported last. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from keelman.api.connect.v1.worker_pb2 import WorkerUsage
+from keelman.model.cluster import ClusterGoal, ClusterState, WorkerCluster
+from keelman.model.workload import Goal, ProcessState, ResourceLimits, Workload
+from keelman.state.autoscaling.decision import Measure
+
+WITHOUT_LIMIT = 1.0
+"""Processors that count as all of a worker without a limit."""
+
+
+def measured(
+    workers: Iterable[Workload], usage: Callable[[Workload], WorkerUsage | None], limits: ResourceLimits
+) -> Measure:
+    """What those that run use. `usage` gives None for one that has not reported of late."""
+    running = [w for w in workers if w.goal is not Goal.REMOVED and w.is_in(ProcessState.RUNNING)]
+    found = [one for one in map(usage, running) if one is not None]
+    if not found:
+        return Measure(None, whole=False)
+    each = limits.cpus or WITHOUT_LIMIT
+    percent = 100.0 * sum(one.cpus for one in found) / (each * len(found))
+    return Measure(percent, sum(one.lag_records for one in found), whole=len(found) == len(running))
+
+
+def is_settled(cluster: WorkerCluster) -> bool:
+    """Whether all of its workers run, and no other: what they use says something only then."""
+    status = cluster.status
+    return (
+        cluster.goal is ClusterGoal.RUNNING
+        and status.state is ClusterState.RUNNING
+        and status.rollout is None
+        and not status.leaving_workers
+        and status.ready_workers == cluster.wanted_workers
+    )

@@ -1,0 +1,94 @@
+"""How a worker cluster gets one worker more or less, and its dedicated connector the tasks of these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keelman.model.cluster import WorkerCluster
+from keelman.model.operation import Operation
+from keelman.model.workload import WorkloadKind
+from keelman.state.autoscaling.steps import AWAIT_WORKERS, CLUSTER_UID, SET, noted, scaled
+from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, START_WITHIN, workers_outcome
+from keelman.state.failpoints import hit
+from keelman.state.nouns.clusters import saved
+from keelman.state.operations.apply_connector import ConnectorSteps
+from keelman.state.operations.connector_steps import ASK, CONFIGURE, FORMER
+from keelman.state.operations.kinds import Kind, StepWork, Tools
+from keelman.state.operations.moves import Done, Outcome, Waiting
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+NOT_SCALED = "it is not autoscaled any more, or does not run"
+
+
+def kind(tools: Tools) -> Kind:
+    """What is done for operations that scale."""
+    steps = _Steps(tools)
+    return Kind(
+        {
+            SET: StepWork(steps.set_workers, steps.put_back),
+            AWAIT_WORKERS: StepWork(steps.await_workers, seconds=2 * START_WITHIN.total_seconds()),
+            ASK: StepWork(steps.connector.ask),
+            CONFIGURE: StepWork(steps.set_tasks),
+        },
+        stored=_noted,
+    )
+
+
+def _noted(tx: Transaction, operation: Operation) -> None:
+    connector = tx.snapshot.dedicated_connectors.get(operation.target.name)
+    if connector is not None and (changed := noted(connector, operation)) != connector:
+        tx.put(changed)
+
+
+class _Steps:
+    """The steps."""
+
+    def __init__(self, tools: Tools) -> None:
+        self.connector = ConnectorSteps(tools)
+        self._planned = tools.planned
+        self._store = tools.store
+
+    async def set_workers(self, operation: Operation) -> Outcome:
+        """Has the planner know how many workers there are to be."""
+        await self._write(operation, back=False)
+        hit("scale-written")
+        return Done()
+
+    async def put_back(self, operation: Operation) -> Outcome:
+        """The former number of workers again."""
+        await self._write(operation, back=True)
+        return Done()
+
+    async def await_workers(self, operation: Operation) -> Outcome:
+        """Waits until so many workers run. Raises FailedPrecondition once it is known why they do not."""
+        cluster = self._cluster(operation)
+        if cluster is None or cluster.spec.autoscale is None:
+            return Done(NOT_SCALED, skipped=True)
+        start = operation.step(AWAIT_WORKERS).start_time or operation.create_time
+        waited = self._store.database.clock() - start
+        workers = self._store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
+        outcome = workers_outcome(cluster, workers, self._planned.observed(cluster), waited)
+        if isinstance(outcome, Done) and cluster.status.ready_workers != cluster.wanted_workers:
+            return Waiting("its workers are being placed", LOOK_AGAIN_SECONDS)
+        return outcome
+
+    async def set_tasks(self, operation: Operation) -> Outcome:
+        """Gives the connector its configuration with the `tasks.max` of these workers."""
+        if operation.facts[FORMER] is None:
+            return Done("its workers do not have it", skipped=True)
+        return await self.connector.configure(operation)
+
+    def _cluster(self, operation: Operation) -> WorkerCluster | None:
+        cluster = self._store.snapshot.worker_clusters.get(operation.target.name)
+        return cluster if cluster is not None and cluster.uid == operation.facts[CLUSTER_UID] else None
+
+    async def _write(self, operation: Operation, *, back: bool) -> None:
+        async with self._store.write() as tx:
+            present = tx.snapshot.operations.get(operation.name)
+            if present is None or present.has_ended:
+                return
+            found = tx.snapshot.worker_clusters.get(operation.target.name)
+            if (changed := scaled(found, operation.facts, tx.now, back=back)) is not None:
+                saved(tx, changed)
