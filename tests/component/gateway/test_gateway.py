@@ -194,6 +194,7 @@ async def test_reflection_names_every_service(gateway: Channel) -> None:
         "NodeService", "WorkloadService", "BrokerClusterService", "WorkerClusterService", "WorkerService",
         "PlanService", "PluginService", "CopyRunService", "ConnectorService", "ConnectorDefinitionService",
         "OperationService", "TopicService", "DocumentService", "AgentService", "WatchService", "Health",
+        "DedicatedConnectorService", "WorkerConfigurationService", "PluginImportService", "SecretService",
         "ServerReflection",
     }  # fmt: skip
     assert answers[1].file_descriptor_response.file_descriptor_proto
