@@ -30,7 +30,7 @@ _TEXT = Schema("string", optional=True)
 class CouchbaseSource2016(Connector):
     """Its keys, its records; offsets as the official connector has them."""
 
-    names = ("org.apache.kafka.connect.couchbase.CouchbaseSourceConnector", "CouchbaseSource2016")
+    names = ("org.apache.kafka.connect.couchbase.CouchbaseSourceConnector",)
     version = "1.0.0"
     direction = Direction.SOURCE
     runs_on = "anywhere"

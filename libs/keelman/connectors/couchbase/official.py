@@ -40,7 +40,7 @@ _PLACEHOLDERS = ("bucket", "scope", "collection")
 class CouchbaseSource(Connector):
     """A task for each run of vbuckets."""
 
-    names = ("com.couchbase.connect.kafka.CouchbaseSourceConnector", "CouchbaseSource")
+    names = ("com.couchbase.connect.kafka.CouchbaseSourceConnector",)  # its short name is both connectors'
     version = "4.3.5"
     direction = Direction.SOURCE
     runs_on = "anywhere"
