@@ -114,8 +114,7 @@ async def test_a_load_scales_out_and_its_end_in(own: Keelman, tmp_path: Path) ->
         async with numbers.load():
             out = await scaled.scaled(2)
             await eventually(lambda: _is(scaled, (2, 3, "1")), seconds=60, what="it has the tasks of two workers")
-            given = (await own.items("connectors"))[0]["config"]["tasks.max"]
-            assert given == "3"
+            await eventually(lambda: _has_tasks(scaled, "3"), seconds=60, what="its workers report its tasks.max")
         seconds = (out.create_time.ToNanoseconds() / 1e9 - begun, out.end_time.seconds - out.create_time.seconds)
         print(f"scale out begun {seconds[0]:.1f} s after the load, done {seconds[1]} s later")
         cluster = await own.item("wc", "grown")
@@ -144,3 +143,9 @@ async def _is(scaled: Scaled, wanted: tuple[int, int, str]) -> bool:
     with contextlib.suppress(Unavailable):
         return await scaled.shown() == wanted
     return False
+
+
+async def _has_tasks(scaled: Scaled, wanted: str) -> bool:
+    """What its workers report; nothing for a moment after each change of them."""
+    found = (await scaled.dedicated.get(scaled.name)).status.connector
+    return bool(found.uid) and found.config["tasks.max"] == wanted

@@ -26,6 +26,7 @@ from keelman.connect.config.secret_keys import shown
 from keelman.kafka.feed import CONNECTOR_REPORTS, ReportPublisher
 from keelman.worker.connector_facts import connector_type
 from keelman.worker.storage.change_set import ChangeSet
+from keelman.worker.storage.config_records import NOT_KNOWN
 from keelman.worker.storage.status_state import Status
 from keelman.worker.storage.store import Store
 
@@ -107,6 +108,7 @@ class ConnectorReports:
             config=shown(config),
             state=_state(own),
             tasks=self._tasks(name, tasks),
+            uid=self._store.config.identities.get(name, NOT_KNOWN).uid,
         )
         if own is not None:
             found.worker_id, found.trace = own.worker_id, (own.trace or "")[:TRACE]
