@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from keelman.api.connect.v1.autoscale_pb2 import Autoscale
 from keelman.api.connect.v1.dedicated_connector_pb2 import (
     DedicatedCapacity,
     DedicatedConnector,
@@ -22,6 +23,7 @@ from keelman.rpc.enums import word
 
 GIB = 1 << 30
 MEMORY_OF_MCU = 4 * GIB
+TASKS_PER_MCU = 2
 SCALE_IN, SCALE_OUT = 20, 80
 """CPU utilization in percent, where no policy is given."""
 TASKS_OF_MCU = 2
@@ -60,13 +62,23 @@ def checked_capacity(capacity: dict[str, Any]) -> dict[str, Any]:
 
 
 def capacity_message(capacity: Mapping[str, Any]) -> DedicatedCapacity:
-    """Our capacity: an MCU is a processor and 4 GiB, which a worker with its slots may use."""
+    """Our capacity: an MCU is a processor and 4 GiB, which a worker with its slots may use. The capacity is a checked
+    one."""
     provisioned = capacity.get("provisionedCapacity")
-    if provisioned is None:
-        raise bad_member("capacity.autoScaling", "Workers do not scale here yet: give provisionedCapacity.")
-    mcus = provisioned["mcuCount"]
+    mcus = (capacity["autoScaling"] if provisioned is None else provisioned)["mcuCount"]
     limits = ResourceLimits(cpus=mcus, memory_bytes=mcus * MEMORY_OF_MCU)
-    return DedicatedCapacity(count=provisioned["workerCount"], worker_limits=limits)
+    if provisioned is not None:
+        return DedicatedCapacity(count=provisioned["workerCount"], worker_limits=limits)
+    scaled = capacity["autoScaling"]
+    autoscale = Autoscale(
+        min_workers=scaled["minWorkerCount"],
+        max_workers=scaled["maxWorkerCount"],
+        scale_in_cpu_percent=scaled["scaleInPolicy"]["cpuUtilizationPercentage"],
+        scale_out_cpu_percent=scaled["scaleOutPolicy"]["cpuUtilizationPercentage"],
+        tasks_per_worker=mcus * TASKS_PER_MCU,
+        max_tasks=scaled.get("maxAutoscalingTaskCount", 0),
+    )
+    return DedicatedCapacity(autoscale=autoscale, worker_limits=limits)
 
 
 def most_workers(capacity: Mapping[str, Any]) -> int:

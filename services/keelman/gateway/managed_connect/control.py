@@ -14,6 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from keelman.api.connect.v1.dedicated_connector_service_pb2_grpc import DedicatedConnectorServiceStub
 from keelman.api.connect.v1.operation_service_pb2_grpc import OperationServiceStub
 from keelman.api.connect.v1.origin_pb2 import Origin
+from keelman.api.connect.v1.plugin_import_service_pb2_grpc import PluginImportServiceStub
 from keelman.api.connect.v1.worker_configuration_service_pb2_grpc import WorkerConfigurationServiceStub
 from keelman.gateway.access import Caller
 from keelman.model.errors import Conflict, KeelmanError
@@ -37,6 +38,7 @@ class Control:
         self.connectors: Any = DedicatedConnectorServiceStub(channel)
         self.configurations: Any = WorkerConfigurationServiceStub(channel)
         self.operations: Any = OperationServiceStub(channel)
+        self.plugins: Any = PluginImportServiceStub(channel)
 
     async def ask(self, method: Any, request: Any) -> Any:
         """The answer of a unary call, with a deadline."""

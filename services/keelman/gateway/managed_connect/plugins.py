@@ -1,65 +1,191 @@
-"""Custom plugins. What every worker has built in is a plugin that is always there."""
+"""Custom plugins: files in buckets, imported when they are created. What workers have built in is one that is always
+there."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from keelman.api.connect.v1 import plugin_import_service_pb2 as pb
+from keelman.api.connect.v1.plugin_import_pb2 import PluginContent, PluginImport, PluginImportState, PluginSource
 from keelman.api.connect.v1.plugin_pb2 import PluginRef
 from keelman.gateway.access import Caller
 from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.call import Call
-from keelman.gateway.managed_connect.control import Control, present
-from keelman.gateway.managed_connect.errors import bad_member, not_found
+from keelman.gateway.managed_connect.control import (
+    API,
+    Control,
+    again,
+    document_of,
+    extra_of,
+    is_taken,
+    iso,
+    origin_of,
+    present,
+    tags_of,
+)
+from keelman.gateway.managed_connect.errors import bad_member, limited, not_found, taken
+from keelman.gateway.managed_connect.members import CREATE_CUSTOM_PLUGIN
 from keelman.gateway.managed_connect.pages import page as cut
+from keelman.model.errors import KeelmanError, NotFound
 
 BUILT_IN = "built-in"
 BUILT_IN_UUID, BUILT_IN_NUMBER = "00000000-0000-0000-0000-000000000000", 1
 BUILT_IN_TIME = "2021-09-14T00:00:00.000Z"
 BUILT_IN_DESCRIPTION = "The connectors that every worker has."
 MEMBER = "plugins[0].customPlugin"
+STATES = {
+    PluginImportState.PLUGIN_IMPORT_STATE_CREATING: "CREATING",
+    PluginImportState.PLUGIN_IMPORT_STATE_ACTIVE: "ACTIVE",
+    PluginImportState.PLUGIN_IMPORT_STATE_FAILED: "CREATE_FAILED",
+}
+CONTENTS = {"JAR": PluginContent.PLUGIN_CONTENT_JAR, "ZIP": PluginContent.PLUGIN_CONTENT_ZIP}
+_BUCKET = re.compile(r"arn:(?:aws|aws-cn|aws-us-gov):s3:::([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])")
 
 
 class CustomPlugins:
-    """Calls on custom plugins."""
+    """Calls on custom plugins. `most`: so many an account, 0 for any number."""
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: Control, *, most: int) -> None:
         self._control = control
+        self._most = most
+
+    async def create(self, call: Call) -> dict[str, Any]:
+        """Begins to fetch one: whether its object is there and good shows in its state."""
+        body = call.body(CREATE_CUSTOM_PLUGIN)
+        name, location = body["name"], body["location"]["s3Location"]
+        bucket = _BUCKET.fullmatch(location["bucketArn"])
+        if bucket is None:
+            raise bad_member("location.s3Location.bucketArn", "The ARN of a bucket is expected: arn:aws:s3:::<bucket>.")
+        if name == BUILT_IN:
+            raise taken("name")
+        if self._most and len(await self._all(call.caller)) >= self._most:
+            raise limited()
+        arn = arns.new_arn(arns.PLUGIN, call.caller, name)
+        document = {"region": arn.region, "contentType": body["contentType"], "s3Location": location}
+        source = PluginSource(
+            bucket=bucket[1], key=location["fileKey"], version=location.get("objectVersion", ""),
+            content=CONTENTS[body["contentType"]],
+        )  # fmt: skip
+        request = pb.CreatePluginImportRequest(
+            name=arn.resource, source=source, description=body.get("description", ""), request_id=call.request_id,
+            origin=origin_of(call.caller, name), extra=extra_of(document, body.get("tags", {})),
+        )  # fmt: skip
+        try:
+            answer = await self._control.ask(self._control.plugins.CreatePluginImport, request)
+        except KeelmanError as error:
+            raise taken("name") if is_taken(error) else error from None
+        state = STATES[answer.plugin_import.state]
+        return {"customPluginArn": str(arn), "customPluginState": state, "name": name, "revision": 1}
 
     async def describe(self, call: Call) -> dict[str, Any]:
-        """One."""
+        """One, with what is wrong with it."""
         arn = self._arn(call)
         if is_built_in(arn):
             return _built_in(call.caller)
-        raise arns.unknown(arn)
+        found = await self.found(call.caller, arn)
+        failed = {"code": found.code, "message": found.message} if found.code else None
+        return self._summary(found) | present(stateDescription=failed)
 
     async def page(self, call: Call) -> dict[str, Any]:
         """A page of them."""
         prefix = call.parameter("namePrefix")
-        found = [_built_in(call.caller)] if BUILT_IN.startswith(prefix) else []
-        part, token = cut(call, prefix, found, lambda one: one["customPluginArn"])
+        shown = [self._summary(one) for one in await self._all(call.caller)]
+        found = [one for one in (_built_in(call.caller), *shown) if one["name"].startswith(prefix)]
+        part, token = cut(call, prefix, found, lambda one: str(one["customPluginArn"]))
         return {"customPlugins": part} | present(nextToken=token)
 
     async def delete(self, call: Call) -> dict[str, Any]:
-        """Deletes one that nobody uses."""
+        """Deletes one that nobody uses, with its file here; the object in its bucket stays."""
         arn = self._arn(call)
         if is_built_in(arn):
             raise bad_member("customPluginArn", "What is built in cannot be deleted.")
-        raise arns.unknown(arn)
+        await self.found(call.caller, arn)
+        request = pb.DeletePluginImportRequest(name=arn.resource, request_id=call.request_id)
+        await self._control.ask(self._control.plugins.DeletePluginImport, request)
+        return {"customPluginArn": str(arn), "customPluginState": "DELETING"}
+
+    async def found(self, caller: Caller, arn: Arn) -> PluginImport:
+        """The import of an ARN's plugin. Raises WireError."""
+        try:
+            answer = await self._control.ask(
+                self._control.plugins.GetPluginImport, pb.GetPluginImportRequest(name=arn.resource)
+            )
+        except NotFound:
+            raise arns.unknown(arn) from None
+        found: PluginImport = answer.plugin_import
+        if found.origin.api != API or found.origin.scope != caller.account or self._arn_of(found) != arn:
+            raise arns.unknown(arn)
+        return found
 
     async def reference(self, caller: Caller, given: list[dict[str, Any]]) -> list[PluginRef]:
         """What a connector's `plugins` name. Raises WireError: 404 for one that there is not, 400 for one that is not
         ACTIVE."""
         plugin = given[0]["customPlugin"]
         arn = arns.parsed(f"{MEMBER}.customPluginArn", plugin["customPluginArn"], arns.PLUGIN, caller=caller)
+        found = None if is_built_in(arn) else await self.found(caller, arn)
         if plugin["revision"] != 1:
             raise not_found(f"The specified resource does not exist: revision {plugin['revision']} of {arn}.")
-        if is_built_in(arn):
+        if found is None:
             return []
-        raise arns.unknown(arn)
+        if found.state != PluginImportState.PLUGIN_IMPORT_STATE_ACTIVE:
+            why = f"The plugin is {STATES[found.state]}, not ACTIVE{f': {found.message}' if found.message else ''}."
+            raise bad_member(f"{MEMBER}.customPluginArn", why)
+        return [found.plugin]
+
+    async def tags(self, caller: Caller, arn: Arn) -> dict[str, str]:
+        """Its tags."""
+        return {} if is_built_in(arn) else tags_of((await self.found(caller, arn)).extra)
+
+    async def retag(self, caller: Caller, arn: Arn, changed: Any) -> None:
+        """Gives it the tags that `changed` makes of its present ones."""
+        if is_built_in(arn):
+            raise bad_member("resourceArn", "What is built in has no tags.")
+
+        async def work() -> None:
+            found = await self.found(caller, arn)
+            extra = extra_of(document_of(found.extra), changed(tags_of(found.extra)))
+            request = pb.UpdatePluginImportRequest(
+                name=found.name, etag=found.etag, plugin_import=PluginImport(extra=extra)
+            )
+            request.update_mask.paths.append("extra")
+            await self._control.ask(self._control.plugins.UpdatePluginImport, request)
+
+        await again(work)
+
+    async def _all(self, caller: Caller) -> list[PluginImport]:
+        method = self._control.plugins.ListPluginImports
+        given = {"origin_api": API, "origin_scope": caller.account}
+        return await self._control.all(method, pb.ListPluginImportsRequest, "plugin_imports", **given)
 
     def _arn(self, call: Call) -> Arn:
         return arns.parsed("customPluginArn", call.arn, arns.PLUGIN, caller=call.caller)
+
+    def _arn_of(self, found: PluginImport) -> Arn:
+        region = document_of(found.extra)["region"]
+        return arns.arn_of(arns.PLUGIN, region, found.origin.scope, found.origin.key, found.name)
+
+    def _summary(self, found: PluginImport) -> dict[str, Any]:
+        kept, created = document_of(found.extra), iso(found.create_time)
+        revision = None
+        if found.state == PluginImportState.PLUGIN_IMPORT_STATE_ACTIVE:
+            revision = present(
+                contentType=kept["contentType"],
+                creationTime=created,
+                description=found.description,
+                fileDescription={"fileMd5": found.md5, "fileSize": found.size_bytes},
+                location={"s3Location": kept["s3Location"]},
+                revision=1,
+            )
+        return present(
+            customPluginArn=str(self._arn_of(found)),
+            customPluginState=STATES[found.state],
+            name=found.origin.key,
+            description=found.description,
+            creationTime=created,
+            latestRevision=revision,
+        )
 
 
 def is_built_in(arn: Arn) -> bool:

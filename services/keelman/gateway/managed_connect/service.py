@@ -26,12 +26,12 @@ def managed_connect_api(channel: Channel, settings: Settings) -> dict[str, ASGIA
     """The ASGI application by its path. Raises InvalidArgument for settings that cannot be."""
     access = read_access_file("gateway.managed_connect_access_file", settings.managed_connect_access_file)
     control = Control(channel)
-    plugins = CustomPlugins(control)
+    plugins = CustomPlugins(control, most=settings.managed_connect_max_plugins)
     configurations = WorkerConfigurations(control, most=settings.managed_connect_max_worker_configurations)
     connectors = Connectors(
         control, plugins, configurations, roles=access.roles, most_workers=settings.managed_connect_max_workers
     )
-    tags = Tags({arns.CONNECTOR: connectors, arns.WORKER_CONFIGURATION: configurations})
+    tags = Tags({arns.CONNECTOR: connectors, arns.PLUGIN: plugins, arns.WORKER_CONFIGURATION: configurations})
     routes: dict[Route, Handler] = {
         ("POST", "connectors"): connectors.create,
         ("GET", "connectors"): connectors.page,
@@ -43,6 +43,7 @@ def managed_connect_api(channel: Channel, settings: Settings) -> dict[str, ASGIA
         ("POST", "connectors/{arn}/restart"): connectors.restart,
         ("GET", "connectors/{arn}/operations"): connectors.list_operations,
         ("GET", "connectorOperations/{arn}"): connectors.describe_operation,
+        ("POST", "custom-plugins"): plugins.create,
         ("GET", "custom-plugins"): plugins.page,
         ("GET", "custom-plugins/{arn}"): plugins.describe,
         ("DELETE", "custom-plugins/{arn}"): plugins.delete,

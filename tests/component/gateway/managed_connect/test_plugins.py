@@ -1,0 +1,89 @@
+"""Custom plugins as the SDK sees them: from a bucket to a connector that runs one of their classes; and refusals."""
+
+import hashlib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from keelman.testing.eventually import eventually
+from support.managed_connect_kit import World, bad_request, connector, plugins, refusal
+from support.numbers_wheel import CLASS, numbers_wheel
+
+BUCKET = "connectors"
+
+
+def bucket(world: World) -> Path:
+    """The folder that is the bucket here."""
+    folder = world.keelman.home / "plugin-store" / BUCKET
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def plugin(name: str, key: str, **more: Any) -> dict[str, Any]:
+    """What CreateCustomPlugin is sent."""
+    location = {"s3Location": {"bucketArn": f"arn:aws:s3:::{BUCKET}", "fileKey": key}}
+    return {"name": name, "contentType": "ZIP", "location": location, **more}
+
+
+async def described(world: World, arn: str, state: str) -> dict[str, Any]:
+    """A plugin's description, once it is in a state."""
+
+    def reached() -> dict[str, Any] | None:
+        told: dict[str, Any] = world.sdk.describe_custom_plugin(customPluginArn=arn)
+        return told if told["customPluginState"] == state else None
+
+    found: dict[str, Any] = await eventually(reached, what=f"{arn} is {state}")
+    return found
+
+
+async def test_a_plugin_is_fetched_used_and_deleted(world: World, tmp_path: Path) -> None:
+    (tmp_path / "count").write_text("10")
+    sdk, wheel = world.sdk, numbers_wheel(bucket(world))
+    with zipfile.ZipFile(bucket(world) / "numbers.zip", "w") as archive:
+        archive.write(wheel, wheel.name)
+    content = (bucket(world) / "numbers.zip").read_bytes()
+    sent = plugin("numbers", "numbers.zip", description="counts", tags={"team": "blue"})
+    made = sdk.create_custom_plugin(**sent)
+    arn = made["customPluginArn"]
+    assert (made["customPluginState"], made["name"], made["revision"]) == ("CREATING", "numbers", 1)
+    assert refusal(sdk.create_custom_plugin, **sent)[0] == "ConflictException"
+    told = await described(world, arn, "ACTIVE")
+    assert told["latestRevision"]["fileDescription"] == {
+        "fileMd5": hashlib.md5(content).hexdigest(), "fileSize": len(content),
+    }  # fmt: skip
+    assert told["latestRevision"]["location"] == sent["location"]
+    assert sdk.list_tags_for_resource(resourceArn=arn)["tags"] == {"team": "blue"}
+    listed = sdk.list_custom_plugins(namePrefix="numb")["customPlugins"]
+    assert [one["customPluginArn"] for one in listed] == [arn]
+    assert refusal(world.other.describe_custom_plugin, customPluginArn=arn)[0] == "NotFoundException"
+    config = {"connector.class": CLASS, "topic": "managed-numbers", "tasks.max": "1", "folder": str(tmp_path)}
+    used = sdk.create_connector(**connector("numbers", world.bootstrap, config, plugins=plugins(arn)))
+    of = used["connectorArn"]
+    await world.state(of, "RUNNING")
+    assert bad_request(sdk.delete_custom_plugin, customPluginArn=arn).startswith("The resource is in use")
+    sdk.delete_connector(connectorArn=of)
+    await world.gone(of)
+    assert sdk.delete_custom_plugin(customPluginArn=arn)["customPluginState"] == "DELETING"
+    assert refusal(sdk.describe_custom_plugin, customPluginArn=arn)[0] == "NotFoundException"
+
+
+async def test_a_plugin_that_cannot_be_says_why(world: World) -> None:
+    sdk = world.sdk
+    (bucket(world) / "broken.zip").write_bytes(b"PK no zip")
+    for name, key, code in (
+        ("missing", "nowhere.zip", "PluginError.ObjectNotFound"), ("broken", "broken.zip", "PluginError.NotZip"),
+    ):  # fmt: skip
+        arn = sdk.create_custom_plugin(**plugin(name, key))["customPluginArn"]
+        told = await described(world, arn, "CREATE_FAILED")
+        assert told["stateDescription"]["code"] == code
+        assert key in told["stateDescription"]["message"]
+        assert "latestRevision" not in told
+        given = connector(f"with-{name}", world.bootstrap, {"connector.class": "X"}, plugins=plugins(arn))
+        assert "CREATE_FAILED, not ACTIVE" in bad_request(sdk.create_connector, **given)
+        sdk.delete_custom_plugin(customPluginArn=arn)
+    wrong = plugin("wrong", "x.zip")
+    wrong["location"]["s3Location"]["bucketArn"] = "arn:aws:iam:::x"
+    told = bad_request(sdk.create_custom_plugin, **wrong)
+    assert told.startswith("Invalid parameter location.s3Location.bucketArn: ")
+    assert "contentType" in bad_request(sdk.create_custom_plugin, **plugin("wrong", "x.zip", contentType="TAR"))
+    assert refusal(sdk.create_custom_plugin, **plugin("built-in", "x.zip"))[0] == "ConflictException"
