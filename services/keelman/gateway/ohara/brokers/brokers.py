@@ -47,7 +47,7 @@ from keelman.gateway.ohara.values import Settings, created, edited
 from keelman.gateway.ohara.volume_checks import check_volumes
 from keelman.gateway.ohara.wording import exists, must_be_stopped, must_run, not_found, not_stored
 from keelman.gateway.ohara.zookeepers import cluster_json
-from keelman.model.errors import AlreadyExists, FailedPrecondition, NotFound
+from keelman.model.errors import AlreadyExists, FailedPrecondition, NotFound, Unavailable
 
 
 class Brokers(Resource):
@@ -161,7 +161,10 @@ class Brokers(Resource):
         if len(cluster.node_names) == 1:
             raise illegal_state("there is only one instance. Please call remove to delete whole cluster")
         left = [name for name in cluster.node_names if own_node(name) != own_node(node)]
-        await self._update(cluster, {**cluster.settings, NODE_NAMES: left})
+        try:
+            await self._update(cluster, {**cluster.settings, NODE_NAMES: left})
+        except Unavailable as error:  # what would be lost is asked of the brokers
+            raise illegal_state(f"{node} cannot be removed now: {error.message}") from None
 
     async def _check(self, settings: Settings, known: Known) -> None:
         known.hosts.check(settings[NODE_NAMES])
