@@ -5,5 +5,8 @@
 
 from hypothesis import settings
 
+from keelman.runtime import grpc_forks
+
+grpc_forks.keep_out()
 settings.register_profile("same", derandomize=True)
 settings.load_profile("same")

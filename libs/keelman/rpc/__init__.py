@@ -1,1 +1,5 @@
 """The only user of grpc: servers, channels, errors on the wire, pages."""
+
+from keelman.runtime import grpc_forks
+
+grpc_forks.keep_out()

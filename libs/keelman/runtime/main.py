@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from keelman.model.errors import KeelmanError
+from keelman.runtime import grpc_forks
 from keelman.runtime.home import writable
 from keelman.runtime.logs.logging import configure
 from keelman.runtime.settings import SERVICES, Loaded, known, load
@@ -67,6 +68,7 @@ CONFIG = Command("config", "print each setting and where it came from")
 
 def service_main(name: str, arguments: Sequence[str], commands: Sequence[Command] = (RUN, CONFIG)) -> int:
     """Runs `keelman <name> run|config ...`; returns the exit code: 0 ended as asked, 1 failed, 2 wrong usage, 3 cut."""
+    grpc_forks.keep_out()
     program = Program.of(name)
     parser = argparse.ArgumentParser(prog=f"keelman {name}", description=import_module(f"keelman.{name}").__doc__)
     subparsers = parser.add_subparsers(dest="command", required=True)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from keelman.cli.exits import FAILED, INTERRUPTED, OK, USAGE, exit_code_of, print_error
 from keelman.model.errors import KeelmanError
+from keelman.runtime import grpc_forks
 
 SERVICES = (
     "gateway",
@@ -26,6 +27,7 @@ TRACE = "KEELMAN_TRACE"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code. Every error is one line on stderr, never a trace."""
+    grpc_forks.keep_out()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and words[0] in SERVICES:
         return _service(words)

@@ -156,7 +156,7 @@ async def test_an_old_etag_is_refused(clients: Clients) -> None:
     [
         ({"broker_cluster": "none", "count": 1}, InvalidArgument, r"spec.broker_cluster: 'none' .*\(ext\)"),
         ({"broker_cluster": "ext", "count": 0}, InvalidArgument, "spec.count: 0 is not legal: .* at least 1"),
-        ({"broker_cluster": "ext"}, InvalidArgument, "spec.placement: .*nodes .* or count"),
+        ({"broker_cluster": "ext"}, InvalidArgument, "spec.placement: .*nodes .*, count .* or autoscale"),
         ({"broker_cluster": "ext", "nodes": {"names": ["nx"]}}, InvalidArgument, "'nx' .* registered nodes are n1"),
         ({"broker_cluster": "ext", "nodes": {"names": ["n1", "n1"]}}, InvalidArgument, "each node once"),
         ({"broker_cluster": "ext", "nodes": {"names": []}}, InvalidArgument, "at least one node"),

@@ -138,7 +138,7 @@ async def test_what_a_watch_is_told_first(tmp_path: Path) -> None:
         assert [e.revision for e in since.events] == list(range(2, since.revision + 1))
         future = await anext(answers(port, from_revision=whole.revision + 1000))
         assert (future.snapshot_end, [e.name for e in future.events]) == (True, ["one", "two"])
-        nouns = "broker_cluster, connector_definition, document, node, operation, plugin, topic, worker_cluster"
+        nouns = "broker_cluster, connector_definition, dedicated_connector, document, node, operation, plugin, "
         with pytest.raises(InvalidArgument, match=rf"nouns\[1\]: 'topics' .* {nouns}"):
             await anext(answers(port, nouns=["node", "topics"]))
         with pytest.raises(InvalidArgument, match="from_revision: -1"):

@@ -107,11 +107,11 @@ async def test_a_java_sink_loses_nothing_and_its_offsets_can_be_set(
 
     async with workers(worker):
         await asyncio.to_thread(send, range(LINES))
-        made = await worker.ask("PUT", "/connectors/sunk/config", config)
+        made = await worker.ask("PUT", "/connectors/javasunk/config", config)
         assert (made.status_code, made.json()["type"]) == (201, "sink"), made.text
 
         async def committed(count: int = LINES) -> bool:
-            rows = (await worker.ask("GET", "/connectors/sunk/offsets")).json()["offsets"]
+            rows = (await worker.ask("GET", "/connectors/javasunk/offsets")).json()["offsets"]
             return sum(row["offset"]["kafka_offset"] for row in rows) == count
 
         await eventually(committed, seconds=90, what="all records are committed")
@@ -121,17 +121,17 @@ async def test_a_java_sink_loses_nothing_and_its_offsets_can_be_set(
         await eventually(lambda: committed(2 * LINES), seconds=90, what="all are committed after a kill")
         assert set(map(int, target.read_text().splitlines())) == set(range(2 * LINES))
         before = len(target.read_text().splitlines())
-        assert (await worker.ask("PUT", "/connectors/sunk/stop")).status_code == 204
+        assert (await worker.ask("PUT", "/connectors/javasunk/stop")).status_code == 204
         rows = [
             {"partition": {"kafka_topic": "java-sunk", "kafka_partition": 1}, "offset": {"kafka_offset": LINES - 5}}
         ]
 
         async def altered() -> bool:
-            answer = await worker.ask("PATCH", "/connectors/sunk/offsets", {"offsets": rows})
+            answer = await worker.ask("PATCH", "/connectors/javasunk/offsets", {"offsets": rows})
             return answer.status_code == 200
 
         await eventually(altered, seconds=60, what="offsets of the stopped connector are set")
-        assert (await worker.ask("PUT", "/connectors/sunk/resume")).status_code == 202
+        assert (await worker.ask("PUT", "/connectors/javasunk/resume")).status_code == 202
         await eventually(lambda: committed(2 * LINES), seconds=90, what="the last ones are read again")
         assert len(target.read_text().splitlines()) == before + 5
         assert await worker.end() == 0
