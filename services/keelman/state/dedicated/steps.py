@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from keelman.model.cluster import Annotations
 from keelman.model.dedicated_connector import (
     UNKNOWN_CODE,
     DedicatedConnector,
@@ -70,12 +71,26 @@ def noted(connector: DedicatedConnector, operation: Operation) -> DedicatedConne
     if former is not None and operation.kind in (OperationKind.PAUSE, OperationKind.RESUME):
         return dataclasses.replace(connector, goal=DedicatedGoal(former))
     if is_update:
-        made = dataclasses.replace(
-            connector, spec=read_spec(DedicatedConnectorSpec, operation.facts[FORMER_SPEC]),
-            generation=connector.generation + 1,
-        )  # fmt: skip
+        former_spec, wanted_spec = (
+            read_spec(DedicatedConnectorSpec, operation.facts[name]) for name in (FORMER_SPEC, WANTED_SPEC)
+        )
+        kept = _kept(former_spec.annotations, wanted_spec.annotations, connector.spec.annotations)
+        spec = dataclasses.replace(former_spec, annotations=kept)
+        made = dataclasses.replace(connector, spec=spec, generation=connector.generation + 1)
         return dataclasses.replace(made, failure=failure) if operation.back_failed else made
     return dataclasses.replace(connector, failure=failure)
+
+
+def _kept(former: Annotations, wanted: Annotations, present: Annotations) -> Annotations:
+    """What users say of it beside its spec, once an update is taken back: what was said since the update began stays,
+    such as tags; what the update itself changed of `extra`, key by key, is what it was."""
+    before, asked, now = (dict(one.extra or {}) for one in (former, wanted, present))
+    for key in before.keys() | asked.keys():
+        if before.get(key) != asked.get(key):
+            now.pop(key, None)
+            if key in before:
+                now[key] = before[key]
+    return dataclasses.replace(present, extra=now or None)
 
 
 def _failure_of(operation: Operation) -> DedicatedFailure:

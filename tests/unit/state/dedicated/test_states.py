@@ -13,6 +13,7 @@ from keelman.api.connect.v1.connector_pb2 import (
     Connector,
     ConnectorTask,
 )
+from keelman.model.cluster import Annotations
 from keelman.model.dedicated_connector import (
     DedicatedConnector,
     DedicatedConnectorSpec,
@@ -95,3 +96,16 @@ OVER = OperationState
 )  # fmt: skip
 def test_what_becomes_of_it(ended: Operation, expected: DedicatedConnector) -> None:
     assert noted(ONE, ended) == expected
+
+
+def test_tags_of_meanwhile_outlive_an_update_that_is_taken_back() -> None:
+    def said(document: str, tag: str, label: str) -> Annotations:
+        return Annotations(labels={"team": label}, extra={"document": document, "tags": {"team": tag}})
+
+    former, wanted = (
+        replace(OLD, annotations=said("old", "red", "a")),
+        replace(NEW, annotations=said("new", "red", "a")),
+    )
+    now = replace(ONE, spec=replace(wanted, annotations=said("new", "blue", "b")))
+    ended = operation(OperationKind.UPDATE_CONFIG, facts=specs_of(former, wanted), state=OVER.FAILED, error=ERROR)
+    assert noted(now, ended).spec == replace(former, annotations=said("old", "blue", "b"))
