@@ -6,20 +6,22 @@ import asyncio
 import contextlib
 import json
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from keelman.couchbase.cluster import Cluster, failover_log, manifest_of, pause
+from keelman.couchbase.cluster import Cluster, failover_log, manifest_of
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import Connection
 from keelman.couchbase.errors import AwayError, CouchbaseError, RefusedError
 from keelman.couchbase.frames import PASSING, Feature, Frame, Opcode, Status
-from keelman.couchbase.handshake import NO_VALUE, PRODUCER, XATTRS, controls_of, open_dcp, status_text
+from keelman.couchbase.handshake import NO_VALUE, PRODUCER, XATTRS, controls_of, no_reader, open_dcp, status_text
 from keelman.couchbase.manifest import Manifest, Selection
 from keelman.couchbase.messages import Decoder
 from keelman.couchbase.persistence import HeldEvents
-from keelman.couchbase.vbucket import Event, Place, Position, Vbucket, parse_log
+from keelman.couchbase.vbucket import Branch, Event, Place, Position, Vbucket, parse_log
+from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import wait_or_stop
 
 CLOSED, LOST_PRIVILEGES, FILTER_EMPTY, DISCONNECTED = 1, 8, 7, -1
 AGAIN_SECONDS, MAX_AGAIN_SECONDS = 0.2, 5.0
@@ -54,7 +56,7 @@ class Changes:
         self.problem = ""
         """What keeps some vbucket from being read now; empty when nothing does."""
         self._cluster, self._wanted, self._arrived = cluster, wanted, arrived
-        self._manifest: Manifest | None = None
+        self._manifest = Manifest()
         self._vbuckets: dict[int, Vbucket] = {}
         self._held: dict[int, HeldEvents] = {}
         self._given: dict[int, tuple[int, Place]] = {}
@@ -163,7 +165,7 @@ class Changes:
                 of.set_result(DISCONNECTED)
 
     async def _follow(self, vbucket: Vbucket) -> None:
-        again, refused = AGAIN_SECONDS, 0
+        again, refused = Backoff(AGAIN_SECONDS, MAX_AGAIN_SECONDS), 0
         try:
             while True:
                 changed = self._cluster.changed
@@ -172,22 +174,22 @@ class Changes:
                     answer = await self._ask_stream(connection, vbucket)
                 except AwayError as error:
                     self.problem = str(error)
-                    await pause(again, changed)
-                    again = min(2 * again, MAX_AGAIN_SECONDS)
+                    await wait_or_stop(changed, again.next())
                     continue
                 if answer.status in (Status.SUCCESS, Status.KEY_EXISTS):
-                    self.problem, again, refused = "", AGAIN_SECONDS, 0
+                    self.problem, refused = "", 0
+                    again.reset()
                     self._streamed.add(vbucket.number)
                     await self._until_end(connection, vbucket)
                     continue
-                self._forget(connection, vbucket)
+                connection.forget(vbucket.number)
                 if answer.status == Status.ROLLBACK:
                     self._roll_back(vbucket, int.from_bytes(answer.value[:8]))
                 elif answer.status == Status.RANGE_ERROR:
                     refused += 1
                     await self._out_of_range(connection, vbucket, refused)
                 else:
-                    again = await self._refused(connection, answer, changed, again)
+                    await self._refused(connection, answer, changed, again)
         except asyncio.CancelledError:
             raise
         except CouchbaseError as error:
@@ -200,8 +202,7 @@ class Changes:
         ignore = current is not None and "dcp.IgnorePurgedTombstones" in current.capabilities
         value = b""
         if Feature.COLLECTIONS in connection.features:
-            manifest = self._manifest or Manifest()
-            asked = self._wanted.selection.value(manifest, vbucket.place.manifest_uid)
+            asked = self._wanted.selection.value(self._manifest, vbucket.place.manifest_uid)
             value = json.dumps(asked, separators=(",", ":")).encode()
         elif not self._wanted.selection.is_all:
             raise CouchbaseError(f"{connection.where} knows no scopes and collections: it is older than Couchbase 7.0")
@@ -224,35 +225,32 @@ class Changes:
     async def _until_end(self, connection: Connection, vbucket: Vbucket) -> None:
         changed = self._cluster.changed
         reason = await self._ended[vbucket.number][1]
-        self._forget(connection, vbucket)
+        connection.forget(vbucket.number)
         self._take_back_held(vbucket)
         if reason == LOST_PRIVILEGES:
             raise CouchbaseError(f"user {self._cluster.access.user!r} may no longer read all that was asked for")
         if reason == FILTER_EMPTY:
             self.problem = f"vbucket {vbucket.number}: the collections that are asked for are gone"
-            await pause(MAX_AGAIN_SECONDS, changed)
+            await wait_or_stop(changed, MAX_AGAIN_SECONDS)
             await self._read_manifest()
         elif reason not in (CLOSED, DISCONNECTED):
-            await pause(NEW_MAP_SECONDS, changed)
+            await wait_or_stop(changed, NEW_MAP_SECONDS)
 
-    async def _refused(self, connection: Connection, answer: Frame, changed: asyncio.Event, again: float) -> float:
-        """Waits for what makes another try worth it; returns for how long to wait the next time. Raises CouchbaseError
-        where nothing does."""
+    async def _refused(self, connection: Connection, answer: Frame, changed: asyncio.Event, again: Backoff) -> None:
+        """Waits for what makes another try worth it. Raises CouchbaseError where nothing does."""
         if answer.status == Status.NOT_MY_VBUCKET:
             if not self._cluster.take_map(answer.value, connection.address):
-                await pause(AGAIN_SECONDS, changed)
-            return AGAIN_SECONDS
-        if answer.status in PASSING:
-            await pause(again, changed)
-            return min(2 * again, MAX_AGAIN_SECONDS)
-        if answer.status in (Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE):
+                await wait_or_stop(changed, AGAIN_SECONDS)
+            again.reset()
+        elif answer.status in PASSING:
+            await wait_or_stop(changed, again.next())
+        elif answer.status in (Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE):
             await self._read_manifest()
-            await pause(again, changed)
-            return min(2 * again, MAX_AGAIN_SECONDS)
-        if answer.status == Status.NO_ACCESS:
-            access = self._cluster.access
-            raise CouchbaseError(f"user {access.user!r} lacks the role Data DCP Reader for bucket {access.bucket!r}")
-        raise CouchbaseError(f"{connection.where} refuses a stream: {status_text(answer)}")
+            await wait_or_stop(changed, again.next())
+        elif answer.status == Status.NO_ACCESS:
+            raise no_reader(self._cluster.access)
+        else:
+            raise CouchbaseError(f"{connection.where} refuses a stream: {status_text(answer)}")
 
     async def _out_of_range(self, connection: Connection, vbucket: Vbucket, refused: int) -> None:
         if refused >= 2:
@@ -314,33 +312,24 @@ class Changes:
         current = self._cluster.map
         return [] if current is None else current.copies(vbucket)
 
-    def _forget(self, connection: Connection, vbucket: Vbucket) -> None:
-        connection.forget(vbucket.number)
-
     def _fail(self, error: CouchbaseError) -> None:
         if self._failure is None:
             self._failure = error
         self._arrived()
 
-    async def _logs(self, vbuckets: Mapping[int, object]) -> dict[int, list]:  # type: ignore[type-arg]
-        found = {}
-        for number in vbuckets:
-            connection = await self._connection_of(number)
-            found[number] = await failover_log(connection, number)
-        return found
+    async def _logs(self, vbuckets: Iterable[int]) -> dict[int, list[Branch]]:
+        """The histories of all of them, asked for at once: a bucket has 1,024."""
+
+        async def one(number: int) -> tuple[int, list[Branch]]:
+            return number, await failover_log(await self._connection_of(number), number)
+
+        return dict(await asyncio.gather(*map(one, vbuckets)))
 
     async def _read_manifest(self) -> None:
         with contextlib.suppress(AwayError):
             for address in self._cluster.actives(self._vbuckets):
-                self._manifest_is(await manifest_of(await self._connect(address)))
+                self._manifest.learn(await manifest_of(await self._connect(address)))
                 return
-
-    def _manifest_is(self, found: Manifest) -> None:
-        if self._manifest is None:
-            self._manifest = found
-        elif found.uid > self._manifest.uid:
-            self._manifest.uid, self._manifest.scopes = found.uid, found.scopes
-            self._manifest.collections = found.collections
 
     async def _connection_of(self, vbucket: int) -> Connection:
         while True:
@@ -368,10 +357,9 @@ class Changes:
         try:
             controls = controls_of(self._cluster.access, connection.features, self._wanted.buffer_bytes)
             await open_dcp(connection, self._cluster.access, controls, self._wanted.flags)
-            self._manifest_is(await manifest_of(connection))
+            self._manifest.learn(await manifest_of(connection))
             collections = Feature.COLLECTIONS in connection.features
-            manifest = self._manifest or Manifest()
-            connection.stream(Decoder(manifest, collections=collections), self._wanted.buffer_bytes)
+            connection.stream(Decoder(self._manifest, collections=collections), self._wanted.buffer_bytes)
         except BaseException:
             connection.close()
             raise

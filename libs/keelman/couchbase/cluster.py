@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import struct
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -163,10 +162,3 @@ class _Nobody:
 
     def lost(self, connection: Connection, why: str) -> None:
         """Who asks is told by the request."""
-
-
-async def pause(seconds: float, changed: asyncio.Event) -> None:
-    """Waits, for less where a new map comes."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await changed.wait()

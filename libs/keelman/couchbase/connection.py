@@ -10,7 +10,6 @@ from typing import Protocol
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.errors import AwayError, ProtocolError
 from keelman.couchbase.frames import (
-    CLIENT_RESPONSE,
     REQUEST,
     RESPONSE,
     SERVER_REQUEST,
@@ -85,11 +84,6 @@ class Connection(asyncio.Protocol):
             raise AwayError(f"{address}: {_why_not(error, access)}") from None
         return made
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it has not ended."""
-        return self._transport is not None and not self._why
-
     async def request(
         self,
         opcode: int,
@@ -134,7 +128,7 @@ class Connection(asyncio.Protocol):
     def acknowledge(self, size: int) -> None:
         """So many bytes of events were taken, or dropped: the server may send as many again."""
         self._unacknowledged += size
-        if self._window and self._unacknowledged >= self._window * ACK_SHARE and self.is_open and self._transport:
+        if self._window and self._unacknowledged >= self._window * ACK_SHARE and self._transport and not self._why:
             extras = struct.pack(">I", self._unacknowledged)
             self._transport.write(encoded(Opcode.BUFFER_ACK, extras=extras))
             self._unacknowledged = 0
@@ -178,7 +172,7 @@ class Connection(asyncio.Protocol):
             elif frame.magic == SERVER_REQUEST:
                 if frame.opcode == Opcode.CLUSTER_MAP_CHANGE:
                     self._listener.map_pushed(self, frame.value)
-            elif frame.magic != REQUEST or frame.opcode == CLIENT_RESPONSE:
+            elif frame.magic != REQUEST:
                 continue
             elif frame.opcode == Opcode.DCP_NOOP:
                 self._reply(frame)

@@ -57,12 +57,17 @@ async def open_dcp(connection: Requests, access: Access, controls: Iterable[tupl
     name = json.dumps(_name(access), separators=(",", ":"))[1:-1].encode()[:200]
     answer = await connection.request(Opcode.DCP_OPEN, extras=struct.pack(">II", 0, flags), key=name)
     if answer.status == Status.NO_ACCESS:
-        raise CouchbaseError(f"user {access.user!r} lacks the role Data DCP Reader for bucket {access.bucket!r}")
+        raise no_reader(access)
     _expect(answer, connection.where, "DCP_OPEN")
     for control, value in controls:
         answer = await connection.request(Opcode.CONTROL, key=control.encode(), value=value.encode())
         if answer.status and not (control in _OPTIONAL and answer.status in (Status.INVALID, Status.NOT_SUPPORTED)):
             _expect(answer, connection.where, f"{control}={value}")
+
+
+def no_reader(access: Access) -> CouchbaseError:
+    """What is wrong where a user may log in and not read changes."""
+    return CouchbaseError(f"user {access.user!r} lacks the role Data DCP Reader for bucket {access.bucket!r}")
 
 
 def controls_of(access: Access, agreed: frozenset[int], buffer_bytes: int) -> list[tuple[str, str]]:

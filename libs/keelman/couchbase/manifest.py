@@ -35,6 +35,11 @@ class Manifest:
     scopes: dict[int, str] = field(default_factory=lambda: {0: DEFAULT})
     collections: dict[int, Collection] = field(default_factory=lambda: {0: DEFAULT_COLLECTION})
 
+    def learn(self, newer: Manifest) -> None:
+        """Becomes as the other one, where that is newer."""
+        if newer.uid > self.uid:
+            self.uid, self.scopes, self.collections = newer.uid, newer.scopes, newer.collections
+
     def apply(self, event: int, key: bytes, value: bytes) -> int:
         """Takes a system event in, unless it is older than the manifest. Returns the uid that the event names.
 

@@ -76,7 +76,6 @@ class Vbucket:
     pending: tuple[int, int] | None = None
     """A snapshot that was announced and has given no event yet."""
     log: Sequence[Branch] = field(default_factory=tuple)
-    rollbacks: int = 0
 
     @property
     def announced_to(self) -> int:
@@ -112,7 +111,6 @@ class Vbucket:
 
     def rolled_back(self, seqno: int) -> None:
         """The server has another history behind this number."""
-        self.rollbacks += 1
         self.log = [branch for branch in self.log if branch.seqno <= seqno]
         vbuuid = self.log[0].vbuuid if self.log and seqno else 0
         self.seqno, self.pending = seqno, None

@@ -21,7 +21,6 @@ from keelman.couchbase.frames import Opcode
 from keelman.couchbase.messages import document
 from keelman.couchbase.seeds import Access, seeds_of
 from keelman.couchbase.vbucket import Event, Position
-from keelman.runtime.version import version as keelman_version
 
 _REQUIRED = ("topic", "schema.name", "couchbase.nodes", "couchbase.bucket", "dcp.maximum.drainrate")
 _TEXT = Schema("string", optional=True)
@@ -63,7 +62,7 @@ class CouchbaseSource2016(Connector):
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
         """The vbuckets in runs. Raises ConnectError, RetriableConnectError."""
-        count = len(map_of(_access(config, f"keelman/{keelman_version()}")).vbuckets)
+        count = len(map_of(_access(config)).vbuckets)
         # One task alone holds a rate for all of them.
         return [{**config, PARTITIONS: partitions.written(run)} for run in partitions.dealt(count, 1)]
 
@@ -85,7 +84,7 @@ class CouchbaseSource2016(Connector):
 
         starts = {number: _start(bucket, number, offset) for number in partitions.read(config.get(PARTITIONS, ""))}
         return CouchbaseReader(
-            _access(config, f"keelman/{keelman_version()} ({task.connector}; task-{task.task})"),
+            _access(config, task),
             Wanted(buffer_bytes=int(parsed["couchbase.dcpConnectionBufferSize"]), polling_seconds=0),
             starts,
             partition,
@@ -135,13 +134,13 @@ def _nodes(config: Mapping[str, str]) -> list[str]:
     return [one for one in re.split(r"[,;]", config.get("couchbase.nodes", "")) if one.strip()]
 
 
-def _access(config: Mapping[str, str], agent: str) -> Access:
+def _access(config: Mapping[str, str], task: SourceTask | None = None) -> Access:
     """Without a user: that of before Couchbase 5.0, which is the bucket, with an empty password."""
     parsed = dict(first_keys().parse(config))
     bucket = _bucket(config)
     if not parsed["couchbase.username"]:
         parsed["couchbase.username"] = bucket
-    return access_of(parsed, _nodes(config), bucket, agent)
+    return access_of(parsed, _nodes(config), bucket, task)
 
 
 def _start(bucket: str, vbucket: int, offset: Callable[[Partition], Offset | None]) -> Position:

@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, one_of
 from keelman.connect.errors import ConfigValueError, ConnectError
-from keelman.connectors.couchbase.documents import HANDLERS, HEADERS, SERVED
+from keelman.connect.source_task import SourceTask
+from keelman.connectors.couchbase.documents import HEADERS, SERVED
 from keelman.connectors.couchbase.values import by_collection, collection_of, duration, seconds, size
 from keelman.couchbase.manifest import Collection, Selection
 from keelman.couchbase.seeds import Access, seeds_of
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.tls.contexts import client_context
+from keelman.runtime.version import version
 
 ALL_PASS = "com.couchbase.connect.kafka.filter.AllPassFilter"
 ALL_PASS_SYSTEM = "com.couchbase.connect.kafka.filter.AllPassIncludingSystemFilter"
@@ -62,11 +64,6 @@ def _headers(name: str, value: Any) -> None:
 def _not_served(name: str, value: Any) -> None:
     if value:
         raise ConfigValueError(name, value, "is not served: leave it empty")
-
-
-def _at_least_one(name: str, value: Any) -> None:
-    if value is None or value < 1:
-        raise ConfigValueError(name, value, "must be at least 1")
 
 
 def _collections(name: str, value: Any) -> None:
@@ -146,7 +143,7 @@ def official_keys() -> ConfigDef:
         ),
         _key("black.hole.topic", _TEXT, "", _SOURCE, "Topic of a record for each change that is passed over."),
         _key("initial.offset.topic", _TEXT, "", _SOURCE, "Topic of a record for each vbucket that begins with now."),
-        _key("batch.size.max", _INT, 2000, _SOURCE, "Most records at a time.", _at_least_one),
+        _key("batch.size.max", _INT, 2000, _SOURCE, "Most records at a time.", at_least(1)),
         _key("no.value", _FLAG, False, _SOURCE, "Read no contents of documents."),
         _key("connector.name.in.offsets", _FLAG, False, _SOURCE, "Name the connector in source partitions."),
         _key("stream.from", _TEXT, STREAM_FROM[0], _SOURCE, "Where to begin.", one_of(*STREAM_FROM)),
@@ -205,8 +202,9 @@ def first_keys() -> ConfigDef:
     )
 
 
-def access_of(parsed: Mapping[str, Any], seeds: list[str], bucket: str, agent: str) -> Access:
-    """How the cluster is reached. Raises ConnectError for files of certificates that are none."""
+def access_of(parsed: Mapping[str, Any], seeds: list[str], bucket: str, task: SourceTask | None = None) -> Access:
+    """How the cluster is reached, by a task or by whom makes tasks. Raises ConnectError for files of certificates that
+    are none."""
 
     def secret(name: str, variable: str = "") -> str:
         given = parsed[name]
@@ -248,7 +246,7 @@ def access_of(parsed: Mapping[str, Any], seeds: list[str], bucket: str, agent: s
         tls=tls,
         network=parsed["couchbase.network"],
         bootstrap_seconds=seconds(parsed["couchbase.bootstrap.timeout"]),
-        agent=agent,
+        agent=f"keelman/{version()}" + (f" ({task.connector}; task-{task.task})" if task else ""),
         compression=parsed.get("couchbase.compression", "ENABLED"),
     )
 
@@ -262,8 +260,3 @@ def topics_of(config: Mapping[str, str], parsed: Mapping[str, Any]) -> dict[Coll
     """Topics of single collections, by the old key and the new one."""
     old = (one.partition("=") for one in parsed["couchbase.collection.to.topic"])
     return {collection_of(name): topic for name, _, topic in old} | by_collection(config, "couchbase.topic")
-
-
-def handler_names() -> str:
-    """Those that are served, without their package."""
-    return ", ".join(name.removeprefix(HANDLERS) for name in SERVED)

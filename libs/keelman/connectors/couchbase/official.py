@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from keelman.connect.config.definition import ConfigDef
-from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
+from keelman.connect.errors import ConfigValueError
 from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Offset, Partition
 from keelman.connect.source_task import SourceTask
@@ -18,17 +18,15 @@ from keelman.connectors.couchbase.keys import (
     selection_of,
     topics_of,
 )
-from keelman.connectors.couchbase.reader import CouchbaseReader, Rows
+from keelman.connectors.couchbase.reader import CouchbaseReader, Rows, connect_errors
 from keelman.connectors.couchbase.values import seconds, size_bytes, wrong_contexts
 from keelman.couchbase.changes import Wanted
 from keelman.couchbase.cluster import Cluster
 from keelman.couchbase.cluster_map import ClusterMap
-from keelman.couchbase.errors import AwayError, CouchbaseError
 from keelman.couchbase.manifest import DEFAULT, Collection
 from keelman.couchbase.seeds import Access
 from keelman.couchbase.vbucket import Event, Place, Position
 from keelman.runtime.side_loop import KAFKA_LOOP
-from keelman.runtime.version import version as keelman_version
 
 PARTITIONS, TASK_ID, CLUSTER_UUID = "couchbase.partitions", "couchbase.maybe.task.id", "couchbase.cluster.uuid"
 INITIAL_KEY = b"__COUCHBASE_INITIAL_OFFSET_TOMBSTONE__a54ee32b-4a7e-4d98-aa36-45d8417e942a"
@@ -68,10 +66,7 @@ class CouchbaseSource(Connector):
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
         """The vbuckets in runs. Raises ConnectError, RetriableConnectError."""
         parsed = official_keys().parse(config)
-        access = access_of(
-            parsed, parsed["couchbase.seed.nodes"], parsed["couchbase.bucket"], f"keelman/{keelman_version()}"
-        )
-        found = map_of(access)
+        found = map_of(access_of(parsed, parsed["couchbase.seed.nodes"], parsed["couchbase.bucket"]))
         return [
             {
                 **config,
@@ -95,7 +90,6 @@ class CouchbaseSource(Connector):
         parsed = official_keys().parse(config)
         bucket = parsed["couchbase.bucket"]
         name = task.connector if parsed["couchbase.connector.name.in.offsets"] else ""
-        agent = f"keelman/{keelman_version()} ({task.connector}; task-{task.task})"
 
         def partition(vbucket: int) -> Partition:
             return partitions.partition(bucket, vbucket, name)
@@ -110,7 +104,7 @@ class CouchbaseSource(Connector):
             polling_seconds=seconds(parsed["couchbase.persistence.polling.interval"]),
         )
         return CouchbaseReader(
-            access_of(parsed, parsed["couchbase.seed.nodes"], bucket, agent),
+            access_of(parsed, parsed["couchbase.seed.nodes"], bucket, task),
             wanted,
             starts,
             partition,
@@ -186,12 +180,8 @@ def map_of(access: Access) -> ClusterMap:
     async def asked() -> ClusterMap:
         return await Cluster(access).bootstrap()
 
-    try:
+    with connect_errors():
         return KAFKA_LOOP.call(asked())
-    except AwayError as error:
-        raise RetriableConnectError(str(error)) from error
-    except CouchbaseError as error:
-        raise ConnectError(str(error)) from error
 
 
 def _start(stream_from: str, saved: Offset | None) -> Position | None:

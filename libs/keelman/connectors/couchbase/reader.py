@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,7 +15,7 @@ from keelman.connect.schema import STRING, Schema
 from keelman.connectors.couchbase.partitions import offset
 from keelman.couchbase.changes import Changes, Wanted
 from keelman.couchbase.cluster import Cluster
-from keelman.couchbase.errors import AwayError, CouchbaseError, ProtocolError
+from keelman.couchbase.errors import AwayError, CouchbaseError
 from keelman.couchbase.seeds import Access
 from keelman.couchbase.vbucket import Event, Position
 from keelman.runtime.logs.logging import get_logger
@@ -58,6 +59,17 @@ class RecordMaker(Protocol):
         """Records to begin with; `fresh` are vbuckets that had no offset."""
 
 
+@contextmanager
+def connect_errors() -> Iterator[None]:
+    """Gives errors of Couchbase's client the names by which the engine knows what may help."""
+    try:
+        yield
+    except AwayError as error:
+        raise RetriableConnectError(str(error)) from error
+    except CouchbaseError as error:
+        raise ConnectError(str(error)) from error
+
+
 class Pace:
     """At most so many changes in a second; the count begins anew with each."""
 
@@ -96,7 +108,7 @@ class CouchbaseReader(Reader):
         beat: Callable[[], None] = lambda: None,
     ) -> None:
         """Raises ConnectError, RetriableConnectError."""
-        self._partition, self._maker, self._most = partition, maker, most
+        self._maker, self._most = maker, most
         self._names = {vbucket: partition(vbucket) for vbucket in starts}
         self._pace = Pace(rate)
         self._ready: list[SourceBatch] = []
@@ -105,13 +117,11 @@ class CouchbaseReader(Reader):
         self._news = KAFKA_LOOP.signal()
         self._changes: Changes | None = None
         try:
-            begins = KAFKA_LOOP.call(self._open(access, wanted, starts), beat)
-        except AwayError as error:
+            with connect_errors():
+                begins = KAFKA_LOOP.call(self._open(access, wanted, starts), beat)
+        except ConnectError:
             self.close()
-            raise RetriableConnectError(str(error)) from error
-        except CouchbaseError as error:
-            self.close()
-            raise ConnectError(str(error)) from error
+            raise
         fresh = [vbucket for vbucket, position in starts.items() if position is None]
         self._ready = self._batches(maker.first(begins, fresh), {})
 
@@ -140,19 +150,15 @@ class CouchbaseReader(Reader):
         if not changes.waiting:
             self._news.wait(BUSY_SECONDS if self._behind else IDLE_SECONDS)
         self._news.clear()
-        try:
+        with connect_errors():
             events = changes.take(most if paced is None else min(most, paced))
-        except CouchbaseError as error:
-            raise ConnectError(str(error)) from error
         self._behind = len(events)
         if not events:
             self._log_problem(changes)
             return None
         self._pace.taken(len(events))
-        try:
+        with connect_errors():
             made = self._maker.rows(events)
-        except ProtocolError as error:
-            raise ConnectError(str(error)) from error
         offsets = {event.vbucket: (event.seqno, event.place) for event in events}
         self._ready = self._batches(
             made, {vbucket: offset(*at) for vbucket, at in offsets.items()}, short=not changes.waiting
@@ -168,20 +174,11 @@ class CouchbaseReader(Reader):
         problem = self._opened().problem
         return f"waits for Couchbase: {problem}" if problem else ""
 
-    def glance(self) -> bool | None:
-        """None: only a read lets the connection's loop run."""
-        return None
-
     def close(self) -> None:
         """Closes the connections."""
         changes, self._changes = self._changes, None
         if changes is not None:
             KAFKA_LOOP.call(changes.close())
-
-    @property
-    def rollbacks(self) -> int:
-        """How often a server took history back since the reader was opened."""
-        return 0 if self._changes is None else self._changes.rollbacks
 
     def _opened(self) -> Changes:
         assert self._changes is not None
