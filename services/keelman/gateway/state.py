@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.connect.v1.connector_report_service_pb2 import (
     ListConnectorReportsRequest,
@@ -20,17 +18,15 @@ from keelman.api.connect.v1.worker_service_pb2_grpc import WorkerServiceStub
 from keelman.api.node.v1.node_pb2 import Node
 from keelman.api.node.v1.node_service_pb2 import GetNodeRequest
 from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
-from keelman.api.node.v1.workload_pb2 import WORKLOAD_STATE_RUNNING, Workload
+from keelman.api.node.v1.workload_pb2 import WORKLOAD_STATE_RUNNING
 from keelman.api.node.v1.workload_service_pb2 import ListWorkloadsRequest
 from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
+from keelman.gateway.all_pages import SECONDS, all_pages
 from keelman.model.errors import NotFound, Unavailable
 from keelman.rpc.channels import Channel
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
-
-PAGE = 1000
-SECONDS = 10.0
 
 
 class State:
@@ -51,15 +47,8 @@ class State:
 
     async def worker_clusters(self) -> list[WorkerCluster]:
         """All worker clusters in the order of their names."""
-        found: list[WorkerCluster] = []
-        token = ""
-        while True:
-            request = ListWorkerClustersRequest(page_size=PAGE, page_token=token)
-            answer = await self._clusters.ListWorkerClusters(request, timeout=SECONDS)
-            found += answer.worker_clusters
-            token = answer.next_page_token
-            if not token:
-                return found
+        pages = all_pages(self._clusters.ListWorkerClusters, ListWorkerClustersRequest, "worker_clusters")
+        return [cluster async for cluster in pages]
 
     async def connector_reports(self, request: ListConnectorsRequest) -> ListConnectorReportsResponse:
         """A page of connectors as workers have reported them; raises NotFound for an unknown worker cluster."""
@@ -74,15 +63,9 @@ class State:
 
     async def all_connector_reports(self, cluster: str) -> list[Connector]:
         """All connectors that workers have reported, of one worker cluster or, with "", of each."""
-        found: list[Connector] = []
-        token = ""
-        while True:
-            request = ListConnectorsRequest(page_size=PAGE, page_token=token, worker_cluster=cluster)
-            answer = await self.connector_reports(request)
-            found += answer.connectors
-            token = answer.next_page_token
-            if not token:
-                return found
+        method = self._connectors.ListConnectorReports
+        pages = all_pages(method, ListConnectorReportsRequest, "connectors", worker_cluster=cluster)
+        return [connector async for connector in pages]
 
     async def rest_urls(self, cluster: str) -> tuple[str, ...]:
         """URLs of the running workers' REST APIs, without a final slash, group members first.
@@ -91,7 +74,8 @@ class State:
         While the state service is away the answer is the last one that it gave: workers go on without it.
         """
         try:
-            urls = _rest_urls([w async for w in self._workers_of(cluster)])
+            pages = all_pages(self._workers.ListWorkers, ListWorkersRequest, "workers", worker_cluster=cluster)
+            urls = _rest_urls([worker async for worker in pages])
             if not urls:
                 await self._say_why_none(cluster)
             self._known[cluster] = urls
@@ -110,7 +94,7 @@ class State:
 
     async def agent_address(self, workload: str) -> str:
         """gRPC address of the agent whose node carries the workload. Raises NotFound and Unavailable (NO_AGENT)."""
-        async for found in self._all_workloads():
+        async for found in all_pages(self._workloads.ListWorkloads, ListWorkloadsRequest, "workloads"):
             if found.name == workload:
                 node = await self._node(found.node)
                 if not node.status.agent_address:
@@ -123,28 +107,6 @@ class State:
 
     async def _node(self, name: str) -> Node:
         return (await self._nodes.GetNode(GetNodeRequest(name=name), timeout=SECONDS)).node
-
-    async def _all_workloads(self) -> AsyncIterator[Workload]:
-        token = ""
-        while True:
-            request = ListWorkloadsRequest(page_size=PAGE, page_token=token)
-            answer = await self._workloads.ListWorkloads(request, timeout=SECONDS)
-            for workload in answer.workloads:
-                yield workload
-            token = answer.next_page_token
-            if not token:
-                return
-
-    async def _workers_of(self, cluster: str) -> AsyncIterator[Worker]:
-        token = ""
-        while True:
-            request = ListWorkersRequest(page_size=PAGE, page_token=token, worker_cluster=cluster)
-            answer = await self._workers.ListWorkers(request, timeout=SECONDS)
-            for worker in answer.workers:
-                yield worker
-            token = answer.next_page_token
-            if not token:
-                return
 
     async def _say_why_none(self, cluster: str) -> None:
         found = await self.worker_cluster(cluster)

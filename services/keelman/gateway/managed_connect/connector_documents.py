@@ -18,6 +18,7 @@ from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.control import document_of, iso, present
 from keelman.gateway.managed_connect.errors import bad_member
+from keelman.gateway.managed_connect.kept import kept_arn
 from keelman.gateway.managed_connect.members import LOG_TARGETS
 from keelman.rpc.enums import word
 
@@ -142,8 +143,7 @@ def document(arn: Arn, body: Mapping[str, Any], capacity: Mapping[str, Any]) -> 
 
 def arn_of(found: DedicatedConnector) -> Arn:
     """The ARN of a connector."""
-    origin, region = found.spec.origin, document_of(found.spec.extra)["region"]
-    return arns.arn_of(arns.CONNECTOR, region, origin.scope, origin.key, found.name)
+    return kept_arn(arns.CONNECTOR, found.spec, found.name)
 
 
 def state_of(found: DedicatedConnector) -> str:

@@ -18,7 +18,6 @@ from keelman.gateway.managed_connect.call import Call
 from keelman.gateway.managed_connect.control import (
     API,
     Control,
-    again,
     document_of,
     extra_of,
     is_taken,
@@ -35,6 +34,7 @@ from keelman.gateway.managed_connect.errors import (
     limited,
     taken,
 )
+from keelman.gateway.managed_connect.kept import Kept, Retag
 from keelman.gateway.managed_connect.members import CREATE_CONNECTOR, UPDATE_CONNECTOR, WORKER_SETTINGS
 from keelman.gateway.managed_connect.pages import key_of, token_of
 from keelman.gateway.managed_connect.pages import page as cut
@@ -65,6 +65,10 @@ class Connectors:
         self._configurations = configurations
         self._roles = roles
         self._most_workers = most_workers
+        self._kept: Kept[pb.DedicatedConnector] = Kept(
+            control, arns.CONNECTOR, control.connectors, calls,
+            noun="DedicatedConnector", field="dedicated_connector", part="spec",
+        )  # fmt: skip
 
     async def create(self, call: Call) -> dict[str, Any]:
         """Begins to bring up a new one."""
@@ -98,7 +102,7 @@ class Connectors:
 
     async def describe(self, call: Call) -> dict[str, Any]:
         """One whole."""
-        return documents.description(await self.found(call.caller, self._arn(call)))
+        return documents.description(await self._kept.found(call.caller, self._arn(call)))
 
     async def page(self, call: Call) -> dict[str, Any]:
         """A page of them."""
@@ -118,7 +122,7 @@ class Connectors:
         arn, body, version = self._arn(call), call.body(UPDATE_CONNECTOR), call.parameter("currentVersion")
         if not version:
             raise bad_member("currentVersion", "The parameter is required.")
-        found = await self.found(call.caller, arn)
+        found = await self._kept.found(call.caller, arn)
         if version != found.status.version:
             raise bad_member("currentVersion", f"It is not the current version, which is {found.status.version}.")
         spec, fields = await self._changed(call.caller, found, body)
@@ -133,7 +137,7 @@ class Connectors:
     async def delete(self, call: Call) -> dict[str, Any]:
         """Begins to delete one, whatever is under way."""
         arn = self._arn(call)
-        found = await self.found(call.caller, arn)
+        found = await self._kept.found(call.caller, arn)
         request = calls.DeleteDedicatedConnectorRequest(
             name=found.name, request_id=call.request_id, version=call.parameter("currentVersion")
         )
@@ -154,7 +158,7 @@ class Connectors:
     async def restart(self, call: Call) -> dict[str, Any]:
         """Begins to restart it, or its failed tasks alone."""
         arn, only_failed = self._arn(call), call.flag("onlyFailedTasks")
-        found = await self.found(call.caller, arn)
+        found = await self._kept.found(call.caller, arn)
         version = document_of(found.spec.extra)["kafkaConnectVersion"]
         if only_failed and not documents.restarts_tasks(version):
             raise bad_member("onlyFailedTasks", f"kafkaConnectVersion must be 3.7 or later; it is {version}.")
@@ -166,7 +170,7 @@ class Connectors:
     async def list_operations(self, call: Call) -> dict[str, Any]:
         """A page of its operations, the newest first."""
         arn = self._arn(call)
-        found = await self.found(call.caller, arn)
+        found = await self._kept.found(call.caller, arn)
         part, token = cut(
             call, "", await self._operations(found), lambda one: f"{one.create_time.ToNanoseconds():020d}/{one.uid}",
             newest_first=True,
@@ -177,7 +181,7 @@ class Connectors:
         """One operation whole."""
         arn = arns.parsed("connectorOperationArn", call.arn, arns.OPERATION, caller=call.caller)
         try:
-            found = await self.found(call.caller, arn.connector)
+            found = await self._kept.found(call.caller, arn.connector)
         except WireError:
             raise arns.unknown(arn) from None
         for one in await self._operations(found):
@@ -185,36 +189,13 @@ class Connectors:
                 return operations.description(arn.connector, one)
         raise arns.unknown(arn)
 
-    async def found(self, caller: Caller, arn: Arn) -> pb.DedicatedConnector:
-        """The connector of an ARN, its configuration as it was sent. Raises WireError."""
-        request = calls.GetDedicatedConnectorRequest(name=arn.resource)
-        try:
-            answer = await self._control.ask(self._control.connectors.GetDedicatedConnector, request)
-        except NotFound:
-            raise arns.unknown(arn) from None
-        found: pb.DedicatedConnector = answer.dedicated_connector
-        origin = found.spec.origin
-        if origin.api != API or origin.scope != caller.account or documents.arn_of(found) != arn:
-            raise arns.unknown(arn)
-        return found
-
     async def tags(self, caller: Caller, arn: Arn) -> dict[str, str]:
         """Its tags."""
-        return tags_of((await self.found(caller, arn)).spec.extra)
+        return await self._kept.tags(caller, arn)
 
-    async def retag(self, caller: Caller, arn: Arn, changed: Any) -> None:
+    async def retag(self, caller: Caller, arn: Arn, changed: Retag) -> None:
         """Gives it the tags that `changed` makes of its present ones."""
-
-        async def work() -> None:
-            found = await self.found(caller, arn)
-            extra = extra_of(document_of(found.spec.extra), changed(tags_of(found.spec.extra)))
-            request = calls.UpdateDedicatedConnectorRequest(
-                name=found.name, etag=found.etag, spec=pb.DedicatedConnectorSpec(extra=extra)
-            )
-            request.update_mask.paths.append("extra")
-            await self._control.ask(self._control.connectors.UpdateDedicatedConnector, request)
-
-        await again(work)
+        await self._kept.retag(caller, arn, changed)
 
     async def _changed(
         self, caller: Caller, found: pb.DedicatedConnector, body: dict[str, Any]
@@ -257,7 +238,7 @@ class Connectors:
 
     async def _steered(self, call: Call, method: Any, name: str) -> dict[str, Any]:
         arn = self._arn(call)
-        found = await self.found(call.caller, arn)
+        found = await self._kept.found(call.caller, arn)
         request = getattr(calls, f"{name}Request")(name=found.name, request_id=call.request_id)
         try:
             return self._begun(arn, await self._control.ask(method, request))

@@ -17,15 +17,13 @@ from keelman.api.connect.v1.origin_pb2 import Origin
 from keelman.api.connect.v1.plugin_import_service_pb2_grpc import PluginImportServiceStub
 from keelman.api.connect.v1.worker_configuration_service_pb2_grpc import WorkerConfigurationServiceStub
 from keelman.gateway.access import Caller
+from keelman.gateway.all_pages import SECONDS, all_pages
 from keelman.model.errors import Conflict, KeelmanError
 from keelman.rpc.channels import Channel
 
 T = TypeVar("T")
 API = "managed-connect"
 """In the origins of what this API makes."""
-PAGE = 1000
-SECONDS = 10.0
-"""Deadline of one call."""
 TRIES = 10
 DOCUMENT, TAGS = "document", "tags"
 """In the extra of a resource: what was sent and is answered, as JSON; and its tags."""
@@ -46,14 +44,7 @@ class Control:
 
     async def all(self, method: Any, request_type: Any, field: str, **given: Any) -> list[Any]:
         """All items of a list: its pages one after another. `field` is that of the answer which has them."""
-        found: list[Any] = []
-        token = ""
-        while True:
-            answer = await self.ask(method, request_type(page_size=PAGE, page_token=token, **given))
-            found += getattr(answer, field)
-            token = answer.next_page_token
-            if not token:
-                return found
+        return [item async for item in all_pages(method, request_type, field, **given)]
 
 
 async def again(work: Callable[[], Awaitable[T]]) -> T:

@@ -14,21 +14,19 @@ from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.call import Call
 from keelman.gateway.managed_connect.control import (
-    API,
     Control,
-    again,
     document_of,
     extra_of,
     is_taken,
     iso,
     origin_of,
     present,
-    tags_of,
 )
 from keelman.gateway.managed_connect.errors import bad_member, limited, not_found, taken
+from keelman.gateway.managed_connect.kept import Kept, Retag
 from keelman.gateway.managed_connect.members import CREATE_CUSTOM_PLUGIN
 from keelman.gateway.managed_connect.pages import page as cut
-from keelman.model.errors import KeelmanError, NotFound
+from keelman.model.errors import KeelmanError
 
 BUILT_IN = "built-in"
 BUILT_IN_UUID, BUILT_IN_NUMBER = "00000000-0000-0000-0000-000000000000", 1
@@ -48,8 +46,10 @@ class CustomPlugins:
     """Calls on custom plugins. `most`: so many an account, 0 for any number."""
 
     def __init__(self, control: Control, *, most: int) -> None:
-        self._control = control
-        self._most = most
+        self._control, self._most = control, most
+        self._kept: Kept[PluginImport] = Kept(
+            control, arns.PLUGIN, control.plugins, pb, noun="PluginImport", field="plugin_import"
+        )
 
     async def create(self, call: Call) -> dict[str, Any]:
         """Begins to fetch one: whether its object is there and good shows in its state."""
@@ -60,7 +60,7 @@ class CustomPlugins:
             raise bad_member("location.s3Location.bucketArn", "The ARN of a bucket is expected: arn:aws:s3:::<bucket>.")
         if name == BUILT_IN:
             raise taken("name")
-        if self._most and len(await self._all(call.caller)) >= self._most:
+        if self._most and len(await self._kept.all(call.caller)) >= self._most:
             raise limited()
         arn = arns.new_arn(arns.PLUGIN, call.caller, name)
         document = {"region": arn.region, "contentType": body["contentType"], "s3Location": location}
@@ -84,14 +84,14 @@ class CustomPlugins:
         arn = self._arn(call)
         if is_built_in(arn):
             return _built_in(call.caller)
-        found = await self.found(call.caller, arn)
+        found = await self._kept.found(call.caller, arn)
         failed = {"code": found.code, "message": found.message} if found.code else None
         return self._summary(found) | present(stateDescription=failed)
 
     async def page(self, call: Call) -> dict[str, Any]:
         """A page of them."""
         prefix = call.parameter("namePrefix")
-        shown = [self._summary(one) for one in await self._all(call.caller)]
+        shown = [self._summary(one) for one in await self._kept.all(call.caller)]
         found = [one for one in (_built_in(call.caller), *shown) if one["name"].startswith(prefix)]
         part, token = cut(call, prefix, found, lambda one: str(one["customPluginArn"]))
         return {"customPlugins": part} | present(nextToken=token)
@@ -101,30 +101,17 @@ class CustomPlugins:
         arn = self._arn(call)
         if is_built_in(arn):
             raise bad_member("customPluginArn", "What is built in cannot be deleted.")
-        await self.found(call.caller, arn)
+        await self._kept.found(call.caller, arn)
         request = pb.DeletePluginImportRequest(name=arn.resource, request_id=call.request_id)
         await self._control.ask(self._control.plugins.DeletePluginImport, request)
         return {"customPluginArn": str(arn), "customPluginState": "DELETING"}
-
-    async def found(self, caller: Caller, arn: Arn) -> PluginImport:
-        """The import of an ARN's plugin. Raises WireError."""
-        try:
-            answer = await self._control.ask(
-                self._control.plugins.GetPluginImport, pb.GetPluginImportRequest(name=arn.resource)
-            )
-        except NotFound:
-            raise arns.unknown(arn) from None
-        found: PluginImport = answer.plugin_import
-        if found.origin.api != API or found.origin.scope != caller.account or self._arn_of(found) != arn:
-            raise arns.unknown(arn)
-        return found
 
     async def reference(self, caller: Caller, given: list[dict[str, Any]]) -> list[PluginRef]:
         """What a connector's `plugins` name. Raises WireError: 404 for one that there is not, 400 for one that is not
         ACTIVE."""
         plugin = given[0]["customPlugin"]
         arn = arns.parsed(f"{MEMBER}.customPluginArn", plugin["customPluginArn"], arns.PLUGIN, caller=caller)
-        found = None if is_built_in(arn) else await self.found(caller, arn)
+        found = None if is_built_in(arn) else await self._kept.found(caller, arn)
         if plugin["revision"] != 1:
             raise not_found(f"The specified resource does not exist: revision {plugin['revision']} of {arn}.")
         if found is None:
@@ -136,35 +123,16 @@ class CustomPlugins:
 
     async def tags(self, caller: Caller, arn: Arn) -> dict[str, str]:
         """Its tags."""
-        return {} if is_built_in(arn) else tags_of((await self.found(caller, arn)).extra)
+        return {} if is_built_in(arn) else await self._kept.tags(caller, arn)
 
-    async def retag(self, caller: Caller, arn: Arn, changed: Any) -> None:
+    async def retag(self, caller: Caller, arn: Arn, changed: Retag) -> None:
         """Gives it the tags that `changed` makes of its present ones."""
         if is_built_in(arn):
             raise bad_member("resourceArn", "What is built in has no tags.")
-
-        async def work() -> None:
-            found = await self.found(caller, arn)
-            extra = extra_of(document_of(found.extra), changed(tags_of(found.extra)))
-            request = pb.UpdatePluginImportRequest(
-                name=found.name, etag=found.etag, plugin_import=PluginImport(extra=extra)
-            )
-            request.update_mask.paths.append("extra")
-            await self._control.ask(self._control.plugins.UpdatePluginImport, request)
-
-        await again(work)
-
-    async def _all(self, caller: Caller) -> list[PluginImport]:
-        method = self._control.plugins.ListPluginImports
-        given = {"origin_api": API, "origin_scope": caller.account}
-        return await self._control.all(method, pb.ListPluginImportsRequest, "plugin_imports", **given)
+        await self._kept.retag(caller, arn, changed)
 
     def _arn(self, call: Call) -> Arn:
         return arns.parsed("customPluginArn", call.arn, arns.PLUGIN, caller=call.caller)
-
-    def _arn_of(self, found: PluginImport) -> Arn:
-        region = document_of(found.extra)["region"]
-        return arns.arn_of(arns.PLUGIN, region, found.origin.scope, found.origin.key, found.name)
 
     def _summary(self, found: PluginImport) -> dict[str, Any]:
         kept, created = document_of(found.extra), iso(found.create_time)
@@ -179,7 +147,7 @@ class CustomPlugins:
                 revision=1,
             )
         return present(
-            customPluginArn=str(self._arn_of(found)),
+            customPluginArn=str(self._kept.arn_of(found)),
             customPluginState=STATES[found.state],
             name=found.origin.key,
             description=found.description,

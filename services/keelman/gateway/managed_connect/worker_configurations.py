@@ -14,21 +14,18 @@ from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.call import Call
 from keelman.gateway.managed_connect.control import (
-    API,
     Control,
-    again,
-    document_of,
     extra_of,
     is_taken,
     iso,
     origin_of,
     present,
-    tags_of,
 )
 from keelman.gateway.managed_connect.errors import bad_member, limited, not_found, taken
+from keelman.gateway.managed_connect.kept import Kept, Retag
 from keelman.gateway.managed_connect.members import CREATE_WORKER_CONFIGURATION
 from keelman.gateway.managed_connect.pages import page as cut
-from keelman.model.errors import KeelmanError, NotFound
+from keelman.model.errors import KeelmanError
 
 ACTIVE, DELETING = "ACTIVE", "DELETING"
 
@@ -37,15 +34,18 @@ class WorkerConfigurations:
     """Calls on worker configurations. `most`: so many an account, 0 for any number."""
 
     def __init__(self, control: Control, *, most: int) -> None:
-        self._control = control
-        self._most = most
+        self._control, self._most = control, most
+        self._kept: Kept[WorkerConfiguration] = Kept(
+            control, arns.WORKER_CONFIGURATION, control.configurations, pb,
+            noun="WorkerConfiguration", field="worker_configuration", with_secrets=True,
+        )  # fmt: skip
 
     async def create(self, call: Call) -> dict[str, Any]:
         """Keeps a new one."""
         body = call.body(CREATE_WORKER_CONFIGURATION)
         name, description = body["name"], body.get("description", "")
         content = _content(body["propertiesFileContent"])
-        if self._most and len(await self._all(call.caller)) >= self._most:
+        if self._most and len(await self._kept.all(call.caller)) >= self._most:
             raise limited()
         arn = arns.new_arn(arns.WORKER_CONFIGURATION, call.caller, name)
         extra = extra_of({"region": arn.region}, body.get("tags", {}))
@@ -62,7 +62,7 @@ class WorkerConfigurations:
 
     async def describe(self, call: Call) -> dict[str, Any]:
         """One, with its content as it was sent."""
-        found = await self.found(call.caller, self._arn(call))
+        found = await self._kept.found(call.caller, self._arn(call))
         revision = found.revisions[-1]
         content = base64.b64encode(revision.content).decode()
         return self._summary(found) | {"latestRevision": _revision(revision) | {"propertiesFileContent": content}}
@@ -70,29 +70,17 @@ class WorkerConfigurations:
     async def page(self, call: Call) -> dict[str, Any]:
         """A page of them."""
         prefix = call.parameter("namePrefix")
-        found = [one for one in await self._all(call.caller) if one.origin.key.startswith(prefix)]
+        found = [one for one in await self._kept.all(call.caller) if one.origin.key.startswith(prefix)]
         part, token = cut(call, prefix, found, lambda one: one.name)
         return {"workerConfigurations": [self._summary(one) for one in part]} | present(nextToken=token)
 
     async def delete(self, call: Call) -> dict[str, Any]:
         """Forgets one that nobody uses."""
         arn = self._arn(call)
-        await self.found(call.caller, arn)
+        await self._kept.found(call.caller, arn)
         request = pb.DeleteWorkerConfigurationRequest(name=arn.resource, request_id=call.request_id)
         await self._control.ask(self._control.configurations.DeleteWorkerConfiguration, request)
         return {"workerConfigurationArn": str(arn), "workerConfigurationState": DELETING}
-
-    async def found(self, caller: Caller, arn: Arn) -> WorkerConfiguration:
-        """The worker configuration of an ARN, with all that was sent. Raises WireError."""
-        request = pb.GetWorkerConfigurationRequest(name=arn.resource, with_secrets=True)
-        try:
-            answer = await self._control.ask(self._control.configurations.GetWorkerConfiguration, request)
-        except NotFound:
-            raise arns.unknown(arn) from None
-        found: WorkerConfiguration = answer.worker_configuration
-        if found.origin.api != API or found.origin.scope != caller.account or self._arn_of(found) != arn:
-            raise arns.unknown(arn)
-        return found
 
     async def reference(self, caller: Caller, given: dict[str, Any] | None) -> WorkerConfigurationRef | None:
         """What a connector's `workerConfiguration` names. Raises WireError: 404 for one that there is not."""
@@ -100,44 +88,25 @@ class WorkerConfigurations:
             return None
         member = "workerConfiguration.workerConfigurationArn"
         arn = arns.parsed(member, given["workerConfigurationArn"], arns.WORKER_CONFIGURATION, caller=caller)
-        found, revision = await self.found(caller, arn), given["revision"]
+        found, revision = await self._kept.found(caller, arn), given["revision"]
         if revision not in {one.revision for one in found.revisions}:
             raise not_found(f"The specified resource does not exist: revision {revision} of {arn}.")
         return WorkerConfigurationRef(name=found.name, revision=revision)
 
     async def tags(self, caller: Caller, arn: Arn) -> dict[str, str]:
         """Its tags."""
-        return tags_of((await self.found(caller, arn)).extra)
+        return await self._kept.tags(caller, arn)
 
-    async def retag(self, caller: Caller, arn: Arn, changed: Any) -> None:
+    async def retag(self, caller: Caller, arn: Arn, changed: Retag) -> None:
         """Gives it the tags that `changed` makes of its present ones."""
-
-        async def work() -> None:
-            found = await self.found(caller, arn)
-            extra = extra_of(document_of(found.extra), changed(tags_of(found.extra)))
-            request = pb.UpdateWorkerConfigurationRequest(
-                name=found.name, etag=found.etag, worker_configuration=WorkerConfiguration(extra=extra)
-            )
-            request.update_mask.paths.append("extra")
-            await self._control.ask(self._control.configurations.UpdateWorkerConfiguration, request)
-
-        await again(work)
-
-    async def _all(self, caller: Caller) -> list[WorkerConfiguration]:
-        method = self._control.configurations.ListWorkerConfigurations
-        given = {"origin_api": API, "origin_scope": caller.account}
-        return await self._control.all(method, pb.ListWorkerConfigurationsRequest, "worker_configurations", **given)
+        await self._kept.retag(caller, arn, changed)
 
     def _arn(self, call: Call) -> Arn:
         return arns.parsed("workerConfigurationArn", call.arn, arns.WORKER_CONFIGURATION, caller=call.caller)
 
-    def _arn_of(self, found: WorkerConfiguration) -> Arn:
-        region = document_of(found.extra)["region"]
-        return arns.arn_of(arns.WORKER_CONFIGURATION, region, found.origin.scope, found.origin.key, found.name)
-
     def _summary(self, found: WorkerConfiguration) -> dict[str, Any]:
         return present(
-            workerConfigurationArn=str(self._arn_of(found)),
+            workerConfigurationArn=str(self._kept.arn_of(found)),
             workerConfigurationState=ACTIVE,
             name=found.origin.key,
             description=found.description,

@@ -19,6 +19,7 @@ from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerCluster
 from keelman.api.connect.v1.worker_service_pb2_grpc import WorkerServiceStub
 from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
 from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
+from keelman.gateway.all_pages import SECONDS, all_pages
 from keelman.gateway.ohara.errors import illegal_state
 from keelman.model.errors import AlreadyExists, Conflict
 from keelman.rpc.channels import Channel
@@ -26,9 +27,6 @@ from keelman.runtime.coalesced import Shared
 
 T = TypeVar("T")
 
-PAGE = 1000
-SECONDS = 10.0
-"""Deadline of one call."""
 TRIES, PAUSE_SECONDS = 20, 0.01
 """How often what reads and writes is tried where others write too, and the longest pause, more each time."""
 
@@ -63,14 +61,7 @@ class Control:
 
     async def all(self, method: Any, request_type: Any, field: str, **given: Any) -> list[Any]:
         """All items of a list: its pages one after another. `field` is that of the answer which has them."""
-        found: list[Any] = []
-        token = ""
-        while True:
-            answer = await self.ask(method, request_type(page_size=PAGE, page_token=token, **given))
-            found += getattr(answer, field)
-            token = answer.next_page_token
-            if not token:
-                return found
+        return [item async for item in all_pages(method, request_type, field, **given)]
 
 
 async def again(work: Callable[[], Awaitable[T]]) -> T:
