@@ -83,11 +83,6 @@ class Shipping:
         """The position in a workload's log that not all targets have yet; None when nothing of it is waited for."""
         return min((run.delivery.position for run in self._of(workload)), default=None)
 
-    def problem(self, workload: str) -> str:
-        """Why a workload's log cannot be delivered now, for people; empty when it can."""
-        found = {run.wanted.kind: run.delivery.problem for run in self._of(workload)}
-        return "; ".join(f"{kind}: {problem}" for kind, problem in sorted(found.items()) if problem)
-
     async def finish(self, workload: str, others: Iterable[Workload]) -> None:
         """Delivers the rest of a log whose process has ended for good, before it is removed, and forgets its streams;
         those of slots too, when none of the `others` has them. A target that is away is not waited for long: what it
