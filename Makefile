@@ -12,7 +12,7 @@ JARS := $(VENV)/.jars
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: release-protos bench explore masters help setup protos fmt lint types contracts unit component e2e chaos alone test faults ohara-fuzz java-proofs operations check run lock clean
+.PHONY: release-protos bench explore masters help setup protos fmt lint types contracts unit component e2e chaos alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -57,6 +57,7 @@ lint: $(STAMP) ## style of Python and of the wire contract
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code protos
 	$(BIN)/buf breaking --against protos/released.binpb
+	$(BIN)/helm lint --quiet deploy/helm/keelman
 
 release-protos: $(STAMP) ## keep the wire contract as it is now: later changes are checked against it
 	$(BIN)/buf build --exclude-source-info -o protos/released.binpb
@@ -73,7 +74,7 @@ PYTEST := $(BIN)/python -m pytest
 BESIDE := -n 3 --dist worksteal
 
 unit: $(STAMP) $(WIRE) ## tests that need nothing
-	$(PYTEST) tests/unit tests/property tests/golden
+	$(PYTEST) -n 2 --dist worksteal tests/unit tests/property tests/golden tests/simulation
 
 explore: $(STAMP) $(WIRE) ## property tests on random cases, other ones each time
 	$(PYTEST) tests/property --hypothesis-profile=default
@@ -98,14 +99,24 @@ test: unit component e2e chaos alone ## all tests; sets itself up on a clean clo
 SEEDS ?= 3
 faults: setup ## every fault on every path, with seeds; writes docs/faults.md and build/faults.json: [SEEDS=3] [ONLY=x,y] [RESUME=1]
 	$(if $(ONLY),,$(MAKE) ohara-fuzz)
+	$(if $(ONLY),,$(MAKE) simulation SEEDS=10000)
+	$(if $(ONLY),,$(MAKE) partitions)
 	PYTHONPATH=tests $(BIN)/python -m chaos.faults --seeds '$(SEEDS)' --only '$(ONLY)' $(if $(RESUME),--resume)
+
+partitions: setup ## as root: every two services cut off from each other for 30 s, in one direction and both; state away for 5 minutes
+	KEELMAN_PARTITION_SECONDS=30 $(PYTEST) -v -s tests/component/hosts/test_partitions.py
+	KEELMAN_STATE_DOWN_SECONDS=300 $(PYTEST) -v -s tests/component/state/test_state_down.py
 
 ROUNDS_OF_2000 ?= 25
 ohara-fuzz: setup ## requests by chance to the Ohara API, 2,000 in each of so many rounds: [ROUNDS_OF_2000=25]
 	KEELMAN_FUZZ_ROUNDS='$(ROUNDS_OF_2000)' $(PYTEST) -v tests/component/gateway/ohara/test_fuzz.py
 
-java-proofs: setup ## tests of published Java plugins; writes what is proven into docs/java-plugins.md
-	PYTHONPATH=tests $(BIN)/python -m support.java_proofs
+java-proofs: setup ## tests of published Java plugins; writes what is proven into docs/java-plugins.md: [ONLY=word]
+	PYTHONPATH=tests $(BIN)/python -m support.java.proofs $(ONLY)
+
+simulation: SEEDS = 200
+simulation: $(STAMP) $(WIRE) ## the control plane on fake time, disturbed by seed; its rules are checked at each step: [SEEDS=200] [FIRST=1]
+	PYTHONHASHSEED=0 PYTHONPATH=tests $(BIN)/python -m simulation --seeds '$(SEEDS)' --first '$(or $(FIRST),1)'
 
 SECONDS ?= 60
 operations: setup ## random clients and faults on three workers; checks that some order of the operations explains every answer: [SEEDS=3] [FIRST=1] [SECONDS=60]

@@ -1,4 +1,4 @@
-"""Sees to what comes from the operating system: Java for Spark and brokers, PostgreSQL's server for its tests.
+"""Sees to what comes from the operating system: Java for Spark and brokers, PostgreSQL and MariaDB for tests.
 
 Installs with apt-get where that is allowed (root); otherwise prints the exact command to type. Exits with 1 when Java
 is missing.
@@ -50,6 +50,18 @@ def ensure_postgresql() -> None:
         )
 
 
+def ensure_mariadb() -> None:
+    """MariaDB is only for the tests of a Java connector that follows it: without it they are skipped."""
+    if shutil.which("mariadbd") and shutil.which("mariadb"):
+        return
+    packages = ["mariadb-server-core", "mariadb-client-core"]
+    if not install(packages):
+        print(
+            f"MariaDB is not installed: its tests will be skipped. To install it: apt-get install {' '.join(packages)}"
+        )
+
+
 if __name__ == "__main__":
     ensure_postgresql()
+    ensure_mariadb()
     sys.exit(0 if ensure_java() else 1)

@@ -15,16 +15,16 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from bench import java_plugins
-from bench.figures import Figure, save, show
+from bench.copying import java_plugins
+from bench.measuring.figures import Figure, save, show
 from bench.rows import THREE, Bench
 
 NAMES = (
     *("mirror-eos", "file-source", "file-sink", "trickle", "active-300", "wake", "start"),
     *("worker-start", "create", "idle-10k", "list-10k", "failover", "takeover"),
     *("cluster-start", "state-100", "state-300", "state-1000"),
-    *("ohara-calls", "ohara-start", "ohara-clients", "dedicated"),
-    *("json-smt", "avro", "slow-targets", f"mirror-eos{THREE}", f"file-source{THREE}"),
+    *("ohara-calls", "ohara-start", "ohara-clients", "dedicated", "scale-out", "managed"),
+    *("json-smt", "avro", "couchbase", "slow-targets", f"mirror-eos{THREE}", f"file-source{THREE}"),
     *java_plugins.ROWS,
 )
 RESULTS = Path("build/bench.json")
@@ -44,6 +44,7 @@ async def main() -> int:
     parser.add_argument("--trickle", type=int, default=400, help="records of one round of the trickle")
     parser.add_argument("--connectors", type=int, default=300)
     parser.add_argument("--samples", type=int, default=60, help="samples of wake, start and create")
+    parser.add_argument("--managed", type=int, default=200, help="connectors of the managed API")
     parser.add_argument("--parked", type=int, default=10_000, help="connectors of idle-10k")
     parser.add_argument("--patience", type=float, default=7200, help="seconds that idle-10k may take to be idle")
     options = parser.parse_args()

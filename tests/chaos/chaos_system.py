@@ -28,8 +28,8 @@ from keelman.testing.broker_cluster import BrokerCluster
 from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import KafkaProxy
 from keelman.testing.proxy import Proxy
-from support.spark_support.cluster import Cluster
-from support.worker_kit import WorkerProcess
+from support.spark.cluster import Cluster
+from support.worker.processes import WorkerProcess
 
 AGAIN_SECONDS = 0.3
 START_SECONDS = 120.0

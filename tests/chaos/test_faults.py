@@ -16,7 +16,7 @@ from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import PRODUCE
 from keelman.testing.oracle import judge
-from support.worker_kit import WorkerProcess, workers
+from support.worker.processes import WorkerProcess, workers
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 RECORDS = 20_000

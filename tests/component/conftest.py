@@ -13,10 +13,11 @@ import pytest
 from keelman.connectors.plugins.client import PluginHost
 from keelman.testing.broker import running_broker
 from keelman.testing.registry import RegistryProcess, missing, running_registry
-from support.copy_harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, create_topic
-from support.plugin_kit import weather_host
-from support.spark_kit import SparkService, spark_service
-from support.worker_kit import LinkSide, link_side
+from keelman.testing.secure_broker import SecureBroker, secure_broker
+from support.connectors.plugin_hosts import weather_host
+from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, create_topic
+from support.spark.service import SparkService, spark_service
+from support.worker.processes import LinkSide, link_side
 
 NUMBERS = itertools.count()
 
@@ -39,6 +40,13 @@ async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[s
     async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
         create_topic(servers, OFFSET_TOPIC, OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
         yield servers
+
+
+@pytest.fixture(scope="module")
+async def broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SecureBroker]:
+    """A broker of the file's own, with a listener for each way to say who one is."""
+    async with secure_broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from support.system_kit import Keelman
+from support.cli.system import Keelman
 
 # A shell has what it runs in the background ignore Ctrl-C, and that is inherited; what is handled here is not.
 signal.signal(signal.SIGINT, signal.default_int_handler)

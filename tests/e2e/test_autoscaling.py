@@ -7,97 +7,32 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from keelman.api.connect.v1.autoscale_pb2 import Autoscale
 from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedCapacity
-from keelman.api.connect.v1.operation_pb2 import OPERATION_KIND_SCALE, OPERATION_STATE_SUCCEEDED, Operation
-from keelman.api.connect.v1.operation_service_pb2 import ListOperationsRequest
+from keelman.api.connect.v1.operation_pb2 import OPERATION_STATE_SUCCEEDED
 from keelman.model.errors import Unavailable
 from keelman.rpc.channels import channel
 from keelman.rpc.times import to_duration
 from keelman.testing.eventually import eventually
-from support.copy_harness import messages
-from support.dedicated_kit import Dedicated, file_source
-from support.system_kit import Keelman
+from support.cli.system import Keelman
+from support.copying.harness import messages
+from support.copying.loads import COSTLY, Numbers
+from support.state.dedicated import Dedicated, file_source
+from support.state.scaled import Scaled
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
 TOPIC, BATCH = "numbers", 20_000
-STEPS = [f"step{number}" for number in range(6)]
-COSTLY = {
-    "transforms": ",".join(STEPS),
-    **{f"transforms.{step}.type": "org.apache.kafka.connect.transforms.InsertHeader" for step in STEPS},
-    **{f"transforms.{step}.header": step for step in STEPS},
-    **{f"transforms.{step}.value.literal": "x" for step in STEPS},
-}
-"""Transformations, so that copying is work."""
-
-
-class Numbers:
-    """A file that grows by numbered lines while it is loaded."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.count = path, 0
-        path.touch()
-
-    @contextlib.asynccontextmanager
-    async def load(self) -> AsyncIterator[None]:
-        """Grows it until the end of the block."""
-        task = asyncio.ensure_future(self._grow())
-        try:
-            yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
-    async def _grow(self) -> None:
-        while True:
-            with self.path.open("a") as file:
-                file.writelines(f"{number}\n" for number in range(self.count, self.count + BATCH))
-            self.count += BATCH
-            await asyncio.sleep(0.2)
-
-
-class Scaled:
-    """A dedicated connector and the operations that scale it."""
-
-    def __init__(self, dedicated: Dedicated, name: str) -> None:
-        self.dedicated, self.name = dedicated, name
-
-    async def steps(self) -> list[Operation]:
-        """The operations, the newest first."""
-        answer = await self.dedicated.operations.ListOperations(ListOperationsRequest(kind=OPERATION_KIND_SCALE))
-        return [one for one in answer.operations if one.target.name == self.name]
-
-    async def scaled(self, workers: int) -> Operation:
-        """The operation that gave it so many workers, once it has succeeded."""
-
-        async def found() -> Any:
-            with contextlib.suppress(Unavailable):
-                steps = await self.steps()
-                goal = f"{workers} worker{'s' if workers > 1 else ''}"
-                if steps and steps[0].target.goal == goal and steps[0].state == OPERATION_STATE_SUCCEEDED:
-                    return steps[0]
-            return None
-
-        return await eventually(found, seconds=150, what=f"{self.name} has {workers} workers")
-
-    async def shown(self) -> tuple[int, int, str]:
-        """Its workers, and its tasks.max as they were given it and as it was sent."""
-        found = await self.dedicated.get(self.name)
-        return found.status.workers, found.status.tasks_max, found.spec.config["tasks.max"]
 
 
 async def test_a_load_scales_out_and_its_end_in(own: Keelman, tmp_path: Path) -> None:
     """The state service is killed while it scales in."""
     await own.ok("up", "--detach", "--free-ports")
     servers = (await own.item("bc", "default"))["status"]["bootstrap_servers"]
-    numbers = Numbers(tmp_path / "numbers.txt")
+    numbers = Numbers(tmp_path / "numbers.txt", BATCH)
     wanted = Autoscale(
         min_workers=1, max_workers=2, scale_in_cpu_percent=6, scale_out_cpu_percent=12, tasks_per_worker=2, max_tasks=3,
         sample_period=to_duration(2), samples=2, cool_down=to_duration(5),

@@ -11,8 +11,8 @@ import pytest
 from keelman.cli.exits import FAILED
 from keelman.kafka.data_topics import create_topic
 from keelman.testing.eventually import eventually
-from support.growing import STEP, Growing
-from support.system_kit import FILE, STRING, Keelman
+from support.cli.system import FILE, STRING, Keelman
+from support.copying.growing import STEP, Growing
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from support.cli.system import Keelman, numbered
 from support.places import ROOT
-from support.system_kit import Keelman, numbered
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 

@@ -14,7 +14,7 @@ from keelman import testing
 from keelman.runtime.java import maven
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
-from support.system_kit import FILE, STRING, Keelman, numbered
+from support.cli.system import FILE, STRING, Keelman, numbered
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
 LIMIT = 1 << 30

@@ -14,8 +14,8 @@ import pytest
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.certificates import PASSWORD, Authority
 from keelman.testing.eventually import eventually
-from support.java_kit import compiled, needs_java
-from support.system_kit import FILE, STRING, Keelman, numbered
+from support.cli.system import FILE, STRING, Keelman, numbered
+from support.java.kit import compiled, needs_java
 
 pytestmark = [pytest.mark.e2e, needs_java(), pytest.mark.timeout(600)]
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from keelman.testing.eventually import eventually
-from support.system_kit import Keelman
+from support.cli.system import Keelman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

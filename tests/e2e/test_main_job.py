@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keelman.testing.eventually import eventually
-from support.system_kit import Keelman, Ran, numbered
+from support.cli.system import Keelman, Ran, numbered
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 

@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from keelman.testing.eventually import eventually
-from support.growing import STEP, Growing
-from support.java_kit import compiled, missing
-from support.ohara_system import ADDRESSES, OharaSystem, ohara_system
-from support.system_kit import FILE, Keelman
+from support.cli.system import FILE, Keelman
+from support.copying.growing import STEP, Growing
+from support.gateway.ohara.system import ADDRESSES, OharaSystem, ohara_system
+from support.java.kit import compiled, missing
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
 SCRIPTED = "acme.ScriptedSource"

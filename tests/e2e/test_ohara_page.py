@@ -10,8 +10,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from support.cli.system import Keelman
 from support.places import ROOT
-from support.system_kit import Keelman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
 PAGE = (ROOT / "docs" / "ohara.md").read_text()

@@ -13,8 +13,8 @@ import pytest
 
 from keelman.kafka.data_topics import create_topic
 from keelman.testing.eventually import eventually
-from support.growing import Growing
-from support.system_kit import FILE, STRING, Keelman, numbered
+from support.cli.system import FILE, STRING, Keelman, numbered
+from support.copying.growing import Growing
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
 

@@ -19,7 +19,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 
 from keelman.kafka.data_topics import create_topic
 from keelman.testing.eventually import eventually
-from support.system_kit import FILE, STRING, Keelman, numbered
+from support.cli.system import FILE, STRING, Keelman, numbered
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

@@ -16,7 +16,7 @@ CASES = sorted(Path(__file__).parent.glob("*/*.txt"))
 
 
 def transcript(decider: str, text: str) -> str:
-    module = importlib.import_module(f"support.{decider}_world")
+    module = importlib.import_module(f"support.worlds.{decider}")
     world, lines = module.World(), []
     for line in text.splitlines():
         if line.startswith("> "):

@@ -20,7 +20,7 @@ from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32
 from keelman.connect.records import Column
 from keelman.connect.schema import INTEGER_RANGES, Field, Schema, Struct
-from support.registry_double import MemoryRegistry
+from support.connectors.memory_registry import MemoryRegistry
 
 QUIET = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

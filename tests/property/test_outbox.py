@@ -16,7 +16,10 @@ from keelman.api.event.v1 import event_pb2
 from keelman.kafka.feed import event_topic
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import KeelmanError, Unavailable
-from keelman.state import relay as relaying
+from keelman.state.database.tables import RelayRow
+from keelman.state.events import relay as relaying
+from keelman.state.events.relay import Relay, relay_lease
+from keelman.state.events.watch import Tail
 from keelman.state.executor import Executor
 from keelman.state.hub import Hub
 from keelman.state.nouns import broker_cluster, worker_cluster
@@ -24,10 +27,7 @@ from keelman.state.nouns.broker_cluster import broker_cluster_message
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.nouns.worker_cluster import worker_cluster_message
 from keelman.state.planning.draft import Limits
-from keelman.state.relay import Relay
 from keelman.state.store import Store, load, open_store, subjects_of
-from keelman.state.tables import RelayRow
-from keelman.state.watch import Tail
 from keelman.testing.eventually import eventually
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
@@ -79,13 +79,13 @@ async def history(path: Path, writes: list[tuple[str, str]], failures: list[int]
     brokers, hub = Brokers(failures), Hub()
     async with open_store(str(path)) as store:
         store.listen(lambda changes: hub.wake(subjects_of(changes)))
-        planner = Executor(store, LIMITS)
+        planner = Executor(store, LIMITS, lambda node: node)
         store.listen(planner.changed)
         async with store.write() as tx:
             broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
         tail = Tail(store)
         store.follow(tail.add)
-        relay = Relay(store, hub, "default", tail, sole=True, connect=brokers.connect)
+        relay = Relay(store, hub, "default", tail, relay_lease(store.database), brokers.connect)
         running = asyncio.ensure_future(relay.run())
         try:
             for verb, of in writes:

@@ -11,10 +11,10 @@ from keelman.state.planning.places import has_labels
 from keelman.state.planning.planner import Plan, make_plan
 from keelman.state.planning.scope import scope_of
 from keelman.state.planning.status import worker_cluster_status
-from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
+from keelman.state.snapshot import Snapshot
 
 # The planner's world is also what its transcripts are made with.
-from support.planner_world import LIMITS, World
+from support.worlds.planner import LIMITS, World, changes
 
 NODES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "10.0.0.2", "n4": "10.0.0.3"}
 CLUSTERS = ["a", "b"]
@@ -52,19 +52,10 @@ class Checked(World):
         super().__init__()
         self.planned = Snapshot()
 
-    def changes(self) -> list[tuple]:
-        """What was and what is, of all that changed since it was last planned."""
-        old, new = self.planned, self.snapshot
-        pairs = []
-        for noun in (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD):
-            before, after = old.resources(noun), new.resources(noun)
-            pairs += [(before.get(n), after.get(n)) for n in before.keys() | after.keys()]
-        return [pair for pair in pairs if pair[0] != pair[1]]
-
     def settle(self) -> None:
         before, clusters, seen = dict(self.workloads), dict(self.workers), self.snapshot
         plan = make_plan(seen, LIMITS)
-        scope = scope_of(self.changes(), seen, LIMITS.events_broker_cluster)
+        scope = scope_of(changes(self.planned, seen), seen, LIMITS.events_broker_cluster)
         assert make_plan(seen, LIMITS, scope) == plan, "what has not changed is not planned in another way"
         self.planned = seen
         self.apply(plan)

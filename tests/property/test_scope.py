@@ -9,8 +9,8 @@ from keelman.model.cluster import ClusterGoal, ManagedBrokers
 from keelman.state.planning.draft import Limits
 from keelman.state.planning.planner import make_plan
 from keelman.state.planning.scope import scope_of
-from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
-from support.planner_world import World
+from keelman.state.snapshot import Snapshot
+from support.worlds.planner import World, changes
 
 # So few ports that clusters wait for those of others.
 LIMITS = Limits(worker_ports=range(8083, 8085), broker_ports=range(9092, 9096), spark_ports=range(7430, 7432))
@@ -47,15 +47,6 @@ class Watched(World):
         assert make_plan(seen, LIMITS, scope) == plan
         self.planned = seen
         self.apply(plan)
-
-
-def changes(old: Snapshot, new: Snapshot) -> list[tuple]:
-    """What was and what is, of all that is not the same."""
-    pairs = []
-    for noun in (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD):
-        before, after = old.resources(noun), new.resources(noun)
-        pairs += [(before.get(n), after.get(n)) for n in before.keys() | after.keys()]
-    return [pair for pair in pairs if pair[0] != pair[1]]
 
 
 def create(made: Watched, name: str) -> None:

@@ -17,15 +17,15 @@ from keelman.api.event.v1.watch_service_pb2 import WatchRequest
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import KeelmanError
 from keelman.rpc.watching import Known, key_of, resource_of
-from keelman.state import watch as watching
+from keelman.state.database.tables import OutboxRow
+from keelman.state.events import watch as watching
+from keelman.state.events.watch import Tail, WatchApi
 from keelman.state.executor import Executor
 from keelman.state.hub import Hub
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.nouns.registry import CREATED, NOUNS, event_of
 from keelman.state.planning.draft import Limits
 from keelman.state.store import Store, open_store, subjects_of
-from keelman.state.tables import OutboxRow
-from keelman.state.watch import Tail, WatchApi
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
 name = st.sampled_from(["a", "b", "c"])
@@ -99,7 +99,7 @@ async def trim(store: Store) -> None:
 async def history(path: Path, steps: list[tuple[str, str]], nouns: list[str]) -> None:
     hub = Hub()
     async with open_store(str(path)) as store:
-        planner = Executor(store, LIMITS)
+        planner = Executor(store, LIMITS, lambda node: node)
         store.listen(lambda changes: hub.wake(subjects_of(changes)))
         store.listen(planner.changed)
         async with store.write() as tx:

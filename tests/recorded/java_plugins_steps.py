@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from support.java_plugins import DEBEZIUM_POSTGRES, FILE_SINK, FILE_SOURCE
+from support.java.published import DEBEZIUM_POSTGRES, FILE_SINK, FILE_SOURCE
 
 MONGO_SINK = "com.mongodb.kafka.connect.MongoSinkConnector"
 UNWRAP = "io.debezium.transforms.ExtractNewRecordState"

@@ -1,7 +1,7 @@
 """Records the offsets that Kafka Connect commits for a Java source: writes java_offsets.json beside this.
 
 Run it by hand: `python -m recorded.record_java_offsets`. It starts a broker and a real worker, exactly-once, with the
-connector of support.java_kit. Keys and values are what is in the offset topic, byte for byte.
+connector of support.java.kit. Keys and values are what is in the offset topic, byte for byte.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from keelman.testing.broker import running_broker
 from keelman.testing.connect_worker import ConnectProcess
 from keelman.testing.eventually import eventually
 from recorded.one_a_line import one_a_line
-from support.copy_harness import create_topic, messages
-from support.java_kit import compiled
+from support.copying.harness import create_topic, messages
+from support.java.kit import compiled
 
 FILE = Path(__file__).with_name("java_offsets.json")
 CONNECTOR = "odd offsets"

@@ -14,7 +14,7 @@ from keelman.testing.broker import running_broker
 from keelman.testing.connect_worker import ConnectProcess
 from recorded.java_plugins_steps import play, told
 from recorded.one_a_line import one_a_line
-from support.java_plugins import FILES, MONGO, POSTGRES, plugin_path
+from support.java.published import FILES, MONGO, POSTGRES, plugin_path
 
 HERE = Path(__file__).parent
 

@@ -20,7 +20,7 @@ from keelman.testing.broker import running_broker
 from keelman.testing.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
 from recorded.rest_steps import GROUP, SECTIONS
-from support.rest_kit import Player, fresh_client
+from support.worker.rest import Player, fresh_client
 
 HERE = Path(__file__).parent
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from support.rest_kit import Step
+from support.worker.rest import Step
 
 SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "rest-lines"}
 SINK = {"connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector", "topics": "rest-lines"}

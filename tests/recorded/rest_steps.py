@@ -9,7 +9,7 @@ from recorded.rest_steps_asked import bad_creates, paths, unknown
 from recorded.rest_steps_inside import inside, loggers, without_reset
 from recorded.rest_steps_lived import ends, lives
 from recorded.rest_steps_offsets import sink_offsets, source_offsets, without_topics
-from support.rest_kit import Step
+from support.worker.rest import Step
 
 __all__ = ["GROUP", "SECTIONS"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recorded.rest_step import SOURCE, step
-from support.rest_kit import Step
+from support.worker.rest import Step
 
 
 def paths() -> Iterator[Step]:

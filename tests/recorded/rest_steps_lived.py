@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from recorded.rest_step import EMPTY_BODIES, GROUP, SOURCE, step
-from support.rest_kit import Step
+from support.worker.rest import Step
 
 
 def lives() -> Iterator[Step]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from recorded.rest_step import EMPTY_BODIES, SINK, step
-from support.rest_kit import Step
+from support.worker.rest import Step
 
 
 def source_offsets() -> Iterator[Step]:

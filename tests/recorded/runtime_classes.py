@@ -28,15 +28,22 @@ CLASSES = tuple(
         "common.record.internal.CompressionType",
         "common.record.internal.MemoryRecordsBuilder",
         "common.utils.ByteBufferOutputStream",
+        "connect.runtime.SessionKey",
+        "connect.runtime.TargetState",
         "connect.runtime.TransformationStage",
+        "connect.runtime.WorkerSinkTask",
+        "connect.runtime.WorkerSinkTaskContext",
+        "connect.runtime.WorkerTask",
         "connect.runtime.WorkerTransactionContext",
         "connect.runtime.isolation.LoaderSwap",
         "connect.runtime.isolation.PluginClassLoader",
+        "connect.storage.ClusterConfigState",
         "connect.storage.OffsetBackingStore",
         "connect.storage.OffsetStorageReaderImpl",
         "connect.storage.OffsetStorageWriter",
         "connect.util.Callback",
         "connect.util.ConnectUtils",
+        "connect.util.ConnectorTaskId",
     )
 )
 

@@ -20,7 +20,7 @@ from keelman.connect.plugin import LEAST_REFRESH_SECONDS, KeptOffset, Reader, Wr
 from keelman.connect.records import Column, PackedRecords, RawOffset, Repeated, SourceBatch, TopicPartition
 from keelman.connect.schema import INTEGER_RANGES, TYPES, Schema, Struct
 from keelman.connect.topic_plan import TopicPlan
-from keelman.connect.watches import FileWatch, TopicWatch
+from keelman.connect.watches import FileWatch, TopicWatch, VbucketWatch
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -348,7 +348,9 @@ READ = ReturnCheck(
 )
 LEFT = ReturnCheck("left", Expected("None or a number", _none_or(_whole_number)))
 GLANCE = ReturnCheck("glance", Expected("True, False or None", _none_or(_is(bool))))
-WATCH = ReturnCheck("watch", Expected("None, a FileWatch or a TopicWatch", _none_or(_is(FileWatch, TopicWatch))))
+WATCH = ReturnCheck(
+    "watch", Expected("None, a FileWatch or a TopicWatch", _none_or(_is(FileWatch, TopicWatch, VbucketWatch)))
+)
 CAUGHT_UP = ReturnCheck("caught_up", _TRUTH)
 FINISHED = ReturnCheck("finished", _TRUTH)
 WIND_UP = ReturnCheck("wind_up", _TRUTH)

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.data_set import DataSet, DataSink
@@ -25,6 +25,10 @@ from keelman.connect.sink_source import SinkSource
 from keelman.connect.source_task import SourceTask
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import Watch
+
+if TYPE_CHECKING:
+    from keelman.connect.record_trace import Steps
+    from keelman.connect.registry.interface import OpenRegistry
 
 Configured: TypeAlias = tuple[Mapping[str, str], Sequence[Mapping[str, str]]]
 """A connector's configuration and those of its tasks."""
@@ -58,6 +62,9 @@ class Reader(ABC):
 
     codec: int | None = None
     """Set by the engine: the compression that packed records must have, as record batches number it; None for any."""
+
+    rollbacks: int = 0
+    """How often its source has taken back what it had given: a reader that meets that counts it here."""
 
     packs: bool = True
     """Set by the engine: whether records may be passed on packed; not where each of them is transformed."""
@@ -316,6 +323,15 @@ class Connector(ABC):
     ) -> Reader:
         """What the engine calls: for a reader that must know more of its task than `open_reader` gets."""
         return cls.open_reader(config, offset)
+
+    @classmethod
+    def open_steps(cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> Steps:
+        """Its converters and transforms for single records, in a preview: those of its configuration. A source that
+        `converts` then reads records as they are before that (`SourceBatch.read`). Raises ConfigValueError,
+        ConnectError."""
+        from keelman.connect.record_trace import RecordTrace  # noqa: PLC0415  brings what only previews need
+
+        return RecordTrace(config, worker, open_registry)
 
     @classmethod
     def split(

@@ -14,7 +14,7 @@ from typing import Any
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.errors import ConnectError, in_one_line
 from keelman.connect.record import Record
-from keelman.connect.record_trace import RecordTrace, StepFailure, StepResult, Written, one_of
+from keelman.connect.record_trace import OpenSteps, RecordTrace, StepFailure, StepResult, Written, one_of
 from keelman.connect.records import Column, Headers, SourceBatch
 from keelman.connect.registry.dry import DryRegistry
 from keelman.connect.registry.interface import OpenRegistry
@@ -30,13 +30,19 @@ _PLAIN = JsonConverter({"schemas.enable": "false", "decimal.format": "NUMERIC"})
 class Preview:
     """One connector's steps. Used by one thread."""
 
-    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> None:
-        """Nothing is registered. Raises ConfigValueError when any of its keys is not legal."""
+    def __init__(
+        self,
+        config: Mapping[str, str],
+        worker: Mapping[str, str],
+        open_registry: OpenRegistry,
+        open_steps: OpenSteps = RecordTrace,
+    ) -> None:
+        """Nothing is registered. Raises ConfigValueError when any of its keys is not legal, and as `open_steps`."""
         self._config = config
         self._policy = Policy.of(config, sink=False)
         self.new_schemas: list[str] = []
         """Subjects of the schema registry that the records seen would add a schema to."""
-        self._walk = RecordTrace(config, worker, lambda given: DryRegistry(open_registry(given), self.new_schemas))
+        self._walk = open_steps(config, worker, lambda given: DryRegistry(open_registry(given), self.new_schemas))
 
     def of_source(self, batch: SourceBatch, index: int) -> View:
         """A record that a reader gave, up to what would be written."""
@@ -90,6 +96,8 @@ class Preview:
         return f"the record becomes a dead letter in topic {topic}" if topic else "the record is skipped"
 
     def _read(self, batch: SourceBatch, index: int) -> Record:
+        if batch.read:
+            return batch.read[index]
         values, keys = batch.values, batch.keys
         if batch.raw:
             values = Column(values.values, OPTIONAL_BYTES)
@@ -108,7 +116,7 @@ class Preview:
         )
 
     def _passed(self, passed: StepResult) -> View:
-        alias, step = passed.step.alias, f"transforms.{passed.step.alias}"
+        alias, step = passed.alias, f"transforms.{passed.alias}"
         view: View = {"step": "transform", "alias": alias, "class": self._config.get(f"{step}.type", "")}
         if passed.holds is not None:
             bound = self._config.get(f"{step}.predicate", "").strip()
@@ -116,7 +124,7 @@ class Preview:
                 "alias": bound,
                 "class": self._config.get(f"predicates.{bound}.type", ""),
                 "holds": passed.holds,
-                "negate": passed.step.negate,
+                "negate": passed.negate,
             }
         return {**view, "applied": passed.applied, "record": None if passed.record is None else typed(passed.record)}
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from keelman.connect.chain import Chain, Step
 from keelman.connect.converters.configured import converter_for
@@ -42,7 +43,8 @@ class Written:
 class StepResult:
     """A record behind a transform, None when that dropped it; `holds` is what its predicate says, None without one."""
 
-    step: Step
+    alias: str
+    negate: bool
     applied: bool
     holds: bool | None
     record: Record | None
@@ -53,6 +55,26 @@ Seen = Callable[[StepResult], None]
 
 def unseen(_passed: StepResult) -> None:
     """For those who care for the end alone."""
+
+
+class Steps(Protocol):
+    """One connector's steps for single records. Used by one thread. All methods raise StepFailure."""
+
+    def through(self, record: Record, seen: Seen = unseen) -> Record | None:
+        """The record behind all transforms; None when one dropped it."""
+
+    def opened(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
+        """A record of a topic with what key, value and headers hold."""
+
+    def headers(self, headers: Headers) -> list[Header]:
+        """What headers hold."""
+
+    def written(self, record: Record, *, raw: bool) -> Written:
+        """A source's record as it goes into Kafka; with `raw` what is bytes already stays so."""
+
+
+OpenSteps = Callable[[Mapping[str, str], Mapping[str, str], OpenRegistry], Steps]
+"""Makes them of the configurations of a connector and its worker. Raises ConfigValueError, ConnectError."""
 
 
 class RecordTrace:
@@ -108,7 +130,7 @@ class RecordTrace:
             applied = holds is None or holds != step.negate
             if applied:
                 found = step.transform.apply(record)
-        seen(StepResult(step, applied, holds, found))
+        seen(StepResult(step.alias, step.negate, applied, holds, found))
         return found
 
     def _header_bytes(self, header: Header) -> bytes | None:

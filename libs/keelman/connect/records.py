@@ -12,6 +12,7 @@ from keelman.connect.schema import Schema
 
 if TYPE_CHECKING:
     from keelman.connect.failed_record import FailedRecord
+    from keelman.connect.record import Record
 
 Partition = Mapping[str, Any]
 """A source partition: string keys, primitive values, e.g. {"filename": "/data/in"}."""
@@ -129,6 +130,7 @@ class SourceBatch:
     topics, say, that one offset stands for.
     `failed` are records, by index, that a reader which converts itself could not convert: their keys, values and
     headers are what a dead letter holds of them.
+    `read` are the records as they were read, of a reader which converts itself, in a preview: it has converted none.
     """
 
     topic: str
@@ -148,6 +150,7 @@ class SourceBatch:
     raw_offsets: Sequence[RawOffset] = ()
     more: bool = False
     failed: Mapping[int, FailedRecord] = field(default_factory=dict)
+    read: Sequence[Record] = ()
 
 
 @dataclass(slots=True)

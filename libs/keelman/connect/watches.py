@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from keelman.connect.records import TopicPartition
 
@@ -30,4 +30,22 @@ class TopicWatch:
     positions: Mapping[TopicPartition, int]
 
 
-Watch: TypeAlias = FileWatch | TopicWatch
+class VbucketPosition(NamedTuple):
+    """A change of a vbucket: its number, and the branch of the vbucket's history that it is of."""
+
+    seqno: int
+    vbuuid: int
+
+
+@dataclass(frozen=True, slots=True)
+class VbucketWatch:
+    """Waits until the last change of a vbucket of Couchbase is another one than that which was read last.
+
+    `properties` say how the cluster and the bucket are reached, by the connectors' keys.
+    """
+
+    properties: Mapping[str, str]
+    positions: Mapping[int, VbucketPosition]
+
+
+Watch: TypeAlias = FileWatch | TopicWatch | VbucketWatch

@@ -225,7 +225,8 @@ class Registry:
     def find(self, name: str) -> str | None:
         """The full name of a class by any of its names; also of a class that only holds plugins, and of a helper."""
         known = full_name(name)
-        if known is None and (name in shipped.NAMED_CLASSES or self.nested(name)):
+        named = name in shipped.NAMED_CLASSES or name.startswith(shipped.NAMED_PACKAGES)
+        if known is None and (named or self.nested(name)):
             return name
         return known
 

@@ -117,3 +117,5 @@ NAMED_CLASSES = frozenset(
     )
 )
 """Java classes that values may name without being plugins."""
+NAMED_PACKAGES = tuple(f"com.couchbase.connect.kafka.{one}." for one in ("handler.source", "filter"))
+"""Packages of such classes whose connector says itself which of them it serves."""

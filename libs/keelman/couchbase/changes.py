@@ -18,13 +18,14 @@ from keelman.couchbase.handshake import NO_VALUE, PRODUCER, XATTRS, controls_of,
 from keelman.couchbase.manifest import Manifest, Selection
 from keelman.couchbase.messages import Decoder
 from keelman.couchbase.persistence import HeldEvents
-from keelman.couchbase.vbucket import Branch, Event, Place, Position, Vbucket, parse_log
+from keelman.couchbase.vbucket import SEQNO_OF, SIZE_OF, VBUCKET_OF, Branch, Event, Place, Position, Vbucket, parse_log
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import wait_or_stop
 
 CLOSED, LOST_PRIVILEGES, FILTER_EMPTY, DISCONNECTED = 1, 8, 7, -1
 AGAIN_SECONDS, MAX_AGAIN_SECONDS = 0.2, 5.0
+LOST_SECONDS, MAX_LOST_SECONDS = 0.032, 4.0
 NEW_MAP_SECONDS = 0.05
 
 _log = get_logger()
@@ -107,11 +108,18 @@ class Changes:
             else:
                 part, self._queue[0] = events[:room], (connection, events[room:])
             taken += part
-            self._taken |= {event.vbucket: event.seqno for event in part}
-            connection.acknowledge(sum(event.size for event in part))
+            self._taken.update(zip(map(VBUCKET_OF, part), map(SEQNO_OF, part), strict=True))
+            connection.acknowledge(sum(map(SIZE_OF, part)))
         if not taken and self._failure is not None:
             raise self._failure
         return taken
+
+    def resting(self) -> dict[int, tuple[int, int]] | None:
+        """The last change of each vbucket and its branch, where all that servers have announced is taken; None while
+        there is more, or some vbucket cannot be read."""
+        if self._queue or self.problem or self.left() != 0:
+            return None
+        return {number: (seqno, self._vbuckets[number].place.vbuuid) for number, seqno in self._taken.items()}
 
     def left(self) -> int | None:
         """How many changes are announced and not taken, more or less; None while some stream was not open yet."""
@@ -165,7 +173,8 @@ class Changes:
                 of.set_result(DISCONNECTED)
 
     async def _follow(self, vbucket: Vbucket) -> None:
-        again, refused = Backoff(AGAIN_SECONDS, MAX_AGAIN_SECONDS), 0
+        again, lost = Backoff(AGAIN_SECONDS, MAX_AGAIN_SECONDS), Backoff(LOST_SECONDS, MAX_LOST_SECONDS)
+        refused, loop = 0, asyncio.get_running_loop()
         try:
             while True:
                 changed = self._cluster.changed
@@ -178,9 +187,14 @@ class Changes:
                     continue
                 if answer.status in (Status.SUCCESS, Status.KEY_EXISTS):
                     self.problem, refused = "", 0
-                    again.reset()
                     self._streamed.add(vbucket.number)
-                    await self._until_end(connection, vbucket)
+                    again.reset()
+                    begun = loop.time()
+                    reason = await self._until_end(connection, vbucket)
+                    if loop.time() - begun >= MAX_AGAIN_SECONDS:
+                        lost.reset()
+                    if reason == DISCONNECTED:
+                        await asyncio.sleep(lost.next())
                     continue
                 connection.forget(vbucket.number)
                 if answer.status == Status.ROLLBACK:
@@ -222,7 +236,8 @@ class Changes:
             at_once=opened,
         )
 
-    async def _until_end(self, connection: Connection, vbucket: Vbucket) -> None:
+    async def _until_end(self, connection: Connection, vbucket: Vbucket) -> int:
+        """Why its stream ended, once that is so and there may be another one."""
         changed = self._cluster.changed
         reason = await self._ended[vbucket.number][1]
         connection.forget(vbucket.number)
@@ -235,6 +250,7 @@ class Changes:
             await self._read_manifest()
         elif reason not in (CLOSED, DISCONNECTED):
             await wait_or_stop(changed, NEW_MAP_SECONDS)
+        return reason
 
     async def _refused(self, connection: Connection, answer: Frame, changed: asyncio.Event, again: Backoff) -> None:
         """Waits for what makes another try worth it. Raises CouchbaseError where nothing does."""

@@ -19,7 +19,6 @@ from keelman.couchbase.vbucket import Branch, parse_log
 NOT_READY_SECONDS = 2.0
 _ACTIVE = struct.pack(">I", 1)
 _SEQNO = struct.Struct(">HQ")
-_MAP_ASKED_SECONDS = 0.2
 
 
 class Cluster:
@@ -80,7 +79,7 @@ class Cluster:
 
     async def connect(self, address: NodeAddress, listener: Listener | None = None) -> Connection:
         """A connection to a node, logged in. Raises AwayError, CouchbaseError."""
-        connection = await Connection.connect(address, self.access, listener or _Nobody())
+        connection = await Connection.connect(address, self.access, listener or Nobody())
         try:
             async with asyncio.timeout(self.access.bootstrap_seconds):
                 connection.features = await log_in(connection, self.access)
@@ -97,11 +96,8 @@ class Cluster:
         asked, found = set(vbuckets), dict[int, int]()
         for address in self.actives(asked):
             async with self.logged_in(address) as connection:
-                answer = await connection.request(Opcode.ALL_SEQNOS, extras=_ACTIVE)
-                if answer.status:
-                    raise AwayError(f"{address} does not tell its vbuckets' last changes: {status_text(answer)}")
-                rows = _SEQNO.iter_unpack(answer.value[: len(answer.value) // _SEQNO.size * _SEQNO.size])
-                found.update({vbucket: seqno for vbucket, seqno in rows if vbucket in asked})
+                seqnos = await high_seqnos_of(connection)
+                found.update({vbucket: seqno for vbucket, seqno in seqnos.items() if vbucket in asked})
         return found
 
     def actives(self, vbuckets: Iterable[int]) -> list[NodeAddress]:
@@ -127,6 +123,14 @@ class Cluster:
         raise AwayError("no Couchbase node answers: " + "; ".join(failures))
 
 
+async def high_seqnos_of(connection: Connection) -> dict[int, int]:
+    """The last change of each vbucket whose active copy is on a node. Raises AwayError."""
+    answer = await connection.request(Opcode.ALL_SEQNOS, extras=_ACTIVE)
+    if answer.status:
+        raise AwayError(f"{connection.where} does not tell its vbuckets' last changes: {status_text(answer)}")
+    return dict(_SEQNO.iter_unpack(answer.value[: len(answer.value) // _SEQNO.size * _SEQNO.size]))
+
+
 async def failover_log(connection: Connection, vbucket: int) -> list[Branch]:
     """The history of a vbucket, the newest branch first. Raises AwayError, RefusedError."""
     answer = await connection.request(Opcode.FAILOVER_LOG, vbucket=vbucket)
@@ -148,7 +152,7 @@ async def manifest_of(connection: Connection) -> Manifest:
     return parse_manifest(answer.value)
 
 
-class _Nobody:
+class Nobody:
     """Hears nothing: of connections that only ask."""
 
     def events(self, connection: Connection, events: object) -> None:

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import ssl
 import struct
 from collections.abc import Callable
 from typing import Protocol
 
+from keelman.couchbase import frames
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.errors import AwayError, ProtocolError
-from keelman.couchbase.frames import (
-    REQUEST,
-    RESPONSE,
-    SERVER_REQUEST,
-    Frame,
-    FrameBuffer,
-    Opcode,
-    encoded,
-)
-from keelman.couchbase.handshake import NOOP_SECONDS
 from keelman.couchbase.messages import Decoder
 from keelman.couchbase.seeds import Access
 from keelman.couchbase.vbucket import Event, Vbucket
 
 REQUEST_SECONDS = 20.0
-SILENT_SECONDS = 2 * NOOP_SECONDS
-ASK_SECONDS = 1.2 * NOOP_SECONDS
+SILENT_INTERVALS, ASK_INTERVALS = 2.0, 1.2
+"""Of no-ops: a server that was not heard for so long is given up; before, it is asked."""
 ACK_SHARE = 0.5
 """Of the flow control's buffer: so much is taken before it is acknowledged."""
 _FIRST_OPAQUE = 0x1000
@@ -50,12 +43,13 @@ class Listener(Protocol):
 class Connection(asyncio.Protocol):
     """Made by `connect`; used in one loop."""
 
-    def __init__(self, address: NodeAddress, listener: Listener) -> None:
+    def __init__(self, address: NodeAddress, listener: Listener, noop_seconds: float) -> None:
         self.address, self.where = address, str(address)
         self.features: frozenset[int] = frozenset()
         self._listener = listener
-        self._buffer = FrameBuffer()
-        self._waiting: dict[int, tuple[asyncio.Future[Frame], Callable[[Frame], None] | None]] = {}
+        self._noop_seconds = noop_seconds
+        self._buffer = frames.FrameBuffer()
+        self._waiting: dict[int, tuple[asyncio.Future[frames.Frame], Callable[[frames.Frame], None] | None]] = {}
         self._next = _FIRST_OPAQUE
         self._transport: asyncio.Transport | None = None
         self._why = ""
@@ -74,7 +68,7 @@ class Connection(asyncio.Protocol):
         try:
             async with asyncio.timeout(access.bootstrap_seconds):
                 _, made = await loop.create_connection(
-                    lambda: cls(address, listener),
+                    lambda: cls(address, listener, access.noop_seconds),
                     address.host,
                     address.port,
                     ssl=access.tls,
@@ -92,16 +86,18 @@ class Connection(asyncio.Protocol):
         value: bytes = b"",
         extras: bytes = b"",
         vbucket: int = 0,
-        at_once: Callable[[Frame], None] | None = None,
-    ) -> Frame:
+        at_once: Callable[[frames.Frame], None] | None = None,
+    ) -> frames.Frame:
         """The answer to a request, whatever its status. `at_once` is given it before anything that came behind it is
         looked at. Raises AwayError."""
         if self._transport is None or self._why:
             raise AwayError(f"{self.where}: {self._why or 'not connected'}")
         opaque, self._next = self._next, (self._next + 1) & 0x7FFF_FFFF
-        answer: asyncio.Future[Frame] = self._loop.create_future()
+        answer: asyncio.Future[frames.Frame] = self._loop.create_future()
         self._waiting[opaque] = answer, at_once
-        self._transport.write(encoded(opcode, status=vbucket, opaque=opaque, key=key, value=value, extras=extras))
+        self._transport.write(
+            frames.encoded(opcode, status=vbucket, opaque=opaque, key=key, value=value, extras=extras)
+        )
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 return await answer
@@ -130,7 +126,7 @@ class Connection(asyncio.Protocol):
         self._unacknowledged += size
         if self._window and self._unacknowledged >= self._window * ACK_SHARE and self._transport and not self._why:
             extras = struct.pack(">I", self._unacknowledged)
-            self._transport.write(encoded(Opcode.BUFFER_ACK, extras=extras))
+            self._transport.write(frames.encoded(frames.Opcode.BUFFER_ACK, extras=extras))
             self._unacknowledged = 0
 
     def close(self, why: str = "closed") -> None:
@@ -158,61 +154,65 @@ class Connection(asyncio.Protocol):
             return
         self._heard = self._loop.time()
         try:
-            self._receive(self._buffer.feed(data))
+            self._receive(data)
         except ProtocolError as error:
             self._fail(str(error))
 
-    def _receive(self, frames: list[Frame]) -> None:
+    def _receive(self, data: bytes) -> None:
         decoder = self._decoder
         events: list[Event] = []
+        skim = None if decoder is None else lambda buffer, at: decoder.skim(buffer, at, events)
         uncounted = 0
-        for frame in frames:
-            if frame.magic == RESPONSE:
-                self._answered(frame)
-            elif frame.magic == SERVER_REQUEST:
-                if frame.opcode == Opcode.CLUSTER_MAP_CHANGE:
-                    self._listener.map_pushed(self, frame.value)
-            elif frame.magic != REQUEST:
-                continue
-            elif frame.opcode == Opcode.DCP_NOOP:
-                self._reply(frame)
-            elif frame.opcode == Opcode.STREAM_END:
-                uncounted += frame.size
-                if decoder is not None and frame.vbucket in decoder.vbuckets:
-                    if events:
-                        self._listener.events(self, events)
-                        events = []
-                    reason = struct.unpack(">I", frame.extras)[0] if len(frame.extras) == 4 else 0xFFFF
-                    self._listener.stream_ended(self, frame.vbucket, reason)
-            elif decoder is None or not decoder.decode(frame, events):
-                uncounted += frame.size
-        if events:
-            self._listener.events(self, events)
+        try:
+            for frame in self._buffer.feed(data, skim):
+                if frame.opcode == frames.Opcode.STREAM_END and frame.magic == frames.REQUEST and events:
+                    self._listener.events(self, events.copy())
+                    events.clear()
+                if decoder is None or frame.magic != frames.REQUEST or not decoder.decode(frame, events):
+                    uncounted += self._other(frame)
+        finally:  # what came before something wrong has moved its vbuckets on
+            if events:
+                self._listener.events(self, events)
         if uncounted:
             self.acknowledge(uncounted)
 
-    def _answered(self, frame: Frame) -> None:
+    def _other(self, frame: frames.Frame) -> int:
+        """Does what is due for what is no event; its bytes, where they count for the flow control."""
+        if frame.magic == frames.RESPONSE:
+            self._answered(frame)
+        elif frame.magic == frames.SERVER_REQUEST and frame.opcode == frames.Opcode.CLUSTER_MAP_CHANGE:
+            self._listener.map_pushed(self, frame.value)
+        elif frame.magic == frames.REQUEST and frame.opcode == frames.Opcode.DCP_NOOP:
+            self._reply(frame)
+        elif frame.magic == frames.REQUEST:
+            if frame.opcode == frames.Opcode.STREAM_END and self._decoder and frame.vbucket in self._decoder.vbuckets:
+                reason = struct.unpack(">I", frame.extras)[0] if len(frame.extras) == 4 else 0xFFFF
+                self._listener.stream_ended(self, frame.vbucket, reason)
+            return frame.size
+        return 0
+
+    def _answered(self, frame: frames.Frame) -> None:
         answer, at_once = self._waiting.get(frame.opaque, (None, None))
         if answer is not None and not answer.done():
             if at_once is not None:
                 at_once(frame)
             answer.set_result(frame)
 
-    def _reply(self, frame: Frame) -> None:
+    def _reply(self, frame: frames.Frame) -> None:
         if self._transport is not None:
-            self._transport.write(encoded(frame.opcode, magic=RESPONSE, opaque=frame.opaque))
+            self._transport.write(frames.encoded(frame.opcode, magic=frames.RESPONSE, opaque=frame.opaque))
 
     def _watch(self) -> None:
         """Asks a server that is silent, and gives up one that stays so."""
         silent = self._loop.time() - self._heard
         if self._why:
             return
-        if silent >= SILENT_SECONDS:
+        if silent >= SILENT_INTERVALS * self._noop_seconds:
             self._fail(f"nothing was heard for {silent:.0f} s")
             return
-        if silent >= ASK_SECONDS and self._transport is not None:
-            self._transport.write(encoded(Opcode.NOOP))
-        self._watching = self._loop.call_later(NOOP_SECONDS / 10, self._watch)
+        if silent >= ASK_INTERVALS * self._noop_seconds and self._transport is not None:
+            self._transport.write(frames.encoded(frames.Opcode.NOOP))
+        self._watching = self._loop.call_later(self._noop_seconds / 10, self._watch)
 
     def _fail(self, why: str) -> None:
         self._end(why)
@@ -230,8 +230,16 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
 
 
+def _of_certificates(error: OSError) -> bool:
+    return isinstance(error, ssl.SSLCertVerificationError | ConnectionRefusedError)
+
+
 def _why_not(error: Exception, access: Access) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {access.bootstrap_seconds:g} s"
+    if isinstance(error, ssl.SSLError | ConnectionError) and access.tls is not None and not _of_certificates(error):
+        return f"no TLS there, for which couchbase.enable.tls asks: {getattr(error, 'reason', None) or error}"
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno)
     text = getattr(error, "reason", None) or error.strerror if isinstance(error, OSError) else None
     return str(text or error or type(error).__name__)

@@ -5,6 +5,7 @@ Numbers are big-endian and unsigned. Source: kv_engine's docs/BinaryProtocol.md 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple
@@ -150,6 +151,32 @@ def encoded(
     return b"".join((header, extras, key, value))
 
 
+def frame_at(buffer: bytes, at: int) -> tuple[Frame, int] | None:
+    """The frame that begins at a place, and where the next one does; None where it is not whole. Raises ProtocolError
+    for what is no frame."""
+    if len(buffer) - at < HEADER_BYTES:
+        return None
+    magic, opcode, key_length, extras_length, datatype, status, body, opaque, cas = HEADER.unpack_from(buffer, at)
+    if body > MAX_BODY_BYTES or magic not in _MAGICS:
+        raise ProtocolError(
+            f"the answer is not Couchbase's protocol: it begins with {buffer[at : at + HEADER_BYTES].hex(' ')}"
+        )
+    begin = at + HEADER_BYTES
+    stop = begin + body
+    if stop > len(buffer):
+        return None
+    if magic in (FRAMED_REQUEST, FRAMED_RESPONSE):
+        framing, key_length = key_length >> 8, key_length & 0xFF
+        begin += framing
+        magic = REQUEST if magic == FRAMED_REQUEST else RESPONSE
+    key_at = begin + extras_length
+    value_at = key_at + key_length
+    if value_at > stop:
+        raise ProtocolError(f"a frame's extras and key are longer than its body: opcode {opcode:#04x}")
+    parts = buffer[begin:key_at], buffer[key_at:value_at], buffer[value_at:stop]
+    return Frame(magic, opcode, datatype, status, opaque, cas, *parts), stop
+
+
 class FrameBuffer:
     """Makes frames of what arrives, however it is cut."""
 
@@ -158,36 +185,19 @@ class FrameBuffer:
     def __init__(self) -> None:
         self._rest = b""
 
-    def feed(self, data: bytes) -> list[Frame]:
-        """The frames that are complete now. Raises ProtocolError for what is none."""
-        buffer = self._rest + data if self._rest else data
-        at, end = 0, len(buffer)
-        found: list[Frame] = []
-        unpack, make = HEADER.unpack_from, Frame._make
-        while end - at >= HEADER_BYTES:
-            magic, opcode, key_length, extras_length, datatype, status, body, opaque, cas = unpack(buffer, at)
-            if body > MAX_BODY_BYTES or magic not in _MAGICS:
-                raise ProtocolError(
-                    f"the answer is not Couchbase's protocol: it begins with {buffer[at : at + HEADER_BYTES].hex(' ')}"
-                )
-            begin = at + HEADER_BYTES
-            stop = begin + body
-            if stop > end:
+    def feed(self, data: bytes, skim: Callable[[bytes, int], int] | None = None) -> Iterator[Frame]:
+        """The frames that are complete now, one behind the other. Raises ProtocolError for what is none.
+
+        `skim` is given the bytes and a place before each frame, for what it takes itself, and says where it stopped.
+        """
+        buffer, at = self._rest + data if self._rest else data, 0
+        self._rest = b""
+        while True:
+            if skim is not None:
+                at = skim(buffer, at)
+            found = frame_at(buffer, at)
+            if found is None:
                 break
-            if magic in (FRAMED_REQUEST, FRAMED_RESPONSE):
-                framing, key_length = key_length >> 8, key_length & 0xFF
-                begin += framing
-                magic = REQUEST if magic == FRAMED_REQUEST else RESPONSE
-            key_at = begin + extras_length
-            value_at = key_at + key_length
-            if value_at > stop:
-                raise ProtocolError(f"a frame's extras and key are longer than its body: opcode {opcode:#04x}")
-            found.append(
-                make(
-                    (magic, opcode, datatype, status, opaque, cas, buffer[begin:key_at], buffer[key_at:value_at],
-                     buffer[value_at:stop])
-                )
-            )  # fmt: skip
-            at = stop
-        self._rest = buffer[at:] if at < end else b""
-        return found
+            frame, at = found
+            yield frame
+        self._rest = buffer[at:]

@@ -14,7 +14,6 @@ from keelman.couchbase.frames import PASSING, Feature, Frame, Opcode, Status
 from keelman.couchbase.seeds import Access
 
 PRODUCER, XATTRS, NO_VALUE, DELETE_TIMES = 0x01, 0x04, 0x08, 0x20
-NOOP_SECONDS = 120
 _OPTIONAL = frozenset({"change_streams", "send_stream_end_on_client_close_stream", "supports_cursor_dropping"})
 
 
@@ -78,7 +77,7 @@ def controls_of(access: Access, agreed: frozenset[int], buffer_bytes: int) -> li
         found.append(("connection_buffer_size", str(buffer_bytes)))
     if access.compression == "FORCED" and Feature.SNAPPY in agreed:
         found.append(("force_value_compression", "true"))
-    return [*found, ("set_noop_interval", str(NOOP_SECONDS)), ("enable_noop", "true")]
+    return [*found, ("set_noop_interval", f"{access.noop_seconds:g}"), ("enable_noop", "true")]
 
 
 async def _authenticate(connection: Requests, access: Access) -> None:

@@ -7,7 +7,7 @@ from struct import Struct, error
 import cramjam
 
 from keelman.couchbase.errors import ProtocolError
-from keelman.couchbase.frames import HEADER_BYTES, SNAPPY_TYPE, XATTR_TYPE, Frame, Opcode
+from keelman.couchbase.frames import HEADER_BYTES, REQUEST, SNAPPY_TYPE, XATTR_TYPE, Frame, Opcode
 from keelman.couchbase.manifest import (
     COLLECTION_CREATED,
     COLLECTION_DROPPED,
@@ -21,6 +21,8 @@ from keelman.couchbase.manifest import (
 from keelman.couchbase.vbucket import Event, Place, Vbucket
 
 _MUTATION = Struct(">QQIIIHB")
+_MUTATION_FRAME = Struct(">BBHBBHIIQQQIIIHB")
+"""A frame's header and a mutation's extras."""
 _DELETION = Struct(">QQH")
 _DELETION_TIMED = Struct(">QQIB")
 _EXPIRATION = Struct(">QQI")
@@ -30,9 +32,12 @@ _NUMBER = Struct(">Q")
 _LENGTH = Struct(">I")
 _IS_MUTATION = int(Opcode.MUTATION)
 _made = Event._make
+_new = tuple.__new__  # half the time of Event._make
 NAMING = frozenset((COLLECTION_CREATED, COLLECTION_DROPPED, SCOPE_CREATED, SCOPE_DROPPED))
 FLAT_BUFFERS = 2
 """System events of this version are of another form, which is never asked for."""
+_LONGEST_SHORT_ID = 0x7F
+"""A collection's id up to this one is a single byte before the key."""
 MOVED = 0
 """The kind of an event that only moves its vbucket's offset."""
 
@@ -47,6 +52,36 @@ class Decoder:
         self.vbuckets: dict[int, Vbucket] = {}
         self._manifest = manifest
         self._collections = collections
+
+    def skim(self, buffer: bytes, at: int, events: list[Event]) -> int:
+        """Adds the events of the mutations that stand one behind the other from a place on, which are most of what a
+        server sends; returns the place of what `decode` has to look at, or of a frame that is not whole."""
+        vbuckets, collections, prefixed = self.vbuckets, self._manifest.collections, self._collections
+        unpack, add = _MUTATION_FRAME.unpack_from, events.append
+        end = len(buffer)
+        last = end - _MUTATION_FRAME.size
+        while at <= last:
+            (magic, opcode, key_length, extras_length, datatype, number, body, _, cas, seqno, revision, flags, expiry,
+             lock_time, meta, _) = unpack(buffer, at)  # fmt: skip
+            if opcode != _IS_MUTATION or magic != REQUEST or extras_length != _MUTATION.size:
+                break
+            stop = at + HEADER_BYTES + body
+            key_at = at + _MUTATION_FRAME.size
+            value_at = key_at + key_length
+            vbucket = vbuckets.get(number)
+            if stop > end or vbucket is None or value_at + meta > stop or not key_length:
+                break
+            collection: Collection | None = DEFAULT_COLLECTION
+            if prefixed:
+                if buffer[key_at] > _LONGEST_SHORT_ID or (collection := collections.get(buffer[key_at])) is None:
+                    break
+                key_at += 1
+            place = vbucket.advance(seqno)
+            add(_new(Event, (_IS_MUTATION, number, seqno, place, collection, buffer[key_at:value_at],
+                             buffer[value_at : stop - meta], datatype, cas, revision, flags, expiry, lock_time,
+                             stop - at)))  # fmt: skip
+            at = stop
+        return at
 
     def decode(self, frame: Frame, events: list[Event]) -> bool:
         """Adds a frame's event; whether there was one. Raises ProtocolError for a frame of another form."""

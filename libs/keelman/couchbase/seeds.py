@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 PORT, TLS_PORT = 11210, 11207
+NOOP_SECONDS = 120.0
+"""As the official client has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Access:
     agent: str = "keelman"
     compression: str = "ENABLED"
     """ENABLED, DISABLED or FORCED."""
+    noop_seconds: float = NOOP_SECONDS
+    """How often a server asks whether we live. A connection that is silent for twice as long is given up."""
 
 
 def seeds_of(texts: Sequence[str]) -> list[Seed]:

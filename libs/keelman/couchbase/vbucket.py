@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from struct import Struct
 from typing import NamedTuple
 
@@ -52,6 +53,10 @@ class Event(NamedTuple):
     expiry: int
     lock_time: int
     size: int
+
+
+VBUCKET_OF, SEQNO_OF, SIZE_OF = (itemgetter(Event._fields.index(name)) for name in ("vbucket", "seqno", "size"))
+"""For whole lists of events."""
 
 
 class Branch(NamedTuple):

@@ -9,11 +9,7 @@ from contextlib import nullcontext
 from contextvars import copy_context
 from types import FrameType
 
-from keelman.api.copy.v1.copy_run_pb2 import (
-    COPY_RUN_STATE_ENDED,
-    COPY_RUN_STATE_FAILED,
-    COPY_RUN_STATE_STARTING,
-)
+from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED, COPY_RUN_STATE_STARTING
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
 from keelman.api.copy.v1.write_job_pb2 import WriteDone
@@ -27,11 +23,11 @@ from keelman.engine.sink.data_sink import DataSinkCopy
 from keelman.engine.slot.plugin_memory import bound_slot
 from keelman.engine.source.copy import SourceCopy
 from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
+from keelman.runtime.java.machine_options import MACHINE_SECONDS
 from keelman.runtime.logs.logging import bind
 from keelman.runtime.side_loop import KAFKA_LOOP
 
 OURS = ("keelman.engine", "keelman.connect.contract", "keelman.connect.plugin", "threading")
-MACHINE_SECONDS = 60.0
 
 
 def method_in(frame: FrameType) -> str:

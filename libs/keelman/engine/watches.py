@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keelman.api.copy.v1 import watch_pb2 as wire
 from keelman.connect.records import TopicPartition
-from keelman.connect.watches import FileWatch, TopicWatch, Watch
+from keelman.connect.watches import FileWatch, TopicWatch, VbucketPosition, VbucketWatch, Watch
 
 
 def to_wire(watch: Watch | None) -> wire.Watch | None:
@@ -13,6 +13,9 @@ def to_wire(watch: Watch | None) -> wire.Watch | None:
         return None
     if isinstance(watch, FileWatch):
         return wire.Watch(file=wire.FileWatch(path=watch.path, size=watch.size, inode=watch.inode))
+    if isinstance(watch, VbucketWatch):
+        places = {n: wire.VbucketPosition(seqno=at.seqno, vbuuid=at.vbuuid) for n, at in watch.positions.items()}
+        return wire.Watch(vbuckets=wire.VbucketWatch(properties=watch.properties, positions=places))
     positions = [wire.TopicPosition(topic=p.topic, partition=p.partition, offset=o) for p, o in watch.positions.items()]
     return wire.Watch(topics=wire.TopicWatch(client_properties=watch.properties, positions=positions))
 
@@ -25,4 +28,7 @@ def from_wire(watch: wire.Watch) -> Watch | None:
     if kind == "topics":
         positions = {TopicPartition(p.topic, p.partition): p.offset for p in watch.topics.positions}
         return TopicWatch(dict(watch.topics.client_properties), positions)
+    if kind == "vbuckets":
+        places = {n: VbucketPosition(at.seqno, at.vbuuid) for n, at in watch.vbuckets.positions.items()}
+        return VbucketWatch(dict(watch.vbuckets.properties), places)
     return None

@@ -12,7 +12,9 @@ producer make a client of their own, which is replaced before it has done anythi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
+import socket
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -26,7 +28,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.util import create_future
 
 from keelman.kafka.bootstrap_errors import NoneAnswered, connect
-from keelman.kafka.reaching import NEXT_SECONDS, reached
+from keelman.kafka.reaching import NEXT_SECONDS, connecting, note_silent, reached
 from keelman.kafka.security.reauthentication import RenewedConnection
 
 _ARGUMENTS = frozenset(inspect.signature(AIOKafkaClient.__init__).parameters)
@@ -42,22 +44,37 @@ class ClientConnection(RenewedConnection):
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connects, and logs in. Raises KafkaError and OSError."""
+        with connecting(self.host, self.port):
+            return await self._begin()
+
+    async def _begin(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         loop = asyncio.get_running_loop()
         self._closed_fut = create_future()
         secure = self._security_protocol.endswith("SSL")
         reader = asyncio.StreamReader(limit=READER_LIMIT, loop=loop)
         protocol = AIOKafkaProtocol(self._closed_fut, reader, loop=loop)
         made = await reached(self.host, self.port)
+        has_transport = False
+
+        def of_transport() -> AIOKafkaProtocol:
+            nonlocal has_transport
+            has_transport = True
+            return protocol
+
         try:
             async with asyncio.timeout(self._request_timeout):
                 transport, _ = await loop.create_connection(
-                    lambda: protocol,
+                    of_transport,
                     sock=made,
                     ssl=self._ssl_context if secure else None,
                     server_hostname=self.host if secure else None,
                 )
         except BaseException:
-            made.close()
+            if has_transport:  # which closes the socket: it would go on with what has its number next
+                with contextlib.suppress(OSError):
+                    made.shutdown(socket.SHUT_RDWR)
+            else:
+                made.close()
             raise
         writer = asyncio.StreamWriter(transport, protocol, reader, loop)
         self._reader, self._writer, self._protocol = reader, writer, protocol
@@ -163,6 +180,11 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
             if error.args != ((node_id, group),):
                 raise
             raise RequestTimedOutError from None
+        except RequestTimedOutError:
+            broker = self.cluster.broker_metadata(node_id)
+            if broker is not None:
+                note_silent(broker.host, broker.port)
+            raise
 
     async def _connect(self, host: str, port: int, on_close: Callable[..., None] | None = None) -> ClientConnection:
         """A new connection, with its session begun. Raises KafkaError and OSError."""

@@ -14,6 +14,7 @@ from aiokafka.conn import CloseReason
 from aiokafka.errors import NodeNotReadyError, RequestTimedOutError
 
 from keelman.kafka.clients import Client
+from keelman.kafka.reaching import note_silent
 
 BATCHES = ConnectionGroup.COORDINATION
 """The library's name for a second connection to a broker; record batches have it for themselves. A broker serves the
@@ -53,6 +54,7 @@ async def asked_about(client: Client, topic: str) -> bool:
 def give_up(connection: Any) -> None:
     """Closes a connection without waiting until the broker has taken what was sent: a frozen one never does."""
     writer = connection._writer
+    note_silent(connection.host, connection.port)
     connection.close(reason=CloseReason.CONNECTION_TIMEOUT)
     if writer is not None:
         writer.transport.abort()

@@ -7,36 +7,37 @@ import random
 from typing import Any
 
 from aiokafka.client import CoordinationType
-from aiokafka.errors import KafkaError, NodeNotReadyError, for_code
+from aiokafka.errors import for_code
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 
 from keelman.kafka.clients import Client
+from keelman.kafka.reaching import first_answer, silent_nodes
 
-ANSWER_SECONDS = 2.0
+ANSWER_SECONDS, NEXT_SECONDS = 2.0, 0.5
+"""How long a broker may take, and after how long the next is asked beside it."""
 GROUP, TRANSACTION = CoordinationType.GROUP, CoordinationType.TRANSACTION
 
 
 async def coordinator_of(client: Client, kind: CoordinationType, key: str) -> int:
     """The broker's id. Raises KafkaError, and OSError when the last of them does not answer."""
-    problem: Exception = NodeNotReadyError("no broker is known")
-    for node in _in_turn(client):
-        try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                answer = await client.send(node, FindCoordinatorRequest(key, kind))
-        except (KafkaError, OSError) as error:
-            problem = error
-            continue
-        if answer.error_code:
-            raise for_code(answer.error_code)()
-        return int(answer.coordinator_id)
-    raise problem
+
+    async def ask(node: Any) -> Any:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return await client.send(node, FindCoordinatorRequest(key, kind))
+
+    answer = await first_answer(_in_turn(client), ask, seconds=NEXT_SECONDS)
+    if answer.error_code:
+        raise for_code(answer.error_code)()
+    return int(answer.coordinator_id)
 
 
 def _in_turn(client: Client) -> list[Any]:
-    """All known brokers: first those that keep no other request waiting."""
-    nodes = [broker.nodeId for broker in client.cluster.brokers()]
+    """All known brokers: first those that keep no other request waiting, last those that were silent lately."""
+    brokers = list(client.cluster.brokers())
+    silent = silent_nodes(brokers)
+    nodes = [broker.nodeId for broker in brokers]
     random.shuffle(nodes)
     waiting: dict[Any, int] = {}
     for (node, _), connection in client._conns.items():
         waiting[node] = waiting.get(node, 0) + len(connection._requests)
-    return sorted(nodes, key=lambda node: waiting.get(node, 0) > 0)
+    return sorted(nodes, key=lambda node: (node in silent, waiting.get(node, 0) > 0))

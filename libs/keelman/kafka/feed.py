@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,7 @@ from keelman.kafka.topics import made
 from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
-from keelman.runtime.supervise import Siblings
+from keelman.runtime.supervise import Siblings, wait_or_stop
 
 log = get_logger()
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it repeats each failed try; an outage is logged once, here
@@ -47,6 +48,10 @@ KEYS_KEPT = 100_000
 REQUEST_MS = 10_000
 LAST_SECONDS = 2.0
 ASK_SECONDS = 1.0
+MOST_REPLICAS = 3
+STARTING_SECONDS, LOOK_SECONDS = 30.0, 0.5
+TWO_REPLICAS = {"min.insync.replicas": "1"}
+"""With two replicas, two that must be in sync would stop all events when one of the brokers is lost."""
 
 
 def event_topic(noun: str) -> str:
@@ -68,7 +73,8 @@ async def ensure_topics(
 ) -> None:
     """Creates those that are missing, with one partition each: their order is the order of the facts.
 
-    Raises Unavailable when the brokers cannot be reached or refuse.
+    Brokers that are only starting are waited for, so that each topic gets its three replicas where there are three of
+    them to be. Raises Unavailable when the brokers cannot be reached or refuse.
     """
     with _translated(bootstrap_servers):
         admin = BrokerAdminClient(
@@ -81,13 +87,25 @@ async def ensure_topics(
             missing = sorted(set(topics) - set(await admin.list_topics()))
             if not missing:
                 return
-            brokers = len((await admin.describe_cluster())["brokers"])
-            asked = [NewTopic(t, 1, min(3, max(1, brokers)), topic_configs=TOPIC_PROPERTIES) for t in missing]
+            replicas = await _replicas(admin, bootstrap_servers)
+            properties = TOPIC_PROPERTIES if replicas > 2 else {**TOPIC_PROPERTIES, **TWO_REPLICAS}
+            asked = [NewTopic(t, 1, replicas, topic_configs=properties) for t in missing]
             _, refused = await made(admin, asked)
             for topic, why in refused.items():
                 raise Unavailable(f"topic {topic} could not be created on {bootstrap_servers}: {why}")
         finally:
             await admin.close()
+
+
+async def _replicas(admin: Any, bootstrap_servers: str) -> int:
+    """As many as there are brokers, three at most; those that have an address and do not run yet are waited for."""
+    wanted = min(MOST_REPLICAS, len(set(bootstrap_servers.split(","))))
+    end = time.monotonic() + STARTING_SECONDS
+    while True:
+        brokers = len((await admin.describe_cluster())["brokers"])
+        if brokers >= wanted or time.monotonic() > end:
+            return min(MOST_REPLICAS, max(1, brokers))
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 class EventPublisher:
@@ -162,9 +180,7 @@ class ReportPublisher:
     async def __aexit__(self, *exc: object) -> None:
         """Gives what is left a moment to get out."""
         if self._bootstrap and self._newest:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LAST_SECONDS):
-                    await self._none.wait()
+            await wait_or_stop(self._none, LAST_SECONDS)
         await self._stack.aclose()
 
     def publish(self, topic: str, key: str, value: bytes | None) -> None:
@@ -179,18 +195,14 @@ class ReportPublisher:
         self._some.set()
 
     async def _run(self) -> None:
-        backoff, logged = Backoff(first=0.2, most=1.0), False
+        backoff = Backoff(first=0.2, most=1.0)
         while True:
             try:
                 async with EventPublisher(self._bootstrap, REPORT_TOPICS, self._properties) as publisher:
-                    if logged:
-                        log.info("reports_flow_again", source=self._source)
-                    logged = False
                     await self._drain_into(publisher, backoff)
             except Unavailable as error:
-                if not logged:
+                if backoff.is_new(error.message):
                     log.warning("reports_wait", source=self._source, error=error.message)
-                logged = True
                 await asyncio.sleep(backoff.next())
 
     async def _drain_into(self, publisher: EventPublisher, backoff: Backoff) -> None:
@@ -204,6 +216,8 @@ class ReportPublisher:
                 except Unavailable:
                     self._some.set()
                     raise
+                if not backoff.is_first:
+                    log.info("reports_flow_again", source=self._source)
                 backoff.reset()
                 for key, value in batch.items():
                     if key in self._newest and self._newest[key] is value:
@@ -219,19 +233,17 @@ async def consume(
 
     After any problem it begins again from the beginning, so a reader must take an old fact for what it is.
     """
-    backoff, logged = Backoff(first=0.2, most=1.0), False
+    backoff = Backoff(first=0.2, most=1.0)
     while True:
         try:
             await _answers(bootstrap_servers, client_properties)
             await ensure_topics(bootstrap_servers, topics, client_properties)
             async for fact in _from_the_beginning(bootstrap_servers, topics, client_properties):
-                logged = False
                 backoff.reset()
                 yield fact
         except Unavailable as error:
-            if not logged:
+            if backoff.is_new(error.message):
                 log.warning("feed_waits", topics=list(topics), error=error.message)
-            logged = True
             await asyncio.sleep(backoff.next())
 
 

@@ -21,7 +21,7 @@ from aiokafka.structs import OffsetAndMetadata
 
 from keelman.kafka.broker_client import BrokerProducer
 from keelman.kafka.clients import admin_client, client_arguments, no_broker
-from keelman.kafka.groups.offsets import OffsetFetch, committed
+from keelman.kafka.groups.offsets import committed, fetch_offsets
 from keelman.kafka.groups.requests import ask_group
 from keelman.kafka.topics import made
 from keelman.model.errors import FailedPrecondition, KeelmanError, Unavailable
@@ -72,7 +72,7 @@ class PositionedWriter:
         """What stands; None when nothing was ever written, or so long ago that the brokers have forgotten it. Raises
         Unavailable."""
         answer = await ask_group(
-            self._properties, self._name, lambda: OffsetFetch(self._name), client_id=self._name, answer_ms=REQUEST_MS,
+            self._properties, self._name, lambda: fetch_offsets(self._name), client_id=self._name, answer_ms=REQUEST_MS,
             seconds=SECONDS,
         )  # fmt: skip
         if answer.error_code:

@@ -1,13 +1,22 @@
-"""Asks one broker whether it answers: a light question without a client's background work."""
+"""Asks one broker, by a single connection without a client's background work: whether it answers, which certificate it
+shows, and to read its configuration again."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from aiokafka.conn import create_conn
+from aiokafka.conn import AIOKafkaConnection, create_conn
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
+
+from keelman.kafka.topic_requests import ChangeConfig, ConfigChanged
+from keelman.model.errors import InvalidArgument, Unavailable
+
+PLAIN: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,20 +31,16 @@ class BrokerAnswer:
         return any(node == node_id for node, _, _ in self.brokers)
 
 
-async def ask_broker(host: str, port: int, *, seconds: float = 2.0) -> BrokerAnswer | None:
-    """One Metadata request without topics over a plain connection; None when no broker answers in that time."""
-    connection = None
+async def ask_broker(
+    host: str, port: int, properties: Mapping[str, str] = PLAIN, *, seconds: float = 2.0
+) -> BrokerAnswer | None:
+    """One Metadata request without topics; None when no broker answers in that time. `properties` are those of Java's
+    clients: how the connection is secured; None, too, where files that they name cannot be used."""
     try:
-        async with asyncio.timeout(seconds):
-            connection = await create_conn(
-                host, port, client_id="keelman-probe", request_timeout_ms=int(seconds * 1000)
-            )
+        async with _connection(host, port, properties, seconds) as connection:
             reply = await connection.send(MetadataRequest([], False))
-    except (OSError, TimeoutError, KafkaError, asyncio.IncompleteReadError):
+    except (OSError, TimeoutError, KafkaError, asyncio.IncompleteReadError, InvalidArgument):
         return None
-    finally:
-        if connection is not None:
-            connection.close()
     return BrokerAnswer(tuple((b[0], b[1], b[2]) for b in reply.brokers), int(reply.controller_id))
 
 
@@ -58,3 +63,55 @@ async def broker_answers(bootstrap: str, *, seconds: float = 2.0) -> bool:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
     return False
+
+
+async def unset_broker_configs(
+    host: str, port: int, node_id: int, keys: Collection[str], properties: Mapping[str, str], *, seconds: float
+) -> None:
+    """Takes back dynamic configurations of the broker that answers there, whose node id this is: as it was started, it
+    is configured then. Raises Unavailable with its reason where it does not."""
+    try:
+        async with _connection(host, port, properties, seconds) as connection:
+            answer: ConfigChanged = await connection.send(ChangeConfig(str(node_id), {}, keys, of_broker=True))
+    except (OSError, TimeoutError, KafkaError, asyncio.IncompleteReadError) as error:
+        raise _not_asked(host, port, error) from None
+    if answer.code:
+        raise Unavailable(f"the broker at {host}:{port} refused its configuration: {answer.message or answer.code}")
+
+
+async def shown_certificate(host: str, port: int, properties: Mapping[str, str], *, seconds: float) -> bytes:
+    """The certificate, in DER, that the broker shows there. Raises Unavailable."""
+    try:
+        async with asyncio.timeout(seconds):
+            _, writer = await asyncio.open_connection(host, port, ssl=_secured(properties)["ssl_context"])
+    except (OSError, TimeoutError) as error:
+        raise _not_asked(host, port, error) from None
+    try:
+        return writer.get_extra_info("ssl_object").getpeercert(binary_form=True) or b""
+    finally:
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def _connection(
+    host: str, port: int, properties: Mapping[str, str], seconds: float
+) -> AsyncIterator[AIOKafkaConnection]:
+    secured = _secured(properties) if properties else {}
+    async with asyncio.timeout(seconds):
+        made = await create_conn(
+            host, port, client_id="keelman-probe", request_timeout_ms=int(seconds * 1000), **secured
+        )
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+def _secured(properties: Mapping[str, str]) -> dict[str, Any]:
+    from keelman.kafka.security.tls_sasl import for_aiokafka  # noqa: PLC0415  (many probes need no TLS)
+
+    return for_aiokafka(properties)
+
+
+def _not_asked(host: str, port: int, error: BaseException) -> Unavailable:
+    return Unavailable(f"the broker at {host}:{port} was not asked: {error or type(error).__name__}")

@@ -11,13 +11,12 @@ import struct
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import ClassVar
 
 from keelman.kafka.batches.wire import WireRequest
 from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact, varint
 
 _NO_ID = bytes(16)
-_TOPIC = b"\x02"
+_TOPIC, _BROKER = b"\x02", b"\x04"
 _SET, _DELETE = b"\0", b"\1"
 TIMEOUT_MS = 10_000
 
@@ -42,13 +41,9 @@ class CreatedTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateTopic(WireRequest):
+class CreateTopic(WireRequest, key=19, version=7, answer=CreatedTopic):
     """One topic: CreateTopics 7, which brokers know since Kafka 2.8. -1 partitions or replicas are the brokers'
     default."""
-
-    API_KEY: ClassVar[int] = 19
-    API_VERSION: ClassVar[int] = 7
-    RESPONSE_TYPE: ClassVar[type[CreatedTopic]] = CreatedTopic
 
     name: str
     partitions: int = -1
@@ -65,7 +60,7 @@ class CreateTopic(WireRequest):
 
 @dataclass(frozen=True, slots=True)
 class ConfigChanged:
-    """Answer to IncrementalAlterConfigs 1, of one topic: Kafka's error code with the brokers' words."""
+    """Answer to IncrementalAlterConfigs 1, of one topic or broker: Kafka's error code with the brokers' words."""
 
     code: int
     message: str
@@ -80,20 +75,24 @@ class ConfigChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeConfig(WireRequest):
-    """Sets some keys of one topic and takes others back to the brokers' default: IncrementalAlterConfigs 1."""
-
-    API_KEY: ClassVar[int] = 44
-    API_VERSION: ClassVar[int] = 1
-    RESPONSE_TYPE: ClassVar[type[ConfigChanged]] = ConfigChanged
+class ChangeConfig(WireRequest, key=44, version=1, answer=ConfigChanged):
+    """Sets some keys of one topic, or of the broker of an id, and takes others back to the default:
+    IncrementalAlterConfigs 1."""
 
     name: str
     set: Mapping[str, str]
     unset: Collection[str] = ()
+    of_broker: bool = False
 
     def encode(self) -> bytes:
         """The request behind its header."""
         changes = [compact(key) + _SET + compact(value) + NO_TAGS for key, value in self.set.items()]
         changes += [compact(key) + _DELETE + compact(None) + NO_TAGS for key in self.unset]
-        resource = _TOPIC + compact(self.name) + varint(len(changes) + 1) + b"".join(changes) + NO_TAGS
+        resource = (
+            (_BROKER if self.of_broker else _TOPIC)
+            + compact(self.name)
+            + varint(len(changes) + 1)
+            + b"".join(changes)
+            + NO_TAGS
+        )
         return varint(2) + resource + b"\0" + NO_TAGS

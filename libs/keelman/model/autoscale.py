@@ -9,7 +9,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.shapes import MAX_WORKERS
 
 SCALE_IN_PERCENT, SCALE_OUT_PERCENT = 20.0, 80.0
-SAMPLE_SECONDS, SAMPLES, COOL_DOWN_SECONDS = 10.0, 3, 60.0
+SAMPLE_SECONDS, SAMPLES, COOL_DOWN_SECONDS = 5.0, 3, 60.0
 MOST_SAMPLES, LONGEST_SECONDS, SHORTEST_SECONDS = 1000, 86400.0, 1.0
 MOST_PERCENT = 1000.0
 
@@ -18,7 +18,8 @@ MOST_PERCENT = 1000.0
 class Autoscale:
     """How the number of workers follows what they have to do. Percents are of a worker's limit of processors, of one
     processor where it has none. `scale_out_lag_records` 0: lag does not count; `tasks_per_worker` 0: tasks.max is that
-    of the configuration; `max_tasks` 0: no bound."""
+    of the configuration; `max_tasks` 0: no bound; `tasks_up_to_partitions`: a sink has no more tasks than its topics
+    have partitions."""
 
     min_workers: int
     max_workers: int
@@ -27,6 +28,7 @@ class Autoscale:
     scale_out_lag_records: int = 0
     tasks_per_worker: int = 0
     max_tasks: int = 0
+    tasks_up_to_partitions: bool = False
     sample_seconds: float = SAMPLE_SECONDS
     samples: int = SAMPLES
     cool_down_seconds: float = COOL_DOWN_SECONDS
@@ -35,10 +37,12 @@ class Autoscale:
         """The nearest number of workers that is legal."""
         return min(max(workers, self.min_workers), self.max_workers)
 
-    def tasks_max(self, workers: int) -> int:
-        """`tasks.max` of so many workers; 0: that of the configuration."""
+    def tasks_max(self, workers: int, partitions: int = 0) -> int:
+        """`tasks.max` of so many workers; 0: that of the configuration. `partitions`: those that there are to read; 0
+        where nobody knows."""
         tasks = workers * self.tasks_per_worker
-        return min(tasks, self.max_tasks) if self.max_tasks else tasks
+        bounds = (self.max_tasks, partitions if self.tasks_up_to_partitions else 0)
+        return min(tasks, *filter(None, bounds)) if any(bounds) else tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ def check_autoscale(field: str, wanted: Autoscale) -> None:
             raise InvalidArgument.of(f"{field}.{name}", number, "0 or more")
     if wanted.max_tasks and not wanted.tasks_per_worker:
         raise InvalidArgument.of(f"{field}.max_tasks", wanted.max_tasks, "0 where tasks_per_worker is 0")
+    if wanted.tasks_up_to_partitions and not wanted.tasks_per_worker:
+        raise InvalidArgument.of(f"{field}.tasks_up_to_partitions", True, "false where tasks_per_worker is 0")
     if wanted.max_tasks and wanted.max_tasks < wanted.max_workers:
         legal = f"0 or at least max_workers ({wanted.max_workers})"
         raise InvalidArgument.of(f"{field}.max_tasks", wanted.max_tasks, legal)

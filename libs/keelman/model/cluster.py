@@ -6,13 +6,13 @@ import base64
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
 
 from keelman.model.autoscale import NOT_SCALED, Autoscale, Scaling
 from keelman.model.log_delivery import LogDelivery
 from keelman.model.plugin_set import NO_HISTORY, PluginHistory, PluginRef, PluginSet, WentBack
+from keelman.model.resource import Resource
 from keelman.model.workload import NO_LIMITS, ResourceLimits
 
 
@@ -74,6 +74,18 @@ class Annotations:
 NO_ANNOTATIONS = Annotations()
 
 
+class BrokerTls(StrEnum):
+    """What secures the connections of managed brokers."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    """Of a request: left to the state service."""
+    NONE = "NONE"
+    SERVER = "SERVER"
+    """Brokers show certificates, to clients and to each other."""
+    MUTUAL = "MUTUAL"
+    """Clients show certificates too."""
+
+
 @dataclass(frozen=True, slots=True)
 class ManagedBrokers:
     """One broker on each of these nodes, in this order; never moved. `controllers`: how many of the first nodes are
@@ -86,7 +98,25 @@ class ManagedBrokers:
     port: int = 0
     heap_mb: int = 0
     routes: Mapping[str, str] = field(default_factory=dict)
+    metrics_port: int = 0
+    """Where each broker serves /metrics alone; 0: none."""
+    data_folders: tuple[str, ...] = ()
+    """Absolute paths, below the data root of each agent, in which each broker has a folder of its own for its
+    partitions; none: they are in its agent's."""
     annotations: Annotations = NO_ANNOTATIONS
+    tls: BrokerTls = BrokerTls.NONE
+    client_properties: Mapping[str, str] = field(default_factory=dict)
+    """How they are reached where they have TLS, as those of external ones; not the user's to give."""
+
+    @property
+    def connection(self) -> Mapping[str, str]:
+        """Client properties, named as in Java, of whoever asks these brokers."""
+        return self.client_properties
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """The ports that its spec names."""
+        return tuple(port for port in (self.port, self.metrics_port) if port)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +126,15 @@ class ExternalBrokers:
     bootstrap_servers: str
     client_properties: Mapping[str, str] = field(default_factory=dict)
     annotations: Annotations = NO_ANNOTATIONS
+    credential_profile: str = ""
+    """Name of a secret with client properties that go over these."""
+    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What that secret says; not the user's to give here."""
+
+    @property
+    def connection(self) -> Mapping[str, str]:
+        """Client properties, named as in Java, of whoever asks these brokers."""
+        return {**self.client_properties, **self.credentials}
 
 
 BrokerClusterSpec: TypeAlias = ManagedBrokers | ExternalBrokers
@@ -126,15 +165,11 @@ NOT_SEEN = BrokersSeen()
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerCluster:
+class BrokerCluster(Resource):
     """A Kafka cluster that worker clusters use. Times are aware UTC; `etag` changes with every change."""
 
     NOUN: ClassVar[str] = "broker_cluster"
 
-    name: str
-    uid: str
-    create_time: datetime
-    update_time: datetime
     generation: int
     etag: str
     goal: ClusterGoal
@@ -145,7 +180,13 @@ class BrokerCluster:
     reachable: bool | None = None
     """Whether an external cluster answered when last asked; None before the first answer."""
     seen: BrokersSeen = NOT_SEEN
+    force: bool = False
+    """Its brokers are killed where they are to end."""
     status: BrokerClusterStatus = field(default_factory=BrokerClusterStatus)
+
+    def asked_at(self, bootstrap_servers: str) -> dict[str, str]:
+        """Client properties, named as in Java, of whoever asks its brokers at these addresses."""
+        return {**self.spec.connection, "bootstrap.servers": bootstrap_servers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,15 +273,11 @@ class WorkerClusterStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerCluster:
+class WorkerCluster(Resource):
     """Workers that share a group. Times are aware UTC; `etag` changes with every change."""
 
     NOUN: ClassVar[str] = "worker_cluster"
 
-    name: str
-    uid: str
-    create_time: datetime
-    update_time: datetime
     generation: int
     etag: str
     goal: ClusterGoal

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from keelman.model.cluster import NO_ANNOTATIONS, Annotations
+from keelman.model.resource import Resource
 
 
 class DefinitionGoal(StrEnum):
@@ -43,15 +44,11 @@ class AppliedDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorDefinition:
+class ConnectorDefinition(Resource):
     """One connector definition. `operation` is the last one's name, which has not ended while `applying`."""
 
     NOUN: ClassVar[str] = "connector_definition"
 
-    name: str
-    uid: str
-    create_time: datetime
-    update_time: datetime
     generation: int
     spec: ConnectorDefinitionSpec
     goal: DefinitionGoal = DefinitionGoal.ABSENT

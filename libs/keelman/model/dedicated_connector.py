@@ -6,7 +6,6 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
@@ -14,6 +13,7 @@ from keelman.model.autoscale import Autoscale
 from keelman.model.cluster import NO_ANNOTATIONS, Annotations, WorkerEngine
 from keelman.model.log_delivery import LogDelivery
 from keelman.model.plugin_set import PluginRef
+from keelman.model.resource import Resource
 from keelman.model.workload import NO_LIMITS, ResourceLimits
 
 UNKNOWN_CODE = "UnknownError.Unknown"
@@ -75,6 +75,11 @@ class Capacity:
     worker_limits: ResourceLimits = NO_LIMITS
     autoscale: Autoscale | None = None
 
+    @property
+    def most_workers(self) -> int:
+        """How many it may come to."""
+        return self.count if self.autoscale is None else self.autoscale.max_workers
+
 
 @dataclass(frozen=True, slots=True)
 class DedicatedConnectorSpec:
@@ -110,15 +115,11 @@ class DedicatedFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class DedicatedConnector:
+class DedicatedConnector(Resource):
     """One dedicated connector. `operation` is the last one's name; `broker_cluster` that of its workers."""
 
     NOUN: ClassVar[str] = "dedicated_connector"
 
-    name: str
-    uid: str
-    create_time: datetime
-    update_time: datetime
     generation: int
     spec: DedicatedConnectorSpec
     goal: DedicatedGoal = DedicatedGoal.RUNNING

@@ -22,6 +22,12 @@ def checked_name(field: str, name: str) -> str:
     return name
 
 
+def legal_name(host: str) -> str:
+    """A host's name as one of a node or a gateway: lower case, what is not legal becomes '-', at most 63 characters."""
+    made = re.sub(r"[^a-z0-9._-]", "-", host.lower())[:63].strip("._-")
+    return made or "node"
+
+
 def checked_request_id(field: str, request_id: str) -> str:
     """Returns the id that a client gives a request, empty for none; raises InvalidArgument when it is not legal."""
     if not _REQUEST_ID.fullmatch(request_id):

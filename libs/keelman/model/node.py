@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
+from keelman.model.resource import Resource
 from keelman.model.workload import NO_LIMITS, ResourceLimits
 
 
@@ -45,18 +46,18 @@ class NodeFigures:
     memory_available_bytes: int
     disk_free_bytes: int
     load: float
+    open_files_limit: int = 0
+    clock_ms: int = 0
+    python_version: str = ""
+    java_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class Node(Resource):
     """What its agent said at the last registration, and whether it is still heard of. Times are aware UTC."""
 
     NOUN: ClassVar[str] = "node"
 
-    name: str
-    uid: str
-    create_time: datetime
-    update_time: datetime
     state: NodeState
     agent_address: str
     cpus: int = 0
@@ -74,6 +75,8 @@ class Node:
     """Number of its newest session."""
     incarnation: str = ""
     """Made anew at each start of its agent's process."""
+    broker_tls: bool = False
+    """Its agent starts brokers with TLS; those of earlier versions would start them in plain text."""
 
     @property
     def host(self) -> str:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from keelman.model.cluster import Origin
+from keelman.model.resource import Resource
 
 
 class OperationKind(StrEnum):
@@ -88,15 +89,11 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Resource):
     """One operation. `facts` is JSON that its steps were given and what they found: kept sealed, shown to nobody."""
 
     NOUN: ClassVar[str] = "operation"
 
-    name: str
-    uid: str
-    create_time: datetime
-    update_time: datetime
     kind: OperationKind
     target: Target
     steps: tuple[Step, ...]

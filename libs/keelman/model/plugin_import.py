@@ -6,12 +6,12 @@ import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
 from keelman.model.cluster import NO_ANNOTATIONS, Annotations, Origin
 from keelman.model.errors import InvalidArgument
+from keelman.model.resource import Resource
 
 VERSION = "1"
 """Of the plugin of every import."""
@@ -66,15 +66,11 @@ class PluginSource:
 
 
 @dataclass(frozen=True, slots=True)
-class PluginImport:
+class PluginImport(Resource):
     """A plugin whose file is copied from a bucket. Times are aware UTC; `etag` changes with every change."""
 
     NOUN: ClassVar[str] = "plugin_import"
 
-    name: str
-    uid: str
-    create_time: datetime
-    update_time: datetime
     source: PluginSource
     annotations: Annotations = NO_ANNOTATIONS
     state: PluginImportState = PluginImportState.CREATING

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import ClassVar
 
 from keelman.model.cluster import NO_ANNOTATIONS, Annotations
 from keelman.model.errors import InvalidArgument
+from keelman.model.resource import Resource
 
 MAX_BYTES, MAX_KEYS, MAX_KEY = 64 << 10, 1000, 255
 _NAME = re.compile(r"[A-Za-z0-9/_+=.@-]{1,255}")
@@ -17,15 +17,11 @@ _KEY = re.compile(rf"[^\x00-\x1f\x7f:}}]{{1,{MAX_KEY}}}")
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(Resource):
     """Values by key. Times are aware UTC; `etag` changes with every change."""
 
     NOUN: ClassVar[str] = "secret"
 
-    name: str
-    uid: str
-    create_time: datetime
-    update_time: datetime
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     annotations: Annotations = NO_ANNOTATIONS
     etag: str = ""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
 from keelman.model.cluster import NO_ANNOTATIONS, Annotations
 from keelman.model.errors import InvalidArgument
+from keelman.model.resource import Resource
 
 MAX_TOPIC_NAME = 249
 MAX_PARTITIONS = 10_000
@@ -73,15 +73,11 @@ NOT_APPLIED = TopicApplied()
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(Resource):
     """A Kafka topic as a user wants it. Times are aware UTC; `etag` changes with every change."""
 
     NOUN: ClassVar[str] = "topic"
 
-    name: str
-    uid: str
-    create_time: datetime
-    update_time: datetime
     generation: int
     etag: str
     goal: TopicGoal

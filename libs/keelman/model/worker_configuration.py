@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from keelman.model.cluster import NO_ANNOTATIONS, Annotations
 from keelman.model.errors import NotFound
+from keelman.model.resource import Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +23,11 @@ class ConfigurationRevision:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerConfiguration:
+class WorkerConfiguration(Resource):
     """Properties of workers under a name. Times are aware UTC; `etag` changes with every change."""
 
     NOUN: ClassVar[str] = "worker_configuration"
 
-    name: str
-    uid: str
-    create_time: datetime
-    update_time: datetime
     revisions: tuple[ConfigurationRevision, ...]
     """The newest last; at least one."""
     annotations: Annotations = NO_ANNOTATIONS

@@ -52,9 +52,9 @@ ROUTES_NOT_POSSIBLE = "ROUTES_NOT_POSSIBLE"
 REFUSED = "REFUSED"
 """Reason of a process that ended by itself as it refused what it was given."""
 LASTING = frozenset(
-    {REFUSED, "BROKER_REFUSED", "DATA_WITHOUT_OWNER", "FOREIGN_CLUSTER", "FOREIGN_NODE", "JAVA_MISSING", "JAVA_WORKERS",
-     "KEPT_OUT", "PERMISSION_DENIED", PLUGIN_BROKEN, ROUTES_NOT_POSSIBLE, "UNAUTHENTICATED", "UNKNOWN_KIND",
-     "WRONG_TOPIC"}
+    {REFUSED, "ADDRESS_REFUSED", "BROKER_REFUSED", "DATA_WITHOUT_OWNER", "FOREIGN_CLUSTER", "FOREIGN_NODE",
+     "JAVA_MISSING", "JAVA_WORKERS", "KEPT_OUT", "NO_AUTHORITY", "PERMISSION_DENIED", PLUGIN_BROKEN,
+     ROUTES_NOT_POSSIBLE, "UNAUTHENTICATED", "UNKNOWN_KIND", "WRONG_TOPIC"}
 )  # fmt: skip
 """Reasons of failures that last until somebody changes something: no further start of the process helps."""
 
@@ -89,6 +89,12 @@ class BrokerSpec:
     heap_mb: int = 0
     """0: as its settings have it."""
     routes: Mapping[str, str] = field(default_factory=dict)
+    metrics_port: int = 0
+    data_folders: tuple[str, ...] = ()
+    """For its partitions alone, below the agent's data root; none: in its own folder."""
+    tls: bool = False
+    client_certificates: bool = False
+    """With TLS: its clients have to show a certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +154,16 @@ WorkloadSpec: TypeAlias = BrokerSpec | SparkSpec | WorkerSpec
 
 
 @dataclass(frozen=True, slots=True)
+class LogProblem:
+    """Why a stream of a worker's logs is not delivered to one of its targets: file, s3 or kafka."""
+
+    stream: str
+    target: str
+    message: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadStatus:
     """What an agent saw of a workload. `exit_code` is negative for a signal; times are aware UTC."""
 
@@ -163,6 +179,7 @@ class WorkloadStatus:
     memory_bytes: int = 0
     limited_by: str = ""
     """What holds it to its limits: cgroup, systemd or watchdog; empty while nothing does."""
+    log_problems: tuple[LogProblem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +242,8 @@ class Workload:
     def ports(self) -> frozenset[int]:
         """Every port that it listens on or that is kept free for it."""
         match self.spec:
-            case BrokerSpec(port=port, controller_port=controller):
-                found: tuple[int, ...] = (port, controller)
+            case BrokerSpec(port=port, controller_port=controller, metrics_port=metrics):
+                found: tuple[int, ...] = (port, controller, metrics)
             case WorkerSpec(port=port, metrics_port=metrics, admin_port=admin, reserved_ports=reserved):
                 found = (port, metrics, admin, *reserved)
             case SparkSpec(port=port):

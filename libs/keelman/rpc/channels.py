@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -9,6 +10,9 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from keelman.model.errors import InvalidArgument
+from keelman.rpc.any_of import AnyOf
+from keelman.rpc.bearer import bearer
+from keelman.rpc.credentials import Pems, check_roots
 from keelman.rpc.errors import from_rpc_error
 from keelman.rpc.server import KEEPALIVE, MESH, is_loopback
 
@@ -23,13 +27,27 @@ def channel(
     server_name: str = "",
     peer: str = "",
     translate: bool = True,
+    token: str = "",
+    client: Pems | None = None,
 ) -> Channel:
     """A channel to host:port or unix:path: `async with` closes it. Errors of unary calls come as our classes.
 
-    With `root_certificates` (PEM) it speaks TLS; `server_name` is then what the certificate must name, the address's
-    host when empty. `peer` says in words who is there, for the message when it cannot be reached. Without `translate`
-    errors come as grpc's own: for passing them on unchanged.
+    Of several addresses, with commas between, each call goes to one that can be reached.
+    With `root_certificates` (PEM) it speaks TLS to host:port; `server_name` is then what the certificate must name, the
+    address's host when empty; `client` has the certificate that is shown to the other side. `peer` says in words who is
+    there, for the message when it cannot be reached. Without `translate` errors come as grpc's own: for passing them on
+    unchanged. A `token` goes with every call.
     """
+    if len(several := addresses(address)) > 1:
+        made = partial(
+            channel,
+            root_certificates=root_certificates,
+            server_name=server_name,
+            peer=peer,
+            token=token,
+            client=client,
+        )
+        return AnyOf([made(one, translate=translate) for one in several])
     options: list[tuple[str, int | str]] = [
         *KEEPALIVE,
         *DIRECT,
@@ -37,13 +55,20 @@ def channel(
         ("grpc.min_reconnect_backoff_ms", 5_000),  # how long one attempt to connect may take; refused ones end at once
         ("grpc.max_reconnect_backoff_ms", 2_000),
     ]
-    interceptors = [_TranslateUnary(f"{peer} at {address}" if peer else address)] if translate else []
-    if root_certificates is None:
+    translating = [_TranslateUnary(f"{peer} at {address}" if peer else address)] if translate else []
+    interceptors = [*translating, *bearer(token)]
+    if root_certificates is None or address.startswith("unix:"):
         return grpc.aio.insecure_channel(address, options=options, interceptors=interceptors)
     if server_name:
         options.append(("grpc.ssl_target_name_override", server_name))
-    credentials = grpc.ssl_channel_credentials(root_certificates)
+    shown = (client.key, client.chain) if client is not None and client.chain else (None, None)
+    credentials = grpc.ssl_channel_credentials(root_certificates, *shown)
     return grpc.aio.secure_channel(address, credentials, options=options, interceptors=interceptors)
+
+
+def addresses(text: str) -> list[str]:
+    """The addresses of a text that has commas between them."""
+    return [one.strip() for one in text.split(",")]
 
 
 def root_certificates(setting: str, file: Path | None) -> bytes | None:
@@ -51,25 +76,32 @@ def root_certificates(setting: str, file: Path | None) -> bytes | None:
     if file is None:
         return None
     try:
-        return file.read_bytes()
+        found = file.read_bytes()
     except OSError as error:
         raise InvalidArgument.of(setting, str(file), f"a readable PEM file ({error.strerror})") from None
+    check_roots(setting, file, found)
+    return found
 
 
 def checked_peer(setting: str, address: str, *, ca: str, certificates: bytes | None, trust: str) -> None:
     """Raises InvalidArgument when an address off loopback would be asked without TLS and without a mesh.
 
-    `setting` names the one that has the address, `ca` the one that would have the certificates.
+    `setting` names the one that has the address, or several with commas between, `ca` the one that would have the
+    certificates. Raises it for an empty one of several, too.
     """
-    if address.startswith("unix:") or certificates is not None or trust == MESH:
-        return
-    if not is_loopback(address.rpartition(":")[0].strip("[]")):
-        raise InvalidArgument.of(setting, address, f"a loopback address, or any with {ca}, or with trust = mesh")
+    for one in addresses(address):
+        if not one:
+            raise InvalidArgument.of(setting, address, "host:port, or several with commas between")
+        if one.startswith("unix:") or certificates is not None or trust == MESH:
+            continue
+        if not is_loopback(one.rpartition(":")[0].strip("[]")):
+            raise InvalidArgument.of(setting, one, f"a loopback address, or any with {ca}, or with trust = mesh")
 
 
 async def is_serving(address: str, *, timeout_seconds: float = 2.0, service: str = "") -> bool:
     """Asks a process's health; False when it cannot be reached in time."""
-    async with grpc.aio.insecure_channel(address, options=DIRECT) as plain:
+    own = ("grpc.use_local_subchannel_pool", 1)  # else it waits, with another that found nobody, for its next try
+    async with grpc.aio.insecure_channel(address, options=[*DIRECT, own]) as plain:
         stub: Any = health_pb2_grpc.HealthStub(plain)
         try:
             answer = await stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=timeout_seconds)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import grpc
@@ -46,6 +46,11 @@ _CLASSES = {code: cls for cls, code in _CODES.items()}
 def code_name(error: errors.KeelmanError) -> str:
     """The gRPC code of an error by name, e.g. "INVALID_ARGUMENT"."""
     return next((_CODES[c] for c in type(error).__mro__ if c in _CODES), grpc.StatusCode.INTERNAL).name
+
+
+def class_of_code(name: str) -> type[errors.KeelmanError]:
+    """The class that a gRPC code stands for by its name."""
+    return next((cls for code, cls in _CLASSES.items() if code.name == name), errors.Internal)
 
 
 def to_status(error: errors.KeelmanError) -> grpc.Status:
@@ -135,6 +140,15 @@ def unreachable(error: grpc.aio.AioRpcError, peer: str) -> errors.Unavailable:
     """The error for a peer that cannot be reached; `peer` is e.g. "the state service at 127.0.0.1:7410"."""
     cause = (error.details() or "no answer").rpartition("Failed to connect to remote host: ")[2]
     return errors.Unavailable(f"{peer} cannot be reached: {cause}", reason="UNREACHABLE", metadata={"peer": peer})
+
+
+async def ended_call(call: Any, otherwise: str) -> errors.KeelmanError:
+    """The error that a call has ended with, where a write came too late to meet it; `otherwise` for one without."""
+    code = await call.code()
+    if code in (grpc.StatusCode.OK, grpc.StatusCode.CANCELLED):
+        return errors.Unavailable(otherwise)
+    said = await call.initial_metadata(), await call.trailing_metadata()
+    return from_rpc_error(grpc.aio.AioRpcError(code, *said, details=await call.details()))
 
 
 @contextlib.contextmanager

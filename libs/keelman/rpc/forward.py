@@ -19,7 +19,7 @@ from keelman.rpc.errors import from_rpc_error, nobody_answered, unreachable, was
 from keelman.rpc.server import Context, Service
 
 Check: TypeAlias = Callable[[str, str, Message], None]
-_OWN_METADATA = ("grpc-", ":", "user-agent", "te", "content-type")
+_OWN_METADATA = ("grpc-", ":", "user-agent", "te", "content-type", "authorization")
 
 
 def forwarded(

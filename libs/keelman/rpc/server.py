@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
-from collections.abc import AsyncIterator, Callable, Sequence
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -16,18 +18,28 @@ from grpc_reflection.v1alpha import reflection
 
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.model.workload import joined_address
+from keelman.rpc.credentials import Newest, Pems, Tls
 from keelman.rpc.errors import to_status
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.ports import check_port, port_taken
 
 log = get_logger()
 
-__all__ = ["Context", "Health", "Service", "Tls", "checked_address", "is_loopback", "port_taken", "serve"]
+__all__ = [
+    "INSTALLATION", "LOOPBACK", "MESH", "Authorize", "Context", "Health", "Service", "Tls", "checked_address",
+    "is_local", "is_loopback", "peer_host", "port_taken", "serve",
+]  # fmt: skip
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
-MESH = "mesh"
-"""What `trust` is where a sidecar secures what leaves the host."""
+Authorize: TypeAlias = Callable[[str, Context], Awaitable[None]]
+"""Is asked before each call, with its method as /package.Service/Method; raises a KeelmanError to refuse it."""
+LOOPBACK, MESH, INSTALLATION = "loopback", "mesh", "installation"
+"""What `trust` may be: nobody off loopback; whoever a sidecar lets through; who has a certificate of the installation's
+CA."""
+OF_INSTALLATION = ("state", "gateway", "agent")
+"""The services whose `trust` may be the last."""
 MESSAGE_BYTES = 64 * 1024 * 1024
+HEALTH = f"/{health.SERVICE_NAME}/"
 DRAINED_BYTES, DRAIN_SECONDS = 256 << 20, 30.0
 """Of a refused stream of requests."""
 KEEPALIVE = (
@@ -48,23 +60,13 @@ class Service:
     add: Callable[[Any, Any], None]
     servicer: Any
 
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """Certificate chain and private key of a server, PEM files."""
-
-    certificate: Path
-    key: Path
-
     @classmethod
-    def of(cls, service: str, certificate: Path | None, key: Path | None) -> Tls | None:
-        """A service's settings tls_certificate and tls_key; None without both. Raises InvalidArgument for one alone."""
-        if certificate is None and key is None:
-            return None
-        if certificate is None or key is None:
-            missing = "tls_certificate" if certificate is None else "tls_key"
-            raise InvalidArgument.of(f"{service}.{missing}", "", "a PEM file: tls_certificate and tls_key go together")
-        return cls(certificate, key)
+    def of(cls, servicer: Any) -> Service:
+        """The service of an object whose class is made from a generated servicer, e.g. NodeServiceServicer."""
+        base = next(one for one in type(servicer).__mro__ if one.__module__.endswith("_pb2_grpc"))
+        package, name = base.__module__.rpartition(".")[0], base.__name__
+        add = getattr(sys.modules[base.__module__], f"add_{name}_to_server")
+        return cls(f"{package}.{name.removesuffix('Servicer')}", add, servicer)
 
 
 class Health:
@@ -95,13 +97,29 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def checked_address(service: str, host: str, *, tls: Tls | None, trust: str) -> None:
+def is_local(context: Context) -> bool:
+    """Whether a call came by a Unix socket: from somebody whom the folder of the socket lets in."""
+    return str(context.peer()).startswith("unix:")
+
+
+def peer_host(context: Context) -> str:
+    """The address that a call came from; empty where it did not come by TCP."""
+    family, _, rest = unquote(str(context.peer())).partition(":")
+    if family not in ("ipv4", "ipv6"):
+        return ""
+    found = ipaddress.ip_address(rest.rpartition(":")[0].strip("[]"))
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return str(mapped or found)
+
+
+def checked_address(service: str, host: str, *, tls: Tls | Newest | None, trust: str) -> None:
     """Raises InvalidArgument when gRPC would be open off loopback without TLS and without a mesh."""
     if tls is None and trust != MESH and not is_loopback(host):
+        more = " or installation" if service in OF_INSTALLATION else ""
         raise InvalidArgument.of(
             f"{service}.host",
             host,
-            "a loopback address, or any address with tls_certificate and tls_key, or trust = mesh",
+            f"a loopback address, or any address with tls_certificate and tls_key, or trust = mesh{more}",
         )
 
 
@@ -111,18 +129,23 @@ async def serve(
     host: str = "127.0.0.1",
     port: int | None = None,
     socket: Path | None = None,
-    tls: Tls | None = None,
+    tls: Tls | Newest | None = None,
     trust: str = "loopback",
     label: str = "grpc",
     grace_seconds: float = 2.0,
+    authorize: Authorize | None = None,
+    interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
 ) -> AsyncIterator[Health]:
     """Serves on host:port, on a Unix socket, or on both, until the block is left; then lets calls end for the grace.
 
-    Yields the health switch; nothing is ready until its `ready()`. Raises Unavailable (PORT_TAKEN) when the port is
-    taken and InvalidArgument for an address that needs TLS.
+    `tls` is of the port alone; where its files, or what it gives, change, later connections have that. `authorize` may
+    refuse calls, but those of health. Yields the health switch; nothing is ready until its `ready()`.
+
+    Raises Unavailable (PORT_TAKEN) when the port is taken, and InvalidArgument for an address that needs TLS or a file
+    that TLS cannot use.
     """
     server = grpc.aio.server(
-        interceptors=[_Errors()],
+        interceptors=[_Errors(authorize), *interceptors],
         options=[*KEEPALIVE, ("grpc.so_reuseport", 0), ("grpc.http2.min_ping_interval_without_data_ms", 5_000)],
     )
     for service in services:
@@ -136,7 +159,7 @@ async def serve(
     if port is not None:
         checked_address(label, host, tls=tls, trust=trust)
         check_port(label, host, port)
-        credentials = None if tls is None else _credentials(label, tls)
+        credentials = None if tls is None else _credentials(tls.newest(label) if isinstance(tls, Tls) else tls)
         try:
             if credentials is None:
                 server.add_insecure_port(joined_address(host, port))
@@ -158,61 +181,83 @@ async def serve(
             socket.unlink(missing_ok=True)
 
 
-def _credentials(label: str, tls: Tls) -> grpc.ServerCredentials:
-    pems = []
-    for setting, file in (("tls_key", tls.key), ("tls_certificate", tls.certificate)):
-        try:
-            pems.append(file.read_bytes())
-        except OSError as error:
-            raise InvalidArgument.of(
-                f"{label}.{setting}", str(file), f"a readable PEM file ({error.strerror})"
-            ) from None
-    return grpc.ssl_server_credentials([(pems[0], pems[1])])
+def _credentials(newest: Newest) -> grpc.ServerCredentials:
+    """Credentials that follow what `newest` gives. Whether clients are asked for certificates the start settles."""
+    known = newest()
+
+    def configuration(pems: Pems) -> Any:
+        return grpc.ssl_server_certificate_configuration([(pems.key, pems.chain)], pems.roots or None)
+
+    def changed() -> Any:
+        nonlocal known
+        found = newest()
+        if found == known:
+            return None
+        known = found
+        return configuration(found)
+
+    return grpc.dynamic_ssl_server_credentials(configuration(known), changed, bool(known.roots))
 
 
 class _Errors(grpc.aio.ServerInterceptor):
-    """Turns raised errors into statuses: the one place on the server side that knows how."""
+    """Asks whether a call may be, and turns raised errors into statuses: the one place on the server side that knows
+    how."""
+
+    def __init__(self, authorize: Authorize | None) -> None:
+        self._authorize = authorize
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
         handler = await continuation(details)
         if handler is None:
             return None
+        call = _Call(details.method, None if details.method.startswith(HEALTH) else self._authorize)
         if handler.unary_unary:
-            return handler._replace(unary_unary=_unary(handler.unary_unary, details.method))
+            return handler._replace(unary_unary=_unary(handler.unary_unary, call))
         if handler.unary_stream:
-            return handler._replace(unary_stream=_stream(handler.unary_stream, details.method))
+            return handler._replace(unary_stream=_stream(handler.unary_stream, call))
         if handler.stream_unary:
-            return handler._replace(stream_unary=_upload(handler.stream_unary, details.method))
+            return handler._replace(stream_unary=_upload(handler.stream_unary, call))
         if handler.stream_stream:
-            return handler._replace(stream_stream=_stream(handler.stream_stream, details.method))
+            return handler._replace(stream_stream=_stream(handler.stream_stream, call))
         return handler
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    method: str
+    authorize: Authorize | None
+
+
 @contextlib.asynccontextmanager
-async def _errors_as_status(context: Any, method: str) -> AsyncIterator[None]:
-    """Reports an error raised within to the client as a status."""
+async def _errors_as_status(context: Any, call: _Call) -> AsyncIterator[None]:
+    """Reports an error raised within to the client as a status; is not entered by a call that is refused."""
+    method = call.method
     try:
+        if call.authorize is not None:
+            await call.authorize(method, context)
         yield
     except KeelmanError as error:
         await context.abort_with_status(to_status(error))
     except grpc.aio.AbortError:
         raise
+    except NotImplementedError:
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"{method} is not served")
     except Exception:
         log.exception("rpc_failed", method=method)
         await context.abort(grpc.StatusCode.INTERNAL, f"{method} failed: see the log of this service")
 
 
-def _unary(inner: Any, method: str) -> Any:
+def _unary(inner: Any, about: _Call) -> Any:
     async def call(request: Any, context: Any) -> Any:
-        async with _errors_as_status(context, method):
+        async with _errors_as_status(context, about):
             return await inner(request, context)
 
     return call
 
 
-def _upload(inner: Any, method: str) -> Any:
+def _upload(inner: Any, about: _Call) -> Any:
     async def call(requests: Any, context: Any) -> Any:
-        async with _errors_as_status(context, method):
+        async with _errors_as_status(context, about):
             try:
                 return await inner(requests, context)
             except KeelmanError:
@@ -234,9 +279,9 @@ async def _drain(requests: Any) -> None:
                     return
 
 
-def _stream(inner: Any, method: str) -> Any:
+def _stream(inner: Any, about: _Call) -> Any:
     async def call(request: Any, context: Any) -> Any:
-        async with _errors_as_status(context, method):
+        async with _errors_as_status(context, about):
             result = inner(request, context)
             if hasattr(result, "__aiter__"):
                 async for message in result:

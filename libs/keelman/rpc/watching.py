@@ -87,21 +87,19 @@ async def watch(
     twice.
     Raises InvalidArgument for a noun that there is not.
     """
-    known, backoff, away = Known(), Backoff(first=0.1, most=2.0), False
+    known, backoff = Known(), Backoff(first=0.1, most=2.0)
     stub = WatchServiceStub(link)
     while True:
         call: Any = stub.Watch(WatchRequest(nouns=nouns, name=name, from_revision=known.begin()))
         try:
             async for answer in translated_stream(call):
-                away = False
                 backoff.reset()
                 changed = known.fold(answer)
                 if changed or answer.snapshot_end:
                     yield known, changed
         except Unavailable as error:
-            if not away:
+            if backoff.is_first:
                 on_away(error)
-            away = True
         finally:
             call.cancel()
         await asyncio.sleep(backoff.next())

@@ -12,8 +12,22 @@ class Backoff:
 
     first: float = 0.2
     most: float = 10.0
-    source: random.Random = field(default_factory=random.Random)
+    source: random.Random = field(default_factory=lambda: random.Random(random.getrandbits(64)))
+    """Follows from the seed of `random` where that is set."""
     _tries: int = 0
+    _failures: set[str] = field(default_factory=set)
+
+    @property
+    def is_first(self) -> bool:
+        """True until the first delay since the beginning, or since a success."""
+        return self._tries == 0
+
+    def is_new(self, failure: str) -> bool:
+        """Whether a failure is none of those since the beginning, or since a success: of an outage each is logged
+        once."""
+        known = failure in self._failures
+        self._failures.add(failure)
+        return not known
 
     def next(self) -> float:
         """The next delay in seconds."""
@@ -24,3 +38,4 @@ class Backoff:
     def reset(self) -> None:
         """Begins again with the first delay."""
         self._tries = 0
+        self._failures.clear()

@@ -7,10 +7,22 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from keelman.model.errors import InvalidArgument
 
 SOCKET_PATH_BYTES = 100  # the kernel's limit is 107
+
+
+class Under:
+    """A path under the root of what it is of, always the same one."""
+
+    def __init__(self, *parts: str) -> None:
+        self._parts = parts
+
+    def __get__(self, folder: Any, owner: type) -> Path:
+        found: Path = folder.root.joinpath(*self._parts)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,60 +41,41 @@ class Home:
         """KEELMAN_HOME, else .keelman in the user's home folder."""
         return cls(Path(os.environ.get("KEELMAN_HOME") or Path.home() / ".keelman").expanduser().absolute())
 
-    @property
-    def system(self) -> Path:
-        """Written by `keelman up`: addresses, pids and start times of its services, as JSON."""
-        return self.root / "system.json"
+    system = Under("system.json")
+    """Written by `keelman up`: addresses, pids and start times of its services, as JSON."""
+    lock = Under("up.lock")
+    """Held (flock) by the `keelman up` of this home while it lives."""
+    database = Under("state", "state.db")
+    """The embedded database of the state service."""
+    secrets_key = Under("state", "secrets.key")
+    """The key that the state service seals passwords in its database with."""
+    authority = Under("state", "ca.pem")
+    """The certificate of the installation's CA, for those who are to trust it."""
+    plugin_store = Under("plugin-store")
+    """A folder for each bucket that plugins are imported from, where no other place is set."""
+    uploads = Under("state", "uploads")
+    """Nameless files of the state service, while a plugin comes and is looked into."""
+    agent_lock = Under("agent", "agent.lock")
+    """Held (flock) by the agent of this home while it lives."""
+    assignments = Under("agent", "assignments.json")
+    """What the agent was last ordered to run, so that it goes on without the state service."""
+    workloads = Under("workloads")
+    """Parent of the workloads' folders."""
+    broker_data = Under("broker-data")
+    """What the data folders of brokers are below, unless the agent is told otherwise."""
+    log_delivery = Under("log-delivery")
+    """Where logs are delivered that are delivered to files, unless the agent is told otherwise."""
+    plugins = Under("plugins")
+    """Parent of the unpacked plugins of the node's workers."""
 
-    @property
-    def lock(self) -> Path:
-        """Held (flock) by the `keelman up` of this home while it lives."""
-        return self.root / "up.lock"
+    def member(self, kind: str) -> Path:
+        """Folder of the certificate that this host joined with, as a node or a gateway."""
+        return self.root / "trust" / kind
 
-    @property
-    def database(self) -> Path:
-        """The embedded database of the state service."""
-        return self.root / "state" / "state.db"
-
-    @property
-    def secrets_key(self) -> Path:
-        """The key that the state service seals passwords in its database with."""
-        return self.root / "state" / "secrets.key"
-
-    @property
-    def plugin_store(self) -> Path:
-        """A folder for each bucket that plugins are imported from, where no other place is set."""
-        return self.root / "plugin-store"
-
-    @property
-    def uploads(self) -> Path:
-        """Nameless files of the state service, while a plugin comes and is looked into."""
-        return self.root / "state" / "uploads"
-
-    @property
-    def agent_lock(self) -> Path:
-        """Held (flock) by the agent of this home while it lives."""
-        return self.root / "agent" / "agent.lock"
-
-    @property
-    def assignments(self) -> Path:
-        """What the agent was last ordered to run, so that it goes on without the state service."""
-        return self.root / "agent" / "assignments.json"
-
-    @property
-    def workloads(self) -> Path:
-        """Parent of the workloads' folders."""
-        return self.root / "workloads"
-
-    @property
-    def log_delivery(self) -> Path:
-        """Where logs are delivered that are delivered to files, unless the agent is told otherwise."""
-        return self.root / "log-delivery"
-
-    @property
-    def plugins(self) -> Path:
-        """Parent of the unpacked plugins of the node's workers."""
-        return self.root / "plugins"
+    def settings_file(self, service: str) -> Path:
+        """Settings that a service which keeps its files here reads where it is given no other file: what joining has
+        settled, and what its operator has added."""
+        return self.root / f"{service}.toml"
 
     def plugin(self, digest: str) -> Path:
         """Folder of one unpacked plugin, by the sha256 of its file."""
@@ -111,14 +104,22 @@ class Home:
         return path
 
 
+@dataclass(frozen=True, slots=True)
 class SharedHome(Home):
-    """A home in which workloads run as a user of their own: their sockets are in a folder of that user's."""
+    """A home in which workloads, or brokers, run as a user of their own: their sockets are in a folder of that
+    user's."""
+
+    workloads_apart: bool = True
+    brokers_apart: bool = False
 
     def socket(self, name: str) -> Path:
         """Path of a Unix socket; a workload's, with a kind and a name, is apart from those of services."""
-        if "/" not in name:
-            return super().socket(name)
-        return self._socket("run-of-workloads", f"{name.replace('/', '-')}.sock")
+        file = f"{name.replace('/', '-')}.sock"
+        if self.brokers_apart and name.startswith("broker/"):
+            return self._socket("run-of-brokers", file)
+        if self.workloads_apart and "/" in name:
+            return self._socket("run-of-workloads", file)
+        return self._socket("run", file)
 
 
 def writable(setting: str, *folders: Path, private: bool = False) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from keelman.model.errors import KeelmanError
 from keelman.runtime import grpc_forks
-from keelman.runtime.home import writable
+from keelman.runtime.home import Home, writable
 from keelman.runtime.logs.logging import configure
 from keelman.runtime.settings import SERVICES, Loaded, known, load
 from keelman.runtime.supervise import run_process
@@ -62,6 +62,7 @@ class Command:
     given: Callable[[Sequence[str]], Mapping[str, Any]] = lambda words: {}
 
 
+WITH_FILE_IN_HOME = ("agent", "gateway")
 RUN = Command("run", "run until SIGTERM")
 CONFIG = Command("config", "print each setting and where it came from")
 
@@ -100,7 +101,8 @@ def run_service(program: Program, flags: Mapping[str, Any], *, only_print: bool 
     """Loads the settings, with `flags` first (`file` among them names a TOML file), and runs the service; exit code."""
     name, flags = program.name, dict(flags)
     try:
-        loaded = load(program.settings, name, file=flags.pop("file", None), flags=flags, environment=os.environ)
+        file = flags.pop("file", None) or file_in_home(name, flags, os.environ)
+        loaded = load(program.settings, name, file=file, flags=flags, environment=os.environ)
     except KeelmanError as error:
         print(f"keelman {name}: {error.message}", file=sys.stderr)
         return 2
@@ -123,6 +125,16 @@ def run_service(program: Program, flags: Mapping[str, Any], *, only_print: bool 
         await run(settings, stop)
 
     return run_process(f"keelman {name}", life, grace_seconds=settings.grace_seconds)
+
+
+def file_in_home(name: str, flags: Mapping[str, Any], environment: Mapping[str, str]) -> Path | None:
+    """The settings file that a service reads where it is given none: of agents and gateways <name>.toml in their home,
+    where joining writes it; None where there is none."""
+    if name not in WITH_FILE_IN_HOME:
+        return None
+    given = flags.get("home") or environment.get(f"KEELMAN_{name.upper()}_HOME")
+    file = Home.of(Path(given) if given else None).settings_file(name)
+    return file if file.is_file() else None
 
 
 def print_config(loaded: Loaded[Any]) -> None:

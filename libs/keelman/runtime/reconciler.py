@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from keelman.model.errors import KeelmanError
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import wait_or_stop
 
 log = get_logger()
 
@@ -48,8 +49,4 @@ class Reconciler:
             task = asyncio.current_task()
             if task is not None and task.cancelling():  # what was called has taken the cancellation for its own
                 raise asyncio.CancelledError
-            try:
-                async with asyncio.timeout(pause):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
+            await wait_or_stop(self._wake, pause)

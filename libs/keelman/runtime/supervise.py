@@ -153,11 +153,11 @@ async def first_of(*waits: Awaitable[Any]) -> None:
         task.result()
 
 
-async def wait_or_stop(stop: asyncio.Event, seconds: float) -> bool:
-    """Waits for the time or the stop; True when stopped."""
+async def wait_or_stop(event: asyncio.Event, seconds: float | None) -> bool:
+    """Waits so long, None for ever, or until the event stops that: then True."""
     try:
         async with asyncio.timeout(seconds):
-            await stop.wait()
+            await event.wait()
     except TimeoutError:
         return False
     return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from io import BytesIO
-from typing import ClassVar
 
 from keelman.kafka.batches.wire import WireRequest
 from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact
@@ -27,12 +26,8 @@ class _Altered:
 
 
 @dataclass(frozen=True)
-class _Alter(WireRequest):
+class _Alter(WireRequest, key=49, version=1, answer=_Altered):
     """AlterClientQuotas 1: one client id, one quota."""
-
-    API_KEY: ClassVar[int] = 49
-    API_VERSION: ClassVar[int] = 1
-    RESPONSE_TYPE: ClassVar[type[_Altered]] = _Altered
 
     client_id: str
     key: str

@@ -61,17 +61,19 @@ class SecureBroker:
 
 
 @contextlib.asynccontextmanager
-async def secure_broker(home: Path) -> AsyncIterator[SecureBroker]:
+async def secure_broker(home: Path, *, closed: bool = False) -> AsyncIterator[SecureBroker]:
     """Runs one in `home`. USER with SECRET may log in with PLAIN and SCRAM; OAUTHBEARER takes unsecured tokens.
 
-    Who does not log in may do everything, as may all others with what no ACL is about.
+    Who does not log in may do everything, as may all others with what no ACL is about, unless it is `closed`.
     """
     made = await prepare()
     home.mkdir(parents=True, exist_ok=True)
     *ports, controller = free_ports(len(_LISTENERS) + 1)
     broker = SecureBroker(dict(zip(_LISTENERS, ports, strict=True)), Authority())
     file = home / "server.properties"
-    file.write_text(written(_properties(broker, home, controller)))
+    properties = _properties(broker, home, controller)
+    properties["allow.everyone.if.no.acl.found"] = str(not closed).lower()
+    file.write_text(written(properties))
     java = [str(made.java.program), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"]
     java += [*made.archive_options, "-cp", class_path(made.jars)]
     format_ = ["kafka.tools.StorageTool", "format", "--cluster-id", "4L6g3nShT-eMCtK--X86sw", "--config", str(file)]
@@ -112,7 +114,6 @@ def _properties(broker: SecureBroker, home: Path, controller: int) -> dict[str, 
         "transaction.state.log.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
         "super.users": "User:ANONYMOUS",
         "log.cleaner.dedupe.buffer.size": "16777216",
         "ssl.keystore.type": "PKCS12",

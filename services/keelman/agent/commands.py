@@ -8,15 +8,16 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
 import javaproperties
 
+from keelman.agent.broker_certificate import AUTHORITY, KEYSTORE, Certificate
 from keelman.agent.secrets import SECRETS, SecretFiles
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.connect.config.providers import secret_providers, with_secrets_file
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.workload import joined_address
 from keelman.runtime.home import Home
 from keelman.runtime.processes.private_hosts import with_routes
@@ -35,6 +36,8 @@ class Prepared:
     ports: tuple[tuple[str, int], ...]
     routes: Path | None = None
     """The file with its routes, where it has any."""
+    folders: tuple[Path, ...] = ()
+    """Those that it has beside its own."""
 
 
 REPORTS = "reports.properties"
@@ -42,12 +45,16 @@ PLUGINS = "plugins.json"  # digests of the plugins that it was last prepared wit
 OWN_KEYS = "keelman."  # of worker properties that Apache Kafka Connect does not know
 HEAP_SHARE, MIN_HEAP_MB = 0.6, 128  # of the limit of a Java worker: the rest is for what is not in the heap
 ROUTES = "routes.json"
+STORES = {"tls_keystore": KEYSTORE, "tls_truststore": AUTHORITY}
 MEMBER = "member.json"  # where a worker notes its place in its group, and whose it has left none when it left in order
 Command: TypeAlias = Callable[[Workload, Home], Prepared]
 
 
-def broker(workload: Workload, home: Home) -> Prepared:
-    """A managed broker; its data stays in the workload's folder."""
+def broker(
+    workload: Workload, home: Home, data_root: Path | None = None, certificate: Certificate | None = None
+) -> Prepared:
+    """A managed broker; its data stays in the workload's folder, and its partitions in those below `data_root` that it
+    is told to have. `certificate` is that of the node's brokers."""
     spec, folder, socket = workload.spec.broker, home.workload(workload.name), home.socket(workload.name)
     votes = spec.controller or not spec.voters  # who has no voters is the only controller
     settings = {
@@ -62,14 +69,47 @@ def broker(workload: Workload, home: Home) -> Prepared:
         "health_socket": socket,
         "properties": dict(spec.properties),
         **({"heap_mb": spec.heap_mb} if spec.heap_mb else {}),
+        **({"metrics_port": spec.metrics_port} if spec.metrics_port else {}),
     }
-    ports = [spec.port]
+    files = _stores(workload, certificate) if spec.tls else {}
+    settings |= {setting: folder / name for setting, name in STORES.items() if name in files}
+    if spec.client_certificates:
+        settings["client_certificates"] = "true"
+    folders = data_folders(workload, home.broker_data if data_root is None else data_root)
+    if folders:
+        settings["data_folders"] = ",".join(map(str, folders))
+    ports = [spec.port, *([spec.metrics_port] if spec.metrics_port else [])]
     if votes:
         settings["controller_port"] = spec.controller_port
         ports.append(spec.controller_port)
     opened = tuple((spec.host, port) for port in ports)
-    made = Prepared(_run("broker", folder), {"settings.toml": toml(settings)}, opened)
+    made = Prepared(_run("broker", folder), {**files, "settings.toml": toml(settings)}, opened, folders=folders)
     return routed(made, spec.routes, folder) if spec.routes else made
+
+
+def _stores(workload: Workload, certificate: Certificate | None) -> Mapping[str, str]:
+    """The files by which a broker speaks TLS. Raises FailedPrecondition where this node has no CA to ask, and
+    Unavailable while the certificate has not come."""
+    if certificate is None:
+        raise FailedPrecondition(
+            f"{workload.name} is to speak TLS, and this node has no certificate of the installation's CA to ask for "
+            "its brokers' with: join it with `keelman node join`",
+            reason="NO_AUTHORITY",
+        )
+    return certificate.files(workload.spec.broker.host)
+
+
+def data_folders(workload: Workload, root: Path) -> tuple[Path, ...]:
+    """Where a broker has its partitions, below the root: none for what is no broker. Raises InvalidArgument."""
+    return tuple(_below(root, one) for one in workload.spec.broker.data_folders)
+
+
+def _below(root: Path, folder: str) -> Path:
+    """A folder of a spec, below the root. Raises InvalidArgument for a way out of it."""
+    parts = PurePosixPath(folder).parts
+    if ".." in parts or "," in str(root / folder):
+        raise InvalidArgument.of("spec.broker.data_folders", folder, "a path without '..', and no comma in it or above")
+    return root.joinpath(*(part for part in parts if part != "/"))
 
 
 def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> Prepared:
@@ -220,9 +260,19 @@ def _has_routes(folder: Path) -> bool:
         return False
 
 
-def command_table(trust: str = "loopback", secrets: SecretFiles | None = None) -> dict[str, Command]:
-    """What starts each kind of workload. `secrets` are those of the node's workers."""
-    return {"broker": broker, "spark": partial(spark, trust=trust), "worker": partial(worker, secrets=secrets)}
+def command_table(
+    trust: str = "loopback",
+    secrets: SecretFiles | None = None,
+    data_root: Path | None = None,
+    certificate: Certificate | None = None,
+) -> dict[str, Command]:
+    """What starts each kind of workload. `secrets` are those of the node's workers. What brokers name for their data is
+    below `data_root`, by default in the home; `certificate` is what those with TLS show."""
+    return {
+        "broker": partial(broker, data_root=data_root, certificate=certificate),
+        "spark": partial(spark, trust=trust),
+        "worker": partial(worker, secrets=secrets),
+    }
 
 
 COMMANDS: Mapping[str, Command] = command_table()

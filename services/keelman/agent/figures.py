@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import resource
 import shutil
 import time
 from collections.abc import Callable
@@ -11,7 +13,9 @@ from pathlib import Path
 import psutil
 
 from keelman.api.node.v1.node_pb2 import NodeFigures
+from keelman.runtime.java.installation import JavaMissing, find, released
 
+MAX_FILES = 1 << 20
 SHORTEST_SECONDS = 0.05  # the kernel counts in hundredths of a second
 
 
@@ -26,6 +30,7 @@ class Figures:
         self._busy = busy or busy_seconds
         self._before = (clock(), self._busy())
         self._used = 0.0
+        self._java = _java_version()
 
     def take(self) -> NodeFigures:
         """The figures now. What cannot be read is 0."""
@@ -34,6 +39,10 @@ class Figures:
             memory_available_bytes=psutil.virtual_memory().available,
             disk_free_bytes=_disk_free(self._home),
             load=_load(),
+            open_files_limit=_open_files_limit(),
+            clock_ms=time.time_ns() // 1_000_000,
+            python_version=platform.python_version(),
+            java_version=self._java,
         )
 
     def _cpus_used(self) -> float:
@@ -57,6 +66,18 @@ def _disk_free(folder: Path) -> int:
         return shutil.disk_usage(folder).free
     except OSError:
         return 0
+
+
+def _open_files_limit() -> int:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return MAX_FILES if limit == resource.RLIM_INFINITY else limit
+
+
+def _java_version() -> str:
+    try:
+        return find(ask=released).version
+    except JavaMissing:
+        return ""
 
 
 def _load() -> float:

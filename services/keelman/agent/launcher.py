@@ -10,8 +10,9 @@ import time
 from asyncio.subprocess import DEVNULL
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
-from keelman.agent.commands import Command, farewell
+from keelman.agent.commands import Command, data_folders, farewell
 from keelman.agent.limits import Limiter, held_record
 from keelman.agent.local import Local
 from keelman.agent.logs import last_line, log_file
@@ -42,8 +43,10 @@ class Launcher:
         surroundings: Surroundings,
         limiter: Limiter,
         needed: Callable[[str], int | None] = lambda _: None,
+        broker_data: Path | None = None,
     ) -> None:
-        """`needed`: from which position on a workload's log has yet to be delivered."""
+        """`needed`: from which position on a workload's log has yet to be delivered. `broker_data` is what the data
+        folders of brokers are below, by default in the home."""
         self._home = home
         self._commands = commands
         self._grace_seconds = grace_seconds
@@ -51,6 +54,7 @@ class Launcher:
         self._surroundings = surroundings
         self._limiter = limiter
         self._needed = needed
+        self._broker_data = home.broker_data if broker_data is None else broker_data
 
     @property
     def keeper(self) -> int | None:
@@ -118,16 +122,17 @@ class Launcher:
         command = farewell(local.folder) if local.kind == "worker" else ()
         if not command:
             return
+        found = self._surroundings.of(local.kind)
         try:
-            with os.fdopen(open_for(self._surroundings.user, log_file(local.folder)), "ab") as output:
+            with os.fdopen(open_for(found.user, log_file(local.folder)), "ab") as output:
                 child = await asyncio.create_subprocess_exec(
                     *command,
                     stdin=DEVNULL,
                     stdout=output,
                     stderr=output,
-                    env=self._surroundings.environment(local.kind, local.folder),
-                    umask=self._surroundings.umask,
-                    **(self._surroundings.user.popen if self._surroundings.user is not None else {}),
+                    env=found.environment(local.kind, local.folder),
+                    umask=found.umask,
+                    **found.as_user,
                 )
             code = await child.wait()
         except OSError as error:
@@ -197,30 +202,33 @@ class Launcher:
                     reason="PORT_TAKEN",
                     metadata={"host": host, "port": str(port)},
                 )
-        await asyncio.to_thread(self._surroundings.prepare, local.folder, self._home.socket(local.name))
+        found = self._surroundings.of(kind)
+        await asyncio.to_thread(found.prepare, local.folder, self._home.socket(local.name))
         local.removed = False
         for name, text in prepared.files.items():
             write_file(
-                local.folder / name, text.encode(), owner=self._surroundings.owner
+                local.folder / name, text.encode(), owner=found.owner
             )  # readable by its owner only: there may be passwords in it
+        await asyncio.to_thread(found.make_folders, prepared.folders)
         if prepared.routes is not None:
-            await asyncio.to_thread(self._surroundings.check_routes, local.folder, prepared.routes)
+            await asyncio.to_thread(found.check_routes, local.folder, prepared.routes)
         await self.keep_log(local)
         local.prepared, local.prepared_plan = prepared, (workload.uid, workload.generation)
 
     async def _start(self, local: Local) -> None:
         if local.prepared is None:
             return
-        held = await asyncio.to_thread(self._limiter.hold, local.name, local.limits)
+        found = self._surroundings.of(local.kind)
+        held = await asyncio.to_thread(self._limiter.hold, local.name, local.limits, found.user)
         record = held_record(local.new_record(local.prepared.command), held, local.limits)
-        environment = self._surroundings.environment(local.kind, local.folder, local.prepared.files)
+        environment = found.environment(local.kind, local.folder, local.prepared.files)
         child = children.start(
             local.folder,
             record,
             log=log_file(local.folder),
             environment=environment,
-            umask=self._surroundings.umask,
-            user=None if held.drops else self._surroundings.user,
+            umask=found.umask,
+            user=None if held.drops else found.user,
             enter=held.enter,
         )
         local.child, local.record, local.killed = child, child.record, None
@@ -256,6 +264,11 @@ class Launcher:
         local.swept = True
 
     async def _remove(self, local: Local) -> None:
+        # By the spec alone: no file in the workload's own folder names them, since the workload could write another.
+        if local.workload is not None:
+            for folder in data_folders(local.workload, self._broker_data):
+                if folder.exists():
+                    await asyncio.to_thread(shutil.rmtree, folder)
         if local.folder.exists():
             await asyncio.to_thread(shutil.rmtree, local.folder)
         self._home.socket(local.name).unlink(missing_ok=True)

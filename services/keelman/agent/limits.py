@@ -50,8 +50,8 @@ NOT_HELD = Held()
 class Way(Protocol):
     """One way of holding workloads to limits."""
 
-    def hold(self, name: str, limits: ResourceLimits) -> Held:
-        """Makes ready for a workload's next process. Raises OSError."""
+    def hold(self, name: str, limits: ResourceLimits, run_as: User | None) -> Held:
+        """Makes ready for a workload's next process, which is to run as that user. Raises OSError."""
 
     def adopt(self, name: str, record: Record) -> None:
         """Takes up a process that an earlier agent started."""
@@ -69,7 +69,7 @@ class CgroupWay:
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
 
-    def hold(self, name: str, limits: ResourceLimits) -> Held:
+    def hold(self, name: str, limits: ResourceLimits, run_as: User | None) -> Held:
         """A new group."""
         group = self._groups.make(name, memory_bytes=limits.memory_bytes, cpus=limits.cpus)
         return Held(CGROUP, group, enter=lambda pid: self._groups.enter(group, pid))
@@ -89,16 +89,15 @@ class CgroupWay:
 class SystemdWay:
     """A scope of systemd for each process with limits; it goes with its last process."""
 
-    def __init__(self, *, user: bool, run_as: User | None = None) -> None:
-        """`user`: of this user's manager, else of the system's; `run_as` is who the processes run as."""
+    def __init__(self, *, user: bool) -> None:
+        """`user`: of this user's manager, else of the system's."""
         self._manager = ("--user",) if user else ()
-        self._run_as = () if run_as is None else (f"--uid={run_as.uid}", f"--gid={run_as.gid}")
 
-    def hold(self, name: str, limits: ResourceLimits) -> Held:
+    def hold(self, name: str, limits: ResourceLimits, run_as: User | None) -> Held:
         """A scope of a new name, which systemd-run makes before it becomes the workload's process."""
         unit = f"keelman-{name.replace('/', '-')}-{uuid.uuid4().hex[:8]}.scope"
-        options = (*self._manager, *self._run_as)
-        return Held(SYSTEMD, unit, scope_command(unit, limits, options), drops=bool(self._run_as))
+        user = () if run_as is None else (f"--uid={run_as.uid}", f"--gid={run_as.gid}")
+        return Held(SYSTEMD, unit, scope_command(unit, limits, (*self._manager, *user)), drops=bool(user))
 
     def adopt(self, name: str, record: Record) -> None:
         """The scope is there still."""
@@ -118,7 +117,7 @@ class WatchdogWay:
     def __init__(self) -> None:
         self._given: dict[str, frozenset[int]] = {}
 
-    def hold(self, name: str, limits: ResourceLimits) -> Held:
+    def hold(self, name: str, limits: ResourceLimits, run_as: User | None) -> Held:
         """Chooses processors."""
         if not limits.cpus or not hasattr(os, "sched_setaffinity"):
             return Held(WATCHDOG)
@@ -151,13 +150,13 @@ class Limiter:
         self._ways = {WATCHDOG: WatchdogWay(), **ways}
         self.first = first
 
-    def hold(self, name: str, limits: ResourceLimits) -> Held:
-        """Makes ready for a workload's next process."""
+    def hold(self, name: str, limits: ResourceLimits, run_as: User | None = None) -> Held:
+        """Makes ready for a workload's next process, which is to run as that user; None: as the agent does."""
         if not limits.cpus and not limits.memory_bytes:
             return NOT_HELD
         for by in (self.first, WATCHDOG):
             try:
-                return self._ways[by].hold(name, limits)
+                return self._ways[by].hold(name, limits, run_as)
             except OSError as error:
                 log.warning("limits_failed", workload=name, by=by, error=str(error))
         return Held(WATCHDOG)
@@ -204,7 +203,7 @@ def choose(wanted: str, host: Host) -> tuple[str, str]:
     return by, "; ".join(passed_over)
 
 
-def make_limiter(wanted: str, home: Home, run_as: User | None = None) -> Limiter:
+def make_limiter(wanted: str, home: Home) -> Limiter:
     """Looks at this host and makes its control groups ready; takes up to some seconds: work for a thread.
 
     Raises InvalidArgument when what was asked for is not there.
@@ -212,7 +211,7 @@ def make_limiter(wanted: str, home: Home, run_as: User | None = None) -> Limiter
     ways: dict[str, Way] = {}
     no_cgroup = "another was asked for" if wanted not in (AUTO, CGROUP) else _cgroup_way(ways, home)
     sought = wanted == SYSTEMD or (wanted == AUTO and no_cgroup)
-    no_systemd = _systemd_way(ways, run_as) if sought else "another was asked for"
+    no_systemd = _systemd_way(ways) if sought else "another was asked for"
     by, why = choose(wanted, Host(no_cgroup, no_systemd))
     log.info("limits", by=by, **({"because": why} if why else {}))
     return Limiter(ways, by)
@@ -233,7 +232,7 @@ def _cgroup_way(ways: dict[str, Way], home: Home) -> str:
     return ""
 
 
-def _systemd_way(ways: dict[str, Way], run_as: User | None) -> str:
+def _systemd_way(ways: dict[str, Way]) -> str:
     user = os.geteuid() != 0
     there = f"{os.environ.get('XDG_RUNTIME_DIR', '')}/systemd/private" if user else "/run/systemd/system"
     if not Path(there).exists() or not shutil.which("systemd-run"):
@@ -246,7 +245,7 @@ def _systemd_way(ways: dict[str, Way], run_as: User | None) -> str:
         return str(error)
     if done.returncode:
         return done.stderr.strip() or f"systemd-run ended with exit code {done.returncode}"
-    ways[SYSTEMD] = SystemdWay(user=user, run_as=run_as)
+    ways[SYSTEMD] = SystemdWay(user=user)
     return ""
 
 

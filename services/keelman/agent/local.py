@@ -11,16 +11,9 @@ from pathlib import Path
 from keelman.agent.commands import Prepared
 from keelman.agent.plugins import files_of
 from keelman.agent.step import NO_PLAN, Cause, Goal, Plan, Seen, Wanted, failures_after, restart_delay
-from keelman.api.node.v1.workload_pb2 import Workload, WorkloadGoal, WorkloadState, WorkloadStatus
+from keelman.api.node.v1.workload_pb2 import LogProblem, Workload, WorkloadGoal, WorkloadState, WorkloadStatus
 from keelman.model.errors import InvalidArgument
-from keelman.model.workload import (
-    NO_LIMITS,
-    PLUGIN_BROKEN,
-    PLUGIN_FETCHING,
-    PLUGIN_PROBLEMS,
-    REFUSED,
-    ResourceLimits,
-)
+from keelman.model.workload import NO_LIMITS, PLUGIN_BROKEN, PLUGIN_FETCHING, PLUGIN_PROBLEMS, REFUSED, ResourceLimits
 from keelman.rpc.times import to_timestamp
 from keelman.runtime.processes.children import Child, Exit, Record
 
@@ -73,6 +66,7 @@ class Local:
     killed: Cause | None = None  # the last process was killed by this agent
     log_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while its log is cut
     log_problem: str = ""  # why it could not be
+    log_problems: list[LogProblem] = field(default_factory=list)  # where its log cannot be delivered
     observe_time: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
@@ -249,6 +243,7 @@ class Local:
             observe_time=to_timestamp(self.observe_time),
             memory_bytes=self.memory_bytes,
             limited_by=self.record.limited_by if self.child and self.record else "",
+            log_problems=self.log_problems,
         )
         if self.is_fetching and not (self.child is not None and self.reason):
             made.reason, made.message = PLUGIN_FETCHING, self.fetch_message

@@ -17,12 +17,12 @@ from contextlib import aclosing
 from pathlib import Path
 
 from keelman.agent.plugin_files import BEGUN, GOING, digest_of, unpack
+from keelman.agent.trust import StateLink
 from keelman.api.connect.v1 import plugin_pb2, plugin_service_pb2
 from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
 from keelman.api.node.v1.workload_pb2 import PluginFile, Workload
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound, Unavailable
 from keelman.model.workload import PLUGIN_BROKEN, PLUGIN_UNAVAILABLE
-from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated_stream
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
@@ -182,12 +182,12 @@ def files_of(workload: Workload | None) -> Sequence[PluginFile]:
     return (*workload.spec.worker.plugins, *workload.spec.worker.libraries)
 
 
-def downloads(address: str, certificates: bytes | None) -> Download:
+def downloads(address: str, link: StateLink) -> Download:
     """Asks the state service at host:port."""
 
     async def download(file: PluginFile, offset: int) -> AsyncGenerator[plugin_pb2.Plugin | bytes]:
         request = plugin_service_pb2.DownloadPluginRequest(name=file.name, version=file.version, offset=offset)
-        async with channel(address, root_certificates=certificates) as made:
+        async with link.channel(address) as made:
             call = PluginServiceStub(made).DownloadPlugin(request)
             async for answer in translated_stream(call, peer=f"the state service at {address}"):
                 yield answer.plugin if answer.WhichOneof("piece") == "plugin" else answer.chunk

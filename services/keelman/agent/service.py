@@ -7,7 +7,7 @@ import contextlib
 import fcntl
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -15,23 +15,27 @@ import psutil
 
 from keelman.agent.api import AgentApi
 from keelman.agent.assignments import Assignments
-from keelman.agent.commands import Command, command_table
+from keelman.agent.broker_certificate import Certificate
+from keelman.agent.commands import Command
 from keelman.agent.figures import Figures
 from keelman.agent.launcher import Launcher
 from keelman.agent.limits import make_limiter
 from keelman.agent.plugins import Plugins, downloads
 from keelman.agent.reporter import Reporter
 from keelman.agent.secrets import SecretFiles
+from keelman.agent.secured import commands_for
 from keelman.agent.session import Sessions
 from keelman.agent.settings import Settings
-from keelman.agent.shipping.shipping import Shipping
+from keelman.agent.shipping.bucket_keys import BucketKeys
+from keelman.agent.shipping.shipping import Shipping, bucket_keys_file
 from keelman.agent.supervisor import Supervisor
-from keelman.api.node.v1 import agent_service_pb2
-from keelman.api.node.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
-from keelman.api.node.v1.session_service_pb2 import Registration
+from keelman.agent.surroundings import Surroundings
+from keelman.agent.trust import Trust
+from keelman.api.node.v1.session_service_pb2 import NodeSecrets, Registration
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.rpc.channels import checked_peer, root_certificates
-from keelman.rpc.server import Service, Tls, serve
+from keelman.rpc.identity import IdentityKind
+from keelman.rpc.membership import MemberFolder
+from keelman.rpc.server import Service, serve
 from keelman.runtime.home import Home, private_folder, writable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of, supervise
@@ -47,10 +51,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
     was touched.
     """
     home, node, address = settings.folder, settings.node_name, settings.workload_address
-    certificates = root_certificates("agent.state_ca", settings.state_ca)
-    checked_peer(
-        "agent.state_address", settings.state_address, ca="state_ca", certificates=certificates, trust=settings.trust
-    )
+    trust = Trust.of(settings, node)
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(lock(home))
         writable("agent.home", home.workloads)
@@ -59,21 +60,23 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         writable("agent.home", home.socket("agent").parent, private=True)
         assignments, reporter = Assignments(home.assignments), Reporter()
         assignments.load()
-        fetch = downloads(settings.state_address, certificates)
+        fetch = downloads(settings.state_address, trust.link)
         plugins = Plugins(home.plugins, fetch, kept_seconds=settings.plugin_seconds)
         await asyncio.to_thread(plugins.begin)
-        secrets = SecretFiles(home, surroundings.owner)
-        shipping = Shipping(home, node, settings.shipping_limits)
+        secrets, bucket_keys = SecretFiles(home, surroundings.owner), BucketKeys(bucket_keys_file(home))
+        shipping = Shipping(home, node, settings.shipping_limits, bucket_keys)
+        certificate = _certificate(settings, home, trust, surroundings)
         supervisor = Supervisor(
             home,
             Launcher(
                 home,
-                commands or command_table(settings.trust, secrets),
+                commands or commands_for(settings.trust_of_workloads, secrets, settings.broker_data, certificate),
                 grace_seconds=settings.grace_seconds,
                 log_keeping=settings.log_keeping,
                 surroundings=surroundings,
                 needed=shipping.needed,
-                limiter=await asyncio.to_thread(make_limiter, settings.limits, home, surroundings.user),
+                broker_data=settings.broker_data,
+                limiter=await asyncio.to_thread(make_limiter, settings.limits, home),
             ),
             assignments,
             reporter,
@@ -87,19 +90,19 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
             reporter,
             supervisor.assign,
             Figures(home.root),
-            on_secrets=secrets.take,
-            certificates=certificates,
+            _each(secrets.take, bucket_keys.take),
+            trust.link,
         )
-        name = agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name
         health = await stack.enter_async_context(
             serve(
-                Service(name, add_AgentServiceServicer_to_server, AgentApi(supervisor)),
+                Service.of(AgentApi(supervisor)),
                 host=settings.host,
                 port=settings.port,
                 socket=settings.health_socket,
-                tls=Tls.of("agent", settings.tls_certificate, settings.tls_key),
+                tls=trust.tls,
                 trust=settings.trust,
                 label="agent",
+                authorize=trust.authorize,
             )
         )
         supervisor.adopt()
@@ -108,7 +111,28 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
             "ready", node=node, address=settings.address, node_address=address, home=str(home.root),
             workloads=len(supervisor.workloads()),
         )  # fmt: skip
-        await first_of(stop.wait(), supervise(supervisor.run, sessions.run))
+        renewal = [one.run for one in (trust.member, certificate) if one is not None]
+        await first_of(stop.wait(), supervise(supervisor.run, sessions.run, *renewal))
+
+
+def _certificate(settings: Settings, home: Home, trust: Trust, surroundings: Surroundings) -> Certificate | None:
+    """That of the node's brokers; None where the node has no CA to ask for it."""
+    if trust.member is None:
+        return None
+    folder, owner = MemberFolder(settings.folder.member(IdentityKind.BROKER)), surroundings.of("broker").owner
+    made = Certificate(
+        folder, home.workloads, trust.link, settings.state_address, settings.node_name, settings.hosts, owner
+    )
+    made.begin()
+    return made
+
+
+def _each(*takers: Callable[[NodeSecrets], None]) -> Callable[[NodeSecrets], None]:
+    def take(message: NodeSecrets) -> None:
+        for one in takers:
+            one(message)
+
+    return take
 
 
 def registration(settings: Settings, node: str) -> Registration:
@@ -121,6 +145,7 @@ def registration(settings: Settings, node: str) -> Registration:
         memory_bytes=psutil.virtual_memory().total,
         version=own_version(),
         incarnation=uuid.uuid4().hex,
+        broker_tls=True,
     )
 
 

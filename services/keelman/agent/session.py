@@ -6,12 +6,15 @@ When anything fails the whole session is dropped and a new one opened after a ra
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from keelman.agent.assignments import Versions
 from keelman.agent.figures import Figures
 from keelman.agent.reporter import Reporter
+from keelman.agent.trust import StateLink
 from keelman.api.node.v1.session_service_pb2 import (
     Assignments,
     Heartbeat,
@@ -22,8 +25,9 @@ from keelman.api.node.v1.session_service_pb2 import (
 )
 from keelman.api.node.v1.session_service_pb2_grpc import SessionServiceStub
 from keelman.model.errors import DeadlineExceeded, KeelmanError, Unavailable
-from keelman.rpc.channels import channel
-from keelman.rpc.errors import translated, translated_stream
+from keelman.rpc.channels import addresses
+from keelman.rpc.credentials import Pems
+from keelman.rpc.errors import ended_call, translated, translated_stream
 from keelman.rpc.times import from_duration
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
@@ -33,76 +37,61 @@ log = get_logger()
 WELCOME_SECONDS = 10.0
 HEARD_SECONDS = 10.0
 MAX_BACKOFF_SECONDS = 3.0
+RENEWED = "CERTIFICATE_RENEWED"
 
 
+@dataclass(slots=True)
 class Sessions:
     """Opens one session after another for as long as the agent lives."""
 
-    def __init__(
-        self,
-        state_address: str,
-        registration: Registration,
-        reporter: Reporter,
-        on_assignments: Callable[[Assignments], None],
-        figures: Figures,
-        *,
-        on_secrets: Callable[[NodeSecrets], None] = lambda _: None,
-        certificates: bytes | None = None,
-    ) -> None:
-        self._state_address = state_address
-        self._certificates = certificates
-        self._on_secrets = on_secrets
-        self._figures = figures
-        self._registration = registration
-        self._reporter = reporter
-        self._on_assignments = on_assignments
+    state_address: str
+    registration: Registration
+    reporter: Reporter
+    on_assignments: Callable[[Assignments], None]
+    figures: Figures
+    on_secrets: Callable[[NodeSecrets], None]
+    link: StateLink = field(default_factory=StateLink)
+    """Opens channels to the state services; as it is by default in plain text."""
 
     async def run(self) -> None:
-        """Runs until cancelled. While the state service is away the node goes on by what it was last assigned."""
+        """Runs until cancelled, with the state services in turn where there are several. While all are away the node
+        goes on by what it was last assigned."""
         backoff = Backoff(most=MAX_BACKOFF_SECONDS)
-        logged = ""
-        while True:
-            session = Session(self._registration, self._reporter, self._on_assignments, self._figures, self._on_secrets)
+        for address in itertools.cycle(addresses(self.state_address)):
+            session = Session(self)
             try:
-                await session.run(self._state_address, self._certificates)
+                await session.run(address)
             except KeelmanError as error:
                 if session.number:
                     backoff.reset()
-                    logged = ""
-                if error.message != logged:  # the state service may be away for hours: one line, not one a second
-                    log.warning("session_lost", state_address=self._state_address, error=error.message)
-                logged = error.message
+                if error.reason == RENEWED:
+                    continue
+                if backoff.is_new(error.message):  # the state service may be away for hours: one line, not one a second
+                    why = "" if session.number else await self.link.problem(address, error)
+                    log.warning("session_lost", state_address=address, reason=error.reason, error=why or error.message)
             await asyncio.sleep(backoff.next())
 
 
+@dataclass(slots=True)
 class Session:
     """One session, from its registration until anything fails. `number` is 0 until the state service said welcome."""
 
-    def __init__(
-        self,
-        registration: Registration,
-        reporter: Reporter,
-        on_assignments: Callable[[Assignments], None],
-        figures: Figures,
-        on_secrets: Callable[[NodeSecrets], None] = lambda _: None,
-    ) -> None:
-        self.number = 0
-        self._on_secrets = on_secrets
-        self._figures = figures
-        self._registration = registration
-        self._reporter = reporter
-        self._on_assignments = on_assignments
-        self._versions = Versions()
-        self._welcome = asyncio.Event()
-        self._heard = asyncio.Event()
-        self._heartbeat_seconds = 1.0
-        self._timeout_seconds = WELCOME_SECONDS
-        self._writing = asyncio.Lock()  # a stream carries one message at a time
-        self._call: Any = None
+    of: Sessions
+    number: int = 0
+    _versions: Versions = field(default_factory=Versions)
+    _welcome: asyncio.Event = field(default_factory=asyncio.Event)
+    _heard: asyncio.Event = field(default_factory=asyncio.Event)
+    _heartbeat_seconds: float = 1.0
+    _timeout_seconds: float = WELCOME_SECONDS
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock)  # a stream carries one message at a time
+    _call: Any = None
+    _shown: Pems = field(default_factory=Pems)
 
-    async def run(self, address: str, certificates: bytes | None = None) -> None:
-        """Always ends by raising: a KeelmanError when the session was lost. With `certificates` it speaks TLS."""
-        async with channel(address, root_certificates=certificates) as made:
+    async def run(self, address: str) -> None:
+        """Always ends by raising: a KeelmanError when the session was lost, RENEWED where the agent has another
+        certificate by now, since a session ends with the one that it was opened with."""
+        self._shown = self.of.link.newest()
+        async with self.of.link.channel(address) as made:
             self._call = SessionServiceStub(made).OpenSession()
             try:
                 await supervise(self._read, self._beat, self._report)
@@ -115,10 +104,10 @@ class Session:
                 try:
                     await self._call.write(message)
                 except asyncio.InvalidStateError:
-                    raise Unavailable("the state service ended the session") from None
+                    raise await ended_call(self._call, "the state service ended the session") from None
 
     async def _read(self) -> None:
-        await self._send(OpenSessionRequest(registration=self._registration))
+        await self._send(OpenSessionRequest(registration=self.of.registration))
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(WELCOME_SECONDS) as silence:
@@ -143,24 +132,26 @@ class Session:
                 )
             case "assignments":
                 self._versions.follow(message.assignments)
-                self._on_assignments(message.assignments)
+                self.of.on_assignments(message.assignments)
             case "secrets":
-                self._on_secrets(message.secrets)
+                self.of.on_secrets(message.secrets)
             case "report_received":
-                if self._reporter.acknowledge(message.report_received.number):
+                if self.of.reporter.acknowledge(message.report_received.number):
                     self._heard.set()
 
     async def _beat(self) -> None:
         await self._welcome.wait()
         while True:
             await asyncio.sleep(self._heartbeat_seconds)
-            await self._send(OpenSessionRequest(heartbeat=Heartbeat(figures=self._figures.take())))
+            if self.of.link.newest() != self._shown:
+                raise Unavailable("the certificate was renewed: the session is opened anew", reason=RENEWED)
+            await self._send(OpenSessionRequest(heartbeat=Heartbeat(figures=self.of.figures.take())))
 
     async def _report(self) -> None:
         await self._welcome.wait()
-        self._reporter.begin()
+        self.of.reporter.begin()
         while True:
-            report = await self._reporter.next()
+            report = await self.of.reporter.next()
             self._heard.clear()
             await self._send(OpenSessionRequest(report=report))
             async with deadline(HEARD_SECONDS, DeadlineExceeded(f"report {report.number} was not acknowledged")):

@@ -10,8 +10,8 @@ from pathlib import Path
 from keelman.agent.shipping.shipping import ShippingLimits
 from keelman.agent.surroundings import Surroundings, surroundings_for
 from keelman.model.errors import InvalidArgument
-from keelman.model.names import checked_name
-from keelman.rpc.server import MESH, is_loopback
+from keelman.model.names import checked_name, legal_name
+from keelman.rpc.server import INSTALLATION, LOOPBACK, MESH, is_loopback
 from keelman.runtime.home import Home
 from keelman.runtime.logs.parts import Keeping
 from keelman.runtime.settings import ProcessSettings, setting
@@ -23,24 +23,36 @@ class Settings(ProcessSettings):
 
     node: str = setting("", "Name of this node; empty means the host's name, lower-cased and made legal.")
     host: str = setting(
-        "127.0.0.1", "Address that the agent answers gRPC on; off loopback it needs TLS or trust = mesh."
+        "127.0.0.1",
+        "Address that the agent answers gRPC on; off loopback it needs TLS, or trust = mesh or installation.",
     )
     port: int = setting(7420, "Port that the agent answers gRPC on.", minimum=1, maximum=65535)
     advertised_address: str = setting("", "host:port where others reach the agent; empty means host and port.")
     node_address: str = setting(
         "",
         "Address of this node, which its brokers, workers and Spark service listen on and are reached at; empty means "
-        "the host of advertised_address. Off loopback it needs trust = mesh.",
+        "the host of advertised_address. Off loopback it needs trust = mesh, or workload_trust.",
     )
     trust: str = setting(
         "loopback",
-        "Who secures what leaves this host: with mesh a sidecar does, for the agent and for its workloads.",
-        choices=("loopback", "mesh"),
+        "Who secures what leaves this host: with mesh a sidecar does, for the agent and for its workloads; with "
+        "installation the agent's gRPC is secured by certificates, of what it joined with, or else of tls_certificate, "
+        "tls_key and state_ca.",
+        choices=("loopback", "mesh", "installation"),
+    )
+    workload_trust: str = setting(
+        "",
+        "Who secures what the workloads of this node send off it: with mesh a sidecar, a tunnel or a closed network "
+        "does; with https nobody, so that off loopback only workers whose https asks who calls are started, and "
+        "brokers whose TLS does; empty: as trust says, and nobody with installation.",
+        choices=("", "mesh", "https"),
     )
     tls_certificate: Path | None = setting(None, "Certificate chain of the agent's gRPC server, a PEM file.")
     tls_key: Path | None = setting(None, "Private key of the agent's gRPC server, a PEM file.")
     state_address: str = setting(
-        "127.0.0.1:7410", "host:port of the state service; off loopback it needs state_ca or trust = mesh."
+        "127.0.0.1:7410",
+        "host:port of the state service, or of several with commas between; off loopback it needs state_ca, or trust = "
+        "mesh or installation.",
     )
     state_ca: Path | None = setting(
         None, "Certificates by which the state service is trusted, a PEM file; with them it is asked with TLS."
@@ -70,6 +82,11 @@ class Settings(ProcessSettings):
     log_root: Path | None = setting(
         None, "Folder below which logs are delivered to files; empty means log-delivery in the home."
     )
+    data_root: Path | None = setting(
+        None,
+        "Folder that the data folders which broker clusters name are below: with / they are what they say; empty means "
+        "broker-data in the home.",
+    )
     log_object_bytes: int = setting(
         8 * 1024 * 1024,
         "A log that is delivered to a bucket is put there as an object once so much of it has come.",
@@ -89,6 +106,11 @@ class Settings(ProcessSettings):
 
     workload_user: str = setting(
         "", "User that workloads run as, by name or number, where the agent is root; empty means as the agent does."
+    )
+    broker_user: str = setting(
+        "",
+        "User that brokers run as, by name or number, where the agent is root: their data is then closed to all other "
+        "workloads; empty means as the others do.",
     )
     pass_environment: tuple[str, ...] = setting(
         (),
@@ -112,7 +134,9 @@ class Settings(ProcessSettings):
         """What workloads find around them. Raises InvalidArgument."""
         if not re.fullmatch("[0-7]{3,4}", self.umask):
             raise InvalidArgument.of("agent.umask", self.umask, "three octal digits, e.g. 077 or 022")
-        return surroundings_for(self.workload_user, self.pass_environment, int(self.umask, 8), self.folder)
+        return surroundings_for(
+            self.workload_user, self.pass_environment, int(self.umask, 8), self.folder, broker_user=self.broker_user
+        )
 
     @property
     def node_name(self) -> str:
@@ -138,9 +162,28 @@ class Settings(ProcessSettings):
         host = given.strip("[]")
         if host in ("0.0.0.0", "::") or any(c.isspace() or c in "/," for c in host):
             raise InvalidArgument.of(name, given, "an address or a name at which other hosts reach this one")
-        if self.trust != MESH and not is_loopback(host):
-            raise InvalidArgument.of(name, given, "a loopback address, or any address with trust = mesh")
+        if self.trust_of_workloads not in (MESH, "https") and not is_loopback(host):
+            setting = "workload_trust" if self.trust == INSTALLATION else "trust"
+            raise InvalidArgument.of(
+                name, given, f"a loopback address, or any address with {setting} = mesh or workload_trust = https"
+            )
         return host
+
+    @property
+    def trust_of_workloads(self) -> str:
+        """Who secures what workloads send."""
+        return self.workload_trust or (LOOPBACK if self.trust == INSTALLATION else self.trust)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The addresses by which the agent's host is reached, for its certificate."""
+        found = (self.address.rpartition(":")[0].strip("[]"), self.node_address.strip("[]"))
+        return tuple(dict.fromkeys(one for one in found if one and one not in ("0.0.0.0", "::")))
+
+    @property
+    def broker_data(self) -> Path:
+        """What the data folders of brokers are below."""
+        return self.folder.broker_data if self.data_root is None else self.data_root.expanduser().absolute()
 
     @property
     def log_keeping(self) -> Keeping:
@@ -157,9 +200,3 @@ class Settings(ProcessSettings):
     def folder(self) -> Home:
         """The node's files."""
         return Home.of(self.home)
-
-
-def legal_name(host: str) -> str:
-    """A host's name as a legal node name: lower case, what is not legal becomes '-', at most 63 characters."""
-    made = re.sub(r"[^a-z0-9._-]", "-", host.lower())[:63].strip("._-")
-    return made or "node"

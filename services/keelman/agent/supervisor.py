@@ -23,11 +23,11 @@ from keelman.agent.shipping.shipping import Shipping, ShippingLimits
 from keelman.agent.step import Action, Cause, Goal, drained_kinds, next_step
 from keelman.api.node.v1 import session_service_pb2
 from keelman.api.node.v1.workload_pb2 import Workload
-from keelman.model.errors import NotFound
+from keelman.model.errors import KeelmanError, NotFound
 from keelman.runtime.home import Home
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes import children
-from keelman.runtime.supervise import Siblings, supervise
+from keelman.runtime.supervise import Siblings, supervise, wait_or_stop
 
 log = get_logger()
 SAMPLE_SECONDS = 5.0
@@ -89,11 +89,7 @@ class WorkloadLoop:
             until = await self._step()
             if until is not None and until <= time.monotonic():
                 continue
-            try:
-                async with asyncio.timeout(None if until is None else until - time.monotonic()):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
+            await wait_or_stop(self._wake, None if until is None else until - time.monotonic())
 
     async def _step(self) -> float | None:
         """Does one step; returns when to look again, 0 for at once, None for when something changes."""
@@ -108,9 +104,10 @@ class WorkloadLoop:
             if step.action is Action.REMOVE:
                 await self._supervisor.finish_log(local)
             await self._supervisor.launcher.do(step, local)
-        except (OSError, TimeoutError) as error:
-            local.reason, local.message = "FAULT", f"{step.action.value} failed: {error!r}"
-            log.warning("step_failed", workload=local.name, step=step.action.value, error=repr(error))
+        except (KeelmanError, OSError, TimeoutError) as error:
+            text = error.message if isinstance(error, KeelmanError) else repr(error)
+            local.reason, local.message = "FAULT", f"{step.action.value} failed: {text}"
+            log.warning("step_failed", workload=local.name, step=step.action.value, error=text)
             return time.monotonic() + FAULT_SECONDS
         if local.child is not None and local.child is not before:
             local.child.watch(self._process_ended)
@@ -162,7 +159,7 @@ class Supervisor:
         """Runs until cancelled; the processes go on."""
         async with Siblings() as siblings:
             self._siblings = siblings
-            self.shipping.begin(siblings, self._assignments.workloads.values())
+            self.shipping.begin(siblings, self._assignments.workloads.values(), self._log_problem)
             for loop in self._loops.values():
                 loop.begin(siblings)
                 if loop.local.child is None:
@@ -229,6 +226,7 @@ class Supervisor:
         if local.name not in self._loops:
             return
         local.observe_time = datetime.now(UTC)
+        local.log_problems = self.shipping.problems(local.name)
         self._reporter.put(local.name, local.status(draining=self._draining))
         change, self._change = self._change, asyncio.Event()
         change.set()
@@ -239,6 +237,11 @@ class Supervisor:
         """Delivers the rest of the log of a workload that is to be removed."""
         others = [w for name, w in self._assignments.workloads.items() if name != local.name]
         await self.shipping.finish(local.name, others)
+
+    def _log_problem(self, name: str) -> None:
+        """Reports that a log cannot be delivered, or can be again."""
+        if name in self._loops:
+            self.report(self._loops[name].local)
 
     def _used_plugins(self) -> set[str]:
         """Digests of the plugins of all workloads here, as they are to be and as they were last prepared."""

@@ -7,9 +7,10 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.workload import ROUTES_NOT_POSSIBLE
@@ -22,19 +23,28 @@ NO_FILES: Mapping[str, str] = {}
 OF_ANOTHER = ("HOME", "USER", "LOGNAME", "SHELL", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")
 TRIAL = "import os, sys; os.chdir(sys.argv[1]); os.listdir(sys.argv[2]); import keelman.runtime.home"
 TRIAL_SECONDS = 60.0
+WORKLOAD_USER, BROKER_USER = "agent.workload_user", "agent.broker_user"
+BROKER = "broker"
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The same for all workloads of the node. `passed` are variables that they get besides the usual ones.
+    """The same for all workloads of the node, or for all but brokers. `passed` are variables that they get besides the
+    usual ones.
 
     `user` is whom they run as; None: as the agent does. `cache` is where they keep what can be fetched again.
+    `brokers` is what brokers find, where they run as a user of their own.
     """
 
     passed: tuple[str, ...] = ()
     umask: int = 0o022
     user: User | None = None
     cache: Path | None = None
+    brokers: Surroundings | None = None
+
+    def of(self, kind: str) -> Surroundings:
+        """What workloads of this kind find."""
+        return self.brokers if kind == BROKER and self.brokers is not None else self
 
     @property
     def owner(self) -> tuple[int, int] | None:
@@ -44,7 +54,12 @@ class Surroundings:
     @property
     def keeper(self) -> int | None:
         """Who alone writes records of processes, where workloads could write others in their folders."""
-        return os.geteuid() if self.user is not None else None
+        return os.geteuid() if self.user is not None or self.brokers is not None else None
+
+    @property
+    def as_user(self) -> Mapping[str, Any]:
+        """What subprocess.Popen is to be given, so that a process runs as their user."""
+        return self.user.popen if self.user is not None else {}
 
     def environment(self, kind: str, folder: Path, files: Mapping[str, str] = NO_FILES) -> dict[str, str]:
         """The environment of a workload's process with these files, or of one that does something for it."""
@@ -75,6 +90,14 @@ class Surroundings:
             hand_over(socket.parent, self.user)
         socket.unlink(missing_ok=True)
 
+    def make_folders(self, folders: Sequence[Path]) -> None:
+        """Makes folders that a workload is to have beside its own, for it alone. Raises OSError."""
+        for folder in folders:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if self.user is not None:
+                hand_over(folder, self.user)
+
     def check_routes(self, folder: Path, routes: Path) -> None:
         """Sees that a workload of this folder can have the routes of a file.
 
@@ -83,7 +106,7 @@ class Surroundings:
         try:
             tried = subprocess.run(
                 with_routes((), routes), cwd=folder, env=self.environment("", folder), capture_output=True, text=True,
-                check=False, timeout=TRIAL_SECONDS, **(self.user.popen if self.user is not None else {}),
+                check=False, timeout=TRIAL_SECONDS, **self.as_user,
             )  # fmt: skip
         except subprocess.SubprocessError as error:
             problem = str(error)
@@ -96,16 +119,24 @@ class Surroundings:
             )
 
     def begin(self, home: Home) -> Home:
-        """Sees that workloads can run as their user in this home, and returns it as that has to be laid out for them.
+        """Sees that workloads can run as their users in this home, and returns it as that has to be laid out for them.
 
         Raises InvalidArgument with what is in the way.
         """
-        if self.user is None:
+        self._try(home, WORKLOAD_USER)
+        if self.brokers is not None:
+            self.brokers._try(home, BROKER_USER)
+        if self.user is None and self.brokers is None:
             return home
+        return SharedHome(home.root, workloads_apart=self.user is not None, brokers_apart=self.brokers is not None)
+
+    def _try(self, home: Home, setting: str) -> None:
+        if self.user is None:
+            return
         for folder in (home.workloads, self.cache):
             if folder is not None:
                 folder.mkdir(parents=True, exist_ok=True)
-        if self.cache is not None and self.cache == own_cache(home):
+        if self.cache is not None and self.cache in own_caches(home):
             hand_over(self.cache, self.user)
         if home.workloads.stat().st_uid == os.geteuid():
             home.workloads.chmod(0o711)
@@ -120,26 +151,35 @@ class Surroundings:
             problem = str(error)
         if problem:
             legal = f"a user who can run {sys.executable}, enter {home.workloads} and read {self.cache} ({problem})"
-            raise InvalidArgument.of("agent.workload_user", self.user.name, legal)
-        return SharedHome(home.root)
+            raise InvalidArgument.of(setting, self.user.name, legal)
 
 
-def surroundings_for(user: str, passed: tuple[str, ...], umask: int, home: Home) -> Surroundings:
-    """What workloads of this home find, as the node's operator wants it. Raises InvalidArgument."""
-    if not user:
-        return Surroundings(passed, umask)
-    found = find_user("agent.workload_user", user)
-    if found.uid == os.geteuid():
+def surroundings_for(
+    user: str, passed: tuple[str, ...], umask: int, home: Home, *, broker_user: str = ""
+) -> Surroundings:
+    """What workloads of this home find, as the node's operator wants it; without a `broker_user` brokers find what all
+    others do. Raises InvalidArgument."""
+    cache, cache_of_brokers = own_caches(home)
+    made = _surroundings(WORKLOAD_USER, user, passed, umask, cache)
+    if not broker_user:
+        return made
+    brokers = _surroundings(BROKER_USER, broker_user, passed, umask, cache_of_brokers)
+    return made if brokers.user == made.user else replace(made, brokers=brokers)
+
+
+def _surroundings(setting: str, user: str, passed: tuple[str, ...], umask: int, cache: Path) -> Surroundings:
+    found = find_user(setting, user) if user else None
+    if found is None or found.uid == os.geteuid():
         return Surroundings(passed, umask)
     if os.geteuid() != 0:
-        raise InvalidArgument.of("agent.workload_user", user, "empty, unless the agent runs as root")
-    given = "KEELMAN_CACHE" in os.environ
-    return Surroundings(passed, umask, found, cache_folder() if given else own_cache(home))
+        raise InvalidArgument.of(setting, user, "empty, unless the agent runs as root")
+    return Surroundings(passed, umask, found, cache_folder() if "KEELMAN_CACHE" in os.environ else cache)
 
 
-def own_cache(home: Home) -> Path:
-    """The cache of workloads that run as a user of their own, who cannot read the agent's."""
-    return home.root / "cache"
+def own_caches(home: Home) -> tuple[Path, Path]:
+    """The caches of workloads that run as users of their own, who cannot read the agent's nor each other's: all but
+    brokers, and brokers."""
+    return home.root / "cache", home.root / "cache-of-brokers"
 
 
 def temporary(folder: Path) -> Path:

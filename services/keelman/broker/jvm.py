@@ -6,13 +6,16 @@ import asyncio
 import contextlib
 import re
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.broker.settings import Settings
 from keelman.kafka.probe import ask_broker
 from keelman.model.errors import Internal, Unavailable
+from keelman.model.workload import joined_address
+from keelman.runtime.home import Under, write_file
+from keelman.runtime.java import maven
 from keelman.runtime.java.installation import Java
 from keelman.runtime.java.process import JavaProcess, java_process
 from keelman.runtime.processes.die_with_parent import tethered
@@ -22,6 +25,13 @@ LOG4J = Path(__file__).with_name("log4j2.xml")
 READY_POLL_SECONDS = 0.05
 TOOL_SECONDS = 180.0  # a second or two, but on a machine that has far more to do than processors
 LARGE_HEAP_MB = 2048  # from here on G1's short pauses are worth its memory and threads
+METRICS = """lowercaseOutputName: true
+lowercaseOutputLabelNames: true
+includeObjectNames: ["kafka.server:*", "kafka.network:*", "kafka.log:*", "kafka.controller:*", "kafka.cluster:*",
+  "kafka.coordinator.*:*", "java.lang:*"]
+rules:
+  - pattern: ".*"
+"""
 EXCEPTION = re.compile(
     r'^(?:Caused by: |Exception in thread "[^"]*" )?(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error)): (.+)$'
 )
@@ -31,37 +41,22 @@ EXCEPTION = re.compile(
 class Files:
     """Where a broker keeps what."""
 
-    home: Path
+    root: Path
 
-    @property
-    def data(self) -> Path:
-        """Kafka's partitions and metadata."""
-        return self.home / "data"
-
-    @property
-    def logs(self) -> Path:
-        """What the broker says about itself."""
-        return self.home / "logs"
-
-    @property
-    def log(self) -> Path:
-        """The newest of its logs."""
-        return self.logs / "broker.log"
-
-    @property
-    def properties(self) -> Path:
-        """Written at each start."""
-        return self.home / "server.properties"
-
-    @property
-    def lock(self) -> Path:
-        """Held (flock) by the one process that runs this broker."""
-        return self.home / "broker.lock"
-
-    @property
-    def temporary(self) -> Path:
-        """Where its libraries unpack their native parts: a killed Java leaves them."""
-        return self.home / "tmp"
+    data = Under("data")
+    """Kafka's partitions and metadata."""
+    logs = Under("logs")
+    """What the broker says about itself."""
+    log = Under("logs", "broker.log")
+    """The newest of its logs."""
+    properties = Under("server.properties")
+    """Written at each start."""
+    metrics = Under("metrics.yaml")
+    """Which of its metrics are served."""
+    lock = Under("broker.lock")
+    """Held (flock) by the one process that runs this broker."""
+    temporary = Under("tmp")
+    """Where its libraries unpack their native parts: a killed Java leaves them."""
 
     def create(self) -> None:
         """Makes the folders; what an earlier life left in the temporary one is removed."""
@@ -83,8 +78,9 @@ def broker_command(
     archive: Sequence[str] = (),
     *,
     properties: Path | None = None,
+    agent: Sequence[str] = (),
 ) -> list[str]:
-    """The command line of a broker, or of what other `properties` make of it.
+    """The command line of a broker, or of what other `properties` make of it. `agent` is what serves its metrics.
 
     Serial collection for small heaps: on two cores as quick as G1 to within the noise, 160 MB smaller. Both compilers:
     the quick one alone saves 0.4 s of a start and keeps up with large batches, but takes twice the CPU for small ones.
@@ -102,6 +98,7 @@ def broker_command(
         f"-Dkeelman.logs={files.logs}",
         f"-Dlog4j2.configurationFile={LOG4J}",
         *archive,
+        *agent,
         *settings.jvm_options,
         "-cp",
         class_path(jars),
@@ -110,11 +107,22 @@ def broker_command(
     ]
 
 
+async def metrics_agent(settings: Settings, files: Files) -> list[str]:
+    """The option that has a broker's Java serve its metrics; none without a port for them. Writes what is served, and
+    fetches the jar where it is missing. Raises Unavailable where it cannot be fetched."""
+    if not settings.metrics_port:
+        return []
+    (jar,) = await maven.jars(maven.Lock.read(maven.JMX_EXPORTER))
+    write_file(files.metrics, METRICS.encode())
+    return [f"-javaagent:{jar}={joined_address(settings.host, settings.metrics_port)}:{files.metrics}"]
+
+
 async def format_storage(java: Java, jars: Sequence[Path], files: Files, cluster_id: str) -> None:
     """Runs Kafka's storage tool on server.properties. Raises Unavailable with the tool's own reason."""
     command = [str(java.program), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
     command += [f"-Dkeelman.logs={files.logs}", f"-Dlog4j2.configurationFile={LOG4J}", "-cp", class_path(jars)]
     command += ["kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, "--config", str(files.properties)]
+    command += ["--ignore-formatted"]  # of several folders some may be, where it was killed in between
     code, text = await run_tool(command)
     if code != 0:
         reason = reason_in(text) or (text.strip().splitlines() or ["no reason given"])[-1]
@@ -160,15 +168,15 @@ class Jvm(JavaProcess):
             metadata={"exit": how},
         )
 
-    async def ready(self, host: str, port: int, node_id: int, *, seconds: float) -> None:
-        """Returns when the broker answers as a member of its cluster.
+    async def ready(self, host: str, port: int, node_id: int, client: Mapping[str, str], *, seconds: float) -> None:
+        """Returns when the broker answers as a member of its cluster, asked with these client properties.
 
         Raises Internal when it ends before, with its reason, and Unavailable when it takes longer than the time.
         """
 
         async def answers() -> None:
             while True:
-                answer = await ask_broker(host, port)
+                answer = await ask_broker(host, port, client)
                 if answer is not None and answer.serves(node_id):
                     return
                 await asyncio.sleep(READY_POLL_SECONDS)
@@ -199,7 +207,7 @@ class Jvm(JavaProcess):
 async def started(command: Sequence[str], files: Files) -> AsyncIterator[Jvm]:
     """Starts the broker; it is killed at the end of the block if it still runs, and its data is kept."""
     log_begins = files.log.stat().st_size if files.log.exists() else 0
-    async with java_process(command, files.home) as child:
+    async with java_process(command, files.root) as child:
         yield Jvm(child, files, log_begins)
 
 

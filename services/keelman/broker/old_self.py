@@ -73,7 +73,7 @@ async def fence_old_self(properties: Mapping[str, str], files: Files, command: C
     ends the controller.
     """
     begun, ends = time.monotonic(), _ends(files.data)
-    file = files.home / "controller.properties"
+    file = files.root / "controller.properties"
     write_file(file, written(controller_properties(properties)).encode("latin-1"))
     async with started(command(file), files) as jvm:
         await first_of(jvm.ended(), _await_fenced(files.data, ends, int(properties["node.id"])))

@@ -78,12 +78,16 @@ def _options(archive: Path) -> tuple[str, ...]:
 async def _make(java: Java, jars: Sequence[Path], archive: Path) -> None:
     """Runs a trial broker in a temporary folder and keeps the archive it leaves.
 
-    An empty file remembers a failure, so that it is not tried again at each start.
+    An empty file remembers a failure, so that it is not tried again at each start. A cache that this user may only read
+    is no failure of the broker's: it starts without.
     """
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        prefix=f".{archive.stem}-", dir=archive.parent, ignore_cleanup_errors=True
-    ) as name:
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        made = tempfile.TemporaryDirectory(prefix=f".{archive.stem}-", dir=archive.parent, ignore_cleanup_errors=True)
+    except OSError as error:
+        log.warning("class_archive_failed", error=str(error))
+        return
+    with made as name:
         home = Path(name)
         port, controller_port = free_ports(2)
         settings = Settings(home=home, port=port, controller_port=controller_port, start_seconds=TRIAL_SECONDS)
@@ -96,7 +100,7 @@ async def _make(java: Java, jars: Sequence[Path], archive: Path) -> None:
             options = [f"-XX:ArchiveClassesAtExit={fresh}", "-Xlog:cds=off", "-Dkeelman.stderr=OFF"]
             command = broker_command(java, jars, settings, files, options)
             async with started(command, files) as jvm:
-                await jvm.ready(local_host(settings), port, settings.node_id, seconds=TRIAL_SECONDS)
+                await jvm.ready(local_host(settings), port, settings.node_id, {}, seconds=TRIAL_SECONDS)
                 await jvm.drain(TRIAL_SECONDS)
             fresh.rename(archive)
         except (KeelmanError, OSError) as error:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import javaproperties
 
 from keelman.broker.settings import Settings
+from keelman.broker.tls import LISTENER as TLS
+from keelman.broker.tls import Stores
 from keelman.kafka.properties.broker_keys import SET_ELSEWHERE
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import joined_address
@@ -46,6 +48,8 @@ def server_properties(settings: Settings) -> dict[str, str]:
             )
     if settings.controller and settings.port == settings.controller_port:
         raise InvalidArgument.of("broker.controller_port", settings.controller_port, "a port other than broker.port")
+    if settings.metrics_port and settings.metrics_port in (settings.port, settings.controller_port):
+        raise InvalidArgument.of("broker.metrics_port", settings.metrics_port, "a port that it has for nothing else")
     if "," in str(settings.home.absolute()):
         raise InvalidArgument.of("broker.home", str(settings.home), "a path without commas; Kafka takes it for a list")
     voters = quorum(settings)
@@ -55,7 +59,10 @@ def server_properties(settings: Settings) -> dict[str, str]:
 
 def _identity(settings: Settings, voters: tuple[str, ...]) -> dict[str, str]:
     """Who and where the broker is."""
-    listeners = [f"{LISTENER}://{joined_address(settings.host, settings.port)}"]
+    data = str(settings.home.absolute() / "data")
+    stores = Stores.of(settings)
+    name, protocol = (LISTENER, LISTENER) if stores is None else (TLS, "SSL")
+    listeners = [f"{name}://{joined_address(settings.host, settings.port)}"]
     if settings.controller:
         listeners.append(f"{CONTROLLER}://{joined_address(settings.host, settings.controller_port)}")
     return {
@@ -63,11 +70,13 @@ def _identity(settings: Settings, voters: tuple[str, ...]) -> dict[str, str]:
         "node.id": str(settings.node_id),
         "controller.quorum.voters": ",".join(voters),
         "listeners": ",".join(listeners),
-        "advertised.listeners": f"{LISTENER}://{advertised(settings)}",
-        "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT,{CONTROLLER}:PLAINTEXT",
-        "inter.broker.listener.name": LISTENER,
+        "advertised.listeners": f"{name}://{advertised(settings)}",
+        "listener.security.protocol.map": f"{name}:{protocol},{CONTROLLER}:{protocol}",
+        "inter.broker.listener.name": name,
         "controller.listener.names": CONTROLLER,
-        "log.dirs": str(settings.home.absolute() / "data"),
+        "log.dirs": ",".join(settings.data_folders) or data,
+        **({"metadata.log.dir": data} if settings.data_folders else {}),
+        **({} if stores is None else stores.properties),
     }
 
 

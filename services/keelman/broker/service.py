@@ -7,22 +7,27 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from keelman.broker.jvm import Files, Jvm, broker_command, format_storage, started
+from keelman.broker.jvm import Files, Jvm, broker_command, format_storage, metrics_agent, started
 from keelman.broker.old_self import fence_old_self, has_run
 from keelman.broker.prepare import prepare
 from keelman.broker.properties import advertised, local_host, quorum, server_properties, written
 from keelman.broker.settings import Settings
 from keelman.broker.storage import formatted
+from keelman.broker.tls import Stores
 from keelman.kafka.probe import ask_broker
-from keelman.model.errors import FailedPrecondition
+from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError
 from keelman.rpc.server import Health, serve
+from keelman.runtime.backoff import Backoff
 from keelman.runtime.home import write_file
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.ports import port_is_free, port_taken
-from keelman.runtime.supervise import first_of, wait_or_stop
+from keelman.runtime.supervise import first_of
+from keelman.runtime.tls.certificates import shown_time
 
 log = get_logger()
 
@@ -31,15 +36,24 @@ PORT_SECONDS = 2.0  # a broker that was killed a moment ago still holds its port
 DRAIN_SHARE = 0.75  # of the grace period; the rest is for killing and for saying so
 
 
+class CertificateEnded(FailedPrecondition):
+    """The certificate that the broker goes by has ended, and it cannot be asked to read a later one."""
+
+    reason = "CERTIFICATE_ENDED"
+
+
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """Runs the broker until `stop`, then drains it.
 
-    Raises InvalidArgument, FailedPrecondition or Unavailable when it cannot start, Internal when it ends by itself.
+    Raises InvalidArgument, FailedPrecondition or Unavailable when it cannot start, Internal when it ends by itself, and
+    CertificateEnded when it is to be started again.
     """
-    properties = server_properties(settings)
+    properties, stores = server_properties(settings), Stores.of(settings)
+    if stores is not None:
+        stores.check()
     files = Files(settings.home.absolute())
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(_alone(files))
+        stack.enter_context(_alone(files, settings.data_folders))
         health: Health | None = None
         if settings.health_socket is not None:
             health = await stack.enter_async_context(serve(socket=settings.health_socket, label="broker"))
@@ -48,12 +62,18 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         if stop.is_set():
             return
         jvm = await stack.enter_async_context(started(command, files))
-        await first_of(stop.wait(), _live(settings, files, jvm, health, time.monotonic()))
+        ended: CertificateEnded | None = None
+        try:
+            await first_of(stop.wait(), _live(settings, stores, jvm, health, time.monotonic()))
+        except CertificateEnded as error:
+            ended = error
         if health is not None:
             await health.unready()
         begun = time.monotonic()
         orderly = await jvm.drain(settings.grace_seconds * DRAIN_SHARE)
         log.info("broker_ended", orderly=orderly, seconds=round(time.monotonic() - begun, 2))
+        if ended is not None:
+            raise ended
 
 
 async def _prepare(settings: Settings, files: Files, properties: dict[str, str], command: list[str]) -> None:
@@ -69,32 +89,74 @@ async def _prepare(settings: Settings, files: Files, properties: dict[str, str],
 
     owner = await formatted(files.data, cluster_id=settings.cluster_id, node_id=settings.node_id, format=format)
 
-    def line(file: Path) -> list[str]:
-        return broker_command(prepared.java, prepared.jars, settings, files, prepared.archive_options, properties=file)
+    def line(file: Path, agent: Sequence[str] = ()) -> list[str]:
+        archive = prepared.archive_options
+        return broker_command(prepared.java, prepared.jars, settings, files, archive, properties=file, agent=agent)
 
     if settings.controller and len(quorum(settings)) == 1 and has_run(files.data):
         await fence_old_self(properties, files, line)
         await _ports_free(settings)
     log.info("broker_starting", cluster_id=owner.cluster_id, node_id=owner.node_id, java=prepared.java.version)
-    command += line(files.properties)
+    command += line(files.properties, await metrics_agent(settings, files))
 
 
-async def _live(settings: Settings, files: Files, jvm: Jvm, health: Health | None, begun: float) -> None:
+async def _live(settings: Settings, stores: Stores | None, jvm: Jvm, health: Health | None, begun: float) -> None:
     """From its start to its end by itself, which is an error."""
     host = local_host(settings)
-    await jvm.ready(host, settings.port, settings.node_id, seconds=settings.start_seconds)
+    renewals = [] if stores is None else [partial(_follow, settings, stores, host, stores.stamp(), stores.facts().end)]
+    client = {} if stores is None else stores.client
+    await jvm.ready(host, settings.port, settings.node_id, client, seconds=settings.start_seconds)
     log.info("broker_ready", bootstrap=advertised(settings), pid=jvm.pid, seconds=round(time.monotonic() - begun, 2))
     if health is not None:
         await health.ready()
-    await first_of(jvm.ended(), _watch(settings, host, health))
+    await first_of(jvm.ended(), _watch(settings, host, client, health), *(follow() for follow in renewals))
 
 
-async def _watch(settings: Settings, host: str, health: Health | None) -> None:
-    """Keeps health true to what the broker answers. A broker that is silent for long is its owner's to restart."""
-    answers, never = True, asyncio.Event()
+async def _follow(settings: Settings, stores: Stores, host: str, stamp: tuple[int, ...], end: datetime) -> None:
+    """Has the broker read its certificates again whenever their files were written anew since `stamp`. What cannot be
+    used is tried again: who renews files may write one after the other.
+
+    Raises CertificateEnded where the one that it goes by has ended, at `end`, and the files have a good one: nobody
+    connects to the broker any more, so that only a start brings it there.
+    """
+    outage = Backoff()
     while True:
-        await wait_or_stop(never, CHECK_SECONDS)
-        answer = await ask_broker(host, settings.port)
+        await asyncio.sleep(CHECK_SECONDS)
+        found = stores.stamp()
+        if not found or found == stamp:
+            continue
+        try:
+            await stores.reload(host, settings.port, settings.node_id)
+            end = stores.facts().end
+        except KeelmanError as error:
+            if end <= datetime.now(UTC) and _is_good(stores):
+                raise CertificateEnded(
+                    f"the broker's certificate ended at {shown_time(end)}: it is to be started again with the one in "
+                    f"{stores.keystore} ({error.message})"
+                ) from None
+            if outage.is_new(error.message):
+                log.warning("certificates_not_read", error=error.message)
+            continue
+        stamp = found
+        outage.reset()
+        log.info("certificates_read", keystore=str(stores.keystore))
+
+
+def _is_good(stores: Stores) -> bool:
+    """Whether the files can be used, and the certificate has not ended."""
+    try:
+        stores.check()
+        return stores.facts().end > datetime.now(UTC)
+    except InvalidArgument:
+        return False
+
+
+async def _watch(settings: Settings, host: str, client: Mapping[str, str], health: Health | None) -> None:
+    """Keeps health true to what the broker answers. A broker that is silent for long is its owner's to restart."""
+    answers = True
+    while True:
+        await asyncio.sleep(CHECK_SECONDS)
+        answer = await ask_broker(host, settings.port, client)
         now = answer is not None and answer.serves(settings.node_id)
         if now == answers:
             continue
@@ -113,6 +175,8 @@ async def _ports_free(settings: Settings) -> None:
     used = [("broker", settings.port)]
     if settings.controller:
         used.append(("broker.controller", settings.controller_port))
+    if settings.metrics_port:
+        used.append(("broker.metrics", settings.metrics_port))
     for label, port in used:
         while not port_is_free(settings.host, port):
             if time.monotonic() > end:
@@ -121,20 +185,23 @@ async def _ports_free(settings: Settings) -> None:
 
 
 @contextlib.contextmanager
-def _alone(files: Files) -> Iterator[None]:
+def _alone(files: Files, data_folders: Sequence[str] = ()) -> Iterator[None]:
     """Makes and holds the home; the kernel lets go of it whatever ends this process."""
     try:
         files.create()
+        for folder in data_folders:
+            Path(folder).mkdir(parents=True, exist_ok=True)
         stream = files.lock.open("a+")
     except OSError as error:
-        raise FailedPrecondition(f"broker.home: {files.home} cannot be used: {error.strerror}") from None
+        told = f"broker.home, broker.data_folders: {error.filename or files.root} cannot be used: {error.strerror}"
+        raise FailedPrecondition(told) from None
     with stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             stream.seek(0)
             raise FailedPrecondition(
-                f"broker.home: {files.home} is in use by process {stream.read().strip() or 'unknown'}: stop it, "
+                f"broker.home: {files.root} is in use by process {stream.read().strip() or 'unknown'}: stop it, "
                 "or give another home",
                 reason="HOME_IN_USE",
             ) from None

@@ -24,9 +24,22 @@ class Settings(ProcessSettings):
     replicas: int = setting(
         0, "Replicas of topics for which none are asked; 0: one on each controller. 1 is for a broker alone.", minimum=0
     )
+    metrics_port: int = setting(
+        0, "Port that Kafka's own metrics are served on for Prometheus, at /metrics; 0: none.", minimum=0, maximum=65535
+    )
+    data_folders: tuple[str, ...] = setting((), "Folders of its partitions, its alone; empty: one in its home.")
     heap_mb: int = setting(512, "Largest Java heap.", unit="MiB", minimum=128)
     properties: dict[str, str] = field(
         default_factory=dict, metadata={"help": "More broker properties, over the defaults set here.", "secret": True}
     )
+    tls_keystore: Path | None = setting(
+        None,
+        "PEM file of the broker's private key (PKCS#8) and its certificates, for the addresses by which it is reached; "
+        "with it all listeners speak TLS. It is read again when it changes.",
+    )
+    tls_truststore: Path | None = setting(
+        None, "PEM file of the CA of all brokers, controllers and clients; it is read again when it changes."
+    )
+    client_certificates: bool = setting(False, "With TLS, clients must show a certificate of tls_truststore's CA.")
     jvm_options: tuple[str, ...] = setting((), "More options for the Java virtual machine.")
     start_seconds: float = setting(90.0, "How long the broker may take to answer.", unit="s", minimum=1)

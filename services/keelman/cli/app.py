@@ -17,13 +17,15 @@ COMMANDS = {
     "up": ("up", "Start the whole system on this machine."),
     "down": ("down", "Stop the system of this home."),
     "status": ("status", "Show what runs on this machine, and whether it is well."),
+    "doctor": ("doctor", "Look for what is wrong, and say what helps."),
     "get": ("get", "Show one thing or all of a kind."),
     "describe": ("describe", "Show everything about one thing."),
     "create": ("create", "Create a cluster, connector, topic, plugin, node, ..."),
     "update": ("update", "Change what a cluster, node or topic is to be."),
     "scale": ("update", "Change the number of a cluster's workers."),
     "label": ("update", "Set or remove labels of clusters, nodes, topics, ..."),
-    "apply": ("applying", "Bring a topic or connector to what is wanted of it."),
+    "apply": ("applying", "Have things be as files say; or apply one of them."),
+    "export": ("manifests", "Print things as files that `apply -f` takes back."),
     "cancel": ("applying", "Ask an operation to end."),
     "configure": ("configure", "Change a connector's configuration."),
     "validate": ("validate", "Check a connector's configuration."),
@@ -37,6 +39,7 @@ COMMANDS = {
     "cordon": ("nodes", "Have nothing new placed on a node."),
     "uncordon": ("nodes", "Have new things placed on a node again."),
     "drain": ("nodes", "Have what may be elsewhere leave a node."),
+    "node": ("joining", "Let hosts join as nodes, and join as one."),
     "download": ("download", "Download a plugin's file."),
     "logs": ("logs", "Show the logs of the processes behind one thing."),
     "offsets": ("offsets", "Show, set or reset the offsets of a connector."),
@@ -45,6 +48,8 @@ COMMANDS = {
     "dead-letters": ("dead_letters", "Show the records that a connector could not copy."),
     "replay": ("dead_letters", "Send a connector's dead letters back."),
     "connector": ("connector", "Run a connector from one Python file."),
+    "context": ("contexts", "Keep gateways by name, with how to reach each."),
+    "token": ("tokens", "Make a token for a caller of the gateway."),
 }
 """In the order of `keelman --help`: the command's module, and its line there."""
 

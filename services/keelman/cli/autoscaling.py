@@ -13,10 +13,11 @@ from keelman.rpc.times import from_duration, to_duration
 
 HELP = (
     "Fewest and most workers, as there is to do: 1..4, with in=PERCENT, out=PERCENT, lag=RECORDS, every=SECONDS, "
-    "samples=N, pause=SECONDS and, of a dedicated connector, tasks=N of each, max-tasks=N behind commas."
+    "samples=N, pause=SECONDS and, of a dedicated connector, tasks=N of each, max-tasks=N, up-to=partitions behind "
+    "commas."
 )
 LEGAL = "MIN..MAX, and behind commas in=PERCENT, out=PERCENT, lag=RECORDS, tasks=N, max-tasks=N, every=SECONDS"
-LEGAL += ", samples=N or pause=SECONDS"
+LEGAL += ", samples=N, pause=SECONDS or up-to=partitions"
 _BOUNDS = re.compile(r"([0-9]{1,4})\.\.([0-9]{1,4})")
 _FIELDS: Mapping[str, tuple[str, type[int] | type[float]]] = {
     "in": ("scale_in_cpu_percent", float), "out": ("scale_out_cpu_percent", float),
@@ -24,6 +25,7 @@ _FIELDS: Mapping[str, tuple[str, type[int] | type[float]]] = {
     "every": ("sample_period", float), "samples": ("samples", int), "pause": ("cool_down", float),
 }  # fmt: skip
 _TIMES = ("sample_period", "cool_down")
+_UP_TO_PARTITIONS = "up-to=partitions"
 
 
 def autoscale_of(text: str) -> Autoscale:
@@ -34,6 +36,9 @@ def autoscale_of(text: str) -> Autoscale:
         raise InvalidArgument.of("--autoscale", text, LEGAL)
     made = Autoscale(min_workers=int(found[1]), max_workers=int(found[2]))
     for one in more:
+        if one.strip() == _UP_TO_PARTITIONS:
+            made.tasks_up_to_partitions = True
+            continue
         key, _, value = one.strip().partition("=")
         if key not in _FIELDS:
             raise InvalidArgument.of("--autoscale", text, LEGAL)
@@ -69,6 +74,7 @@ def autoscale_text(wanted: Autoscale) -> str:
     lag = f" or {wanted.scale_out_lag_records:,} records of lag" if wanted.scale_out_lag_records else ""
     tasks = f", {wanted.tasks_per_worker} tasks each" if wanted.tasks_per_worker else ""
     most = f", at most {wanted.max_tasks}" if wanted.max_tasks else ""
+    most += ", no more than partitions" if wanted.tasks_up_to_partitions else ""
     return (
         f"{wanted.min_workers} to {wanted.max_workers} workers: out above {wanted.scale_out_cpu_percent:g} %{lag}, in "
         f"below {wanted.scale_in_cpu_percent:g} % of processor; {wanted.samples} samples, one each {every:g} s, "

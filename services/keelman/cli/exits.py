@@ -5,15 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
-from keelman.model.errors import (
-    AlreadyExists,
-    Conflict,
-    FailedPrecondition,
-    InvalidArgument,
-    KeelmanError,
-    NotFound,
-    Unavailable,
-)
+from keelman.model import errors
 
 OK, FAILED, USAGE, NOT_FOUND, CONFLICT, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
@@ -27,20 +19,20 @@ MEANINGS = (
     (INTERRUPTED, "interrupted"),
 )
 
-_CODES: tuple[tuple[type[KeelmanError], int], ...] = (
-    (InvalidArgument, USAGE),
-    (NotFound, NOT_FOUND),
-    (AlreadyExists, CONFLICT),
-    (FailedPrecondition, CONFLICT),
-    (Conflict, CONFLICT),
-    (Unavailable, UNREACHABLE),
+_CODES: tuple[tuple[type[errors.KeelmanError], int], ...] = (
+    (errors.InvalidArgument, USAGE),
+    (errors.NotFound, NOT_FOUND),
+    (errors.AlreadyExists, CONFLICT),
+    (errors.FailedPrecondition, CONFLICT),
+    (errors.Conflict, CONFLICT),
+    (errors.Unavailable, UNREACHABLE),
 )
 
 # How Connect names a plugin that there is, in its words for one that there is not.
 _PLUGIN = re.compile(r"PluginDesc\{klass=class ([^,}]+),[^}]*\}")
 
 
-class StartFailed(FailedPrecondition):
+class StartFailed(errors.FailedPrecondition):
     """A process started in the background could not come up; `exit_code` is what it would be in the foreground."""
 
     def __init__(self, message: str, *, exit_code: int) -> None:
@@ -48,13 +40,13 @@ class StartFailed(FailedPrecondition):
         self.exit_code = exit_code
 
 
-class NotReached(FailedPrecondition):
+class NotReached(errors.FailedPrecondition):
     """What `--wait` waits for will not come about by waiting: exit code 1."""
 
     reason = "NOT_REACHED"
 
 
-def exit_code_of(error: KeelmanError) -> int:
+def exit_code_of(error: errors.KeelmanError) -> int:
     """The exit code that stands for an error class."""
     if isinstance(error, StartFailed):
         return error.exit_code

@@ -12,7 +12,7 @@ from keelman.model.errors import InvalidArgument
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind; `plural` is the word in listings, `short` what people type. Those `in_cluster` are of a worker
-    cluster. `wire` is its name in the wire contract where that is another."""
+    cluster. `wire` is its name in the wire contract where that is another, `area` that of its service there."""
 
     plural: str
     singular: str
@@ -21,6 +21,7 @@ class Kind:
     in_cluster: bool = False
     wire: str = ""
     more: tuple[str, ...] = ()
+    area: str = "connect"
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -55,9 +56,9 @@ CONNECTORS = Kind(
     (*SHOWN, "create", "configure", "delete", "start", "stop", "pause", "resume", "restart"),
     in_cluster=True,
 )
-NODES = Kind("nodes", "node", "no", (*SHOWN, *SPEC, "cordon", "uncordon", "drain"))
-COPY_RUNS = Kind("copy-runs", "copy-run", "cr", (*SHOWN, "watch"), in_cluster=True)
-WORKLOADS = Kind("workloads", "workload", "wl", SHOWN)
+NODES = Kind("nodes", "node", "no", (*SHOWN, *SPEC, "cordon", "uncordon", "drain"), area="node")
+COPY_RUNS = Kind("copy-runs", "copy-run", "cr", (*SHOWN, "watch"), in_cluster=True, area="copy")
+WORKLOADS = Kind("workloads", "workload", "wl", SHOWN, area="node")
 PLUGINS = Kind(
     "plugins", "plugin", "pl", ("get", "describe", "create", "update", "label", "delete", "download"), in_cluster=True
 )
@@ -85,7 +86,10 @@ APPLIED = (TOPICS, DEFINITIONS)
 """What is brought about by operations."""
 SAID = (PLUGINS, WORKER_CONFIGURATIONS, PLUGIN_IMPORTS, SECRETS)
 """Of what only what is said of it changes."""
-PLANS = Kind("plans", "plan", "pn", ("get",))
+PLANS = Kind("plans", "plan", "pn", ("get",), area="node")
+
+BATCHES = Kind("batches", "batch", "")
+"""Of several writes together: no kind of things, but a service as theirs."""
 
 KINDS = (
     BROKER_CLUSTERS,

@@ -4,22 +4,97 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from keelman.cli.kinds import KINDS, legal_kinds
+from keelman.cli.kinds import KINDS, Kind, check_option, legal_kinds
 from keelman.model.errors import InvalidArgument
 
+C = TypeVar("C", bound=Callable[..., Any])
 WAIT_SECONDS = 180.0
 
 
-def command_group() -> typer.Typer:
-    """The commands of one module, plain as the whole command line is."""
-    return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+class Commands(typer.Typer):
+    """The commands of one module, plain as the whole command line is. A parameter of a command that is a dataclass is
+    typed as its fields, options all of them."""
+
+    def command(self, name: str | None = None, **given: Any) -> Callable[[C], C]:
+        """Makes a command of a function."""
+
+        def decorated(command: C) -> C:
+            super(Commands, self).command(name, **given)(_with_fields(command))
+            return command
+
+        return decorated
+
+
+def command_group() -> Commands:
+    """The commands of one module."""
+    return Commands(rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+def _with_fields(command: Callable[..., Any]) -> Callable[..., Any]:
+    own = inspect.signature(command, eval_str=True)
+    made = {one.name: one.annotation for one in own.parameters.values() if is_dataclass(one.annotation)}
+
+    def called(*words: Any, **given: Any) -> Any:
+        return command(*words, **{name: _taken(kind, given) for name, kind in made.items()}, **given)
+
+    parameters = [
+        option
+        for one in own.parameters.values()
+        for option in (_fields_of(made[one.name]) if one.name in made else [one])
+    ]
+    called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": int}
+    called.__name__, called.__doc__ = command.__name__, command.__doc__
+    return called
+
+
+def option(
+    flags: str = "", metavar: str | None = None, text: str = "", of: Sequence[Kind] = KINDS, *, default: Any = None,
+    **given: Any,
+) -> Any:  # fmt: skip
+    """A field of what a command takes: how it is typed and what its help says, where its type does not say that, and
+    the kinds that it is for."""
+    info = typer.Option(*flags.split(), metavar=metavar, help=text, **given) if flags else None
+    return field(
+        default=default, metadata={"option": info, "flag": flags.partition(" ")[0].partition("/")[0], "kinds": of}
+    )
+
+
+def check_meant(kind: Kind, given: Any) -> bool:
+    """Whether anything was typed of a dataclass of options. Raises InvalidArgument for one that says nothing about this
+    kind."""
+    typed = [one for one in fields(given) if getattr(given, one.name) not in (None, "", [], one.default)]
+    for one in typed:
+        flag = one.metadata.get("flag") or "--" + one.name.replace("_", "-")
+        check_option(flag, kind, one.metadata.get("kinds", KINDS))
+    return bool(typed)
+
+
+def _fields_of(kind: Any) -> list[inspect.Parameter]:
+    hints, found = get_type_hints(kind, include_extras=True), list[inspect.Parameter]()
+    for one in fields(kind):
+        if is_dataclass(hints[one.name]):
+            found += _fields_of(hints[one.name])
+        else:
+            hint, keyword = hints[one.name], inspect.Parameter.KEYWORD_ONLY
+            if (info := one.metadata.get("option")) is not None:
+                hint = Annotated[hint, info]
+            found.append(inspect.Parameter(one.name, keyword, default=one.default, annotation=hint))
+    return found
+
+
+def _taken(kind: Any, given: dict[str, Any]) -> Any:
+    """A dataclass of what was typed for its fields, which is then no longer among what was given."""
+    hints = get_type_hints(kind)
+    names = [one.name for one in fields(kind)]
+    return kind(**{n: _taken(hints[n], given) if is_dataclass(hints[n]) else given.pop(n) for n in names})
 
 
 def kind_word(verb: str) -> typer.models.ArgumentInfo:
@@ -39,6 +114,12 @@ def kind_word(verb: str) -> typer.models.ArgumentInfo:
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="Its name; a connector's is CLUSTER/NAME, or NAME where unique.")
 ]
+NameUnlessMany = Annotated[
+    str,
+    typer.Argument(
+        metavar="[NAME]", help="Its name; a connector's is CLUSTER/NAME, or NAME where unique. Or -l, --all."
+    ),
+]
 PlainName = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
 MaybeName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="One of them; all when left out.")]
 HomeFolder = Annotated[
@@ -49,6 +130,9 @@ GatewayAddress = Annotated[
     typer.Option(
         "--gateway", metavar="HOST:PORT", help="The gateway [KEELMAN_GATEWAY, else the home's, else 127.0.0.1:7400]."
     ),
+]
+ContextName = Annotated[
+    str | None, typer.Option("--context", metavar="NAME", help="The gateway of a context [KEELMAN_CONTEXT].")
 ]
 Cluster = Annotated[
     str, typer.Option("--cluster", metavar="WC", help="Worker cluster of a connector, worker or copy run.")
@@ -63,7 +147,7 @@ Wait = Annotated[bool, typer.Option("--wait", help="Wait, with live progress, un
 _UNITS = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
 
 
-def _seconds(text: str) -> float:
+def seconds_of(text: str) -> float:
     """A time as people write it. Raises typer.BadParameter."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ms|s|m|h|)", text.strip())
     if found is None:
@@ -73,7 +157,7 @@ def _seconds(text: str) -> float:
 
 WaitSeconds = Annotated[
     float | None,
-    typer.Option("--timeout", metavar="SECONDS", help="How long --wait waits [180]: 90, 90s, 2m.", parser=_seconds),
+    typer.Option("--timeout", metavar="SECONDS", help="How long --wait waits [180]: 90, 90s, 2m.", parser=seconds_of),
 ]
 ConfigFile = Annotated[
     Path | None,
@@ -92,35 +176,16 @@ Settings = Annotated[
 ]
 
 
-def seconds_of(wait: bool, timeout: float | None) -> float | None:
-    """How long is waited; None for not at all. Raises InvalidArgument for a time without `--wait`."""
-    if timeout is not None and not wait:
-        raise InvalidArgument("--timeout: only together with --wait")
-    return (WAIT_SECONDS if timeout is None else timeout) if wait else None
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What --wait and --timeout say."""
 
+    wait: Wait = False
+    timeout: WaitSeconds = None
 
-def takes(made: type, name: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Gives a command the fields of a dataclass as options; it gets them as one value, its parameter of that name."""
-    hints = get_type_hints(made, include_extras=True)
-    names = [one.name for one in fields(made)]
-
-    def decorated(command: Callable[..., int]) -> Callable[..., int]:
-        def called(*words: Any, **given: Any) -> int:
-            return command(*words, **{name: made(**{one: given.pop(one) for one in names})}, **given)
-
-        own = inspect.signature(command, eval_str=True)
-        parameters: list[inspect.Parameter] = []
-        for parameter in own.parameters.values():
-            if parameter.name == name:
-                parameters += [
-                    inspect.Parameter(f.name, parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
-                    for f in fields(made)
-                ]
-            else:
-                parameters.append(parameter)
-        called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        called.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": int}
-        called.__name__, called.__doc__ = command.__name__, command.__doc__
-        return called
-
-    return decorated
+    @property
+    def seconds(self) -> float | None:
+        """How long is waited; None for not at all. Raises InvalidArgument for a time without `--wait`."""
+        if self.timeout is not None and not self.wait:
+            raise InvalidArgument("--timeout: only together with --wait")
+        return (WAIT_SECONDS if self.timeout is None else self.timeout) if self.wait else None

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping, Sequence
+from typing import TYPE_CHECKING
 
 from keelman.api.connect.v1.log_delivery_pb2 import FileLogDelivery, KafkaLogDelivery, LogDelivery, S3LogDelivery
 from keelman.api.node.v1.workload_pb2 import ResourceLimits
 from keelman.cli.configuration import pairs
 from keelman.cli.sizes import size_of
 from keelman.model.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from keelman.cli.fields import GivenChange
 
 NONE = "none"
 """In place of a selector or of ports: that there is to be none."""
@@ -62,3 +66,28 @@ def edit_log_delivery(group: str, bucket: str, topic: str, wanted: LogDelivery) 
         wanted.ClearField("kafka")
     if group or bucket or topic:
         yield "log_delivery"
+
+
+def edit_routes(given: Sequence[str], routes: MutableMapping[str, str]) -> None:
+    """Replaces addresses of host names. Raises InvalidArgument."""
+    made = {} if given == [NONE] else pairs("--route", given)
+    routes.clear()
+    routes.update(made)
+
+
+def split_names(text: str) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def edit_nodes(given: str, change: GivenChange | None, present: Sequence[str]) -> list[str]:
+    """Nodes in their order, the new ones last. Raises InvalidArgument."""
+    names = split_names(given) if given else list(present)
+    for name in (change.remove_nodes or ()) if change else ():
+        if name not in names:
+            raise InvalidArgument.of("--remove-node", name, "one of its nodes: " + ", ".join(names))
+        names.remove(name)
+    names += (change.add_nodes or ()) if change else ()
+    if not names:
+        raise InvalidArgument("--remove-node: it needs at least one node; `keelman stop` stops it, `delete` ends it")
+    return names

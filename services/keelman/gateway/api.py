@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
+
+from google.protobuf.message import Message
 
 from keelman.api.connect.v1 import connector_service_pb2 as wire
 from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceServicer
 from keelman.api.node.v1 import agent_service_pb2 as agent
-from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer, AgentServiceStub
+from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer
 from keelman.gateway.listing import Listing
 from keelman.gateway.state import State
-from keelman.model.errors import FailedPrecondition, InvalidArgument, PermissionDenied
+from keelman.gateway.trust import Agents
+from keelman.model.errors import InvalidArgument, PermissionDenied
 from keelman.model.names import checked_name, checked_request_id
-from keelman.rpc.channels import Channel, channel, checked_peer
-from keelman.rpc.errors import translated_stream
 from keelman.rpc.pages import key_of, page_limit
 from keelman.rpc.server import Context
 from keelman.workers.rest.connectors import Connectors
+
+
+def _named(request: Any) -> tuple[str, str]:
+    checked_name("worker_cluster", request.worker_cluster)
+    if not request.name.strip():
+        raise InvalidArgument.of("name", request.name, "not empty")
+    return request.worker_cluster, request.name
+
+
+def _asking(answer: type[Message], ask: Callable[[Connectors, Any], Awaitable[Any]]) -> Any:
+    """An RPC that asks the workers of one connector; its answer has the connector where that is answered."""
+
+    async def method(self: ConnectorApi, request: Any, context: Context) -> Message:
+        found = await ask(self._connectors, request)
+        return answer() if found is None else answer(connector=found)
+
+    return method
 
 
 class ConnectorApi(ConnectorServiceServicer):
@@ -27,11 +44,6 @@ class ConnectorApi(ConnectorServiceServicer):
     def __init__(self, connectors: Connectors, listing: Listing) -> None:
         self._connectors = connectors
         self._listing = listing
-
-    async def GetConnector(self, request: wire.GetConnectorRequest, context: Context) -> wire.GetConnectorResponse:
-        """See the proto."""
-        found = await self._connectors.get(*_named(request.worker_cluster, request.name))
-        return wire.GetConnectorResponse(connector=found)
 
     async def ListConnectors(
         self, request: wire.ListConnectorsRequest, context: Context
@@ -47,83 +59,23 @@ class ConnectorApi(ConnectorServiceServicer):
         self, request: wire.CreateConnectorRequest, context: Context
     ) -> wire.CreateConnectorResponse:
         """See the proto."""
-        cluster, name = _named(request.worker_cluster, request.name)
+        cluster, name = _named(request)
         request_id = checked_request_id("request_id", request.request_id)
         made = await self._connectors.create(cluster, name, request.config, request_id=request_id)
         return wire.CreateConnectorResponse(connector=made)
 
-    async def UpdateConnector(
-        self, request: wire.UpdateConnectorRequest, context: Context
-    ) -> wire.UpdateConnectorResponse:
-        """See the proto."""
-        cluster, name = _named(request.worker_cluster, request.name)
-        made = await self._connectors.update(cluster, name, request.config, etag=request.etag)
-        return wire.UpdateConnectorResponse(connector=made)
-
-    async def DeleteConnector(
-        self, request: wire.DeleteConnectorRequest, context: Context
-    ) -> wire.DeleteConnectorResponse:
-        """See the proto."""
-        await self._connectors.delete(*_named(request.worker_cluster, request.name), etag=request.etag)
-        return wire.DeleteConnectorResponse()
-
-    async def PauseConnector(
-        self, request: wire.PauseConnectorRequest, context: Context
-    ) -> wire.PauseConnectorResponse:
-        """See the proto."""
-        await self._connectors.pause(*_named(request.worker_cluster, request.name))
-        return wire.PauseConnectorResponse()
-
-    async def ResumeConnector(
-        self, request: wire.ResumeConnectorRequest, context: Context
-    ) -> wire.ResumeConnectorResponse:
-        """See the proto."""
-        await self._connectors.resume(*_named(request.worker_cluster, request.name))
-        return wire.ResumeConnectorResponse()
-
-    async def StopConnector(self, request: wire.StopConnectorRequest, context: Context) -> wire.StopConnectorResponse:
-        """See the proto."""
-        await self._connectors.stop(*_named(request.worker_cluster, request.name))
-        return wire.StopConnectorResponse()
-
-    async def RestartConnector(
-        self, request: wire.RestartConnectorRequest, context: Context
-    ) -> wire.RestartConnectorResponse:
-        """See the proto."""
-        cluster, name = _named(request.worker_cluster, request.name)
-        await self._connectors.restart(
-            cluster, name, include_tasks=request.include_tasks, only_failed=request.only_failed
-        )
-        return wire.RestartConnectorResponse()
-
-
-@dataclass(frozen=True, slots=True)
-class Agents:
-    """How agents are asked: with TLS where there are certificates to trust them by."""
-
-    certificates: bytes | None = None
-    trust: str = "loopback"
-
-    def channel(self, address: str) -> Channel:
-        """To the agent at this address. Raises FailedPrecondition for one off loopback that nobody secures."""
-        try:
-            checked_peer("", address, ca="", certificates=self.certificates, trust=self.trust)
-        except InvalidArgument:
-            raise FailedPrecondition(
-                f"the agent at {address} is not asked in plain text: set gateway.agent_ca, or gateway.trust = mesh",
-                reason="NOT_TRUSTED",
-                metadata={"agent": address},
-            ) from None
-        return channel(address, root_certificates=self.certificates)
-
-    async def logs(
-        self, address: str, request: agent.StreamLogsRequest, *, seconds: float | None = None
-    ) -> AsyncIterator[agent.StreamLogsResponse]:
-        """A workload's log from the agent at this address, piece by piece, for at most so long."""
-        async with self.channel(address) as to_agent:
-            call: Any = AgentServiceStub(to_agent).StreamLogs(request, timeout=seconds)
-            async for piece in translated_stream(call, peer=f"the agent at {address}"):
-                yield piece
+    GetConnector = _asking(wire.GetConnectorResponse, lambda api, r: api.get(*_named(r)))
+    UpdateConnector = _asking(
+        wire.UpdateConnectorResponse, lambda api, r: api.update(*_named(r), r.config, etag=r.etag)
+    )
+    DeleteConnector = _asking(wire.DeleteConnectorResponse, lambda api, r: api.delete(*_named(r), etag=r.etag))
+    PauseConnector = _asking(wire.PauseConnectorResponse, lambda api, r: api.pause(*_named(r)))
+    ResumeConnector = _asking(wire.ResumeConnectorResponse, lambda api, r: api.resume(*_named(r)))
+    StopConnector = _asking(wire.StopConnectorResponse, lambda api, r: api.stop(*_named(r)))
+    RestartConnector = _asking(
+        wire.RestartConnectorResponse,
+        lambda api, r: api.restart(*_named(r), include_tasks=r.include_tasks, only_failed=r.only_failed),
+    )
 
 
 class LogApi(AgentServiceServicer):
@@ -141,8 +93,8 @@ class LogApi(AgentServiceServicer):
             raise InvalidArgument.of("workload", "", "a workload's name, e.g. worker/demo/0")
         if request.tail_lines < 0:
             raise InvalidArgument.of("tail_lines", request.tail_lines, "0 or more")
-        address = await self._state.agent_address(request.workload)
-        async for piece in self._agents.logs(address, request, seconds=context.time_remaining()):
+        node, address = await self._state.agent_of(request.workload)
+        async for piece in self._agents.logs(node, address, request, seconds=context.time_remaining()):
             yield piece
 
     async def ListLocalWorkloads(
@@ -154,13 +106,6 @@ class LogApi(AgentServiceServicer):
     async def Drain(self, request: agent.DrainRequest, context: Context) -> agent.DrainResponse:
         """Refused: draining is asked of the node's own agent."""
         raise _refused("Drain", "ask the node's own agent")
-
-
-def _named(cluster: str, name: str) -> tuple[str, str]:
-    checked_name("worker_cluster", cluster)
-    if not name.strip():
-        raise InvalidArgument.of("name", name, "not empty")
-    return cluster, name
 
 
 def _refused(method: str, instead: str) -> PermissionDenied:

@@ -9,11 +9,13 @@ from urllib.parse import unquote_to_bytes, urlsplit
 import httpx
 from starlette.types import Receive, Scope, Send
 
+from keelman.gateway.access.caller import CALLER
 from keelman.gateway.state import State
 from keelman.model.errors import Exhausted, KeelmanError, NotFound
 from keelman.model.names import checked_name
 from keelman.runtime.http.errors import error_body
 from keelman.runtime.logs.logging import get_logger
+from keelman.workers.rest.access import Logins
 from keelman.workers.rest.client import Outgoing, Rest, status_of
 
 log = get_logger()
@@ -35,9 +37,11 @@ class Proxy:
     answer in time.
     """
 
-    def __init__(self, state: State, rest: Rest, *, max_body_bytes: int) -> None:
+    def __init__(self, state: State, rest: Rest, logins: Logins, *, max_body_bytes: int) -> None:
+        """`logins` are used for callers whom the gateway knows: what proved who they are stays here."""
         self._state = state
         self._rest = rest
+        self._logins = logins
         self._limit = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,18 +49,19 @@ class Proxy:
         async with AsyncExitStack() as stack:
             try:
                 # Routing is on the raw path: an encoded slash belongs to a connector's name.
-                _, _, segment, *rest = scope["raw_path"].split(b"/", 3) + [b""] * 2
-                cluster = checked_cluster(unquote_to_bytes(segment).decode("utf-8", "replace"))
+                segment, rest = split_path(scope["raw_path"])
+                cluster = checked_cluster(named_cluster(segment))
                 headers = scope["headers"]
                 self._check_length(headers)
+                passed = [(k, v) for k, v in headers if k not in not_forwarded(headers)]
                 query = b"?" + scope["query_string"] if scope["query_string"] else b""
                 response = await stack.enter_async_context(
                     self._rest.send(
                         cluster,
                         Outgoing(
                             scope["method"],
-                            b"/" + rest[0] + query,
-                            [(k, v) for k, v in headers if k not in not_forwarded(headers)],
+                            b"/" + rest + query,
+                            [*self._login(scope, cluster), *passed],
                             (lambda: self._body(receive)) if has_body(headers) else None,
                         ),
                     )
@@ -81,6 +86,11 @@ class Proxy:
                 log.warning("worker_broke_off", url=str(response.url), error=repr(error))
                 return
             await send({"type": "http.response.body", "body": b""})
+
+    def _login(self, scope: Scope, cluster: str) -> Headers:
+        """Who asks the worker, where that is not whoever sent the request."""
+        login = self._logins.of(cluster) if CALLER in scope else None
+        return [] if login is None else [(b"authorization", login.authorization)]
 
     def _check_length(self, headers: Headers) -> None:
         for key, value in headers:
@@ -111,6 +121,17 @@ class Proxy:
             return location
         path = parts._replace(scheme="", netloc="").geturl().encode("latin-1")
         return prefix + path if path.startswith(b"/") else location
+
+
+def split_path(raw: bytes) -> tuple[bytes, bytes]:
+    """The segment of a path that names a worker cluster, and what follows it, as they came."""
+    _, _, segment, *rest = raw.split(b"/", 3) + [b""] * 2
+    return segment, rest[0]
+
+
+def named_cluster(segment: bytes) -> str:
+    """The name of the worker cluster that a segment is."""
+    return unquote_to_bytes(segment).decode("utf-8", "replace")
 
 
 class ClientGone(Exception):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from keelman.model.names import checked_name, legal_name
+from keelman.runtime.home import Home
 from keelman.runtime.settings import setting
 from keelman.workers.rest.settings import WorkerAccessSettings
 
@@ -13,12 +16,37 @@ from keelman.workers.rest.settings import WorkerAccessSettings
 class Settings(WorkerAccessSettings):
     """Settings of `keelman gateway`: flags, KEELMAN_GATEWAY_*, TOML."""
 
-    host: str = setting("127.0.0.1", "Address of the gRPC server; off loopback it needs TLS or trust = mesh.")
+    name: str = setting(
+        "", "Name of this gateway in its certificate; empty means the host's name, lower-cased and made legal."
+    )
+    home: Path | None = setting(
+        None, "Folder of what this gateway joined with; empty means KEELMAN_HOME, else ~/.keelman."
+    )
+    host: str = setting(
+        "127.0.0.1", "Address of the gRPC server; off loopback it needs TLS, or trust = mesh or installation."
+    )
     port: int = setting(7400, "Port of the gRPC server.", minimum=1, maximum=65535)
-    http_host: str = setting("127.0.0.1", "Address of the HTTP server, which speaks plain HTTP.")
+    http_host: str = setting("127.0.0.1", "Address of the HTTP server, which speaks plain HTTP unless http_tls.")
     http_port: int = setting(7480, "Port of the HTTP server.", minimum=1, maximum=65535)
+    http_tls: bool = setting(False, "The HTTP server speaks https, with the certificate of gRPC.")
+    access_file: Path | None = setting(
+        None,
+        "TOML file of those who may call: [[token]], [[user]], [[key]] and [[role]]; read again when it changes. "
+        "Without it everybody may do everything on loopback, and nobody anything elsewhere.",
+    )
+    client_port: int = setting(
+        0, "Port of a second gRPC server, for callers who show a certificate of client_ca; 0: none.", minimum=0,
+        maximum=65535,
+    )  # fmt: skip
+    client_ca: Path | None = setting(None, "Certificates by which callers at client_port are trusted, a PEM file.")
+    open_access: bool = setting(
+        False,
+        "Without an access_file let everybody do everything off loopback, too: something else says who gets there.",
+    )
     state_address: str = setting(
-        "127.0.0.1:7410", "host:port of the state service; off loopback it needs state_ca or trust = mesh."
+        "127.0.0.1:7410",
+        "host:port of the state service, or of several with commas between; off loopback it needs state_ca, or trust = "
+        "mesh or installation. unix:PATH is a state service of this host.",
     )
     state_ca: Path | None = setting(
         None, "Certificates by which the state service is trusted, a PEM file; with them it is asked with TLS."
@@ -30,8 +58,10 @@ class Settings(WorkerAccessSettings):
     tls_key: Path | None = setting(None, "Private key of the gRPC server, a PEM file.")
     trust: str = setting(
         "loopback",
-        "Who secures gRPC off loopback: with mesh a sidecar does, and no TLS is asked for.",
-        choices=("loopback", "mesh"),
+        "Who secures gRPC off loopback: with mesh a sidecar does, and no TLS is asked for; with installation "
+        "certificates do: of what the gateway joined with, or was given by a state service at unix:PATH, or else of "
+        "tls_certificate, tls_key, state_ca and agent_ca.",
+        choices=("loopback", "mesh", "installation"),
     )
     request_seconds: float = setting(
         90.0, "Longest time for one request to a worker or to the state service.", unit="s", minimum=1
@@ -55,8 +85,8 @@ class Settings(WorkerAccessSettings):
     )
     managed_connect_access_file: Path | None = setting(
         None,
-        "TOML file of the managed Connect API's access keys, [[key]] with id, secret and account, and of client "
-        "properties for Kafka by execution role, [[role]] with arn and client_properties; without it nobody is let in.",
+        "TOML file of the managed Connect API's access keys, [[key]] with id, secret, account and role, and of client "
+        "properties for Kafka by execution role, [[role]] with arn and client_properties; access_file may have both.",
     )
     managed_connect_unsigned: bool = setting(
         False, "Do not verify signatures at the managed Connect API; legal where http_host is on loopback alone."
@@ -80,3 +110,20 @@ class Settings(WorkerAccessSettings):
     advertised_http: str = setting(
         "", "host:port at which users reach the HTTP server, for URLs in answers; empty: http_host and http_port."
     )
+
+    @property
+    def own_name(self) -> str:
+        """The gateway's name. Raises InvalidArgument when one was given that is not legal."""
+        return checked_name("gateway.name", self.name) if self.name else legal_name(socket.gethostname())
+
+    @property
+    def folder(self) -> Home:
+        """The gateway's files."""
+        return Home.of(self.home)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The addresses by which the gateway is reached, for its certificate."""
+        advertised = self.advertised_http.rpartition(":")[0].strip("[]")
+        found = (self.host, self.http_host, advertised, socket.gethostname())
+        return tuple(dict.fromkeys(one for one in found if one and one not in ("0.0.0.0", "::")))

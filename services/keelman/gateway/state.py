@@ -7,21 +7,16 @@ from keelman.api.connect.v1.connector_report_service_pb2 import (
     ListConnectorReportsRequest,
     ListConnectorReportsResponse,
 )
-from keelman.api.connect.v1.connector_report_service_pb2_grpc import ConnectorReportServiceStub
 from keelman.api.connect.v1.connector_service_pb2 import ListConnectorsRequest
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.api.connect.v1.worker_cluster_service_pb2 import GetWorkerClusterRequest, ListWorkerClustersRequest
-from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerClusterServiceStub
 from keelman.api.connect.v1.worker_pb2 import Worker
 from keelman.api.connect.v1.worker_service_pb2 import ListWorkersRequest
-from keelman.api.connect.v1.worker_service_pb2_grpc import WorkerServiceStub
 from keelman.api.node.v1.node_pb2 import Node
 from keelman.api.node.v1.node_service_pb2 import GetNodeRequest
-from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
 from keelman.api.node.v1.workload_pb2 import WORKLOAD_STATE_RUNNING
 from keelman.api.node.v1.workload_service_pb2 import ListWorkloadsRequest
-from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
-from keelman.gateway.all_pages import SECONDS, all_pages
+from keelman.gateway.calls import Calls
 from keelman.model.errors import NotFound, Unavailable
 from keelman.rpc.channels import Channel
 from keelman.runtime.logs.logging import get_logger
@@ -33,22 +28,17 @@ class State:
     """Questions to the state service, with deadlines of 10 s. Raises Unavailable when it cannot be reached."""
 
     def __init__(self, channel: Channel) -> None:
-        self._clusters = WorkerClusterServiceStub(channel)
-        self._workers = WorkerServiceStub(channel)
-        self._workloads = WorkloadServiceStub(channel)
-        self._nodes = NodeServiceStub(channel)
-        self._connectors = ConnectorReportServiceStub(channel)
+        self._calls = Calls(channel)
         self._known: dict[str, tuple[str, ...]] = {}
 
     async def worker_cluster(self, name: str) -> WorkerCluster:
         """One worker cluster; raises NotFound."""
-        answer = await self._clusters.GetWorkerCluster(GetWorkerClusterRequest(name=name), timeout=SECONDS)
-        return answer.worker_cluster
+        found: WorkerCluster = (await self._calls.ask(GetWorkerClusterRequest(name=name))).worker_cluster
+        return found
 
     async def worker_clusters(self) -> list[WorkerCluster]:
         """All worker clusters in the order of their names."""
-        pages = all_pages(self._clusters.ListWorkerClusters, ListWorkerClustersRequest, "worker_clusters")
-        return [cluster async for cluster in pages]
+        return await self._calls.all(ListWorkerClustersRequest)
 
     async def connector_reports(self, request: ListConnectorsRequest) -> ListConnectorReportsResponse:
         """A page of connectors as workers have reported them; raises NotFound for an unknown worker cluster."""
@@ -58,14 +48,12 @@ class State:
             worker_cluster=request.worker_cluster,
             state=request.state,
         )
-        answer: ListConnectorReportsResponse = await self._connectors.ListConnectorReports(asked, timeout=SECONDS)
+        answer: ListConnectorReportsResponse = await self._calls.ask(asked)
         return answer
 
     async def all_connector_reports(self, cluster: str) -> list[Connector]:
         """All connectors that workers have reported, of one worker cluster or, with "", of each."""
-        method = self._connectors.ListConnectorReports
-        pages = all_pages(method, ListConnectorReportsRequest, "connectors", worker_cluster=cluster)
-        return [connector async for connector in pages]
+        return await self._calls.all(ListConnectorReportsRequest, worker_cluster=cluster)
 
     async def rest_urls(self, cluster: str) -> tuple[str, ...]:
         """URLs of the running workers' REST APIs, without a final slash, group members first.
@@ -74,8 +62,7 @@ class State:
         While the state service is away the answer is the last one that it gave: workers go on without it.
         """
         try:
-            pages = all_pages(self._workers.ListWorkers, ListWorkersRequest, "workers", worker_cluster=cluster)
-            urls = _rest_urls([worker async for worker in pages])
+            urls = _rest_urls(await self._calls.all(ListWorkersRequest, worker_cluster=cluster))
             if not urls:
                 await self._say_why_none(cluster)
             self._known[cluster] = urls
@@ -92,21 +79,18 @@ class State:
         """The last answer of rest_urls; empty before the first."""
         return self._known.get(cluster, ())
 
-    async def agent_address(self, workload: str) -> str:
-        """gRPC address of the agent whose node carries the workload. Raises NotFound and Unavailable (NO_AGENT)."""
-        async for found in all_pages(self._workloads.ListWorkloads, ListWorkloadsRequest, "workloads"):
+    async def agent_of(self, workload: str) -> tuple[str, str]:
+        """The node that carries the workload, and its agent's gRPC address. Raises NotFound, Unavailable (NO_AGENT)."""
+        async for found in self._calls.pages(ListWorkloadsRequest):
             if found.name == workload:
-                node = await self._node(found.node)
+                node: Node = (await self._calls.ask(GetNodeRequest(name=found.node))).node
                 if not node.status.agent_address:
                     raise Unavailable(
                         f"node {node.name!r}, which has workload {workload!r}, has not reported its agent's address",
                         reason="NO_AGENT",
                     )
-                return node.status.agent_address
+                return node.name, node.status.agent_address
         raise NotFound(f"no workload {workload!r} is placed on any node", metadata={"workload": workload})
-
-    async def _node(self, name: str) -> Node:
-        return (await self._nodes.GetNode(GetNodeRequest(name=name), timeout=SECONDS)).node
 
     async def _say_why_none(self, cluster: str) -> None:
         found = await self.worker_cluster(cluster)

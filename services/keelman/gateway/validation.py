@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from google.protobuf.message import Message
@@ -12,11 +13,12 @@ from keelman.api.connect.v1.topic_pb2 import TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.model.document import check_document_key, check_scope
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import InvalidArgument, Violation
 from keelman.model.names import checked_name, checked_request_id
 from keelman.model.plugin import checked_version
 from keelman.model.shapes import check_count, check_labels, check_limits, check_port, check_routes
 from keelman.model.topic import check_topic_counts, checked_topic
+from keelman.rpc.batches import methods_in
 from keelman.rpc.masks import masked
 from keelman.rpc.pages import page_limit
 
@@ -43,14 +45,22 @@ OF_CLUSTER = {
 """Creates whose spec has to name a cluster."""
 FILTERS = ("node", "worker_cluster", "broker_cluster")
 DOCUMENTS = "keelman.api.connect.v1.DocumentService"
+BATCHES = "keelman.api.connect.v1.BatchService"
 PLUGINS = "keelman.api.connect.v1.PluginService"
 WATCHES = "keelman.api.event.v1.WatchService"  # its `name` is a filter too, of any noun
 
 
 def check(service: str, method: str, request: Message) -> None:
     """Raises InvalidArgument for a name, id, page size or spec that cannot be; called for every forwarded request."""
+    if service == BATCHES:
+        _check_batch(request)
+    else:
+        _check_one(service, method, request)
+
+
+def _check_one(service: str, method: str, request: Message) -> None:
     fields = request.DESCRIPTOR.fields_by_name
-    given: Callable[[str], Any] = lambda field: getattr(request, field)  # noqa: E731
+    given = partial(getattr, request)
     if "page_size" in fields:
         page_limit(given("page_size"))
     if service == PLUGINS and method != "ListWorkerPlugins":
@@ -74,6 +84,19 @@ def check(service: str, method: str, request: Message) -> None:
         _check_spec(spec if mask is None else masked(type(spec)(), spec, mask))
     if cluster := OF_CLUSTER.get(method):
         checked_name(f"spec.{cluster}", getattr(given("spec"), cluster))
+
+
+def _check_batch(request: Any) -> None:
+    """Judges each request in a batch. Raises InvalidArgument that names all that cannot be by their places."""
+    checked_request_id("request_id", request.request_id)
+    wrong: list[Violation] = []
+    for number, one in enumerate(methods_in(request)):
+        try:
+            _check_one(one.service, one.method, one.request)
+        except InvalidArgument as error:
+            wrong.append(Violation(f"writes[{number}]", f"writes[{number}].{error.message}"))
+    if wrong:
+        raise InvalidArgument.of_all(wrong)
 
 
 def _check_plugin(method: str, request: Any) -> None:
@@ -105,6 +128,7 @@ def _check_spec(spec: Any) -> None:
         case BrokerClusterSpec():
             _check_names("spec.managed.nodes", spec.managed.nodes)
             check_port("spec.managed.port", spec.managed.port, zero="a free one on each node")
+            check_port("spec.managed.metrics_port", spec.managed.metrics_port, zero="none")
         case TopicSpec():
             check_topic_counts("spec", spec.partitions, spec.replication_factor)
             if spec.topic:

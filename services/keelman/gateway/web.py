@@ -15,6 +15,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
 from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
+from keelman.gateway.access.caller import caller_of
 from keelman.gateway.metrics import exposition
 from keelman.gateway.proxy import Proxy
 from keelman.gateway.state import State
@@ -24,12 +25,14 @@ from keelman.rpc.enums import word
 from keelman.runtime.exposition import CONTENT_TYPE
 from keelman.runtime.http.errors import error_body
 from keelman.runtime.version import version
+from keelman.workers.rest.access import Logins
 from keelman.workers.rest.client import Rest
 
 
 def application(
-    state: State, rest: Rest, *, max_body_bytes: int, apis: Mapping[str, ASGIApp], served: Mapping[str, str]
-) -> Starlette:
+    state: State, rest: Rest, logins: Logins, *, max_body_bytes: int, apis: Mapping[str, ASGIApp],
+    served: Mapping[str, str],
+) -> Starlette:  # fmt: skip
     """The ASGI application. `apis`: further applications by their paths; `served`: which versions of APIs those are."""
     legal = [
         "/",
@@ -41,7 +44,8 @@ def application(
 
     workers = WorkerFigures(rest.text)
 
-    async def index(_: Request) -> Response:
+    async def index(request: Request) -> Response:
+        caller = caller_of(request.scope)
         answer: dict[str, Any] = {"name": "keelman", "version": version(), "clusters": [], "apis": dict(served)}
         try:
             answer["clusters"] = [
@@ -51,6 +55,7 @@ def application(
                     "path": f"/clusters/{c.name}/",
                 }
                 for c in await state.worker_clusters()
+                if caller.sees(c.name)
             ]
         except KeelmanError as error:
             answer["message"] = error.message
@@ -74,7 +79,7 @@ def application(
             Route("/", index),
             Route("/healthz", healthz),
             Route("/metrics", metrics),
-            _below("/clusters", Proxy(state, rest, max_body_bytes=max_body_bytes)),
+            _below("/clusters", Proxy(state, rest, logins, max_body_bytes=max_body_bytes)),
             *(_below(path, app) for path, app in apis.items()),
             *(Route(path, app) for path, app in apis.items()),
         ],

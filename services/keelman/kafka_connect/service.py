@@ -10,8 +10,9 @@ import time
 import httpx
 
 from keelman.kafka_connect.jvm import Jvm, command_of, started
+from keelman.kafka_connect.refusals import refused_stores
 from keelman.kafka_connect.settings import Settings
-from keelman.model.errors import Unavailable
+from keelman.model.errors import Internal, Unavailable
 from keelman.rpc.server import Health, serve
 from keelman.runtime.home import private_folder
 from keelman.runtime.logs.logging import get_logger
@@ -29,7 +30,8 @@ ALIVE = (200, 401, 403)
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """Runs the worker until `stop`, then drains it.
 
-    Raises JavaMissing, FailedPrecondition or Unavailable when it cannot start, Internal when it ends by itself.
+    Raises JavaMissing, FailedPrecondition or Unavailable when it cannot start, InvalidArgument for a keystore that it
+    did not start with, Internal when it ends by itself.
     """
     private_folder(settings.home)
     async with contextlib.AsyncExitStack() as stack:
@@ -60,6 +62,11 @@ async def _live(settings: Settings, jvm: Jvm, health: Health | None, begun: floa
         try:
             async with asyncio.timeout(settings.start_seconds):
                 await first_of(jvm.ended(), _ready(client, settings.url))
+        except Internal as error:
+            refused = await asyncio.to_thread(refused_stores, settings.properties_file)
+            if refused is None:
+                raise
+            raise refused from error
         except TimeoutError:
             raise Unavailable(
                 f"the worker of Apache Kafka Connect did not answer on {settings.url} within "

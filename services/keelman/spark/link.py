@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
-from keelman.api.copy.v1.worker_link_service_pb2 import (
-    LeaseRenewed,
-    LinkWelcome,
-    OpenLinkRequest,
-    OpenLinkResponse,
-)
+from keelman.api.copy.v1.worker_link_service_pb2 import LeaseRenewed, LinkWelcome, OpenLinkRequest, OpenLinkResponse
 from keelman.api.copy.v1.worker_link_service_pb2_grpc import WorkerLinkServiceServicer
 from keelman.engine.slot.updates import UpdateQueue
 from keelman.model.errors import Conflict, InvalidArgument

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 import keelman
-from keelman.api.copy.v1 import copy_run_service_pb2_grpc, slot_service_pb2_grpc, worker_link_service_pb2_grpc
 from keelman.engine.slot.ending import end_of
 from keelman.engine.slot.host import DEFAULT_LOOP, SlotOrder
 from keelman.kafka.feed import ReportPublisher
@@ -45,7 +44,6 @@ log = get_logger()
 TICK_SECONDS = 0.2
 SLOTS_END_SECONDS = 4.0
 LINKS_END_SECONDS = 0.5
-SLOTS = "keelman.api.copy.v1.SlotService"
 PRELOAD = (
     "keelman.engine.run",
     "keelman.connectors.file.source",
@@ -166,9 +164,13 @@ async def open_door(door: Door, dispatcher: Dispatcher) -> AsyncIterator[None]:
     if not port_is_free(door.host, door.port):
         what = f"spark.advertised_address: port {door.port} on {door.host} is taken by another process"
         raise Unavailable(f"{what}: stop it, or give an address with another one", reason="PORT_TAKEN")
-    slots = Service(SLOTS, slot_service_pb2_grpc.add_SlotServiceServicer_to_server, SlotApi(dispatcher))
     async with serve(
-        slots, host=door.host, port=door.port, tls=door.tls, label="spark", grace_seconds=LINKS_END_SECONDS
+        Service.of(SlotApi(dispatcher)),
+        host=door.host,
+        port=door.port,
+        tls=door.tls,
+        label="spark",
+        grace_seconds=LINKS_END_SECONDS,
     ) as health:
         await health.ready()
         log.info("serving_slots", host=door.host, port=door.port, tls=door.tls is not None)
@@ -177,15 +179,8 @@ async def open_door(door: Door, dispatcher: Dispatcher) -> AsyncIterator[None]:
 
 def services(dispatcher: Dispatcher, watchers: Watchers, settings: Settings) -> list[Service]:
     """What is served on the port."""
-    link = LinkApi(dispatcher, settings.lease_seconds)
-    add_link = worker_link_service_pb2_grpc.add_WorkerLinkServiceServicer_to_server
-    add_slot = slot_service_pb2_grpc.add_SlotServiceServicer_to_server
-    add_runs = copy_run_service_pb2_grpc.add_CopyRunServiceServicer_to_server
-    return [
-        Service("keelman.api.copy.v1.WorkerLinkService", add_link, link),
-        Service(SLOTS, add_slot, SlotApi(dispatcher)),
-        Service("keelman.api.copy.v1.CopyRunService", add_runs, CopyRunApi(dispatcher, watchers)),
-    ]
+    apis = LinkApi(dispatcher, settings.lease_seconds), SlotApi(dispatcher), CopyRunApi(dispatcher, watchers)
+    return [Service.of(api) for api in apis]
 
 
 async def drain(dispatcher: Dispatcher, reporter: Reporter, seconds: float) -> None:

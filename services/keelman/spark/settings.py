@@ -12,6 +12,7 @@ from keelman.spark.master_settings import MasterSettings
 from keelman.spark.slots.choice import Limits
 
 SHARED_SLOTS = 4
+WARM_A_PROCESSOR = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,11 @@ class Settings(MasterSettings):
         minimum=0,
     )
     warm_slots: bool = setting(True, "Each worker has an empty slot ready, so that a copy run need not wait for one.")
+    max_warm_slots: int = setting(
+        0,
+        "Most empty slots that are ready so, of all workers that copied last; 0 means four a processor.",
+        minimum=0,
+    )
     max_slots: int = setting(64, "Most slots of all workers together.", minimum=1, maximum=250)
     slot_idle_seconds: float = setting(60.0, "An empty slot is kept warm for this long.", unit="s", minimum=0)
     slot_start_timeout_seconds: float = setting(
@@ -84,4 +90,5 @@ class Settings(MasterSettings):
             max_slots=self.max_slots,
             busy_slots=self.busy_slots_per_worker or processors,
             warm=self.warm_slots,
+            max_warm=self.max_warm_slots or WARM_A_PROCESSOR * processors,
         )

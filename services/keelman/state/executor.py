@@ -28,40 +28,55 @@ FIGURES_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Executor:
-    """A reconciler calls `reconcile` after each commit and by its timer; the store tells `changed` what commits did.
+    """Where this process leads, a reconciler calls `reconcile` after each commit and by its timer; the store tells
+    `changed` what commits did.
 
-    `alive` gives a node with what its host uses.
+    `alive` gives a node with what its host uses; `tell_planned` is told up to which revision all is planned.
     """
 
     store: Store
     limits: Limits
-    alive: Callable[[Node], Node] = lambda node: node
+    alive: Callable[[Node], Node]
+    tell_planned: Callable[[int], None] | None = None
     clock: Callable[[], float] = time.monotonic
     _changes: list[tuple[Resource | None, Resource | None]] = field(default_factory=list)
-    _unplanned: dict[tuple[str, str], int] = field(default_factory=dict)
-    """By noun and name of clusters of which a newer generation is in the changes: the one before."""
+    _unplanned: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    """By noun and name of clusters of which a newer generation is not planned yet: the one before, and the revision by
+    which it was there."""
+    _leads: bool = True
     _checked: float | None = None
     _figures: dict[str, Node] = field(default_factory=dict)
     _figures_taken: float | None = None
 
+    def lead(self, leads: bool) -> None:
+        """Told when this process begins or ends to lead: the first plan of a leader is of everything."""
+        self._leads, self._checked = leads, None
+        self._changes.clear()
+
     def changed(self, changes: Sequence[Change]) -> None:
         """Has the next plan look at what these changes concern."""
         pairs = [(change.old, change.new) for change in changes]
-        self._changes += pairs
+        if self._leads:
+            self._changes += pairs
         self._note_unplanned(pairs)
 
+    def planned(self, revision: int) -> None:
+        """Told up to which revision another process has planned, which leads."""
+        self._unplanned = {key: noted for key, noted in self._unplanned.items() if noted[1] > revision}
+
     def observed(self, cluster: BrokerCluster | WorkerCluster) -> int:
-        """The newest generation of a cluster that has been planned; 0 before the first plan."""
-        if self._checked is None:
+        """The newest generation of a cluster that has been planned; 0 before the first plan of one that leads."""
+        if self._leads and self._checked is None:
             return 0
-        return self._unplanned.get((cluster.NOUN, cluster.name), cluster.generation)
+        return self._unplanned.get((cluster.NOUN, cluster.name), (cluster.generation, 0))[0]
 
     def _note_unplanned(self, pairs: Iterable[tuple[Resource | None, Resource | None]]) -> None:
         for old, new in pairs:
             if isinstance(new, (BrokerCluster, WorkerCluster)):
                 before = old.generation if isinstance(old, (BrokerCluster, WorkerCluster)) else 0
                 if before != new.generation:
-                    self._unplanned.setdefault((new.NOUN, new.name), before)
+                    first = self._unplanned.get((new.NOUN, new.name), (before, 0))[0]
+                    self._unplanned[(new.NOUN, new.name)] = first, self.store.revision
 
     async def reconcile(self) -> None:
         """Plans once and writes the plan in one transaction; writes nothing when the plan is empty."""
@@ -72,12 +87,12 @@ class Executor:
         scope = self._scope(self.store.snapshot, is_check=is_check)
         plan = make_plan(self._with_figures(self.store.snapshot), self.limits, scope)
         if plan.is_empty:
-            self._done(count, is_check=is_check)
+            self._done(count, seen, is_check=is_check)
             return
         hit("plan-made")
         async with self.store.write() as tx:
             if self.store.revision != seen:
-                count = len(self._changes)
+                count, seen = len(self._changes), self.store.revision
                 scope = self._scope(tx.snapshot, is_check=is_check)
                 plan = make_plan(self._with_figures(tx.snapshot), self.limits, scope)
             first = tx.turn.revision + 1
@@ -85,7 +100,7 @@ class Executor:
             await plans.save(tx, first, plan.changes)
             hit("plan-kept")
         hit("plan-stored")
-        self._done(count, is_check=is_check)
+        self._done(count, seen, is_check=is_check)
         for workload in plan.put:
             log.info(
                 "planned", workload=workload.name, node=workload.node, generation=workload.generation,
@@ -99,12 +114,13 @@ class Executor:
             return everything(snapshot)
         return scope_of(self._changes, snapshot, self.limits.events_broker_cluster)
 
-    def _done(self, count: int, *, is_check: bool) -> None:
+    def _done(self, count: int, seen: int, *, is_check: bool) -> None:
         del self._changes[:count]
-        self._unplanned.clear()
-        self._note_unplanned(self._changes)
+        self.planned(seen)
         if is_check:
             self._checked = self.clock()
+        if self.tell_planned is not None:
+            self.tell_planned(seen)
 
     def _with_figures(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot as the planner is to see it: with what the hosts use. Nothing of that is stored."""

@@ -12,7 +12,7 @@ import signal
 from pathlib import Path
 
 NAMES = (
-    "nodes-doubted", "relay-taken",
+    "nodes-doubted", "relay-taken", "leads",
     "write-begun", "change-made", "answer-kept", "statuses-derived", "rows-added", "rows-changed", "rows-deleted",
     "events-added", "revision-counted", "committed", "snapshot-advanced", "listeners-told", "answer-due",
     "plan-made", "plan-placed", "plan-forgot", "plan-noted", "plan-kept", "plan-stored",

@@ -13,7 +13,8 @@ class Hub:
     """Commits wake it; planner, sessions, relay and watches wait on it, each for what concerns it."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Hashable, set[asyncio.Event]] = {}
+        self._waiting: dict[Hashable, dict[asyncio.Event, None]] = {}
+        """In the order in which they came: a set of events would have another one at each start."""
 
     def wake(self, subjects: Iterable[Hashable] = ()) -> None:
         """Wakes who waits for one of these subjects, and who waits for everything."""
@@ -26,11 +27,11 @@ class Hub:
         """An event that is set at each change of these subjects, or of anything; its user clears it before it looks."""
         event = asyncio.Event()
         for subject in subjects or (EVERYTHING,):
-            self._waiting.setdefault(subject, set()).add(event)
+            self._waiting.setdefault(subject, {})[event] = None
         try:
             yield event
         finally:
             for subject in subjects or (EVERYTHING,):
-                self._waiting[subject].discard(event)
+                self._waiting[subject].pop(event, None)
                 if not self._waiting[subject]:
                     del self._waiting[subject]

@@ -15,7 +15,7 @@ from keelman.model.plugin_import import PluginImport
 from keelman.model.topic import Topic
 from keelman.model.worker_configuration import WorkerConfiguration
 from keelman.model.workload import WorkerSpec, Workload
-from keelman.state.properties import group_of, topics_of
+from keelman.state.clusters.properties import group_of, topics_of
 
 Key: TypeAlias = tuple[Any, ...]
 
@@ -58,7 +58,7 @@ def _of_broker_cluster(cluster: BrokerCluster) -> set[Key]:
     nodes: tuple[str, ...] = ()
     if isinstance(cluster.spec, ManagedBrokers):
         nodes = cluster.spec.nodes
-        found |= {("naming", noun, cluster.spec.port)} if cluster.spec.port else set()
+        found |= {("naming", noun, port) for port in cluster.spec.ports}
     return found | {("pinned", noun, node) for node in nodes}
 
 

@@ -26,7 +26,7 @@ def _rekey(words: Sequence[str]) -> int:
     flags = vars(parser.parse_args(words))
     try:
         settings = load(Settings, "state", file=flags.pop("file"), flags=flags, environment=os.environ).settings
-        from keelman.state.sealed_rows import rekeyed  # noqa: PLC0415  (what is wrong with the flags is said at once)
+        from keelman.state.secrets.sealed_rows import rekeyed  # noqa: PLC0415  (what is wrong with the flags is said at once)
 
         rows = asyncio.run(rekeyed(settings.database or str(settings.folder.database), settings.secrets_key))
     except KeelmanError as error:

@@ -5,28 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-from collections.abc import AsyncIterator, Coroutine, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 
-from keelman.api.copy.v1 import copy_run_service_pb2_grpc as runs_grpc
-from keelman.api.event.v1 import watch_service_pb2_grpc as watch_grpc
-from keelman.api.node.v1 import session_service_pb2_grpc as sessions_grpc
+from keelman.api.node.v1.session_service_pb2 import BucketKeys
+from keelman.kafka.security.oauth import allow_urls
 from keelman.model.errors import InvalidArgument
-from keelman.rpc.server import Service, Tls, serve
+from keelman.rpc.server import Health, Service, serve
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings
 from keelman.state.autoscaling.loop import Autoscaler
+from keelman.state.autoscaling.room import Room
 from keelman.state.brokers.external import ExternalProbe
 from keelman.state.brokers.farewells import Farewells
 from keelman.state.brokers.in_sync import InSyncProbe
-from keelman.state.database import POSTGRESQL
+from keelman.state.clusters.worker_urls import WorkerUrls
+from keelman.state.events.relay import Relay, relay_lease
+from keelman.state.events.watch import Tail, WatchApi
 from keelman.state.executor import Executor
 from keelman.state.hub import Hub
-from keelman.state.lease import Lease
 from keelman.state.nouns import registry
-from keelman.state.nouns.log_delivery import checked_buckets
-from keelman.state.nouns.noun import Parts, service
 from keelman.state.operations.apply_connector import CALL_SECONDS
 from keelman.state.operations.kinds import Tools
 from keelman.state.operations.registry import all_kinds
@@ -35,16 +34,23 @@ from keelman.state.operations.runner import Runner
 from keelman.state.planning.draft import Limits
 from keelman.state.plugins.buckets import Buckets, opened_buckets
 from keelman.state.plugins.opening import opened_files
-from keelman.state.relay import Relay
-from keelman.state.reports import Reader, Reports
-from keelman.state.sessions import Sessions
+from keelman.state.replicas.exchange import Exchange
+from keelman.state.replicas.fenced import FencedStore
+from keelman.state.replicas.heard import Heard
+from keelman.state.replicas.leader import LEADER, Leader, Part
+from keelman.state.replicas.lease import Lease
+from keelman.state.reports.reports import Reader, Reports
+from keelman.state.resources.log_delivery import checked_buckets
+from keelman.state.resources.noun import Parts
+from keelman.state.sessions.sessions import Sessions
 from keelman.state.settings import Settings, port_range
 from keelman.state.snapshot import BROKER_CLUSTER
 from keelman.state.store import Store, open_store, subjects_of
 from keelman.state.streams_api import CopyRunApi, SessionApi
 from keelman.state.topics.look import TopicLook
-from keelman.state.watch import Tail, WatchApi
-from keelman.state.worker_urls import WorkerUrls
+from keelman.state.trust.api import services
+from keelman.state.trust.service import Trust
+from keelman.state.trust.signatures import UsedSignatures
 from keelman.workers.rest.access import WorkerAccess
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Rest
@@ -61,6 +67,7 @@ SWEEP_SECONDS = 600.0
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """Runs until `stop`; then ends the sessions and watches, and lets calls end."""
     limits, buckets = _limits(settings), _buckets(settings)
+    allow_urls(settings.oauth_urls)
     url = settings.database or str(settings.folder.database)
     commits, reports = Hub(), Reports(Hub())
     async with contextlib.AsyncExitStack() as stack:
@@ -68,57 +75,54 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         gc.collect()
         gc.freeze()  # what is stored stays: with many nodes it is a tenth of a second to look through
         store.listen(lambda changes: commits.wake(subjects_of(changes)))
-        sessions = Sessions(
-            store,
-            commits,
-            heartbeat_seconds=settings.heartbeat_seconds,
-            timeout_seconds=settings.session_timeout_seconds,
-        )
-        sole = not url.startswith(POSTGRESQL)
-        plugins = await opened_files(store, settings, sole=sole)
+        heard, lease = Heard(), Lease(store.database, LEADER)
+        stack.push_async_callback(lease.release)
+        sessions = _sessions(store, commits, heard, settings, limits.buckets)
+        store.listen(sessions.changed)
+        sole = store.database.is_sole
+        led = store if sole else FencedStore(store, lease)
+        exchange = None if sole else Exchange(url, store, heard, settings.heartbeat_seconds, sessions.cut_off)
+        plugins = await opened_files(store, settings)
         stack.push_async_callback(plugins.close)
         store.follow((tail := Tail(store)).add)
         copy_runs, watch = CopyRunApi(store, reports, commits), WatchApi(store, commits, tail)
         topics = TopicLook(store, commits)
         connectors = await stack.enter_async_context(_workers(store, reports, settings))
-        executor = Executor(store, limits, sessions.alive)
-        parts = Parts(store, sessions, reports, plugins, executor, topics, limits.chosen_ports, limits.buckets)
-        server = serve(
-            *registry.all_services(parts),
-            *_streams(sessions, copy_runs, watch),
-            host=settings.host,
-            port=settings.port,
-            socket=settings.health_socket,
-            tls=Tls.of("state", settings.tls_certificate, settings.tls_key),
-            trust=settings.trust,
-            label="state",
-        )
-        await sessions.begin()
+        executor = Executor(led, limits, sessions.alive, None if exchange is None else exchange.planned)
+        store.listen(executor.changed)
+        trust = await Trust.of(settings, store)
+        parts = Parts(
+            store, sessions, reports, plugins, executor, topics, limits.chosen_ports, commits, limits.buckets,
+            trust.authority,
+        )  # fmt: skip
+        session_api = SessionApi(sessions, trust.callers)
+        of_trust = services(trust.members, settings.address, UsedSignatures(store.database))
+        served = (*map(Service.of, (session_api, copy_runs, watch)), *of_trust)
+        server = _server(settings, trust, *registry.all_services(parts), *served)
         siblings = await stack.enter_async_context(Siblings())
         health = await stack.enter_async_context(server)
-        planner = Reconciler("planner", executor.reconcile, PLAN_SECONDS)
-        store.listen(executor.changed)
-        probe = Reconciler("external-probe", ExternalProbe(store).reconcile, PROBE_SECONDS)
-        in_sync = Reconciler("in-sync", InSyncProbe(store).reconcile, IN_SYNC_SECONDS)
-        judge = Reconciler("judge", sessions.judge, settings.heartbeat_seconds / 2)
-        relay = Relay(store, commits, settings.events_broker_cluster, tail, sole=sole)
+        if exchange is None:
+            await sessions.begin()
+            heard.listens()
+        else:
+            executor.lead(False)
+            siblings.start(exchange.run(executor.planned), name="exchange")
+        tools = Tools(led, topics, connectors, executor, plugins, buckets)
+        judge = Reconciler("judge", lambda: sessions.judge(led), settings.heartbeat_seconds / 2)
+        parts_of_leader = (
+            ("judge", judge.run),
+            ("operations", Runner(led, commits, lease, all_kinds(tools), settings.operation_wait_seconds).run),
+            ("autoscaler", Autoscaler(led, reports.recent_usage, Room(store, reports.connectors.of)).run),
+            ("plugin-sweeper", Reconciler("plugin-sweeper", plugins.sweep, SWEEP_SECONDS).run),
+            *_reconcilers(led, commits, executor, settings),
+        )
         for name, part in (
-            ("planner", planner.run()),
-            ("farewells", Farewells(store).run()),
-            ("external-probe", probe.run()),
-            ("in-sync", in_sync.run()),
-            ("judge", judge.run()),
-            ("relay", relay.run()),
+            ("leader", Leader(lease, (executor.lead, heard.begin)).run(parts_of_leader)),
+            ("relay", Relay(store, commits, settings.events_broker_cluster, tail, relay_lease(store.database)).run()),
             ("follower", Reconciler("follower", store.catch_up, FOLLOW_SECONDS).run()),
             ("reports", Reader(store, commits, reports, settings.events_broker_cluster).run()),
-            ("plugin-sweeper", Reconciler("plugin-sweeper", plugins.sweep, SWEEP_SECONDS).run()),
-            *_operations(
-                Tools(store, topics, connectors, executor, plugins, buckets), commits, reports, settings, sole=sole
-            ),
             ("topic-look", topics.run()),
-            ("planner-waker", _wake(commits, planner)),
-            ("probe-waker", _wake(commits, probe, BROKER_CLUSTER)),
-            ("in-sync-waker", _wake(commits, in_sync, BROKER_CLUSTER)),
+            *([] if trust.own is None else [("own-certificate", trust.own.keep())]),
         ):
             siblings.start(part, name=name)
         await health.ready()
@@ -128,6 +132,19 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         copy_runs.stopping.set()
         watch.stopping.set()
         sessions.close()
+
+
+def _server(settings: Settings, trust: Trust, *services: Service) -> contextlib.AbstractAsyncContextManager[Health]:
+    return serve(
+        *services,
+        host=settings.host,
+        port=settings.port,
+        socket=settings.socket,
+        tls=trust.tls,
+        trust=settings.trust,
+        label="state",
+        authorize=trust.authorize,
+    )
 
 
 def _limits(settings: Settings) -> Limits:
@@ -158,6 +175,25 @@ def _buckets(settings: Settings) -> Buckets:
     )
 
 
+def _sessions(store: Store, commits: Hub, heard: Heard, settings: Settings, buckets: str) -> Sessions:
+    return Sessions(
+        store,
+        commits,
+        heard,
+        heartbeat_seconds=settings.heartbeat_seconds,
+        timeout_seconds=settings.session_timeout_seconds,
+        bucket_keys=_bucket_keys(settings, buckets),
+    )
+
+
+def _bucket_keys(settings: Settings, buckets: str) -> BucketKeys | None:
+    """The keys that agents are given for the delivery of logs; None where there are none to give."""
+    if not (settings.buckets_access_key_id and buckets.startswith("http")):
+        return None
+    keys = (settings.buckets_access_key_id, settings.buckets_secret_access_key)
+    return BucketKeys(buckets=buckets, access_key_id=keys[0], secret_access_key=keys[1])
+
+
 async def _wake(commits: Hub, reconciler: Reconciler, *subjects: str) -> None:
     with commits.subscribe(*subjects) as changed:
         while True:
@@ -173,21 +209,14 @@ async def _workers(store: Store, reports: Reports, settings: Settings) -> AsyncI
         yield Connectors(Asking(rest, access))
 
 
-def _operations(
-    tools: Tools, commits: Hub, reports: Reports, settings: Settings, *, sole: bool
-) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
-    store = tools.store
-    lease = Lease(store.database, "operations", sole)
-    runner = Runner(store, commits, lease, all_kinds(tools), wait_seconds=settings.operation_wait_seconds)
-    yield "operations", runner.run()
-    yield "autoscaler", Autoscaler(store, reports.recent_usage, Lease(store.database, "autoscaling", sole)).run()
+def _reconcilers(store: Store, commits: Hub, executor: Executor, settings: Settings) -> Iterator[Part]:
+    """Parts of the leader that look at the whole state by a timer and when it has changed."""
+    planner = Reconciler("planner", executor.reconcile, PLAN_SECONDS)
+    probe = Reconciler("external-probe", ExternalProbe(store).reconcile, PROBE_SECONDS)
+    in_sync = Reconciler("in-sync", InSyncProbe(store).reconcile, IN_SYNC_SECONDS)
+    yield "farewells", Farewells(store).run
     retention = Retention(store, settings.operations_kept_seconds, settings.operations_kept)
-    yield "operation-forgetter", Reconciler("operation-forgetter", retention.reconcile, SWEEP_SECONDS).run()
-
-
-def _streams(sessions: Sessions, copy_runs: CopyRunApi, watch: WatchApi) -> list[Service]:
-    return [
-        service("node", "SessionService", sessions_grpc.add_SessionServiceServicer_to_server, SessionApi(sessions)),
-        service("copy", "CopyRunService", runs_grpc.add_CopyRunServiceServicer_to_server, copy_runs),
-        service("event", "WatchService", watch_grpc.add_WatchServiceServicer_to_server, watch),
-    ]
+    for one, *subjects in ((planner,), (probe, BROKER_CLUSTER), (in_sync, BROKER_CLUSTER)):
+        yield one.name, one.run
+        yield f"{one.name}-waker", partial(_wake, commits, one, *subjects)
+    yield "operation-forgetter", Reconciler("operation-forgetter", retention.reconcile, SWEEP_SECONDS).run

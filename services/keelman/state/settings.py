@@ -7,6 +7,8 @@ from pathlib import Path
 
 from keelman.model.errors import InvalidArgument
 from keelman.model.shapes import LARGEST_PORT
+from keelman.model.workload import joined_address
+from keelman.rpc.server import INSTALLATION
 from keelman.runtime.home import Home
 from keelman.runtime.settings import setting
 from keelman.workers.rest.settings import WorkerAccessSettings
@@ -32,11 +34,16 @@ class Settings(WorkerAccessSettings):
         "state/secrets.key under home.",
     )
     events_broker_cluster: str = setting("default", "Broker cluster that holds the topics of events and reports.")
+    oauth_urls: str = setting(
+        "",
+        "URLs, with commas between, that the state service may ask for tokens where brokers that it asks about "
+        "themselves want one (OAUTHBEARER); workers have keelman.oauthbearer.allowed.urls.",
+    )
     heartbeat_seconds: float = setting(2.0, "How often an agent sends a heartbeat.", unit="s", minimum=0.05)
     session_timeout_seconds: float = setting(
-        10.0, "After this long without a heartbeat a node is offline.", unit="s", minimum=0.1
+        8.0, "After this long without a heartbeat a node is offline.", unit="s", minimum=0.1
     )
-    worker_ports: str = setting("8083-8182", "Ports given to workers on each node: first-last.")
+    worker_ports: str = setting("8083-8482", "Ports given to workers on each node: first-last.")
     broker_ports: str = setting("9092-9191", "Ports given to brokers and their controllers on each node: first-last.")
     spark_ports: str = setting("7430-7459", "Ports given to Spark services: first-last.")
     chosen_ports: str = setting(
@@ -76,12 +83,45 @@ class Settings(WorkerAccessSettings):
     )
     tls_certificate: Path | None = setting(None, "PEM file of the server's certificate chain; empty for no TLS.")
     tls_key: Path | None = setting(None, "PEM file of the certificate's private key.")
-    trust: str = setting("loopback", "mesh when a sidecar does TLS for this port.", choices=("loopback", "mesh"))
+    client_ca: Path | None = setting(
+        None,
+        "PEM file of the CA of agents and gateways, beside tls_certificate: they alone may connect, with certificates "
+        "that name them as keelman://node/NAME or keelman://gateway/NAME.",
+    )
+    trust: str = setting(
+        "loopback",
+        "Who secures the port off loopback: mesh, a sidecar; installation, a CA that this service keeps in its "
+        "database, by which agents and gateways join, unless tls_certificate and client_ca are set.",
+        choices=("loopback", "mesh", "installation"),
+    )
+    advertised_address: str = setting(
+        "",
+        "Where agents and gateways that join find the state service: host:port, or several with commas between; empty: "
+        "host and port.",
+    )
+    certificate_hours: float = setting(
+        720.0,
+        "For so long a certificate of the installation's CA is good; it is renewed when two thirds are over.",
+        unit="h",
+        minimum=0.001,
+    )
 
     @property
     def secrets_key(self) -> Path:
         """The key file, resolved."""
         return self.folder.secrets_key if self.key_file is None else self.key_file.expanduser().absolute()
+
+    @property
+    def address(self) -> str:
+        """Where others find this state service and its like."""
+        return self.advertised_address or joined_address(self.host, self.port)
+
+    @property
+    def socket(self) -> Path | None:
+        """Where it listens beside its port: with a CA of its own always, for the gateway of its host."""
+        if self.health_socket is None and self.trust == INSTALLATION:
+            return self.folder.socket("state")
+        return self.health_socket
 
     @property
     def folder(self) -> Home:

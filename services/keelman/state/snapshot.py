@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from keelman.model.cluster import BrokerCluster, ClusterGoal, Origin, WorkerCluster
 from keelman.model.connector_definition import ConnectorDefinition
@@ -48,10 +48,38 @@ T = TypeVar("T")
 C = TypeVar("C", BrokerCluster, WorkerCluster)
 
 
+class _Named(Generic[T]):
+    """Of a snapshot: the resources of a kind by name."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._noun: str = kind.NOUN  # type: ignore[attr-defined]
+
+    def __get__(self, snapshot: Snapshot, owner: type) -> Mapping[str, T]:
+        return snapshot.resources(self._noun)
+
+
+def _one(kind: type[T]) -> Callable[[Snapshot, str], T]:
+    """Of a snapshot: the resource of a kind that has a name. Raises NotFound."""
+
+    def found(snapshot: Snapshot, name: str) -> T:
+        made: T = snapshot.named(kind.NOUN, name)  # type: ignore[attr-defined]
+        return made
+
+    return found
+
+
 class Snapshot:
     """Nodes, clusters, workloads, plugins and documents by name. Whoever has one reads it; its maker puts into it."""
 
     __slots__ = ("_below", "_index", "_loads", "_names", "_tables")
+    nodes, workloads, operations = _Named(Node), _Named(Workload), _Named(Operation)
+    broker_clusters, worker_clusters, topics = _Named(BrokerCluster), _Named(WorkerCluster), _Named(Topic)
+    connector_definitions, dedicated_connectors = _Named(ConnectorDefinition), _Named(DedicatedConnector)
+    plugins, plugin_imports, documents = _Named(Plugin), _Named(PluginImport), _Named(Document)
+    worker_configurations = _Named(WorkerConfiguration)
+    node, topic, operation = _one(Node), _one(Topic), _one(Operation)
+    broker_cluster, worker_cluster = _one(BrokerCluster), _one(WorkerCluster)
+    connector_definition, dedicated_connector = _one(ConnectorDefinition), _one(DedicatedConnector)
 
     def __init__(
         self,
@@ -173,67 +201,12 @@ class Snapshot:
         found = self.nodes.get(node)
         return node if found is None else _host(found)
 
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        """Nodes by name."""
-        return self._table(NODE)
-
-    @property
-    def broker_clusters(self) -> Mapping[str, BrokerCluster]:
-        """Broker clusters by name."""
-        return self._table(BROKER_CLUSTER)
-
-    @property
-    def worker_clusters(self) -> Mapping[str, WorkerCluster]:
-        """Worker clusters by name."""
-        return self._table(WORKER_CLUSTER)
-
-    @property
-    def workloads(self) -> Mapping[str, Workload]:
-        """Workloads by name."""
-        return self._table(WORKLOAD)
-
-    @property
-    def plugins(self) -> Mapping[str, Plugin]:
-        """Plugins by name/version."""
-        return self._table(PLUGIN)
-
-    @property
-    def documents(self) -> Mapping[str, Document]:
-        """Documents by kind/scope/key."""
-        return self._table(DOCUMENT)
-
     def documents_of(self, kind: str, scope: str) -> list[Document]:
         """The documents of a kind and a scope, in no order; empty ones mean all."""
         if not kind:
             return [one for one in self.documents.values() if scope in ("", one.scope)]
         key = ("document", kind, scope) if scope else ("document", kind)
         return [self.documents[name] for name in self._index.get(key, NO_NAMES)]
-
-    @property
-    def operations(self) -> Mapping[str, Operation]:
-        """Operations by name."""
-        return self._table(OPERATION)
-
-    @property
-    def topics(self) -> Mapping[str, Topic]:
-        """Topics by name."""
-        return self._table(TOPIC)
-
-    @property
-    def connector_definitions(self) -> Mapping[str, ConnectorDefinition]:
-        """Connector definitions by name."""
-        return self._table(CONNECTOR_DEFINITION)
-
-    @property
-    def plugin_imports(self) -> Mapping[str, PluginImport]:
-        """Plugin imports by name."""
-        return self._table(PLUGIN_IMPORT)
-
-    @property
-    def worker_configurations(self) -> Mapping[str, WorkerConfiguration]:
-        """Worker configurations by name."""
-        return self._table(WORKER_CONFIGURATION)
 
     def users_of_configuration(self, name: str) -> list[str]:
         """Connectors with workers of their own that name a worker configuration, by name."""
@@ -246,11 +219,6 @@ class Snapshot:
     def definitions_of_connector(self, worker_cluster: str, connector: str) -> Names:
         """Connector definitions of a connector of a worker cluster: one at most."""
         return self._index.get(("connector", worker_cluster, connector), NO_NAMES)
-
-    @property
-    def dedicated_connectors(self) -> Mapping[str, DedicatedConnector]:
-        """Dedicated connectors by name."""
-        return self._table(DEDICATED_CONNECTOR)
 
     def resources(self, noun: str) -> Mapping[str, Any]:
         """All resources of a noun by name."""
@@ -307,10 +275,6 @@ class Snapshot:
         found = self._index.get(("unfinished", noun, name), NO_NAMES)
         return next((self.operations[one] for one in sorted(found)), None)
 
-    def operations_on(self, noun: str, name: str) -> Names:
-        """All operations on a resource."""
-        return self._index.get(("operations", noun, name), NO_NAMES)
-
     def waiting(self, noun: str) -> Names:
         """Clusters that something stands in the way of."""
         return self._index.get(("waits", noun), NO_NAMES)
@@ -346,37 +310,9 @@ class Snapshot:
         """The topic resources that have a topic of a broker cluster."""
         return self._index.get(("topic resource", broker_cluster, topic), NO_NAMES)
 
-    def topic(self, name: str) -> Topic:
-        """The topic of that name; raises NotFound."""
-        return found_by_name("topic", self.topics, name)
-
-    def node(self, name: str) -> Node:
-        """The node of that name; raises NotFound."""
-        return found_by_name("node", self.nodes, name)
-
-    def broker_cluster(self, name: str) -> BrokerCluster:
-        """The broker cluster of that name; raises NotFound."""
-        return found_by_name("broker cluster", self.broker_clusters, name)
-
-    def worker_cluster(self, name: str) -> WorkerCluster:
-        """The worker cluster of that name; raises NotFound."""
-        return found_by_name("worker cluster", self.worker_clusters, name)
-
-    def connector_definition(self, name: str) -> ConnectorDefinition:
-        """The connector definition of that name; raises NotFound."""
-        return found_by_name("connector definition", self.connector_definitions, name)
-
-    def dedicated_connector(self, name: str) -> DedicatedConnector:
-        """The dedicated connector of that name; raises NotFound."""
-        return found_by_name("dedicated connector", self.dedicated_connectors, name)
-
     def named(self, noun: str, name: str) -> Any:
         """The resource of a noun and a name; raises NotFound."""
         return found_by_name(noun.replace("_", " "), self._table(noun), name)
-
-    def operation(self, name: str) -> Operation:
-        """The operation of that name; raises NotFound."""
-        return found_by_name("operation", self.operations, name)
 
     def worker(self, name: str) -> Workload:
         """The workload of a worker's name, e.g. "demo/0"; raises NotFound."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -22,15 +22,15 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import WorkloadKind
-from keelman.state.database import Database, Turn, open_database
+from keelman.state.database.database import Database, Turn, open_database
+from keelman.state.database.tables import CounterRow, OutboxRow
 from keelman.state.failpoints import hit
-from keelman.state.nouns.noun import Noun
 from keelman.state.nouns.registry import CREATED, DELETED, NOUNS, UPDATED, event_bytes
-from keelman.state.nouns.rows import micros
 from keelman.state.planning.status import with_status
-from keelman.state.sealed_rows import opened, opened_sealer, sealed
+from keelman.state.resources.noun import Noun
+from keelman.state.resources.rows import micros
+from keelman.state.secrets.sealed_rows import opened, opened_sealer, sealed
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
-from keelman.state.tables import CounterRow, OutboxRow
 
 R = TypeVar("R", bound=Resource)
 CLUSTERS = {WorkloadKind.BROKER: BROKER_CLUSTER, WorkloadKind.WORKER: WORKER_CLUSTER}
@@ -55,6 +55,8 @@ class Transaction:
     snapshot: Snapshot
     now: datetime
     events: list[dict[str, Any]] = field(default_factory=list)
+    statements: list[sa.Executable] = field(default_factory=list)
+    """For tables that are no noun's; executed at its end."""
 
     @property
     def session(self) -> AsyncSession:
@@ -96,12 +98,22 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.snapshot = Snapshot()
-        self.revision = 0
+        self._snapshot = Snapshot()
+        self._revision = 0
         self._listeners: list[Callable[[Sequence[Change]], None]] = []
         self._followers: list[Callable[[Sequence[Mapping[str, Any]]], None]] = []
         self._loaded = False
         self._lock = asyncio.Lock()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What there is, as far as this process knows."""
+        return self._snapshot
+
+    @property
+    def revision(self) -> int:
+        """The number of the last change in the snapshot."""
+        return self._revision
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[Transaction]:
@@ -116,11 +128,13 @@ class Store:
                 hit("statuses-derived")
                 changes = self._changes(tx.snapshot)
                 await write_rows(tx.session, changes, tx.events)
+                for statement in tx.statements:
+                    await (await tx.session.connection()).execute(statement)
             # One whose commit was cut off is not here: the revision tells the next one whether it was stored.
             if tx.events:
                 hit("committed")
                 self.snapshot.advance(tx.snapshot)
-                self.revision = turn.revision
+                self._revision = turn.revision
                 hit("snapshot-advanced")
                 for follower in self._followers:
                     follower(tx.events)
@@ -130,6 +144,15 @@ class Store:
     def listen(self, listener: Callable[[Sequence[Change]], None]) -> None:
         """Calls the listener after each commit, also of other processes, with what it changed; it must not wait."""
         self._listeners.append(listener)
+
+    @contextlib.contextmanager
+    def listening(self, listener: Callable[[Sequence[Change]], None]) -> Iterator[None]:
+        """Does as `listen` within the block."""
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
 
     def follow(self, follower: Callable[[Sequence[Mapping[str, Any]]], None]) -> None:
         """Gives the follower the rows of the outbox of each commit of this process, before the listeners hear of it."""
@@ -159,8 +182,8 @@ class Store:
         else:
             anew = await load(session)
             changes = _differences(self.snapshot, anew)
-            self.snapshot = anew
-        self.revision, self._loaded = revision, True
+            self._snapshot = anew
+        self._revision, self._loaded = revision, True
         self._tell(changes)
 
     def _changes(self, draft: Snapshot) -> list[Change]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,25 +14,32 @@ from keelman.api.node.v1 import session_service_pb2, session_service_pb2_grpc
 from keelman.model.errors import NotFound, Unavailable
 from keelman.rpc.pages import copy_run_key, page
 from keelman.rpc.server import Context
-from keelman.runtime.supervise import first_of
+from keelman.runtime.supervise import deadline, first_of
 from keelman.state.hub import Hub
-from keelman.state.reports import ENDED, Reports
-from keelman.state.sessions import Sessions
+from keelman.state.reports.reports import ENDED, Reports
+from keelman.state.sessions.sessions import Sessions
 from keelman.state.snapshot import NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
 from keelman.state.store import Store
+from keelman.state.trust.callers import Callers
 
 
 @dataclass(frozen=True, slots=True)
 class SessionApi(session_service_pb2_grpc.SessionServiceServicer):
-    """The link of the agents."""
+    """The link of the agents. `callers` is None where they show no certificates."""
 
     sessions: Sessions
+    callers: Callers | None = None
 
     async def OpenSession(  # type: ignore[override]  # grpc takes a coroutine that writes as well
         self, request_iterator: AsyncIterator[session_service_pb2.OpenSessionRequest], context: Context
     ) -> None:
-        """One session; it writes from more than one task, so it is no generator."""
-        await self.sessions.serve(request_iterator, context.write)
+        """One session; it writes from more than one task, so it is no generator. It ends with its certificate."""
+        if self.callers is None:
+            await self.sessions.serve(request_iterator, context.write)
+            return
+        check, seconds, over = self.callers.of_session(context)
+        async with contextlib.nullcontext() if seconds is None else deadline(seconds, over):
+            await self.sessions.serve(request_iterator, context.write, check)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from chaos.operations.round import Round
 from keelman.testing.broker import running_broker
-from support.spark_kit import spark_service
+from support.spark.service import spark_service
 
 KEPT = Path("build/operations")
 MORE_SECONDS = 300.0

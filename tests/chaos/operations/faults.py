@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from support.group_kit import Workers
+from support.worker.groups import Workers
 
 FIRST_SECONDS = 3.0
 WAYS = {"killed": signal.SIGKILL, "ended": signal.SIGTERM, "frozen": signal.SIGSTOP}

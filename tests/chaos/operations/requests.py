@@ -16,7 +16,7 @@ from chaos.operations.answers import KINDS, excused, sure
 from chaos.operations.connectors import ALTERED, Connectors
 from chaos.operations.faults import Faults
 from chaos.operations.history import Operation
-from support.group_kit import Workers
+from support.worker.groups import Workers
 
 PAUSE_SECONDS = 0.25
 PLANS = {

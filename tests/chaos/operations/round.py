@@ -22,8 +22,8 @@ from chaos.operations.requests import Requests
 from chaos.operations.settled import config_topic, differences
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
-from support.group_kit import Flow, Workers, feeding
-from support.rest_kit import fresh_client
+from support.worker.groups import Flow, Workers, feeding
+from support.worker.rest import fresh_client
 
 WORKERS, CLIENTS, FLOWS, PARTITIONS = 3, 7, 2, 2
 SETTLE_SECONDS, LOOK_SECONDS = 60.0, 0.5

@@ -15,7 +15,7 @@ from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.kafka.reading import read_topic
 from keelman.rpc.channels import channel
 from keelman.worker.storage.config_state import ConfigState
-from support.group_kit import Workers
+from support.worker.groups import Workers
 
 SHOWN = {STARTED: "RUNNING", PAUSED: "PAUSED", STOPPED: "STOPPED"}
 METRIC = re.compile(r'^keelman_(?:task|connector)_state\{connector="([^"]+)"(?:,task="(\d+)")?,state="(\w+)"\} 1', re.M)

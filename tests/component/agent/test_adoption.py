@@ -5,26 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from keelman.api.node.v1.workload_pb2 import ResourceLimits, WorkloadStatus
 from keelman.runtime.processes.process_trees import start_of
 from keelman.testing.eventually import eventually
-from support.agent_kit import SLEEP, STUBBORN, Node, alive, running_node, workload
-from support.agent_world import real_workloads
+from support.agent.agents import SLEEP, STUBBORN, Node, alive, workload
+from support.agent.workloads import real_workloads
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 
 ROUNDS = 10
-
-
-@pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    async with running_node(tmp_path) as made:
-        yield made
 
 
 async def test_ten_agents_killed_in_a_row_and_every_workload_keeps_its_process(bootstrap: str, node: Node) -> None:

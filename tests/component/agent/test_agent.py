@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import socket
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psutil
@@ -26,7 +25,7 @@ from keelman.runtime.processes.children import read_record
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.processes.process_trees import family
 from keelman.testing.eventually import eventually
-from support.agent_kit import (
+from support.agent.agents import (
     REMOVED,
     STOPPED,
     STUBBORN,
@@ -34,17 +33,10 @@ from support.agent_kit import (
     Node,
     alive,
     healthy,
-    running_node,
     workload,
 )
 
 pytestmark = pytest.mark.component
-
-
-@pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    async with running_node(tmp_path) as made:
-        yield made
 
 
 async def test_a_killed_child_is_started_again_at_once_and_its_leftovers_are_gone(node: Node) -> None:

@@ -27,7 +27,7 @@ from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.processes.process_trees import is_marked, kill_all
 from keelman.testing.eventually import eventually
 from keelman.workers.configurations import DEFAULT_PROPERTIES
-from support.state_kit import Clients, StateProcess, free_range
+from support.state.service import Clients, StateProcess, free_range
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]  # on a busy machine each start takes a minute
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"

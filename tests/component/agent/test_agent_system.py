@@ -24,7 +24,7 @@ from keelman.runtime.home import Home
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.processes.process_trees import family, is_marked, kill_all, start_of
 from keelman.testing.eventually import eventually
-from support.state_kit import Clients, StateProcess, free_range
+from support.state.service import Clients, StateProcess, free_range
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]  # on a busy machine each start takes a minute
 

@@ -11,13 +11,13 @@ from keelman.agent.settings import Settings
 from keelman.api.node.v1.agent_service_pb2 import ListLocalWorkloadsRequest
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.api.node.v1.session_service_pb2_grpc import add_SessionServiceServicer_to_server
-from keelman.gateway.api import Agents
+from keelman.gateway.trust import Agents
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
 from keelman.rpc.server import Service, Tls, serve
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.certificates import Authority
 from keelman.testing.eventually import eventually
-from support.agent_kit import State
+from support.agent.agents import State
 
 pytestmark = pytest.mark.component
 

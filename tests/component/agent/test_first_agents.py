@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from support.copy_harness import create_topic
-from support.starts_kit import folder_of
-from support.worker_kit import LinkSide
+from support.copying.harness import create_topic
+from support.worker.processes import LinkSide
+from support.worker.starts import folder_of
 
 pytestmark = pytest.mark.component
 

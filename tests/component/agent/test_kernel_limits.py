@@ -17,7 +17,7 @@ import pytest
 from keelman.api.node.v1.workload_pb2 import ResourceLimits
 from keelman.runtime.processes.process_trees import family
 from keelman.testing.eventually import eventually
-from support.agent_kit import Node, alive, running_node, workload
+from support.agent.agents import Node, alive, hungry, running_node, workload
 
 WITH_SYSTEMD = Path("/run/systemd/system").exists()
 CONTROLLERS = Path("/sys/fs/cgroup/cgroup.controllers")
@@ -34,17 +34,7 @@ pytestmark = [
 ]
 
 MIB = 2**20
-HUNGRY = """
-import pathlib, subprocess, sys, time
-child = "import pathlib, time\\nwhile not pathlib.Path('eat').exists(): time.sleep(0.05)"
-child += "\\nx = bytearray(b'1') * 400_000_000; time.sleep(600)"
-print('up')
-if pathlib.Path('ate').exists():
-    time.sleep(600)
-pathlib.Path('ate').touch()
-subprocess.run([sys.executable, '-S', '-c', child])
-time.sleep(600)
-"""
+HUNGRY = hungry("b'1' * 400_000_000")
 BUSY = """
 import os
 for _ in range(3):

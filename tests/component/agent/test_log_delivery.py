@@ -7,22 +7,27 @@ import gzip
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import obstore
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from keelman.agent.shipping.kept import Kept
+from keelman.agent.shipping.shipping import bucket_keys_file
 from keelman.agent.shipping.source import Batch, Source, Stream
 from keelman.agent.shipping.topic_target import TopicTarget
-from keelman.api.node.v1.workload_pb2 import LogTargets
+from keelman.api.node.v1.workload_pb2 import LogProblem, LogTargets
 from keelman.model.errors import Unavailable
 from keelman.runtime.logs.parts import Log, Reader
 from keelman.testing.broker import started_broker
 from keelman.testing.eventually import eventually
-from support.agent_kit import REMOVED, Node, alive, running_node, workload
+from keelman.testing.object_store import KEY, SECRET, object_store
+from support.agent.agents import REMOVED, Node, alive, workload
 
 pytestmark = pytest.mark.component
 NAME = "worker/demo/0"
@@ -44,12 +49,6 @@ while True:
 """
 NO_STREAM = Stream("demo-0", NAME, Path("none"), "0" * 17)
 MANY_PARTS = {"log_bytes": "4096", "log_parts": "3"}
-
-
-@pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    async with running_node(tmp_path) as made:
-        yield made
 
 
 def written(node: Node) -> int:
@@ -166,6 +165,59 @@ async def test_objects_hold_each_line_once_while_their_place_is_away_and_agents_
     folder = buckets / "logs" / "a" / "b" / "orders" / "demo-0"
     await eventually(lambda: judge(objects(folder)) >= end, seconds=60)
     await eventually(lambda: len(log.parts()) <= 4, seconds=60)
+
+
+async def objects_of(bucket: Any) -> list[bytes]:
+    """The lines of all objects of an S3 server's bucket, in the order of their keys."""
+    found: list[bytes] = []
+    keys = sorted([one["path"] async for page in obstore.list(bucket) for one in page])
+    for key in keys:
+        content = await (await obstore.get_async(bucket, key)).bytes_async()
+        found += gzip.decompress(bytes(content)).splitlines()
+    return found
+
+
+async def test_objects_of_a_server_hold_each_line_once_by_keys_that_the_agent_is_given(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keys are wrong at first, and the server is away for a while; worker and agent are killed."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    settings = {**MANY_PARTS, "log_parts": "1000", "log_object_bytes": "20000", "log_object_seconds": "1"}
+    async with object_store(tmp_path / "s3") as server:
+        bucket = await server.create("logs")
+        node.state.give_keys(server.endpoint, KEY, "not-the-secret-4711")
+        targets = LogTargets(name="orders", bucket="logs", prefix="a", buckets=server.endpoint)
+        node.state.assign(workload(script=WRITER, log_targets=targets))
+        begun = time.time()
+        node.agent(**settings)
+
+        def problems() -> list[LogProblem]:
+            return list(node.state.statuses[NAME].log_problems) if NAME in node.state.statuses else []
+
+        (problem,) = await eventually(problems, seconds=120, what="the status says why")
+        assert (problem.stream, problem.target) == ("demo-0", "s3")
+        assert f"{server.endpoint}, bucket logs: the server refuses the access key" in problem.message
+        assert begun <= problem.since.seconds + 1 <= time.time() + 1
+        node.state.give_keys(server.endpoint, KEY, SECRET)
+        await eventually(lambda: not problems(), seconds=120, what="it is over")
+        await deaths(node, **settings)
+        end = written(node)
+
+        async def are_there() -> bool:
+            return judge(await objects_of(bucket)) >= end
+
+        await eventually(are_there, seconds=120, what="all lines are there")
+        kept = bucket_keys_file(node.home)
+        assert kept.stat().st_mode & 0o777 == 0o600
+        logs = "".join(node.log_of_agent(number) for number in range(len(node.agents)))
+        assert SECRET not in logs
+        assert "not-the-secret-4711" not in logs
+        assert not any(SECRET in file.read_text(errors="replace") for file in files_of(node.home.root) if file != kept)
+
+
+def files_of(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file()]
 
 
 def records(bootstrap: str, topic: str) -> list[tuple[bytes, bytes]]:

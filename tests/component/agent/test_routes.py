@@ -12,8 +12,8 @@ import pytest
 
 from keelman.runtime.processes.private_hosts import HOSTS, with_routes
 from keelman.testing.eventually import eventually
-from support.agent_kit import SLEEP, running_node, workload
-from support.system_kit import FILE, STRING, Keelman
+from support.agent.agents import SLEEP, running_node, workload
+from support.cli.system import FILE, STRING, Keelman
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(300)]
 ROUTE = "kafka.routes.example"

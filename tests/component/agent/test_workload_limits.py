@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -12,28 +11,12 @@ import pytest
 from keelman.api.node.v1.workload_pb2 import ResourceLimits
 from keelman.runtime.processes.process_trees import family
 from keelman.testing.eventually import eventually
-from support.agent_kit import SLEEP, Node, alive, running_node, workload
+from support.agent.agents import SLEEP, Node, alive, hungry, workload
 
 pytestmark = pytest.mark.component
 
 MIB = 2**20
-HUNGRY = """
-import pathlib, subprocess, sys, time
-child = "import pathlib, time\\nwhile not pathlib.Path('eat').exists(): time.sleep(0.05)"
-child += "\\nx = bytearray(200_000_000); time.sleep(600)"
-print('up')
-if pathlib.Path('ate').exists():
-    time.sleep(600)
-pathlib.Path('ate').touch()
-subprocess.run([sys.executable, '-S', '-c', child])
-time.sleep(600)
-"""
-
-
-@pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    async with running_node(tmp_path) as made:
-        yield made
+HUNGRY = hungry("200_000_000")
 
 
 async def test_a_workload_whose_child_takes_too_much_memory_is_killed_and_says_so(node: Node) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +12,7 @@ from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.rpc.channels import channel
 from keelman.runtime.logs.parts import Log
 from keelman.testing.eventually import eventually
-from support.agent_kit import Node, running_node, workload
+from support.agent.agents import Node, workload
 
 pytestmark = pytest.mark.component
 
@@ -27,12 +25,6 @@ while True:
         n += 1
     time.sleep(0.02)
 """
-
-
-@pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    async with running_node(tmp_path) as made:
-        yield made
 
 
 async def test_a_follower_gets_each_line_once_while_the_log_is_cut_and_the_agent_killed(node: Node) -> None:

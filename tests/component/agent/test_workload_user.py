@@ -7,6 +7,7 @@ import os
 import pwd
 import signal
 import stat
+import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -14,15 +15,19 @@ from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.api.node.v1 import agent_service_pb2 as agent_messages
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
-from keelman.api.node.v1.workload_pb2 import ResourceLimits
+from keelman.api.node.v1.workload_pb2 import BrokerWorkload, ResourceLimits, Workload, WorkloadGoal, WorkloadSpec
+from keelman.model.cluster import new_cluster_id
 from keelman.rpc.channels import channel
-from keelman.runtime.home import SharedHome, cache_folder
+from keelman.runtime.home import Home, SharedHome, cache_folder
+from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
-from support.agent_kit import REMOVED, Node, healthy, running_node, workload
-from support.agent_world import real_workloads
+from support.agent.agents import REMOVED, RUNNING, STOPPED, Node, healthy, running_node, workload
+from support.agent.workloads import real_workloads
 
 pytestmark = [
     pytest.mark.component,
@@ -30,6 +35,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root runs processes as others"),
 ]
 NOBODY = pwd.getpwnam("nobody")
+DAEMON = pwd.getpwnam("daemon")
 
 
 def reachable(aside: Path) -> tuple[str, ...]:
@@ -101,6 +107,62 @@ async def test_a_worker_and_its_spark_service_run_as_that_user(bootstrap: str, n
         for one in (process, *process.children(recursive=True)):
             assert set(one.uids()) == {NOBODY.pw_uid}, one.cmdline()
         assert (node.home.workload(name) / "settings.toml").stat().st_uid == NOBODY.pw_uid
+
+
+async def test_brokers_run_as_a_user_of_their_own_and_take_over_what_was_roots(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEELMAN_CACHE", str(cache_folder()))  # filled by the set-up: nothing is fetched
+    port, controller_port = free_ports(2)
+    kept = BrokerWorkload(
+        broker_cluster="kept", kafka_cluster_id=new_cluster_id(), host="127.0.0.1", port=port,
+        controller_port=controller_port, controller=True, replicas=1,
+    )  # fmt: skip
+    name, folder = "broker/kept/0", node.home.workload("broker/kept/0")
+    node.home = Home(node.home.root)
+
+    def broker(generation: int, goal: WorkloadGoal) -> Workload:
+        return Workload(name=name, uid="b", node="n1", generation=generation, goal=goal, spec=WorkloadSpec(broker=kept))
+
+    node.state.assign(broker(1, RUNNING))
+    agent = node.agent(prefix=reachable(node.folder / "aside"))
+    await eventually(lambda: node.state.in_state(name, "RUNNING"), seconds=240)
+    assert psutil.Process(node.state.statuses[name].pid).uids().real == 0
+    properties = {"bootstrap.servers": f"127.0.0.1:{port}"}
+    producer = Producer(properties)
+    admin = AdminClient(properties)
+    admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(60)
+    producer.produce("kept", b"kept by root")
+    assert producer.flush(60) == 0
+    node.state.assign(broker(2, STOPPED))
+    await eventually(lambda: node.state.in_state(name, "STOPPED"), seconds=120)
+    await node.end(agent, signal.SIGTERM)
+
+    users = {"workload_user": "nobody", "broker_user": "daemon"}
+    node.home = SharedHome(node.home.root, brokers_apart=True)
+    node.state.assign(broker(3, RUNNING), workload(script=healthy(node), python="-u"))
+    agent = node.agent(prefix=reachable(node.folder / "aside"), **users)
+    for one in (name, "worker/demo/0"):
+        await eventually(lambda one=one: agent.poll() is not None or node.state.in_state(one, "RUNNING"), seconds=240)
+    assert agent.poll() is None
+    process = psutil.Process(node.state.statuses[name].pid)
+    for child in (process, *process.children(recursive=True)):
+        assert set(child.uids()) == {DAEMON.pw_uid}, child.cmdline()
+    assert psutil.Process(node.state.statuses["worker/demo/0"].pid).uids().real == NOBODY.pw_uid
+    owned = {path: path.lstat().st_uid for path in folder.rglob("*") if path.name != "record.json"}
+    assert {path for path, uid in owned.items() if uid != DAEMON.pw_uid} == set()
+    assert any(path.name.startswith("kept-0") for path in owned)
+    assert (folder.stat().st_uid, folder.stat().st_mode & 0o077) == (DAEMON.pw_uid, 0)
+    tried = subprocess.run(["ls", str(folder)], capture_output=True, text=True, check=False, user=NOBODY.pw_uid)
+    assert "Permission denied" in tried.stderr
+    assert node.home.socket(name).stat().st_uid == DAEMON.pw_uid
+
+    consumer = Consumer({**properties, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition("kept", 0, 0)])
+    message = await asyncio.to_thread(consumer.poll, 60)
+    consumer.close()
+    assert message is not None
+    assert message.value() == b"kept by root"
 
 
 async def test_a_user_that_cannot_enter_the_home_is_refused_at_the_start(node: Node) -> None:

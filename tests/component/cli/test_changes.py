@@ -17,9 +17,9 @@ from keelman.cli.exits import CONFLICT, FAILED, OK, USAGE
 from keelman.rpc.channels import channel
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
-from support.commands import Commands, commands, write_home
-from support.gateway_system import System, running_system
-from support.system_kit import Ran
+from support.cli.commands import Commands, commands, write_home
+from support.cli.system import Ran
+from support.gateway.system import System, running_system
 
 pytestmark = pytest.mark.component
 
@@ -111,6 +111,35 @@ async def test_a_cluster_grows_and_shrinks_and_a_forced_stop_ends_it(prompt: Com
     stopped, deleted = await ran(prompt, "stop wc grows --force --wait --timeout 60", "delete wc grows --yes --wait")
     assert stopped.out == "worker-cluster/grows stopped\n"
     assert deleted.out == "worker-cluster/grows deleted\n"
+
+
+async def test_verbs_do_many_and_go_on_where_one_fails(prompt: Commands) -> None:
+    for name, group in (("many-1", "x"), ("many-2", "x"), ("many-3", "y")):
+        await ran(prompt, f"create wc {name} --count 1 --label group={group}")
+    [labelled, started] = await ran(prompt, "label wc -l group=x tier=1", "start wc -l tier=1 --wait --timeout 60")
+    assert labelled.out == "worker-cluster/many-1 updated\nworker-cluster/many-2 updated\n"
+    assert started.out == "worker-cluster/many-1 runs\nworker-cluster/many-2 runs\n"
+    some = await prompt.run(["restart", "wc", "-l", "group in (x, y)"])
+    assert (some.code, some.out.count("asked to restart")) == (CONFLICT, 2)
+    assert "keelman: worker-cluster/many-3: worker cluster 'many-3' is STOPPED" in some.err
+    [nothing] = await ran(prompt, "stop wc -l group=z")
+    assert (nothing.out, nothing.err) == ("", "no worker-clusters with these labels\n")
+    for line, said in (
+        ("stop wc", "NAME: missing: the worker-cluster to stop"),
+        ("stop wc many-1 --all", "--all: not together with a name (many-1)"),
+        ("stop wc --all -l group=x", "--all: not together with -l"),
+        ("stop cn -l a=b", "-l: not for connectors"),
+        ("label wc -l group=x", "label: missing"),
+    ):
+        refused = await prompt.run(line.split())
+        assert (refused.code, said in refused.err) == (USAGE, True), refused
+    [stopped, gone] = await ran(
+        prompt, "stop wc -l group=x --wait --timeout 60", "delete wc -l group --yes --wait --timeout 60"
+    )
+    assert stopped.out == "worker-cluster/many-1 stopped\nworker-cluster/many-2 stopped\n"
+    assert gone.out.count("deleted") == 3
+    [cordoned, again] = await ran(prompt, "cordon --all", "uncordon --all")
+    assert (cordoned.out.count("cordoned"), again.out.count("uncordoned")) == (2, 2)
 
 
 async def test_a_change_that_a_worker_does_not_take_halts_and_ends_the_wait(prompt: Commands, system: System) -> None:

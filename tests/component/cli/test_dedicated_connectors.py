@@ -7,19 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from keelman.cli.exits import CONFLICT, NOT_FOUND, OK, USAGE
-from support.commands import Commands, commands, write_home
-from support.dedicated_kit import FILE
-from support.gateway_system import running_system
-from support.system_kit import Ran
+from keelman.cli.exits import CONFLICT, NOT_FOUND, USAGE
+from keelman.testing.eventually import eventually
+from support.cli.commands import commands, write_home
+from support.gateway.system import running_system
+from support.state.dedicated import FILE
 
 pytestmark = pytest.mark.component
-
-
-async def ran(prompt: Commands, line: str, code: int = OK) -> Ran:
-    found = await prompt.run(line.split())
-    assert found.code == code, found
-    return found
 
 
 async def test_one_is_created_changed_shown_and_deleted(tmp_path: Path) -> None:
@@ -28,34 +22,39 @@ async def test_one_is_created_changed_shown_and_deleted(tmp_path: Path) -> None:
     async with running_system(tmp_path) as system:
         write_home(system, home)
         async with commands(home) as prompt:
-            assert "connector.class: not set" in (await ran(prompt, "create dc one --set a=b", USAGE)).err
-            wrong = await ran(prompt, f"create dc one {source} --bootstrap-servers nowhere", USAGE)
+            assert "connector.class: not set" in (await prompt.ran("create dc one --set a=b", USAGE)).err
+            wrong = await prompt.ran(f"create dc one {source} --bootstrap-servers nowhere", USAGE)
             assert "bootstrap_servers: 'nowhere'" in wrong.err
-            wrong = await ran(prompt, f"create dc one {source} --worker-configuration w:x", USAGE)
+            wrong = await prompt.ran(f"create dc one {source} --worker-configuration w:x", USAGE)
             assert "--worker-configuration: 'w:x'" in wrong.err
-            assert "--worker-property: not for" in (await ran(prompt, "create wc w --worker-property a=b", USAGE)).err
+            assert "--worker-property: not for" in (await prompt.ran("create wc w --worker-property a=b", USAGE)).err
 
-            made = await ran(
-                prompt,
+            made = await prompt.ran(
                 f"create dc one {source} --bootstrap-servers 127.0.0.1:1 --connector lines --count 2 --memory 1GiB"
                 " --worker-property offset.flush.interval.ms=500 --label team=blue",
             )
             assert (made.out, "is being created: operation/" in made.err) == ("dedicated-connector/one\n", True)
-            (_, row) = (await ran(prompt, "get dedicated-connectors -l team=blue")).out.splitlines()
-            assert row.split()[:4] == ["one", "CREATING", "lines", "2/2"]
-            shown = (await ran(prompt, "describe dc one")).out
+            assert "has not ended" in (await prompt.ran("pause dc one", CONFLICT)).err
+
+            async def shown_with_both() -> bool:
+                (_, row) = (await prompt.ran("get dedicated-connectors -l team=blue")).out.splitlines()
+                name, _, connector, workers = row.split()[:4]
+                assert (name, connector) == ("one", "lines")
+                return workers == "2/2"
+
+            await eventually(shown_with_both, seconds=30, what="both workers run")
+            shown = (await prompt.ran("describe dc one")).out
             assert "offset.flush.interval.ms: '500'" in shown
             assert "CREATE_DEDICATED" in shown
-            assert "has not ended" in (await ran(prompt, "pause dc one", CONFLICT)).err
-            failed = await ran(prompt, "get operations --of dc/one -o name")
+            failed = await prompt.ran("get operations --of dc/one -o name")
             assert failed.out.startswith("operation/op-")
 
-            await ran(prompt, "label dc one team=red")
-            assert (await ran(prompt, "update dc one --description new")).out == "dedicated-connector/one updated\n"
-            again = await ran(prompt, "update dc one --description new")
+            await prompt.ran("label dc one team=red")
+            assert (await prompt.ran("update dc one --description new")).out == "dedicated-connector/one updated\n"
+            again = await prompt.ran("update dc one --description new")
             assert again.out == "dedicated-connector/one has all this already\n"
 
-            deleted = await ran(prompt, "delete dc one --yes --wait")
+            deleted = await prompt.ran("delete dc one --yes --wait")
             assert deleted.out == "dedicated-connector/one deleted\n"
-            await ran(prompt, "get dc one", NOT_FOUND)
-            assert "one" not in (await ran(prompt, "get wc")).out
+            await prompt.ran("get dc one", NOT_FOUND)
+            assert "one" not in (await prompt.ran("get wc")).out

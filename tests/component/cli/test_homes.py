@@ -16,7 +16,7 @@ import pytest
 
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
-from support.starts_kit import STRINGS, properties
+from support.worker.starts import STRINGS, properties
 
 pytestmark = pytest.mark.component
 SECONDS = 60.0

@@ -10,10 +10,10 @@ import pytest
 import pytest_asyncio
 
 from keelman.cli.exits import CONFLICT, NOT_FOUND, OK, USAGE
-from support.commands import Commands, commands, write_home
-from support.gateway_system import running_system
-from support.system_kit import Ran
-from support.upload_kit import jar
+from support.cli.commands import Commands, commands, write_home
+from support.cli.system import Ran
+from support.gateway.system import running_system
+from support.state.uploads import jar
 
 pytestmark = pytest.mark.component
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from keelman.cli.exits import NOT_FOUND, OK, USAGE
-from support.commands import Commands, commands, write_home
-from support.gateway_system import running_system
-from support.system_kit import Ran
+from support.cli.commands import Commands, commands, write_home
+from support.cli.system import Ran
+from support.gateway.system import running_system
 
 pytestmark = pytest.mark.component
 CANARY = "canary-0815"

@@ -12,12 +12,12 @@ from confluent_kafka import Producer
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.exits import CONFLICT, FAILED, NOT_FOUND, OK, USAGE
+from keelman.cli.exits import CONFLICT, FAILED, NOT_FOUND, USAGE
 from keelman.kafka.data_topics import create_topic
 from keelman.rpc.channels import channel
-from support.commands import Commands, commands, write_home
-from support.gateway_system import running_system
-from support.system_kit import Ran
+from keelman.testing.eventually import eventually
+from support.cli.commands import Commands, commands, write_home
+from support.gateway.system import running_system
 
 pytestmark = pytest.mark.component
 
@@ -35,17 +35,11 @@ async def prompt(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> As
             yield made
 
 
-async def ran(prompt: Commands, line: str, code: int = OK) -> Ran:
-    found = await prompt.run(line.split())
-    assert found.code == code, found
-    return found
-
-
 async def test_a_topics_life(prompt: Commands, bootstrap: str, name: str) -> None:
-    made = await ran(prompt, f"create topic {name} --partitions 2 --config retention.ms=60000 --label team=blue --wait")
+    made = await prompt.ran(f"create topic {name} --partitions 2 --config retention.ms=60000 --label team=blue --wait")
     assert made.out == f"topic/{name}\n"
     assert "SUCCEEDED" in made.err
-    found = json.loads((await ran(prompt, f"get topic {name} -o json")).out)
+    found = json.loads((await prompt.ran(f"get topic {name} -o json")).out)
     assert found["status"]["state"] == "TOPIC_STATE_PRESENT"
     assert found["status"]["brokers"]["config"] == {"retention.ms": "60000"}
 
@@ -53,98 +47,100 @@ async def test_a_topics_life(prompt: Commands, bootstrap: str, name: str) -> Non
     for text in ("one", "two"):
         producer.produce(name, text)
         assert not producer.flush(30)
-    assert [line.strip() for line in (await ran(prompt, f"peek {name} -n 1")).out.splitlines()][1:] == ["two"]
+    assert [line.strip() for line in (await prompt.ran(f"peek {name} -n 1")).out.splitlines()][1:] == ["two"]
 
     await create_topic({"bootstrap.servers": bootstrap}, f"{name}-beside", partitions=1)
-    rows = {
-        r.split()[0]: r.split() for r in (await ran(prompt, "get topics --broker-cluster default")).out.splitlines()
-    }
+    rows = {r.split()[0]: r.split() for r in (await prompt.ran("get topics --broker-cluster default")).out.splitlines()}
     assert rows[name][1:4] == ["PRESENT", "2", "1"]
     assert rows[f"{name}-beside"][1:4] == ["-", "1", "1"], "what else the brokers have is shown without a state"
     await create_topic({"bootstrap.servers": bootstrap}, f"keelman.events.{name}", partitions=1)
     for more, shown in (("", False), (" --internal", True)):
         rows = {
             line.split()[0]
-            for line in (await ran(prompt, f"get topics --broker-cluster default{more}")).out.splitlines()
+            for line in (await prompt.ran(f"get topics --broker-cluster default{more}")).out.splitlines()
         }
         assert (f"keelman.events.{name}" in rows) is shown
-    rows = (await ran(prompt, "get topics -l team=blue")).out.splitlines()
+    rows = (await prompt.ran("get topics -l team=blue")).out.splitlines()
     assert [row.split()[0] for row in rows[1:]] == [name]
 
-    assert f"`keelman apply topic {name}`" in (await ran(prompt, f"update topic {name} --partitions 3")).out
-    assert (await ran(prompt, f"apply topic {name} --wait")).out == f"topic/{name} PRESENT\n"
-    said = await ran(prompt, f"update topic {name} --unset retention.ms --apply --wait")
+    assert f"`keelman apply topic {name}`" in (await prompt.ran(f"update topic {name} --partitions 3")).out
+    assert (await prompt.ran(f"apply topic {name} --wait")).out == f"topic/{name} PRESENT\n"
+    said = await prompt.ran(f"update topic {name} --unset retention.ms --apply --wait")
     assert said.out == f"topic/{name} PRESENT\n"
-    assert "team: green" in (await ran(prompt, f"label topic {name} team=green -o yaml")).out
+    assert "team: green" in (await prompt.ran(f"label topic {name} team=green -o yaml")).out
 
-    told = (await ran(prompt, f"describe topic {name}")).out
-    assert "state: PRESENT" in told
-    assert f"- '0: leader 1 ({bootstrap}), replicas 1, offsets 0 to " in told
-    assert "# operations" in told
-    newest = (await ran(prompt, f"get operations --of topic/{name} -o name")).out.split()[0]
-    told = (await ran(prompt, f"describe {newest}")).out
-    assert "state: SUCCEEDED" in told
-    assert "set-config DONE at " in told
-    assert "retention.ms as by default" in told
+    async def told() -> str:
+        """What is described, once the brokers have answered about all of it: a look may fail for a moment."""
+        text = (await prompt.ran(f"describe topic {name}")).out
+        return text if f"- '0: leader 1 ({bootstrap}), replicas 1, offsets 0 to " in text else ""
 
-    refused = await ran(prompt, f"update topic {name} --partitions 1", USAGE)
+    shown = await eventually(told, seconds=30, what="the brokers' words are described")
+    assert "state: PRESENT" in shown
+    assert "# operations" in shown
+    newest = (await prompt.ran(f"get operations --of topic/{name} -o name")).out.split()[0]
+    shown = (await prompt.ran(f"describe {newest}")).out
+    assert "state: SUCCEEDED" in shown
+    assert "set-config DONE at " in shown
+    assert "retention.ms as by default" in shown
+
+    refused = await prompt.ran(f"update topic {name} --partitions 1", USAGE)
     assert "spec.partitions: 1 is not legal: 3 or more" in refused.err
-    assert (await ran(prompt, f"delete topic {name} --yes")).out == f"topic/{name} deleted\n"
-    assert (await ran(prompt, f"get topic {name}", NOT_FOUND)).err.startswith(f"keelman: there is no topic '{name}'")
+    assert (await prompt.ran(f"delete topic {name} --yes")).out == f"topic/{name} deleted\n"
+    assert (await prompt.ran(f"get topic {name}", NOT_FOUND)).err.startswith(f"keelman: there is no topic '{name}'")
 
 
 async def test_a_topic_is_known_by_its_name_in_kafka_too(prompt: Commands, bootstrap: str, name: str) -> None:
-    await ran(prompt, f"create topic {name} --topic In.{name} --broker-cluster default --wait --timeout 90s")
-    assert (await ran(prompt, f"describe topic In.{name}")).out.startswith(f"# topic {name}\n")
-    assert "has no records" in (await ran(prompt, f"peek In.{name}")).err
-    said = await ran(prompt, f"peek none.{name}", NOT_FOUND)
+    await prompt.ran(f"create topic {name} --topic In.{name} --broker-cluster default --wait --timeout 90s")
+    assert (await prompt.ran(f"describe topic In.{name}")).out.startswith(f"# topic {name}\n")
+    assert "has no records" in (await prompt.ran(f"peek In.{name}")).err
+    said = await prompt.ran(f"peek none.{name}", NOT_FOUND)
     assert f"there is no topic 'none.{name}' on broker cluster 'default'" in said.err
-    assert "'Bad/Name' is not legal" in (await ran(prompt, "create topic Bad/Name", USAGE)).err
-    await ran(prompt, f"delete topic {name} --yes")
+    assert "'Bad/Name' is not legal" in (await prompt.ran("create topic Bad/Name", USAGE)).err
+    await prompt.ran(f"delete topic {name} --yes")
 
 
 async def test_what_goes_wrong_says_so(prompt: Commands, bootstrap: str, name: str) -> None:
-    failed = await ran(prompt, f"create topic {name} --replication 7 --wait", FAILED)
+    failed = await prompt.ran(f"create topic {name} --replication 7 --wait", FAILED)
     assert "failed: topic" in failed.err
     assert "replication factor" in failed.err.lower()
-    assert "FAILED" in (await ran(prompt, "get topics --state failed --broker-cluster default")).out
-    assert (await ran(prompt, f"delete topic {name} --yes")).out == f"topic/{name} deleted\n"
+    assert "FAILED" in (await prompt.ran("get topics --state failed --broker-cluster default")).out
+    assert (await prompt.ran(f"delete topic {name} --yes")).out == f"topic/{name} deleted\n"
 
-    assert "did you mean 'retention.ms'" in (await ran(prompt, f"create topic {name} --set retntion.ms=1", USAGE)).err
-    await ran(prompt, f"create topic {name} --no-apply --broker-cluster away")
-    assert f"is used by topics {name}" in (await ran(prompt, "delete broker-cluster away --yes", CONFLICT)).err
-    asked = (await ran(prompt, f"apply topic {name}")).out
+    assert "did you mean 'retention.ms'" in (await prompt.ran(f"create topic {name} --set retntion.ms=1", USAGE)).err
+    await prompt.ran(f"create topic {name} --no-apply --broker-cluster away")
+    assert f"is used by topics {name}" in (await prompt.ran("delete broker-cluster away --yes", CONFLICT)).err
+    asked = (await prompt.ran(f"apply topic {name}")).out
     operation = asked.rsplit("/", 1)[1].strip()
-    assert "has not ended" in (await ran(prompt, f"apply topic {name}", CONFLICT)).err
-    told = await ran(prompt, f"cancel operation {operation} --reason enough --wait")
+    assert "has not ended" in (await prompt.ran(f"apply topic {name}", CONFLICT)).err
+    told = await prompt.ran(f"cancel operation {operation} --reason enough --wait")
     assert told.out == f"operation/{operation} CANCELED\n"
-    assert "canceled: enough" in (await ran(prompt, f"describe op {operation}")).out
-    assert "--paused: not for topics" in (await ran(prompt, f"apply topic {name} --paused", USAGE)).err
-    assert (await ran(prompt, f"delete operation {operation}")).out == f"operation/{operation} deleted\n"
-    await ran(prompt, f"delete topic {name} --yes --keep")
-    assert "used by" not in (await ran(prompt, "delete broker-cluster away --yes")).err
+    assert "canceled: enough" in (await prompt.ran(f"describe op {operation}")).out
+    assert "--paused: not for topics" in (await prompt.ran(f"apply topic {name} --paused", USAGE)).err
+    assert (await prompt.ran(f"delete operation {operation}")).out == f"operation/{operation} deleted\n"
+    await prompt.ran(f"delete topic {name} --yes --keep")
+    assert "used by" not in (await prompt.ran("delete broker-cluster away --yes")).err
 
 
 async def test_definitions_are_kept_while_their_cluster_is_down(prompt: Commands, name: str) -> None:
-    await ran(prompt, "create worker-cluster resting")
+    await prompt.ran("create worker-cluster resting")
     made = f"create definition {name} --cluster resting --set connector.class=C --set tasks.max=1 --label team=blue"
-    assert (await ran(prompt, made)).out == f"definition/{name}\n"
-    row = (await ran(prompt, "get definitions --cluster resting -l team=blue")).out.splitlines()[1].split()
+    assert (await prompt.ran(made)).out == f"definition/{name}\n"
+    row = (await prompt.ran("get definitions --cluster resting -l team=blue")).out.splitlines()[1].split()
     assert row[:5] == [name, "ABSENT", "ABSENT", "resting", name]
-    assert "start it first" in (await ran(prompt, f"apply definition {name}", CONFLICT)).err
-    changed = await ran(
-        prompt, f"update cd {name} --set tasks.max=3 --unset connector.class --config connector.class=D", USAGE
+    assert "start it first" in (await prompt.ran(f"apply definition {name}", CONFLICT)).err
+    changed = await prompt.ran(
+        f"update cd {name} --set tasks.max=3 --unset connector.class --config connector.class=D", USAGE
     )
     assert "--unset: connector.class is also given with --set" in changed.err
-    assert f"`keelman apply definition {name}`" in (await ran(prompt, f"update df {name} --set tasks.max=3")).out
-    found = json.loads((await ran(prompt, f"get definition {name} -o json")).out)
+    assert f"`keelman apply definition {name}`" in (await prompt.ran(f"update df {name} --set tasks.max=3")).out
+    found = json.loads((await prompt.ran(f"get definition {name} -o json")).out)
     assert found["spec"]["config"] == {"connector.class": "C", "tasks.max": "3"}
-    assert "# definition" in (await ran(prompt, f"describe definition {name}")).out
-    assert "only together with --apply" in (await ran(prompt, f"update df {name} --set x=1 --wait", USAGE)).err
+    assert "# definition" in (await prompt.ran(f"describe definition {name}")).out
+    assert "only together with --apply" in (await prompt.ran(f"update df {name} --set x=1 --wait", USAGE)).err
     assert (
-        "--stopped: not together with --paused" in (await ran(prompt, f"apply df {name} --paused --stopped", USAGE)).err
+        "--stopped: not together with --paused" in (await prompt.ran(f"apply df {name} --paused --stopped", USAGE)).err
     )
     assert (
-        "--cluster: a definition needs" in (await ran(prompt, f"create df {name}-2 --set connector.class=C", USAGE)).err
+        "--cluster: a definition needs" in (await prompt.ran(f"create df {name}-2 --set connector.class=C", USAGE)).err
     )
-    assert (await ran(prompt, f"delete definition {name} --yes")).out == f"definition/{name} deleted\n"
+    assert (await prompt.ran(f"delete definition {name} --yes")).out == f"definition/{name} deleted\n"

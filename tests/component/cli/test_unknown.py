@@ -13,8 +13,8 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.exits import NOT_FOUND
 from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
-from support.commands import commands, write_home
-from support.gateway_system import running_system
+from support.cli.commands import commands, write_home
+from support.gateway.system import running_system
 
 pytestmark = pytest.mark.component
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from keelman.cli.exits import FAILED
-from support.refused_properties import EXTENSION
-from support.system_kit import Keelman
+from keelman.testing.certificates import Authority
+from support.cli.system import Keelman
+from support.java.kit import needs_java
+from support.worker.refused_properties import EXTENSION
 
 pytestmark = pytest.mark.component
 MAX_SECONDS = 60.0
@@ -29,11 +32,11 @@ async def keelman(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kee
         await found.cleaned()
 
 
-async def fails(keelman: Keelman, *words: str) -> str:
+async def fails(keelman: Keelman, *words: str, most: float = MAX_SECONDS) -> str:
     begun = time.monotonic()
     ran = await keelman.run(*words, "--wait", seconds=170)
     assert ran.code == FAILED, ran
-    assert time.monotonic() - begun < MAX_SECONDS
+    assert time.monotonic() - begun < most
     return ran.err
 
 
@@ -58,3 +61,19 @@ async def test_a_port_that_another_has_ends_the_wait(keelman: Keelman) -> None:
         new = ("create", "wc", "fixed", "--broker-cluster", "ext", "--count", "1", "--port", str(port), "--start")
         said = await fails(keelman, *new)
     assert f"port {port} on 127.0.0.1 is taken" in said
+
+
+@needs_java()
+async def test_a_java_worker_with_a_wrong_keystore_ends_the_wait(
+    keelman: Keelman, bootstrap: str, tmp_path: Path
+) -> None:
+    keys = Authority().issue("worker", "127.0.0.1").write_pkcs12(tmp_path / "keys.p12")
+    await keelman.ok("create", "bc", "kafka", "--bootstrap-servers", bootstrap)
+    store = "listeners.https.ssl.keystore."
+    given = {"location": str(keys), "type": "PKCS12", "password": "wrong"}
+    words = [word for key, value in given.items() for word in ("--set", f"{store}{key}={value}")]
+    new = ("create", "wc", "java", "--broker-cluster", "kafka", "--count", "1", "--engine", "kafka-connect", "--https")
+    await keelman.ok(*new, *words)
+    said = await fails(keelman, "start", "wc", "java", most=2 * MAX_SECONDS)  # it is Java that says it
+    assert "worker-cluster/java does not come up" in said
+    assert f"{store}password: the password does not open" in said

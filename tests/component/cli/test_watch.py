@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from keelman.rpc.channels import channel
-from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
-from support.gateway_system import Process
-from support.state_kit import Agent, Clients, StateProcess
+from support.gateway.system import state_and_gateway
+from support.state.service import Agent, Clients
 
 pytestmark = pytest.mark.component
 
@@ -48,13 +47,7 @@ class Watching:
 
 
 async def test_each_change_is_shown_once(tmp_path: Path) -> None:
-    state = StateProcess(tmp_path / "home")
-    ports = [str(p) for p in free_ports(2)]
-    flags = {"port": ports[0], "http-port": ports[1], "state-address": f"127.0.0.1:{state.port}"}
-    gateway = Process("gateway", flags, tmp_path / "gateway.log")
-    await state.start()
-    try:
-        await gateway.start()
+    async with state_and_gateway(tmp_path) as (state, gateway):
         async with channel(f"127.0.0.1:{state.port}") as made, Watching(gateway.address, "bc") as seen:
             clients = Clients(made)
             await clients.create_external("one", "127.0.0.1:1")
@@ -69,43 +62,32 @@ async def test_each_change_is_shown_once(tmp_path: Path) -> None:
             await eventually(lambda: seen.documents[-1]["name"] == "three")
         assert seen.child.returncode == 0
         assert "what changes meanwhile is shown afterwards" in seen.remarks
-    finally:
-        if gateway.process is not None:
-            gateway.stop()
-        await state.end()
     etags = [int(d["etag"]) for d in seen.documents]
     assert etags == sorted({*etags})
 
 
 async def test_workers_are_shown_as_their_processes_change(tmp_path: Path) -> None:
-    state = StateProcess(tmp_path / "home")
-    ports = [str(p) for p in free_ports(2)]
-    flags = {"port": ports[0], "http-port": ports[1], "state-address": f"127.0.0.1:{state.port}"}
-    gateway = Process("gateway", flags, tmp_path / "gateway.log")
-    await state.start()
-    try:
-        await gateway.start()
-        async with channel(f"127.0.0.1:{state.port}") as made, Agent(Clients(made), "n1") as agent:
-            clients = agent.clients
-            await clients.create_external("default", "127.0.0.1:1")
-            await clients.create_workers("demo", count=1)
-            async with (
-                Watching(gateway.address, "workers", "--cluster", "demo") as seen,
-                Watching(gateway.address, "node", "n1") as node,
-            ):
-                await eventually(lambda: node.documents)
-                await clients.start_workers("demo")
-                await eventually(lambda: process_states(seen)[-1:] == ["WORKLOAD_STATE_RUNNING"])
-                await clients.stop_workers("demo")
-                await clients.delete_workers("demo")
-                await eventually(lambda: "worker/demo/0 is gone" in seen.remarks)
-            assert {(d["name"], d["node"]) for d in seen.documents} == {("demo/0", "n1")}
-            assert seen.documents[-1]["rest_url"].startswith("http://127.0.0.1:")
-            assert len(node.documents) == 1, "a heartbeat is no change"
-    finally:
-        if gateway.process is not None:
-            gateway.stop()
-        await state.end()
+    async with (
+        state_and_gateway(tmp_path) as (state, gateway),
+        channel(f"127.0.0.1:{state.port}") as made,
+        Agent(Clients(made), "n1") as agent,
+    ):
+        clients = agent.clients
+        await clients.create_external("default", "127.0.0.1:1")
+        await clients.create_workers("demo", count=1)
+        async with (
+            Watching(gateway.address, "workers", "--cluster", "demo") as seen,
+            Watching(gateway.address, "node", "n1") as node,
+        ):
+            await eventually(lambda: node.documents)
+            await clients.start_workers("demo")
+            await eventually(lambda: process_states(seen)[-1:] == ["WORKLOAD_STATE_RUNNING"])
+            await clients.stop_workers("demo")
+            await clients.delete_workers("demo")
+            await eventually(lambda: "worker/demo/0 is gone" in seen.remarks)
+        assert {(d["name"], d["node"]) for d in seen.documents} == {("demo/0", "n1")}
+        assert seen.documents[-1]["rest_url"].startswith("http://127.0.0.1:")
+        assert len(node.documents) == 1, "a heartbeat is no change"
 
 
 def process_states(seen: Watching) -> list[str]:

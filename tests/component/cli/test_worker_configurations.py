@@ -6,22 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from keelman.cli.exits import NOT_FOUND, OK, USAGE
-from support.commands import Commands, commands, write_home
-from support.gateway_system import running_system
-from support.system_kit import Ran
+from keelman.cli.exits import NOT_FOUND, USAGE
+from support.cli.commands import commands, write_home
+from support.gateway.system import running_system
 
 pytestmark = pytest.mark.component
 CONTENT = """key.converter=org.apache.kafka.connect.storage.StringConverter
 value.converter=org.apache.kafka.connect.storage.StringConverter
 db.password=sesam
 """
-
-
-async def ran(prompt: Commands, line: str, code: int = OK) -> Ran:
-    found = await prompt.run(line.split())
-    assert found.code == code, found
-    return found
 
 
 async def test_one_is_created_from_a_file_revised_shown_and_deleted(tmp_path: Path) -> None:
@@ -32,25 +25,25 @@ async def test_one_is_created_from_a_file_revised_shown_and_deleted(tmp_path: Pa
     async with running_system(tmp_path) as system:
         write_home(system, home)
         async with commands(home) as prompt:
-            made = await ran(prompt, f"create wf orders --config-file {file} --description first --label team=blue")
+            made = await prompt.ran(f"create wf orders --config-file {file} --description first --label team=blue")
             assert made.out == "worker-configuration/orders\n"
-            refused = await ran(prompt, f"create wf other --config-file {wrong}", USAGE)
+            refused = await prompt.ran(f"create wf other --config-file {wrong}", USAGE)
             for key in ("key.converter", "value.converter", "producer.linger.ms"):
                 assert key in refused.err
-            assert "--config-file: missing" in (await ran(prompt, "create wf other", USAGE)).err
-            assert "--config-file: /none" in (await ran(prompt, "create wf other --config-file /none", USAGE)).err
-            assert "--wait: not for" in (await ran(prompt, f"create wf o --config-file {file} --wait", USAGE)).err
-            assert "--config-file: not for" in (await ran(prompt, f"update no n --config-file {file}", USAGE)).err
+            assert "--config-file: missing" in (await prompt.ran("create wf other", USAGE)).err
+            assert "--config-file: /none" in (await prompt.ran("create wf other --config-file /none", USAGE)).err
+            assert "--wait: not for" in (await prompt.ran(f"create wf o --config-file {file} --wait", USAGE)).err
+            assert "--config-file: not for" in (await prompt.ran(f"update no n --config-file {file}", USAGE)).err
 
-            revised = await ran(prompt, f"update worker-configuration orders --config-file {file}")
+            revised = await prompt.ran(f"update worker-configuration orders --config-file {file}")
             assert revised.out == "worker-configuration/orders has revision 2\n"
-            await ran(prompt, "update wf orders --description other")
-            await ran(prompt, "label wf orders team=red")
-            (_, row) = (await ran(prompt, "get wf -o wide -l team=red")).out.splitlines()
+            await prompt.ran("update wf orders --description other")
+            await prompt.ran("label wf orders team=red")
+            (_, row) = (await prompt.ran("get wf -o wide -l team=red")).out.splitlines()
             assert row.split()[:2] == ["orders", "2"]
             assert row.endswith("other")
-            shown = (await ran(prompt, "describe wf orders")).out
+            shown = (await prompt.ran("describe wf orders")).out
             assert "db.password=[hidden]" in shown
             assert "sesam" not in shown
-            assert (await ran(prompt, "delete wf orders")).out == "worker-configuration/orders deleted\n"
-            await ran(prompt, "get wf orders", NOT_FOUND)
+            assert (await prompt.ran("delete wf orders")).out == "worker-configuration/orders deleted\n"
+            await prompt.ran("get wf orders", NOT_FOUND)

@@ -1,15 +1,13 @@
 """The Couchbase connectors against a DCP server, their records in a real broker: each change once, whatever happens."""
 
 import json
-import ssl
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from keelman.testing.certificates import Authority
-from support.copy_harness import (
+from support.copying.harness import (
     OFFSET_TOPIC,
     Run,
     committed_offsets,
@@ -22,14 +20,11 @@ from support.copy_harness import (
     until,
     until_all_copied,
 )
+from support.couchbase.copies import first, numbers, official
 from support.couchbase.server import CouchbaseServer, couchbase_server
 
 pytestmark = pytest.mark.component
 
-HANDLERS = "com.couchbase.connect.kafka.handler.source."
-BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
-TEXT = "org.apache.kafka.connect.storage.StringConverter"
-JSON = "org.apache.kafka.connect.json.JsonConverter"
 VBUCKETS = 8
 
 
@@ -44,30 +39,13 @@ def server() -> Iterator[CouchbaseServer]:
 def config(bootstrap: str, name: str, server: CouchbaseServer) -> dict[str, str]:
     """Of a task of the official connector that reads all vbuckets to topic `name`."""
     create_topic(bootstrap, name)
-    return {
-        "connector.class": "com.couchbase.connect.kafka.CouchbaseSourceConnector",
-        "couchbase.seed.nodes": server.seeds,
-        "couchbase.username": "Administrator",
-        "couchbase.password": "password",
-        "couchbase.bucket": "travel",
-        "couchbase.source.handler": f"{HANDLERS}RawJsonSourceHandler",
-        "couchbase.topic": name,
-        "couchbase.partitions": f"0..{VBUCKETS - 1}",
-        "key.converter": TEXT,
-        "value.converter": BYTES,
-        "name": name,
-    }
+    return official(name, server)
 
 
 def running(runs: Callable[..., Run], bootstrap: str, config: dict[str, str]) -> Run:
     run = runs(ticket(bootstrap, config))
     run.until_state("RUNNING", seconds=120)
     return run
-
-
-def numbers(bootstrap: str, topic: str) -> Counter[int]:
-    """How often each document's number was copied; deletions have none."""
-    return Counter(json.loads(m.value())["n"] for m in messages(bootstrap, topic) if m.value() is not None)
 
 
 def assert_at_the_end(bootstrap: str, name: str, server: CouchbaseServer) -> None:
@@ -122,6 +100,58 @@ def test_a_rollback_copies_the_last_history_whole(
     run.drain()
     assert numbers(bootstrap, name) == Counter([*range(10), *range(20, 25)])
     assert_at_the_end(bootstrap, name, server)
+
+
+def test_a_rollback_in_the_middle_of_a_snapshot(
+    bootstrap: str, name: str, config: dict[str, str], server: CouchbaseServer, runs: Callable[..., Run]
+) -> None:
+    """The oracle: of the last history nothing is lost, and nothing doubled that was not taken before the rollback."""
+    for n in range(200):
+        server.put(f"doc-{n}", {"n": n}, vbucket=1)
+    server.delay = 0.01
+    run = running(runs, bootstrap, {**config, "couchbase.persistence.polling.interval": "0"})
+    run.until_records(40)
+    server.fail_over(1, lost=50)
+    server.delay = 0.0
+    for n in range(300, 320):
+        server.put(f"doc-{n}", {"n": n}, vbucket=1)
+    last = {*range(150), *range(300, 320)}
+    until(lambda: last <= numbers(bootstrap, name).keys(), "the last history is copied")
+    found = run.drain()
+    taken, copied = set(range(150)), numbers(bootstrap, name)
+    assert all(copied[n] == 1 for n in last - taken)
+    assert max(copied.values()) == 2
+    assert copied.keys() <= {*range(200), *range(300, 320)}
+    assert found.progress.rollbacks == 1
+    assert_at_the_end(bootstrap, name, server)
+
+
+def test_a_map_that_comes_with_a_refusal(
+    bootstrap: str, name: str, config: dict[str, str], server: CouchbaseServer, runs: Callable[..., Run]
+) -> None:
+    """A server that pushes no maps: where a vbucket has gone is told by the node that had it."""
+    server.features.discard(0x0D)
+    run = running(runs, bootstrap, config)
+    server.put("first", {"n": 1}, vbucket=3)
+    run.until_records(1)
+    server.move(3, 0)
+    server.put("second", {"n": 2}, vbucket=3)
+    run.until_records(2)
+    run.drain()
+    assert numbers(bootstrap, name) == Counter([1, 2])
+
+
+def test_no_values_and_extended_attributes(
+    bootstrap: str, name: str, config: dict[str, str], server: CouchbaseServer, runs: Callable[..., Run]
+) -> None:
+    server.put("doc", {"n": 1}, xattrs={"rev": 1}, snappy=True)
+    run = running(runs, bootstrap, {**config, "couchbase.xattrs": "true"})
+    run.until_records(1)
+    run.drain()
+    run = running(runs, bootstrap, {**config, "name": f"{name}-2", "couchbase.no.value": "true"})
+    run.until_records(1)
+    run.drain()
+    assert [(m.key(), m.value()) for m in messages(bootstrap, name)] == [(b"doc", b'{"n": 1}'), (b"doc", None)]
 
 
 def test_what_is_not_on_disk_everywhere_waits(
@@ -190,67 +220,13 @@ def _is_at_the_end(bootstrap: str, name: str, server: CouchbaseServer) -> bool:
 def test_the_connector_of_2016(bootstrap: str, name: str, server: CouchbaseServer, runs: Callable[..., Run]) -> None:
     server.users["travel"] = ""
     create_topic(bootstrap, f"{name}-travel")
-    config = {
-        "connector.class": "org.apache.kafka.connect.couchbase.CouchbaseSourceConnector",
-        "topic": f"{name}-",
-        "schema.name": "couchbaseschema",
-        "couchbase.nodes": server.seeds,
-        "couchbase.buckets": "travel",
-        "dcp.maximum.drainrate": "1000",
-        "couchbase.dcpConnectionBufferSize": "0",
-        "couchbase.partitions": f"0..{VBUCKETS - 1}",
-        "key.converter": TEXT,
-        "value.converter": JSON,
-        "name": name,
-    }
     server.put("doc-1", {"n": 1})
     server.put("doc-2", b"no JSON")
     server.delete("doc-3")
-    run = running(runs, bootstrap, config)
+    run = running(runs, bootstrap, first(name, server))
     run.until_records(2)
     run.drain()
     found = {m.key(): json.loads(m.value()) for m in messages(bootstrap, f"{name}-travel")}
     assert found[b"doc-1"]["schema"]["name"] == "couchbaseschema"
     assert found[b"doc-1"]["payload"] == {"bucket": "travel", "document": "doc-1", "body": '{"n": 1}'}
     assert found[b"doc-2"]["payload"]["body"] == "no JSON"
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ({"couchbase.password": "wrong"}, "refuses user 'Administrator'"),
-        ({"couchbase.bucket": "none"}, "no bucket 'none'"),
-        ({"couchbase.scope": "nowhere"}, "no scope 'nowhere'"),
-        ({"couchbase.seed.nodes": "127.0.0.1:1"}, "127.0.0.1:1"),
-        ({"couchbase.enable.tls": "true"}, "127.0.0.1"),
-    ],
-)
-def test_what_cannot_be_is_said_at_once(
-    bootstrap: str, config: dict[str, str], runs: Callable[..., Run], more: dict[str, str], said: str
-) -> None:
-    run = runs(ticket(bootstrap, {**config, **more}))
-    update = run.until(lambda update: bool(update.message), seconds=30)
-    assert said in update.message
-
-
-def test_over_tls_with_a_password_or_a_wrong_authority(
-    bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path, config: dict[str, str]
-) -> None:
-    authority = Authority()
-    issued = authority.issue("node", "127.0.0.1")
-    (tmp_path / "chain.pem").write_text(issued.chain_pem)
-    (tmp_path / "key.pem").write_text(issued.key_pem)
-    (tmp_path / "trusted.pem").write_text(authority.pem)
-    (tmp_path / "other.pem").write_text(Authority("other").pem)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(tmp_path / "chain.pem", tmp_path / "key.pem")
-    with couchbase_server(vbuckets=VBUCKETS, tls=context) as server:
-        server.put("doc", {"n": 1})
-        secured = {**config, "couchbase.seed.nodes": server.seeds, "couchbase.enable.tls": "true"}
-        trust = "couchbase.trust.certificate.path"
-        wrong = runs(ticket(bootstrap, {**secured, trust: str(tmp_path / "other.pem")}))
-        assert "certificate" in wrong.until(lambda update: bool(update.message), seconds=30).message.lower()
-        run = running(runs, bootstrap, {**secured, trust: str(tmp_path / "trusted.pem")})
-        run.until_records(1)
-        run.drain()
-    assert numbers(bootstrap, name) == Counter([1])

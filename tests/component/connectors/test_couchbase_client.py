@@ -5,9 +5,9 @@ What only one of them sees is either a fault of the server, which is made from t
 
 import asyncio
 import base64
-import subprocess
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,17 +16,16 @@ from keelman.couchbase.changes import Changes, Wanted
 from keelman.couchbase.cluster import Cluster
 from keelman.couchbase.frames import Opcode
 from keelman.couchbase.messages import document
-from keelman.couchbase.seeds import Access, seeds_of
+from keelman.couchbase.seeds import NOOP_SECONDS, Access, seeds_of
 from keelman.couchbase.vbucket import Event, Position
 from keelman.runtime.java.installation import find
-from keelman.runtime.java.maven import Lock
-from keelman.runtime.java.maven import jars as fetched
-from keelman.runtime.processes.die_with_parent import tethered
 from keelman.testing.eventually import eventually
+from support.couchbase.changes import everything
+from support.couchbase.follower import Follower, following
+from support.couchbase.java_client import compiled
 from support.couchbase.server import CouchbaseServer, couchbase_server
-from support.java_kit import missing
+from support.java.kit import missing
 
-KIT = Path(__file__).parents[2] / "support" / "couchbase"
 pytestmark = [pytest.mark.component, pytest.mark.skipif(bool(missing()), reason=missing() or "Java is here")]
 KINDS = {Opcode.MUTATION: "mutation", Opcode.DELETION: "deletion", Opcode.EXPIRATION: "deletion"}
 Seen = list[tuple[str, int, int, int, int, str, bytes]]
@@ -36,65 +35,31 @@ Seen = list[tuple[str, int, int, int, int, str, bytes]]
 @pytest.fixture(scope="module")
 async def classes(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The class path of the program that follows a bucket."""
-    jars = await fetched(Lock.read(KIT / "dcp_client.lock"))
-    folder = tmp_path_factory.mktemp("follow")
-    compiler = find().program.with_name("javac")
-    command = [
-        str(compiler),
-        "-nowarn",
-        "-d",
-        str(folder),
-        "-cp",
-        ":".join(map(str, jars)),
-        str(KIT / "java" / "Follow.java"),
-    ]
-    subprocess.run(command, check=True, timeout=120)
-    return [folder, *jars]
+    return await compiled(tmp_path_factory.mktemp("follow"), "Follow")
 
 
-class Follower:
-    """The official client in a process of its own."""
+class Official(Follower):
+    """The official client."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.seen: Seen = []
-        self.other: list[str] = []
-        self._process = process
-        self._reading = asyncio.ensure_future(self._read())
+        super().__init__(process)
 
-    async def _read(self) -> None:
-        assert self._process.stdout is not None
-        async for raw in self._process.stdout:
-            kind, *rest = raw.decode().rstrip("\n").split(" ")
-            if kind in KINDS.values():
-                vbucket, seqno, _, revision, cas = map(int, rest[:5])
-                self.seen.append((kind, vbucket, seqno, revision, cas, rest[5], base64.b64decode(rest[6])))
-            else:
-                self.other.append(raw.decode().strip())
-
-    async def end(self) -> None:
-        if self._process.returncode is None:
-            self._process.kill()
-        await self._process.wait()
-        await self._reading
+    def take(self, kind: str, rest: Sequence[str]) -> bool:
+        if kind not in KINDS.values():
+            return False
+        vbucket, seqno, _, revision, cas = map(int, rest[:5])
+        self.seen.append((kind, vbucket, seqno, revision, cas, rest[5], base64.b64decode(rest[6])))
+        return True
 
 
-@asynccontextmanager
-async def java(
+def java(
     server: CouchbaseServer, classes: list[Path], *, polling_ms: int = 0, window: int = 1 << 20
-) -> AsyncIterator[Follower]:
+) -> AbstractAsyncContextManager[Official]:
     """The official client from the beginning, once it streams."""
     arguments = [server.seeds, "travel", "Administrator", "password", "ENABLED", str(window), str(polling_ms)]
     flags = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m"]
-    command = tethered([str(find().program), *flags, "-cp", ":".join(map(str, classes)), "Follow", *arguments])
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    follower = Follower(process)
-    try:
-        await eventually(lambda: "streaming" in follower.other, seconds=90)
-        yield follower
-    finally:
-        await follower.end()
+    return following(Official, [str(find().program), *flags, "-cp", ":".join(map(str, classes)), "Follow", *arguments])
 
 
 class Ours:
@@ -116,9 +81,12 @@ def _seen(event: Event) -> tuple[str, int, int, int, int, str, bytes]:
 
 
 @asynccontextmanager
-async def ours(server: CouchbaseServer, *, polling_ms: int = 0, window: int = 1 << 20) -> AsyncIterator[Ours]:
+async def ours(
+    server: CouchbaseServer, *, polling_ms: int = 0, window: int = 1 << 20, noop_seconds: float = NOOP_SECONDS
+) -> AsyncIterator[Ours]:
     found = Ours()
-    cluster = Cluster(Access(seeds_of([server.seeds]), "travel", "Administrator", "password"))
+    access = Access(seeds_of([server.seeds]), "travel", "Administrator", "password", noop_seconds=noop_seconds)
+    cluster = Cluster(access)
     await cluster.bootstrap()
     wanted = Wanted(polling_seconds=polling_ms / 1000, buffer_bytes=window)
     found.changes = Changes(cluster, wanted, found.take)
@@ -132,18 +100,6 @@ async def ours(server: CouchbaseServer, *, polling_ms: int = 0, window: int = 1 
 def by_vbucket(seen: Seen) -> dict[int, Seen]:
     """The changes of each vbucket in their order."""
     return {number: [one for one in seen if one[1] == number] for number in sorted({one[1] for one in seen})}
-
-
-def everything(server: CouchbaseServer) -> None:
-    """Each kind of change."""
-    server.create_scope("inventory")
-    server.create_collection("inventory", "airline")
-    for n in range(20):
-        server.put(f"doc-{n}", {"n": n}, snappy=n % 3 == 0)
-        server.put(f"air-{n}", {"n": n}, scope="inventory", collection="airline", expiry=1_900_000_000)
-    server.put("bytes", b"\x00\xff no JSON")
-    server.delete("doc-3")
-    server.expire("doc-4")
 
 
 def moved(server: CouchbaseServer) -> None:
@@ -219,3 +175,41 @@ async def test_a_window_that_is_full_stops_the_server_and_acknowledgements_open_
             (session,) = [one for one in server.sessions() if one.flags >= 0]
             assert len(session.acknowledged) > 5
             assert 0 <= session.unacknowledged < 4096
+
+
+async def test_a_server_that_falls_silent_is_left_after_two_intervals() -> None:
+    assert NOOP_SECONDS == 120.0
+    with couchbase_server(vbuckets=4) as server:
+        async with ours(server, noop_seconds=1.0) as mine:
+            await asyncio.to_thread(server.put, "first", {"n": 1})
+            await eventually(lambda: len(mine.seen) == 1, seconds=60)
+            silent = [one for one in server.sessions() if one.flags >= 0]
+            await asyncio.to_thread(server.silence)
+            begun = time.monotonic()
+            await asyncio.to_thread(server.put, "second", {"n": 2})
+            await eventually(lambda: len(mine.seen) == 2, seconds=60)
+            assert time.monotonic() - begun >= 1.0
+            assert not set(silent) & set(server.sessions())
+            assert [one[5] for one in mine.seen] == ["_default._default.first", "_default._default.second"]
+
+
+async def test_a_server_that_has_nothing_to_say_is_kept() -> None:
+    with couchbase_server(vbuckets=4) as server:
+        async with ours(server, noop_seconds=0.5) as mine:
+            await eventually(lambda: server.noops >= 5, seconds=60)
+            (session,) = [one for one in server.sessions() if one.flags >= 0]
+            await asyncio.to_thread(server.put, "doc", {"n": 1})
+            await eventually(lambda: len(mine.seen) == 1, seconds=60)
+            assert [one for one in server.sessions() if one.flags >= 0] == [session]
+
+
+async def test_what_came_before_something_wrong_is_kept() -> None:
+    """Frames and what is none in one piece: the stream goes on behind the last of the frames."""
+    with couchbase_server(vbuckets=1) as server:
+        async with ours(server) as mine:
+            await asyncio.to_thread(server.put, "first", {"n": 1})
+            await eventually(lambda: len(mine.seen) == 1, seconds=60)
+            await asyncio.to_thread(server.put_and_garble, "second", {"n": 2})
+            await asyncio.to_thread(server.put, "third", {"n": 3})
+            await eventually(lambda: len(mine.seen) == 3, seconds=60)
+            assert [one[2] for one in mine.seen] == [1, 2, 3]

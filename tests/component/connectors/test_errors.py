@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from keelman.connect.dead_letter import DeadLetter, read_letter
-from support.copy_harness import Run, copied_to_the_end, create_topic, dies_at, messages, ticket, until
+from support.copying.harness import Run, copied_to_the_end, create_topic, dies_at, messages, ticket, until
 
 pytestmark = pytest.mark.component
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.copy_harness import OFFSET_TOPIC, Run, committed_offsets, create_topic, messages, ticket
+from support.copying.harness import OFFSET_TOPIC, Run, committed_offsets, create_topic, messages, ticket
 
 pytestmark = pytest.mark.component
 

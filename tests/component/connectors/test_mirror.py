@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.connectors.mirror.source import MirrorSource
-from support.copy_harness import Run, create_topic, dies_at, hosted, messages, ticket, until
+from support.copying.harness import Run, create_topic, dies_at, hosted, messages, ticket, until
 
 pytestmark = pytest.mark.component
 

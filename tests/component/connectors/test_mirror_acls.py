@@ -1,7 +1,5 @@
 """A mirror gives the copies the ACLs of their topics, and nobody the right to write to them."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from confluent_kafka.admin import (
     AclBinding,
@@ -14,17 +12,11 @@ from confluent_kafka.admin import (
 )
 
 from keelman.connectors.mirror.source import MirrorSource
-from keelman.testing.secure_broker import SecureBroker, secure_broker
-from support.copy_harness import create_topic, until
+from keelman.testing.secure_broker import SecureBroker
+from support.copying.harness import create_topic, until
 
 pytestmark = pytest.mark.component
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
-
-
-@pytest.fixture(scope="module")
-async def broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SecureBroker]:
-    async with secure_broker(tmp_path_factory.mktemp("broker")) as running:
-        yield running
 
 
 def acl(topic: str, who: str, operation: AclOperation, permission: AclPermissionType = ALLOW) -> AclBinding:

@@ -8,7 +8,7 @@ from keelman.connect.errors import ConnectError
 from keelman.connectors.plugins.client import PluginHost
 from keelman.model.errors import Unavailable
 from keelman.testing.plugin_wheel import FULL
-from support.plugin_kit import weather_host
+from support.connectors.plugin_hosts import weather_host
 
 pytestmark = pytest.mark.component
 CLASS = "import acme_weather.source as s\nC = s.WeatherSource\n"

@@ -20,10 +20,10 @@ from keelman.connect.dead_letter import Whence, Why, context_headers
 from keelman.connect.errors import ConnectError, DataError
 from keelman.engine.topics import ensure_topic
 from keelman.testing.eventually import eventually
-from support.copy_harness import create_topic, messages
-from support.numbers_wheel import CLASS, numbers_wheel
+from support.connectors.numbers_wheel import CLASS, numbers_wheel
+from support.copying.harness import create_topic, messages
 from support.places import RECORDED_FOLDER
-from support.worker_kit import WorkerProcess, link_side, workers
+from support.worker.processes import WorkerProcess, link_side, workers
 
 pytestmark = pytest.mark.component
 WORD = "tell-nobody-4711"

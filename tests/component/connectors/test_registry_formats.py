@@ -21,7 +21,7 @@ from keelman.connect.registry.interface import RegistryError, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
 from keelman.engine.records.registries import open_registry
 from keelman.testing.registry import RegistryProcess
-from support.copy_harness import Run, create_topic, messages, ticket, until
+from support.copying.harness import Run, create_topic, messages, ticket, until
 
 pytestmark = pytest.mark.component
 

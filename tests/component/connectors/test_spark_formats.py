@@ -32,7 +32,7 @@ from keelman.runtime.processes.ports import free_ports
 from keelman.testing.broker import running_broker
 from keelman.testing.eventually import eventually
 from support.places import with_tests
-from support.worker_kit import WorkerProcess, workers
+from support.worker.processes import WorkerProcess, workers
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]  # on a busy machine each start takes a minute
 NUMBERS = itertools.count()
@@ -305,7 +305,10 @@ async def test_what_spark_cannot_read_fails_the_task_and_says_why(scene: Scene, 
 
 
 async def test_a_python_data_source(scene: Scene, bootstrap: str) -> None:
-    source = {"spark.python.source": "support.numbers_source:Numbers", "spark.option.topic": f"{scene.name}-more"}
+    source = {
+        "spark.python.source": "support.connectors.numbers_source:Numbers",
+        "spark.option.topic": f"{scene.name}-more",
+    }
     await scene.begin("numbers", **source)
     assert (await scene.done())["rows"] == 6
     assert sorted(scene.copied()) == [(b"0", b"value 0"), (b"10", b"value 0")]

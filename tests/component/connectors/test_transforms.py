@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from support.copy_harness import Run, create_topic, messages, ticket
+from support.copying.harness import Run, create_topic, messages, ticket
 
 pytestmark = pytest.mark.component
 
@@ -44,9 +44,7 @@ def test_lines_become_structs_in_topics_of_their_own(
             route={"type": f"{TRANSFORMS}RegexRouter", "regex": "(.*)", "replacement": "$1-x"},
         ),
     }
-    run = runs(ticket(bootstrap, config))
-    run.until_records(3)
-    run.drain()
+    runs(ticket(bootstrap, config)).copied(3)
     found = messages(bootstrap, f"{name}-x")
     values = [json.loads(message.value()) for message in found]
     assert [value["payload"] for value in values] == [
@@ -82,9 +80,7 @@ def test_lines_carry_the_time_at_which_they_were_read(
             route={"type": f"{TRANSFORMS}TimestampRouter", "timestamp.format": "yyyy"},
         ),
     }
-    run = runs(ticket(bootstrap, config))
-    run.until_records(2)
-    run.drain()
+    runs(ticket(bootstrap, config)).copied(2)
     found = messages(bootstrap, created)
     times = [message.timestamp()[1] for message in found]
     assert [json.loads(one.value()) for one in found] == [
@@ -120,9 +116,7 @@ def test_records_are_filtered_and_taken_apart_before_a_sink(
         "predicates.even.type": f"{TRANSFORMS}predicates.HasHeaderKey",
         "predicates.even.name": "even",
     }
-    run = runs(ticket(bootstrap, config))
-    run.until_records(6)
-    run.drain()
+    runs(ticket(bootstrap, config)).copied(6)
     assert out.read_text() == "n0\nn4\n"
 
 

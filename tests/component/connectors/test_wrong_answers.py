@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from keelman.connect.plugin import Connector, Direction, Reader, Writer
 from keelman.connect.records import Column, SourceBatch
 from keelman.connect.schema import STRING
-from support.copy_harness import OneTask, Run, create_topic, ticket
+from support.copying.harness import OneTask, Run, create_topic, ticket
 
 pytestmark = pytest.mark.component
 BATCH = SourceBatch("odd", Column(["a"], STRING), offsets=[({"p": 1}, 5)])  # type: ignore[list-item]

@@ -23,8 +23,8 @@ from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
 from keelman.testing.numbered import Stream
 from keelman.testing.oracle import judge
-from support.spark_kit import SparkService
-from support.worker_kit import ENDED, FENCED, RUNNING, LinkSide, Run, WorkerProcess, workers
+from support.spark.service import SparkService
+from support.worker.processes import ENDED, FENCED, RUNNING, LinkSide, Run, WorkerProcess, workers
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]  # on a busy machine each start takes a minute
 PARTITIONS = 4

@@ -12,7 +12,7 @@ from keelman.api.copy.v1 import ticket_pb2
 from keelman.connect.offsets import key_bytes
 from keelman.engine.sink.journal import Journal, journal_path
 from keelman.testing.partitioner import partition_for
-from support.copy_harness import (
+from support.copying.harness import (
     OFFSET_PARTITIONS,
     Run,
     committed_offsets,
@@ -154,9 +154,7 @@ def test_the_offset_record_has_javas_key_and_partition(
 ) -> None:
     given = tmp_path / "given"
     given.write_bytes(b"a\nb\n")
-    run = runs(ticket(bootstrap, source(name, given)))
-    run.until_records(2)
-    run.drain()
+    runs(ticket(bootstrap, source(name, given))).copied(2)
     key = key_bytes(f"{name}-in", {"filename": str(given)})
     (found,) = [r for r in records(bootstrap, "test-offsets") if r[1] == key]
     assert (*found[:2], json.loads(found[2])["position"]) == (partition_for(key, OFFSET_PARTITIONS), key, 4)
@@ -177,9 +175,7 @@ def test_key_bytes_of_the_topic_are_used_again_and_offsets_written_again_after_a
         older.produce("test-offsets", value, key)
         assert older.flush(60) == 0
         end(60)
-    run = runs(ticket(bootstrap, source(name, given)))
-    run.until_records(1)
-    run.drain()
+    runs(ticket(bootstrap, source(name, given))).copied(1)
     assert [value for _, _, value in records(bootstrap, name)] == [b"b"]
     values = [value for _, k, value in records(bootstrap, "test-offsets", "read_uncommitted") if k == key]
     assert values[:2] == [b'{"position":2}', b'{"position":4}']
@@ -237,9 +233,7 @@ def test_a_group_offset_that_an_operator_moved_wins(
 ) -> None:
     taken = tmp_path / "taken"
     produce(bootstrap, name, *(b"%d" % n for n in range(10)))
-    run = runs(ticket(bootstrap, sink(name, taken)))
-    run.until_records(10)
-    run.drain()
+    runs(ticket(bootstrap, sink(name, taken))).copied(10)
     operator = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -251,9 +245,7 @@ def test_a_group_offset_that_an_operator_moved_wins(
     until(lambda: operator.poll(0.1) is None and operator.assignment(), "the operator's consumer has its partition")
     operator.commit(offsets=[TopicPartition(name, 0, 7)], asynchronous=False)
     operator.close()
-    again = runs(ticket(bootstrap, sink(name, taken)))
-    again.until_records(3)
-    again.drain()
+    runs(ticket(bootstrap, sink(name, taken))).copied(3)
     assert taken.read_bytes().split() == [b"%d" % n for n in (*range(10), 7, 8, 9)]
 
 
@@ -264,16 +256,12 @@ def test_at_least_once_source_and_json_to_java_text(
     given.write_bytes(b'plain\nz\xc3\xbcrich "quoted"\nbad \xff byte\n')
     plain = {"delivery": ticket_pb2.DELIVERY_GUARANTEE_AT_LEAST_ONCE}
     convert = {"value.converter": JSON, "value.converter.schemas.enable": "true"}
-    run = runs(ticket(bootstrap, source(name, given, **convert), transactional_id="", **plain))
-    run.until_records(3)
-    run.drain()
+    runs(ticket(bootstrap, source(name, given, **convert), transactional_id="", **plain)).copied(3)
     first = records(bootstrap, name)[0][2]
     assert first == b'{"schema":{"type":"string","optional":false},"payload":"plain"}'
     assert committed_offsets(bootstrap, "test-offsets", f"{name}-in")
     produce(bootstrap, name, b'{"schema":null,"payload":{"b":[1.5,null],"some_key":true}}', None)
-    copy = runs(ticket(bootstrap, sink(name, taken, **convert), **plain))
-    copy.until_records(5)
-    copy.drain()
+    runs(ticket(bootstrap, sink(name, taken, **convert), **plain)).copied(5)
     assert not journal_path(taken).exists()
     text = 'plain\nzürich "quoted"\nbad \N{REPLACEMENT CHARACTER} byte\n{b=[1.5, null], some_key=true}\nnull\n'
     assert taken.read_text(encoding="utf-8") == text

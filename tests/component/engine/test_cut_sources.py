@@ -14,7 +14,7 @@ from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.kafka.groups.changes import GroupChanges
 from keelman.kafka.groups.static_members import remove_static_members
 from keelman.testing.broker import BrokerProcess, started_broker
-from support.copy_harness import Run, create_topic, messages, ticket, until
+from support.copying.harness import Run, create_topic, messages, ticket, until
 
 pytestmark = pytest.mark.component
 
@@ -41,9 +41,7 @@ async def test_a_topic_that_is_made_anew_is_copied_from_its_beginning_though_it_
     """Its group shows what it showed, as that of a sink does whose last commit comes late."""
     produce(bootstrap, name, range(10))
     config, group, client = file_sink(name, tmp_path / "taken"), f"connect-{name}-out", {"bootstrap.servers": bootstrap}
-    run = runs(ticket(bootstrap, config))
-    run.until_records(10)
-    run.drain()
+    runs(ticket(bootstrap, config)).copied(10)
     changes = GroupChanges(client, group, client_id="test")
     shown = await changes.offsets()
     assert shown == {(name, 0): 11}
@@ -154,9 +152,7 @@ async def test_a_log_that_has_lost_its_end_is_copied_on_from_where_it_parts(
     keeps = length(broker.home, name)
     written(at, name, range(20, 50))
     config = kafka_sink(name)
-    run = runs(ticket(at, config))
-    run.until_records(50)
-    run.drain()
+    runs(ticket(at, config)).copied(50)
     await broker.end()
     cut(broker.home, name, keeps)
     await broker.start()

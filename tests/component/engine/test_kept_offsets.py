@@ -12,8 +12,9 @@ from component.engine.test_sinks import all_read, kafka_sink, produce
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.kafka.groups.changes import GroupChanges
 from keelman.kafka.groups.static_members import remove_static_members
+from keelman.testing.eventually import eventually
 from keelman.worker.offsets.sink_offsets import SinkOffsets
-from support.copy_harness import Run, create_topic, messages, ticket
+from support.copying.harness import Run, create_topic, messages, ticket
 
 pytestmark = pytest.mark.component
 
@@ -71,9 +72,7 @@ def test_sinks_of_one_name_in_two_worker_clusters_go_on_where_each_was(
         return ticket(bootstrap, config, worker_config=cluster(f"{name}-{one}"))
 
     for one in "ab":
-        run = runs(granted(one))
-        run.until_records(500)
-        run.drain()
+        runs(granted(one)).copied(500)
     produce(bootstrap, name, range(500, 600))
     ahead = runs(granted("a"))
     ahead.until_records(100)
@@ -107,6 +106,24 @@ def test_kept_offsets_are_found_in_a_topic_whose_log_begins_above_0(
     assert copied(bootstrap, f"to-{name}") == list(range(30))
 
 
+async def test_a_group_that_is_behind_the_data_hears_of_it_though_nothing_new_comes(
+    bootstrap: str, name: str, runs: Callable[..., Run]
+) -> None:
+    produce(bootstrap, name, range(100))
+    run = runs(ticket(bootstrap, kafka_sink(name, **RARELY)))
+    run.until_records(100)
+    cut(run)
+    group = GroupChanges({"bootstrap.servers": bootstrap}, f"connect-{name}-out", client_id="test")
+    assert await group.offsets() == {}
+    runs(ticket(bootstrap, kafka_sink(name)))
+
+    async def told() -> bool:
+        return list((await group.offsets()).values()) == [100]
+
+    await eventually(told, seconds=30, what="its group shows what was copied")
+    assert copied(bootstrap, f"to-{name}") == list(range(100))
+
+
 @pytest.mark.parametrize("kind", ["KafkaSink", "FileStreamSink"])
 async def test_group_offsets_that_expire_repeat_nothing(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run], kind: str
@@ -115,9 +132,7 @@ async def test_group_offsets_that_expire_repeat_nothing(
     config = kafka_sink(name)
     if kind != "KafkaSink":
         config = {**config, "connector.class": kind, "file": str(tmp_path / "taken")}
-    run = runs(ticket(bootstrap, config))
-    run.until_records(100)
-    run.drain()
+    runs(ticket(bootstrap, config)).copied(100)
     await empty_group(bootstrap, name, f"connect-{name}-out")
     await without_group(bootstrap, f"connect-{name}-out")
     produce(bootstrap, name, range(100, 110))

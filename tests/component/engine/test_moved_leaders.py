@@ -13,18 +13,20 @@ from confluent_kafka.admin import AdminClient
 from keelman.connect.errors import ConnectError
 from keelman.connect.records import Offset
 from keelman.connectors.mirror.source import ASSIGNED, MirrorSource
-from keelman.kafka.batches.record_batch import decode, read_header
+from keelman.kafka.batches.record_batch import decode, encode, read_header
 from keelman.kafka.clients import low_level_client
+from keelman.kafka.coordinator_lookup import TRANSACTION, coordinator_of
 from keelman.kafka.fetching.client import FetchClient, FetchSettings
 from keelman.kafka.fetching.end_offsets import EndWatch
 from keelman.kafka.fetching.fetched import Part
 from keelman.kafka.fetching.fetcher import BatchFetcher
 from keelman.kafka.fetching.leader_epochs import epoch_ends
-from keelman.kafka.table import TopicTable
+from keelman.kafka.table import Row, TopicTable
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
-from support.brokers_kit import Trio, three_brokers, write
-from support.copy_harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, create_topic, ticket
+from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, create_topic, ticket
+from support.kafka.producers import open_producer
+from support.kafka.three_brokers import Trio, three_brokers, write
 
 pytestmark = pytest.mark.component
 
@@ -143,6 +145,46 @@ async def test_what_is_written_to_a_new_leader_comes_at_once(trio: Trio, name: s
                 waits.append(found.at[value] - await written)
     print(f"acknowledged to fetched after moves, ms: {[round(1000 * one) for one in waits]}")
     assert statistics.median(waits) < 0.2
+
+
+async def test_a_silent_leader_keeps_no_batch_no_commit_and_no_table_waiting(trio: Trio, name: str) -> None:
+    controller = await trio.controller()
+    silent, heir = [node for node in trio.brokers if node != controller]
+    await asyncio.to_thread(trio.create, name, [silent, heir, controller])
+    given = {"bootstrap.servers": trio.bootstrap}
+    async with open_producer(trio.bootstrap, name):
+        pass  # the first of all: now the transactions have coordinators
+    mine, number = "", 0
+    async with low_level_client(given, client_id="look", timeout_ms=5_000) as client:
+        while not mine:
+            one, number = f"{name}-{number}", number + 1
+            mine = one if await coordinator_of(client, TRANSACTION, one) == silent else ""
+    rows: list[Row] = []
+    table = TopicTable(name, 1, rows.append)
+    patience = {"request_timeout_ms": 4 * 1000 * int(SECONDS), "transaction_timeout_ms": 4 * 1000 * int(SECONDS)}
+    async with (
+        table.open(given, client_id="follows", read_committed=True),
+        Siblings() as siblings,
+        open_producer(trio.bootstrap, mine, **patience) as producer,
+    ):
+        siblings.start(table.follow())
+
+        async def copied(value: bytes) -> None:
+            producer.send(name, 0, encode([value], [b"key"], now_ms=int(time.time() * 1000)), 1)
+            await producer.end(commit=True)
+            await eventually(lambda: bool(rows) and rows[-1].value == value, seconds=SECONDS, what=f"{value!r} comes")
+
+        await copied(b"before")
+        trio.freeze(silent)
+        try:
+            begun = time.monotonic()
+            await copied(b"meanwhile")
+            took = time.monotonic() - begun
+        finally:
+            trio.thaw(silent)
+    print(f"stored, committed and read {took:.1f} s after its leader and coordinator had fallen silent")
+    assert [row.value for row in rows] == [b"before", b"meanwhile"]
+    assert took < SECONDS
 
 
 async def test_the_tail_that_a_log_has_lost_is_not_taken_for_read(trio: Trio, name: str) -> None:

@@ -15,7 +15,7 @@ from keelman.kafka.clients import low_level_client
 from keelman.kafka.groups.protocol import Described, GroupClient
 from keelman.kafka.groups.static_members import remove_static_members
 from keelman.testing.partitioner import partition_for
-from support.copy_harness import Run, copied_to_the_end, create_topic, dies_at, hosted, messages, ticket, until
+from support.copying.harness import Run, copied_to_the_end, create_topic, dies_at, hosted, messages, ticket, until
 
 pytestmark = pytest.mark.component
 
@@ -72,9 +72,7 @@ def test_a_record_is_copied_whole_and_missing_topics_are_made_like_their_sources
     assert producer.flush(30) == 0
     json_converter = "org.apache.kafka.connect.json.JsonConverter"
     config = kafka_sink(name, topics=f"{name},{name}b", **{"value.converter": json_converter})
-    run = runs(ticket(bootstrap, {**config, "topic.creation.default.retention.ms": "-1"}))
-    run.until_records(3)
-    run.drain()
+    runs(ticket(bootstrap, {**config, "topic.creation.default.retention.ms": "-1"})).copied(3)
     found = {m.partition(): m for m in messages(bootstrap, f"to-{name}")}
     assert sorted(found) == [1, 2]
     whole = found[2]
@@ -90,9 +88,7 @@ def test_a_record_is_copied_whole_and_missing_topics_are_made_like_their_sources
 def test_by_key_into_one_topic_with_javas_partitions(bootstrap: str, name: str, runs: Callable[..., Run]) -> None:
     produce(bootstrap, name, range(50), 4)
     create_topic(bootstrap, f"{name}-all", 2)
-    run = runs(ticket(bootstrap, kafka_sink(name, topic=f"{name}-all", partitions="by-key")))
-    run.until_records(50)
-    run.drain()
+    runs(ticket(bootstrap, kafka_sink(name, topic=f"{name}-all", partitions="by-key"))).copied(50)
     found = {m.key(): m.partition() for m in messages(bootstrap, f"{name}-all")}
     assert found == {b"k%d" % n: partition_for(b"k%d" % n, 2) for n in range(50)}
 
@@ -249,9 +245,7 @@ async def test_a_drained_sinks_member_leaves_at_once(
 ) -> None:
     properties = {"bootstrap.servers": bootstrap}
     produce(bootstrap, name, range(3))
-    run = runs(ticket(bootstrap, file_sink(name, tmp_path / "taken")))
-    run.until_records(3)
-    run.drain()
+    runs(ticket(bootstrap, file_sink(name, tmp_path / "taken"))).copied(3)
     group = f"connect-{name}-out"
 
     async def described() -> Described:
@@ -299,11 +293,7 @@ def test_a_sink_that_comes_back_with_another_topic_reads_that_one(
 ) -> None:
     produce(bootstrap, name, range(3))
     produce(bootstrap, f"{name}b", range(10, 13))
-    run = runs(ticket(bootstrap, file_sink(name, tmp_path / "taken")))
-    run.until_records(3)
-    run.drain()
+    runs(ticket(bootstrap, file_sink(name, tmp_path / "taken"))).copied(3)
     produce(bootstrap, name, range(3, 6))
-    run = runs(ticket(bootstrap, file_sink(name, tmp_path / "taken", topics=f"{name}b")))
-    run.until_records(3)
-    run.drain()
+    runs(ticket(bootstrap, file_sink(name, tmp_path / "taken", topics=f"{name}b"))).copied(3)
     assert [int(line) for line in (tmp_path / "taken").read_text().split()] == [0, 1, 2, 10, 11, 12]

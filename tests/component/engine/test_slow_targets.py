@@ -17,7 +17,7 @@ from keelman.testing.broker import proxied_broker
 from keelman.testing.kafka_proxy import KafkaProxy
 from keelman.testing.proxy import Weather
 from keelman.testing.quotas import limit_producer
-from support.copy_harness import Run, create_topic, messages, ticket
+from support.copying.harness import Run, create_topic, messages, ticket
 
 pytestmark = pytest.mark.component
 
@@ -59,9 +59,7 @@ def test_a_source_commits_under_a_quota_in_one_copy_run(
     lines(tmp_path / "in.log")
     limited(f"connector-producer-{name}-0", QUOTA)
     config = {"name": name, "connector.class": "FileStreamSource", "file": str(tmp_path / "in.log"), "topic": name}
-    run = runs(ticket(bootstrap, config))
-    run.until_records(BEYOND_BURST // 100)
-    run.drain()
+    runs(ticket(bootstrap, config)).copied(BEYOND_BURST // 100)
 
 
 def test_an_at_least_once_source_commits_under_a_quota_in_one_copy_run(
@@ -118,9 +116,7 @@ def test_a_kafka_sink_commits_under_a_quota_in_one_copy_run(
     fill(bootstrap, name, 100_000)
     limited(f"connector-sink-producer-{name}-out-0", QUOTA)
     config = {"name": f"{name}-out", "connector.class": "KafkaSink", "topics": name, "topic": "to-${topic}"}
-    run = runs(ticket(bootstrap, config, worker_config={"consumer.auto.offset.reset": "earliest"}))
-    run.until_records(SOME // 1_000)
-    run.drain()
+    runs(ticket(bootstrap, config, worker_config={"consumer.auto.offset.reset": "earliest"})).copied(SOME // 1_000)
     found = [int(m.value() or b"") for m in messages(bootstrap, f"to-{name}")]
     assert found == list(range(len(found)))
 

@@ -21,7 +21,7 @@ from keelman.connect.watches import FileWatch, Watch
 from keelman.kafka.batches import producer as batch_producer
 from keelman.testing.broker import BrokerProcess, proxied_broker
 from keelman.testing.kafka_proxy import END_TXN, Catch, Fate
-from support.copy_harness import (
+from support.copying.harness import (
     OFFSET_PARTITIONS,
     OneTask,
     Run,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from support.copy_harness import Run, create_topic, ticket
+from support.copying.harness import Run, create_topic, ticket
 
 pytestmark = pytest.mark.component
 

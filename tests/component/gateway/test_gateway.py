@@ -69,7 +69,7 @@ from keelman.rpc.channels import Channel, channel
 from keelman.rpc.errors import translated, translated_stream
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
-from support.gateway_system import LIST_SECONDS, OLD, Process, System, running_system
+from support.gateway.system import LIST_SECONDS, OLD, Process, System, running_system
 
 pytestmark = pytest.mark.component
 FILE_SOURCE = {"connector.class": "FileStreamSource", "file": "/data/in", "topic": "t"}
@@ -195,6 +195,7 @@ async def test_reflection_names_every_service(gateway: Channel) -> None:
         "PlanService", "PluginService", "CopyRunService", "ConnectorService", "ConnectorDefinitionService",
         "OperationService", "TopicService", "DocumentService", "AgentService", "WatchService", "Health",
         "DedicatedConnectorService", "WorkerConfigurationService", "PluginImportService", "SecretService",
+        "BatchService", "JoinService", "JoinTokenService",
         "ServerReflection",
     }  # fmt: skip
     assert answers[1].file_descriptor_response.file_descriptor_proto

@@ -15,8 +15,8 @@ import pytest_asyncio
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.certificates import PASSWORD, Authority
 from recorded.record_access import jaas_file
-from support.refused_properties import EXTENSION
-from support.system_kit import FILE, Keelman
+from support.cli.system import FILE, Keelman
+from support.worker.refused_properties import EXTENSION
 
 pytestmark = pytest.mark.component
 USER, SECRET = "alice", "wonder"

@@ -32,7 +32,7 @@ from keelman.rpc.channels import Channel, channel
 from keelman.rpc.times import to_duration
 from keelman.runtime.logs.redaction import HIDDEN
 from keelman.testing.eventually import eventually
-from support.gateway_system import running_system
+from support.gateway.system import running_system
 
 pytestmark = pytest.mark.component
 SOURCE = {"connector.class": "FileStreamSource", "file": "/data/in", "topic": "t", "a.password": "canary"}

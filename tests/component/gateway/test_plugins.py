@@ -29,8 +29,8 @@ from keelman.rpc.errors import translated
 from keelman.testing.eventually import eventually
 from keelman.testing.jar_files import jar_bytes
 from keelman.testing.postgresql import BINARIES, started_postgresql
-from support.gateway_system import System, running_system
-from support.upload_kit import WEATHER, download, jar, pieces, upload
+from support.gateway.system import System, running_system
+from support.state.uploads import WEATHER, download, jar, pieces, upload
 
 pytestmark = [pytest.mark.component, pytest.mark.asyncio(loop_scope="module")]
 LARGE = 100 << 20

@@ -25,7 +25,7 @@ from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, NotFound
 from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
-from support.gateway_system import running_system
+from support.gateway.system import running_system
 from support.places import ROOT
 
 pytestmark = pytest.mark.component

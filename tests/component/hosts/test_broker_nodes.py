@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from keelman.kafka.cluster_state import partitions_of
 from keelman.model.errors import FailedPrecondition, KeelmanError
 from keelman.testing.eventually import eventually
-from support.hosts_kit import RUNNING, System, missing, running_hosts
+from support.hosts.networks import RUNNING, System, missing, running_hosts
 
 pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(600)]
 NODES = ("n1", "n2", "n3", "n4")

@@ -17,19 +17,12 @@ from keelman.kafka.batches.record_batch import encode
 from keelman.kafka.clients import admin_client
 from keelman.kafka.writer import FencingWriter
 from keelman.model.errors import Unavailable
-from keelman.testing.broker import proxied_broker
 from keelman.testing.kafka_proxy import ADD_PARTITIONS_TO_TXN, END_TXN, PRODUCE, Fate, KafkaProxy, of_client
-from support.producer_harness import batch, numbered, open_producer, transaction_version, visible, within
+from support.kafka.producers import batch, numbered, open_producer, transaction_version, visible, within
 
 pytestmark = pytest.mark.component
 NUMBERS = itertools.count()
 Open = Callable[..., AbstractAsyncContextManager[BatchProducer]]
-
-
-@pytest.fixture(scope="module")
-async def kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[KafkaProxy]:
-    async with proxied_broker(tmp_path_factory.mktemp("broker")) as proxy:
-        yield proxy
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from keelman.kafka.security import reauthentication
 from keelman.kafka.security.jaas import SCRAM
 from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
 from keelman.testing.eventually import eventually
-from keelman.testing.secure_broker import SECRET, USER, SecureBroker, secure_broker
+from keelman.testing.secure_broker import SECRET, USER, SecureBroker
 from keelman.testing.token_server import token_server
 from keelman.worker.group.farewell import Note
 
@@ -25,12 +24,6 @@ pytestmark = pytest.mark.component
 SECONDS = 60.0
 TOKEN_SECONDS = 10.0
 Properties = dict[str, str]
-
-
-@pytest.fixture(scope="module")
-async def broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SecureBroker]:
-    async with secure_broker(tmp_path_factory.mktemp("broker")) as running:
-        yield running
 
 
 def scram(broker: SecureBroker, listener: str) -> Properties:

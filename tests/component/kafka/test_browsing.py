@@ -7,7 +7,7 @@ from confluent_kafka import Producer
 
 from keelman.kafka.browsing import Topic, last_records, list_topics
 from keelman.model.errors import NotFound, Unavailable
-from support.copy_harness import create_topic
+from support.copying.harness import create_topic
 
 pytestmark = pytest.mark.component
 

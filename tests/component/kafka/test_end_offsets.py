@@ -17,7 +17,7 @@ from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings
 from keelman.testing.broker import BrokerProcess
 from keelman.testing.eventually import eventually
-from support.copy_harness import create_topic
+from support.copying.harness import create_topic
 
 pytestmark = pytest.mark.component
 

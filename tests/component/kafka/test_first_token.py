@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +20,13 @@ from keelman.engine.sink.ranges import Range, rows
 from keelman.engine.slot.loops import SILENT_SECONDS
 from keelman.kafka.security.oauth import ALLOWED_KEY, URL_KEY, allow_urls
 from keelman.model.errors import KeelmanError, Unavailable
-from keelman.testing.secure_broker import SecureBroker, secure_broker
+from keelman.testing.secure_broker import SecureBroker
 from keelman.testing.token_server import TokenServer, token_server
-from support.copy_harness import Run, create_topic, ticket, until
-from support.worker_kit import WorkerProcess, link_side, workers
+from support.copying.harness import Run, create_topic, ticket, until
+from support.worker.processes import WorkerProcess, link_side, workers
 
 pytestmark = pytest.mark.component
 Properties = dict[str, str]
-
-
-@pytest.fixture(scope="module")
-async def broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SecureBroker]:
-    async with secure_broker(tmp_path_factory.mktemp("broker")) as running:
-        yield running
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from keelman.kafka.groups.changes import GroupChanges
-from support.copy_harness import create_topic
+from support.copying.harness import create_topic
 
 pytestmark = pytest.mark.component
 

@@ -28,7 +28,7 @@ from component.engine.test_source_engine import (  # noqa: F401
 )
 from keelman.testing.broker import BrokerProcess
 from keelman.testing.kafka_proxy import KafkaProxy
-from support.copy_harness import OFFSET_PARTITIONS, committed_offsets, create_topic, hosted, until
+from support.copying.harness import OFFSET_PARTITIONS, committed_offsets, create_topic, hosted, until
 
 pytestmark = pytest.mark.component
 

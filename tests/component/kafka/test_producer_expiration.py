@@ -18,8 +18,8 @@ from keelman.kafka.clients import low_level_client
 from keelman.testing.broker import BrokerProcess, proxied_broker
 from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import PRODUCE, Fate, KafkaProxy
-from support.copy_harness import OFFSET_PARTITIONS, OFFSET_TOPIC, committed_offsets, create_topic, hosted, messages
-from support.producer_harness import batch, open_producer, transaction_version, visible, within
+from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, committed_offsets, create_topic, hosted, messages
+from support.kafka.producers import batch, open_producer, transaction_version, visible, within
 
 pytestmark = pytest.mark.component
 SOON = (

@@ -12,7 +12,7 @@ from aiokafka.admin import NewTopic
 from keelman.kafka.clients import admin_client
 from keelman.testing.broker import BrokerProcess
 from keelman.testing.kafka_proxy import END_TXN, Fate, KafkaProxy
-from support.producer_harness import batch, open_producer, visible, within, write_epoch
+from support.kafka.producers import batch, open_producer, visible, within, write_epoch
 
 pytestmark = pytest.mark.component
 LAST = 2**15 - 2

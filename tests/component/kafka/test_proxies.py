@@ -13,7 +13,6 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from keelman.kafka.clients import admin_client
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.broker import proxied_broker
 from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import END_TXN, PRODUCE, Fate, KafkaProxy, of_client
 from keelman.testing.proxy import CLEAR, Proxy, Weather
@@ -21,12 +20,6 @@ from keelman.testing.proxy import CLEAR, Proxy, Weather
 pytestmark = pytest.mark.component
 NUMBERS = itertools.count()
 T = TypeVar("T")
-
-
-@pytest.fixture(scope="module")
-async def kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[KafkaProxy]:
-    async with proxied_broker(tmp_path_factory.mktemp("broker")) as proxy:
-        yield proxy
 
 
 @pytest.fixture

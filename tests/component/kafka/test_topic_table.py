@@ -19,7 +19,7 @@ from keelman.kafka.topics import made
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.supervise import Siblings
 from keelman.testing.broker import BrokerProcess
-from support.copy_harness import create_topic
+from support.copying.harness import create_topic
 
 pytestmark = pytest.mark.component
 

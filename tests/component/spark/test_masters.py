@@ -28,9 +28,9 @@ from keelman.runtime.processes.ports import free_ports
 from keelman.spark.masters.pack import make_pack
 from keelman.testing.broker import BrokerProcess
 from keelman.testing.eventually import eventually
-from support.spark_kit import SparkService, spark_service
-from support.spark_support.cluster import Cluster, can_make_networks, network
-from support.worker_kit import WorkerProcess, workers
+from support.spark.cluster import Cluster, can_make_networks, network
+from support.spark.service import SparkService, spark_service
+from support.worker.processes import WorkerProcess, workers
 
 pytestmark = [
     pytest.mark.component,

@@ -25,7 +25,7 @@ from keelman.model.errors import Conflict, Unauthenticated
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
 from keelman.testing.eventually import eventually
-from support.spark_support.kit import Spark, Worker, worker
+from support.spark.links import Spark, Worker, worker
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(180)]
 RUNNING, ENDED, FAILED = states.COPY_RUN_STATE_RUNNING, states.COPY_RUN_STATE_ENDED, states.COPY_RUN_STATE_FAILED
@@ -103,13 +103,13 @@ async def test_levels_of_logging_that_are_set_on_a_worker_reach_its_slots(one: W
     uid = await one.running(tmp_path)
     await grows(tmp_path / uid)
     assert "counted" not in one.spark.text()
-    one.log_levels = {"root": "ERROR", "support.spark_support": "DEBUG"}
+    one.log_levels = {"root": "ERROR", "support.spark": "DEBUG"}
 
     def counted() -> list[str]:
         return [line for line in one.spark.text().splitlines() if "counted" in line and uid in line]
 
     await eventually(counted, what="the slot logs more")
-    one.log_levels = {"root": "ERROR", "support.spark_support": "INFO"}
+    one.log_levels = {"root": "ERROR", "support.spark": "INFO"}
 
     async def quiet() -> bool:
         before = len(counted())

@@ -3,6 +3,7 @@
 import pytest
 
 from keelman.testing.postgresql import BINARIES, started_postgresql
+from support.state.service import state_in_loop
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +18,10 @@ def postgresql():
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request, tmp_path) -> str:
     return str(tmp_path / "state.db") if request.param == "sqlite" else request.getfixturevalue("postgresql")()
+
+
+@pytest.fixture
+async def clients(tmp_path, url):
+    """Of a state service with each of the databases."""
+    async with state_in_loop(tmp_path, database=url, key_file=tmp_path / "secrets.key") as (made, _):
+        yield made

@@ -18,18 +18,18 @@ from keelman.model.errors import KeelmanError, NotFound
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
 from keelman.runtime.home import Home
+from keelman.state.database.tables import OutboxRow
 from keelman.state.failpoints import NAMES
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.planning.status import with_status
 from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.store import open_store
-from keelman.state.tables import OutboxRow
 from keelman.testing.eventually import eventually
-from support.state_kit import Agent, Clients, StateProcess, workers_pb
-from support.upload_kit import download, jar, upload
+from support.state.service import Agent, Clients, StateProcess, workers_pb
+from support.state.uploads import download, jar, upload
 
 pytestmark = pytest.mark.component
-AT_START = ("nodes-doubted", "relay-taken")
+AT_START = ("nodes-doubted", "relay-taken", "leads")
 DELETED, CREATED = ("answer-due", 1), ("answer-due", 3)
 """Writes that a client who asks again without an id would be refused; an upload, which is the first, it would not."""
 LATER = (DELETED, CREATED, ("plan-stored", 2), ("report-stored", 2), ("committed", 6), ("rows-changed", 9))

@@ -16,7 +16,7 @@ from keelman.api.node.v1 import node_pb2, node_service_pb2, session_service_pb2,
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, NotFound
 from keelman.rpc.errors import translated
 from keelman.testing.eventually import eventually
-from support.state_kit import Agent, Clients, state_in_loop
+from support.state.service import Agent, Clients, state_in_loop
 
 pytestmark = pytest.mark.component
 STATE = brokers.ClusterState

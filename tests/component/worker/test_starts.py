@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from keelman.testing.eventually import eventually
-from support.copy_harness import create_topic
-from support.numbers_wheel import CLASS, numbers_wheel
-from support.starts_kit import STRINGS, folder_of, gone, lines, properties
+from support.connectors.numbers_wheel import CLASS, numbers_wheel
+from support.copying.harness import create_topic
+from support.worker.starts import STRINGS, folder_of, gone, lines, properties
 
 pytestmark = pytest.mark.component
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"

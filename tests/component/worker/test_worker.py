@@ -17,7 +17,7 @@ from keelman.kafka.topics import CompactedTopic, ensure_topics
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.model.work import Work
 from keelman.testing.eventually import eventually
-from support.worker_kit import ENDED, LinkSide, WorkerProcess, survivors, workers
+from support.worker.processes import ENDED, LinkSide, WorkerProcess, survivors, workers
 
 pytestmark = pytest.mark.component
 

@@ -40,6 +40,8 @@ class Node:
 class CouchbaseServer:
     """`vbuckets` of a bucket over `nodes` nodes."""
 
+    session: type[Session] = Session
+
     def __init__(
         self,
         *,
@@ -55,6 +57,8 @@ class CouchbaseServer:
         self.nodes = [Node(index) for index in range(nodes)]
         self.vbuckets = {number: History(number, number % nodes) for number in range(vbuckets)}
         self.collections = Collections()
+        self.certified: set[str] = set()
+        """Names of those who came with a certificate."""
         self.mechanisms: tuple[str, ...] = (*SCRAM, "PLAIN")
         self.features = set(FEATURES)
         self.refusals: dict[tuple[int, int], tuple[int, bytes]] = {}
@@ -162,20 +166,6 @@ class CouchbaseServer:
 
         return self._do(work)
 
-    def drop_collection(self, scope: str, name: str) -> None:
-        """Its documents go with it; streams that read nothing else end."""
-
-        def work() -> None:
-            at = self.collections.drop(scope, name)
-            of = self.collections.scopes[scope]
-            self._system(1, b"", struct.pack(">QII", self.collections.uid, of, at), 0)
-            for session in self._sessions():
-                for vbucket, stream in list(session.streams.items()):
-                    if stream.selected is not None and stream.selected <= {at}:
-                        session.end_stream(vbucket, 7)
-
-        self._do(work)
-
     def move(self, vbucket: int, node: int) -> None:
         """A rebalance: the active copy goes to another node, and clients are told."""
 
@@ -212,10 +202,6 @@ class CouchbaseServer:
 
         self._do(work)
 
-    def purge(self, vbucket: int, seqno: int) -> None:
-        """Deletions up to a number are forgotten."""
-        self._do(lambda: setattr(self.vbuckets[vbucket], "purged", seqno))
-
     def persist(self, vbucket: int, seqno: int | None) -> None:
         """Up to which number all is on disk; None for all, at once."""
         self._do(lambda: setattr(self.vbuckets[vbucket], "persisted", seqno))
@@ -242,13 +228,24 @@ class CouchbaseServer:
         """Writes what is no frame to each connection with streams."""
         self._do(lambda: [session.writer.write(b"\x16\x03\x01" * 9) for session in self._sessions() if session.streams])
 
+    def put_and_garble(self, key: str, document: Any) -> None:
+        """Stores a document and sends it with bytes behind it, in one piece, that are no frame."""
+        number = zlib.crc32(key.encode()) % len(self.vbuckets)
+
+        def work() -> None:
+            of = self.collections.collections["_default", "_default"]
+            item = self.vbuckets[number].add(
+                Item(0, MUTATION, key.encode(), json.dumps(document).encode(), JSON_TYPE, of)
+            )
+            for session in self._sessions():
+                if number in session.streams:
+                    session.garbled(number, item)
+
+        self._do(work)
+
     def refuse(self, opcode: int, status: int, *, vbucket: int = -1, text: bytes = b"") -> None:
         """Answers a request so: once for a vbucket, always without one."""
         self._do(lambda: self.refusals.__setitem__((opcode, vbucket), (status, text)))
-
-    def serve_again(self) -> None:
-        """Refuses nothing any more."""
-        self._do(self.refusals.clear)
 
     def kill(self, node: int) -> None:
         """A node is gone: its port is closed and its connections end."""
@@ -320,7 +317,7 @@ class CouchbaseServer:
 
     async def _listen(self, node: Node) -> None:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            session = Session(self, node, reader, writer)
+            session = self.session(self, node, reader, writer)
             node.sessions.append(session)
             try:
                 await session.run()

@@ -78,12 +78,19 @@ class Session:
     acknowledged: list[int] = field(default_factory=list)
     noop_answered: bool = True
     silent: bool = False
+    _tasks: list[asyncio.Future[None]] = field(default_factory=list)
     _scram: tuple[str, str, str, str] | None = None
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
         """Serves until the connection ends."""
-        tasks = [asyncio.ensure_future(self._send_changes()), asyncio.ensure_future(self._noops())]
+        certificate = self.writer.get_extra_info("peercert") or {}
+        names = [value for field in certificate.get("subject", ()) for key, value in field if key == "commonName"]
+        if names:
+            self.user = names[0]
+            self.server.certified.add(self.user)
+        tasks = self._tasks
+        tasks.append(asyncio.ensure_future(self._send_changes()))
         with contextlib.suppress(asyncio.IncompleteReadError, OSError):
             while True:
                 header = await self.reader.readexactly(HEADER.size)
@@ -117,6 +124,16 @@ class Session:
         """Writes a response."""
         given = Sent(asked.opcode, status, asked.opaque, extras, value=value, datatype=datatype)
         self._write(0x81, given)
+
+    def garbled(self, vbucket: int, item: Item) -> None:
+        """A snapshot of one change, and what is no frame behind it in the same piece."""
+        stream, pieces = self.streams[vbucket], list[bytes]()
+        write, self.writer.write = self.writer.write, pieces.append  # type: ignore[method-assign]
+        self._send(Sent(0x56, vbucket, stream.opaque, struct.pack(">QQI", item.seqno, item.seqno, 1)))
+        self._item(vbucket, stream, item)
+        stream.at = item.seqno
+        write(b"".join([*pieces, b"\x16\x03\x01" * 9]))
+        self.writer.write = write  # type: ignore[method-assign]
 
     def push_map(self) -> None:
         """Tells a client that asked for it of another map."""
@@ -252,6 +269,8 @@ class Session:
             self.answer(asked, 0x04)
             return
         self.controls[name] = asked.value.decode()
+        if name == "enable_noop":
+            self._tasks.append(asyncio.ensure_future(self._noops()))
         self.answer(asked)
 
     def _acknowledge(self, asked: Asked) -> None:

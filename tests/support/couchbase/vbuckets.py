@@ -128,11 +128,6 @@ class Collections:
         self.next_id += 1
         return self.collections[scope, name]
 
-    def drop(self, scope: str, name: str) -> int:
-        """The id of a collection that is no more."""
-        self.uid += 1
-        return self.collections.pop((scope, name))
-
     def json(self) -> dict[str, object]:
         """The manifest as clients get it."""
         return {

@@ -19,7 +19,7 @@ from keelman.agent.commands import COMMANDS, command_table, toml
 from keelman.agent.local import words_of
 from keelman.agent.reporter import Reporter
 from keelman.agent.service import lock
-from keelman.agent.settings import Settings, legal_name
+from keelman.agent.settings import Settings
 from keelman.agent.surroundings import Surroundings, surroundings_for
 from keelman.api.node.v1.agent_service_pb2 import ListLocalWorkloadsRequest
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
@@ -37,6 +37,7 @@ from keelman.api.node.v1.workload_pb2 import (
 )
 from keelman.kafka_connect.settings import Settings as ConnectSettings
 from keelman.model.errors import Conflict, FailedPrecondition, InvalidArgument
+from keelman.model.names import legal_name
 from keelman.runtime.home import Home, SharedHome
 from keelman.runtime.processes.children import Exit
 from keelman.runtime.processes.users import User
@@ -241,6 +242,26 @@ def test_a_broker_only_has_one_port_and_the_voters(tmp_path: Path) -> None:
     assert made.routes == Home(tmp_path).workload("broker/x/4") / "routes.json"
 
 
+def test_what_a_broker_is_told_to_have_beside_its_folder_is_below_the_data_root(tmp_path: Path) -> None:
+    home, spec = (
+        Home(tmp_path),
+        BrokerWorkload(broker_cluster="x", host="h", port=1, controller_port=2, controller=True),
+    )
+    spec.data_folders.extend(["/data/x-0", "/more/x-0"])
+    workload = Workload(name="broker/x/0", spec=WorkloadSpec(broker=spec))
+    for table, root in ((COMMANDS, home.broker_data), (command_table(data_root=Path("/")), Path("/"))):
+        made = table["broker"](workload, home)
+        wanted = [root / "data/x-0", root / "more/x-0"]
+        file = tmp_path / "settings.toml"
+        file.write_text(made.files["settings.toml"])
+        settings = load(importlib.import_module("keelman.broker.settings").Settings, "broker", file=file).settings
+        assert settings.data_folders == tuple(map(str, wanted))
+        assert made.folders == tuple(wanted)
+    spec.data_folders[0] = "/data/../../etc"
+    with pytest.raises(InvalidArgument, match="data_folders"):
+        COMMANDS["broker"](Workload(name="broker/x/0", spec=WorkloadSpec(broker=spec)), home)
+
+
 def test_a_workload_finds_its_own_folder_for_temporary_files_and_no_settings_that_its_file_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +297,32 @@ def test_workloads_of_another_user_find_that_users_things(tmp_path: Path, monkey
     assert shared.socket("agent") == home.socket("agent")
     assert shared.socket("worker/a/0").parent != home.socket("worker/a/0").parent
     assert shared.workload("worker/a/0") == home.workload("worker/a/0")
+    # And those of brokers, where these are a third user's; the others stay where they are.
+    of_brokers = SharedHome(tmp_path, workloads_apart=False, brokers_apart=True)
+    assert of_brokers.socket("worker/a/0") == home.socket("worker/a/0")
+    folders = {SharedHome(tmp_path, brokers_apart=True).socket(f"{kind}/a").parent for kind in ("broker", "spark")}
+    assert len(folders | {home.socket("agent").parent}) == 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs processes as others")
+def test_brokers_may_have_a_user_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KEELMAN_CACHE", raising=False)
+
+    def found(user: str, broker_user: str) -> list[tuple[str | None, str | None]]:
+        made = surroundings_for(user, (), 0o022, Home(tmp_path), broker_user=broker_user)
+        kinds = [made.of(kind) for kind in ("broker", "worker", "spark")]
+        return [(one.user.name if one.user else None, one.cache.name if one.cache else None) for one in kinds]
+
+    others = ("nobody", "cache")
+    assert found("nobody", "") == [others] * 3
+    assert found("nobody", "daemon") == [("daemon", "cache-of-brokers"), others, others]
+    assert found("", "daemon") == [("daemon", "cache-of-brokers"), (None, None), (None, None)]
+    assert found("nobody", "root") == [(None, None), others, others]
+    assert found("nobody", "nobody") == [others] * 3
+    for user in ("", "nobody"):
+        assert surroundings_for(user, (), 0o022, Home(tmp_path), broker_user="daemon").keeper == 0
+    with pytest.raises(InvalidArgument, match=r"agent.broker_user: 'nobody-at-all' is not legal: a user of this"):
+        found("", "nobody-at-all")
 
 
 def test_a_user_for_workloads_is_refused_where_the_agent_cannot_become_it(

@@ -103,7 +103,7 @@ def test_a_scope_of_systemd_is_asked_for_by_words_before_the_command() -> None:
     assert scope_command("u.scope", ResourceLimits(0.001, 0), ("--user",))[1:] == (
         "--user", "--scope", "--quiet", "--unit=u.scope", "-p", "CPUQuota=1%", "--",
     )  # fmt: skip
-    held = SystemdWay(user=True).hold("worker/a/0", BOTH)
+    held = SystemdWay(user=True).hold("worker/a/0", BOTH, None)
     record = held_record(RECORD, held, BOTH)
     assert record.group.startswith("keelman-worker-a-0-")
     assert record.command == (*scope_command(record.group, BOTH, ("--user",)), *RECORD.command)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from keelman.broker.jvm import Files, broker_command, class_path, reason_in
+from keelman.broker.old_self import controller_properties
 from keelman.broker.properties import server_properties, written
 from keelman.broker.settings import Settings
 from keelman.broker.storage import Owner, check_cluster_id, formatted, owner_of
@@ -73,6 +74,7 @@ def test_extra_properties_win_over_ours() -> None:
         ({"properties": {"node.id": "7"}}, "broker.properties: 'node.id'.*node_id"),
         ({"properties": {"log.dirs": "/x"}}, "'log.dirs'.*use home"),
         ({"port": 9093}, "broker.controller_port: 9093"),
+        ({"metrics_port": 9092}, "broker.metrics_port: 9092 is not legal: a port that it has for nothing else"),
         ({"voters": ["one"]}, "broker.voters: 'one' is not legal: id@host:port"),
         ({"voters": ["2@host:9093"]}, "node_id 1.* must be one of them"),
         ({"voters": ["1@host:9093"], "controller": False}, "node_id 1.* must not be one of them"),
@@ -80,6 +82,8 @@ def test_extra_properties_win_over_ours() -> None:
         ({"host": "0.0.0.0"}, "broker.advertised: '' is not legal"),
         ({"advertised": "host"}, "broker.advertised: 'host' is not legal: host:port"),
         ({"home": "/srv/a,b"}, "broker.home.*without commas"),
+        ({"tls_keystore": "/k.pem"}, "broker.tls_truststore: '' is not legal: a PEM file"),
+        ({"client_certificates": True}, "broker.client_certificates.*false without tls_keystore"),
         ({"port": 70000}, "broker.port: 70000 is not legal: 1 to 65535"),
         ({"heap": 1}, "did you mean 'heap_mb'"),
     ],
@@ -87,6 +91,27 @@ def test_extra_properties_win_over_ours() -> None:
 def test_a_wrong_setting_is_named_with_what_is_legal(given: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
         properties(**given)
+
+
+def test_with_a_keystore_all_listeners_speak_tls() -> None:
+    stores = {"tls_keystore": "/k.pem", "tls_truststore": "/t.pem"}
+    found = properties(**stores, properties={"listener.name.tls.ssl.truststore.location": "/theirs.pem"})
+    assert found["listeners"] == "TLS://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
+    assert found["advertised.listeners"] == "TLS://127.0.0.1:9092"
+    assert found["listener.security.protocol.map"] == "TLS:SSL,CONTROLLER:SSL"
+    assert found["inter.broker.listener.name"] == "TLS"
+    assert (found["ssl.keystore.location"], found["ssl.truststore.location"]) == ("/k.pem", "/t.pem")
+    assert found["listener.name.tls.ssl.client.auth"] == "none"
+    assert found["listener.name.controller.ssl.client.auth"] == "required"
+    assert found["listener.name.tls.ssl.truststore.location"] == "/theirs.pem", "a user's other clients"
+    assert properties(**stores, client_certificates=True)["listener.name.tls.ssl.client.auth"] == "required"
+    assert controller_properties(found)["listeners"] == "CONTROLLER://127.0.0.1:9093"
+
+
+def test_partitions_may_be_in_folders_of_their_own() -> None:
+    found = properties(data_folders=("/a", "/b"))
+    assert (found["log.dirs"], found["metadata.log.dir"]) == ("/a,/b", "/srv/broker/data")
+    assert "metadata.log.dir" not in properties()
 
 
 def test_an_open_address_is_reached_over_loopback_by_its_own_controller() -> None:

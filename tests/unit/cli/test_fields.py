@@ -164,6 +164,29 @@ def test_the_properties_of_brokers_are_those_of_their_kind() -> None:
         apply(GivenChange(bootstrap_servers="h:1"), managed)
 
 
+def test_brokers_have_a_heap_routes_and_a_port_of_metrics() -> None:
+    spec = BrokerClusterSpec(managed=ManagedBrokers(nodes=["n"], routes={"old": "10.0.0.1"}))
+    given = GivenChange(heap="1GiB", routes=["kafka.example=10.0.0.9"], metrics_port=9404)
+    check_given(BROKER_CLUSTERS, given)
+    assert apply(given, spec) == ["managed.metrics_port", "managed.heap_mb", "managed.routes"]
+    assert spec.managed == ManagedBrokers(
+        nodes=["n"], heap_mb=1024, routes={"kafka.example": "10.0.0.9"}, metrics_port=9404
+    )
+    apply(GivenChange(heap="0", routes=["none"], metrics_port=0), spec)
+    assert spec.managed == ManagedBrokers(nodes=["n"])
+    for heap in ("127MiB", "1000000", "129.5MiB"):
+        with pytest.raises(InvalidArgument, match=r"--heap: .* is not legal: whole MiB, at least 128MiB"):
+            apply(Given(heap=heap), spec)
+    external = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers="h:1"))
+    for option, wrong in (
+        ("--heap", Given(heap="1GiB")), ("--route", Given(routes=["a=b"])), ("--metrics-port", Given(metrics_port=1)),
+    ):  # fmt: skip
+        with pytest.raises(InvalidArgument, match=f"{option}: not for external brokers"):
+            apply(wrong, external)
+    with pytest.raises(InvalidArgument, match="--heap"):
+        check_given(WORKER_CLUSTERS, Given(heap="1GiB"))
+
+
 def test_a_node_has_labels_and_a_capacity() -> None:
     spec = NodeSpec(labels={"zone": "a"}, cordoned=True)
     assert apply(Given(labels=["disk=ssd"], memory="4GiB"), spec) == ["labels", "capacity"]

@@ -14,7 +14,7 @@ from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.records import Column
 from keelman.connect.registry.interface import SchemaKind, SchemaText, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
-from support.registry_double import MemoryRegistry
+from support.connectors.memory_registry import MemoryRegistry
 
 TREE = {
     "type": "record",

@@ -9,8 +9,8 @@ from keelman.connect.avro.converter import AvroConverter
 from keelman.connect.errors import DataError
 from keelman.connect.records import Column
 from keelman.connect.registry.interface import SchemaKind, SchemaText, header
+from support.connectors.memory_registry import MemoryRegistry
 from support.places import RECORDED_FOLDER
-from support.registry_double import MemoryRegistry
 from unit.connect.test_data import data_note, data_of, unordered
 
 CASES: list[dict[str, Any]] = json.loads((RECORDED_FOLDER / "avro.json").read_text())

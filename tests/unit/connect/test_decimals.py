@@ -18,7 +18,7 @@ from keelman.connect.protobuf.converter import ProtobufConverter
 from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
 from keelman.connect.transforms.cast import cast
-from support.registry_double import MemoryRegistry
+from support.connectors.memory_registry import MemoryRegistry
 
 DIGITS = "123456789012345678901234567890123456789"
 NUMERIC = {"decimal.format": "NUMERIC"}

@@ -18,7 +18,7 @@ from keelman.connect.json_schema.converter import JsonSchemaConverter
 from keelman.connect.json_schema.write_schema import ENUM, ONE_OF
 from keelman.connect.registry.interface import Reference, SchemaKind, SchemaText, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
-from support.registry_double import MemoryRegistry, mapping, plain, read_with, struct, write_with
+from support.connectors.memory_registry import MemoryRegistry, mapping, plain, read_with, struct, write_with
 
 there, back = partial(write_with, JsonSchemaConverter), partial(read_with, JsonSchemaConverter)
 UTC = datetime.UTC

@@ -22,7 +22,7 @@ from keelman.connect.protobuf.names import ENUM, KNOWN_FILES, TAG, TYPE, UNION, 
 from keelman.connect.records import Column
 from keelman.connect.registry.interface import Reference, SchemaKind, SchemaText, header
 from keelman.connect.schema import STRING, Schema, Struct
-from support.registry_double import MemoryRegistry, mapping, plain, read_with, struct, write_with
+from support.connectors.memory_registry import MemoryRegistry, mapping, plain, read_with, struct, write_with
 
 there, back = partial(write_with, ProtobufConverter), partial(read_with, ProtobufConverter)
 UTC = datetime.UTC

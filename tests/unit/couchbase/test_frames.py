@@ -64,4 +64,4 @@ def test_framing_extras_are_passed_over() -> None:
 )
 def test_what_is_no_frame_is_refused(raw: bytes) -> None:
     with pytest.raises(ProtocolError):
-        FrameBuffer().feed(raw)
+        list(FrameBuffer().feed(raw))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import aiokafka.admin.client
@@ -29,6 +31,8 @@ from keelman.kafka.clients import admin_client
 from keelman.kafka.reaching import NEXT_SECONDS, SILENT_SECONDS
 from keelman.kafka.security.reauthentication import TokenLogin
 from keelman.model.errors import Unavailable
+from keelman.testing.certificates import Authority
+from keelman.testing.eventually import eventually
 
 
 @contextlib.asynccontextmanager
@@ -165,3 +169,39 @@ async def test_a_broker_that_is_not_in_the_metadata_has_no_connection() -> None:
 async def test_a_refused_token_is_a_failed_login() -> None:
     with pytest.raises(aiokafka.errors.SaslAuthenticationFailed, match="the token is refused: expired"):
         await TokenLogin(sasl_oauth_token_provider=None).step(b"expired")
+
+
+async def test_who_gives_up_in_the_middle_of_a_tls_connection_leaves_no_socket_behind(tmp_path: Path) -> None:
+    """One that was left with its number free met the next connection that got the number."""
+    authority, file = Authority(), tmp_path / "server.pem"
+    issued = authority.issue("server")
+    file.write_text(issued.key_pem + issued.chain_pem)
+    shown, trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    shown.load_cert_chain(file)
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    there = set[asyncio.StreamWriter]()
+
+    async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there.add(writer)
+        with contextlib.suppress(OSError):
+            await reader.read()
+        there.discard(writer)
+        writer.close()
+
+    async with await asyncio.start_server(hold, "127.0.0.1", 0, ssl=shown) as server:
+        port = server.sockets[0].getsockname()[1]
+        for turns in range(100):
+            one = ClientConnection("127.0.0.1", port, security_protocol="SSL", ssl_context=trusting)
+            connecting = asyncio.ensure_future(one.connect())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            has_begun = one.connected()
+            connecting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await connecting
+            if has_begun:  # all steps of the connection were given up once
+                one.close()
+                break
+        else:
+            pytest.fail("it never came to a connection")
+        await eventually(lambda: not there, seconds=10, what="all are closed")

@@ -30,6 +30,7 @@ def test_what_is_legal_passes() -> None:
         ({"scale_out_lag_records": -1}, "scale_out_lag_records: -1.*0 or more"),
         ({"max_tasks": 4}, "max_tasks: 4.*0 where tasks_per_worker is 0"),
         ({"tasks_per_worker": 2, "max_tasks": 3}, r"max_tasks: 3.*at least max_workers \(4\)"),
+        ({"tasks_up_to_partitions": True}, "tasks_up_to_partitions: True.*false where tasks_per_worker is 0"),
         ({"samples": 0}, "samples: '0'"),
         ({"sample_seconds": 0.1}, "sample_period: '0.1 s'.*1 to 86400 s"),
         ({"cool_down_seconds": -1.0}, "cool_down"),
@@ -50,4 +51,7 @@ def test_tasks_are_so_many_for_each_worker_up_to_a_bound() -> None:
     assert Autoscale(1, 4).tasks_max(3) == 0
     assert Autoscale(1, 4, tasks_per_worker=8).tasks_max(2) == 16
     assert Autoscale(1, 4, tasks_per_worker=8, max_tasks=10).tasks_max(2) == 10
+    up_to = Autoscale(1, 4, tasks_per_worker=8, max_tasks=10, tasks_up_to_partitions=True)
+    assert [up_to.tasks_max(2, partitions) for partitions in (0, 3, 12)] == [10, 3, 10]
+    assert Autoscale(1, 4, tasks_per_worker=8).tasks_max(2, 3) == 16
     assert [Autoscale(2, 4).bounded(number) for number in (0, 3, 9)] == [2, 3, 4]

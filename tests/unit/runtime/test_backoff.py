@@ -21,3 +21,10 @@ def test_a_success_begins_anew() -> None:
         backoff.next()
     backoff.reset()
     assert backoff.next() <= 1.0
+
+
+def test_a_failure_is_new_once_until_a_success() -> None:
+    backoff = Backoff()
+    assert [backoff.is_new(text) for text in ("a", "a", "b", "a")] == [True, False, True, False]
+    backoff.reset()
+    assert backoff.is_new("a")

@@ -193,6 +193,28 @@ def test_missing_beats_lose_a_slot(w: World) -> None:
     assert (w.run("a").reason, w.cancelled) == ("SLOT_LOST", [slot.id])
 
 
+def test_an_announced_standstill_is_no_missing_beat_until_it_is_over(w: World) -> None:
+    slot = w.running("a")
+    w.d.beat(slot, SlotBeat(standstill=to_duration(20)))
+    w.after(24, beats=False)
+    assert w.run("a").state == RUNNING
+    w.after(1.5, beats=False)
+    assert w.run("a").reason == "SLOT_LOST"
+    assert "it was starting a Java virtual machine" in w.run("a").message
+
+
+def test_a_standstill_ends_with_the_next_beat_and_is_never_longer_than_a_start(w: World) -> None:
+    slot = w.running("a")
+    w.d.beat(slot, SlotBeat(standstill=to_duration(20)))
+    w.d.beat(slot, SlotBeat())
+    w.after(5.5, beats=False)
+    assert w.run("a").reason == "SLOT_LOST"
+    slot = w.running("b")
+    w.d.beat(slot, SlotBeat(standstill=to_duration(3600)))
+    w.after(30 + 5.5, beats=False)
+    assert w.run("b").reason == "SLOT_LOST"
+
+
 def test_a_service_that_was_not_awake_does_not_blame_its_slots(w: World) -> None:
     w.running("a")
     w.now += 20
@@ -447,6 +469,23 @@ def test_a_slot_is_ready_before_the_first_ticket_and_stays_so() -> None:
     w.end_job(w.started[2].id, "")
     w.after(2)
     assert len(w.started) == 3, "none is made ready while the service stops"
+
+
+def test_of_many_idle_workers_those_that_copied_last_have_a_slot_ready() -> None:
+    w = World(Limits(1, 2, 20, warm=True, max_warm=2))
+    owners = [Owner("wc", f"w{n}:1", "1") for n in range(4)]
+    for owner in owners:
+        w.d.greet(owner, w)
+    assert len(w.started) == 2, "no more are started ahead"
+    for owner in owners:
+        w.now += 1
+        slot = w.running(owner.worker[1], owner)
+        w.d.update(slot, RunUpdate(run_uid=owner.worker[1], state=ENDED))
+    w.after(90)
+    kept = {slot.owner for slot in w.d.slots.values() if slot.usable}
+    assert kept == set(owners[-2:])
+    w.ticket("9", owners[0])
+    assert w.started[-1].owner == owners[0], "who copies again has one as before"
 
 
 def test_a_plugin_has_its_own_slot_and_its_own_problems() -> None:

@@ -13,7 +13,7 @@ LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
 
 async def test_a_generation_is_observed_once_it_is_planned(tmp_path: Path) -> None:
     async with open_store(str(tmp_path / "state.db")) as store:
-        executor = Executor(store, LIMITS)
+        executor = Executor(store, LIMITS, lambda node: node)
         store.listen(executor.changed)
 
         def observed() -> tuple[int, int, int]:
@@ -35,3 +35,30 @@ async def test_a_generation_is_observed_once_it_is_planned(tmp_path: Path) -> No
         assert observed() == (1, 1, 3)
         await executor.reconcile()
         assert observed() == (1, 3, 3)
+
+
+async def test_who_does_not_lead_is_told_what_is_planned(tmp_path: Path) -> None:
+    async with open_store(str(tmp_path / "state.db")) as store:
+        follower, told = Executor(store, LIMITS, lambda node: node), []
+        follower.lead(False)
+
+        def tell(revision: int) -> None:
+            told.append(revision)
+            follower.planned(revision)
+
+        leader = Executor(store, LIMITS, lambda node: node, tell_planned=tell)
+        for one in (leader, follower):
+            store.listen(one.changed)
+        async with store.write() as tx:
+            broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+        async with store.write() as tx:
+            worker_cluster.create(tx, "demo", WorkerClusterSpec("default", count=1))
+        assert follower.observed(store.snapshot.worker_cluster("demo")) == 0
+        await leader.reconcile()
+        assert follower.observed(store.snapshot.worker_cluster("demo")) == 1
+        async with store.write() as tx:
+            worker_cluster.start(tx, "demo", "")
+        assert follower.observed(store.snapshot.worker_cluster("demo")) == 1
+        await leader.reconcile()
+        assert follower.observed(store.snapshot.worker_cluster("demo")) == 2
+        assert told == sorted(told)

@@ -13,10 +13,10 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
 from keelman.rpc.times import to_timestamp
+from keelman.state.clusters.properties import worker_properties
 from keelman.state.hub import Hub
 from keelman.state.planning.status import worker_cluster_status
-from keelman.state.properties import worker_properties
-from keelman.state.reports import Reports
+from keelman.state.reports.reports import Reports
 from keelman.state.settings import port_range
 from keelman.state.snapshot import Snapshot
 

@@ -7,9 +7,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from bench.__main__ import row
-from bench.data import Missed, arrival_rate, passes
-from bench.figures import compared, save
-from bench.rounds import OURS, interleaved, order, picked
+from bench.measuring.data import Missed, arrival_rate, passes
+from bench.measuring.figures import compared, save
+from bench.measuring.rounds import OURS, interleaved, order, picked
 
 WHEN = {"when": "now"}
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.numbered_rows import Change, change_of, judge
+from support.java.numbered_rows import Change, change_of, judge
 
 BEFORE = {1: 0, 2: 3}
 SNAPSHOT = [Change("r", 1, 0, first=True), Change("r", 2, 3)]

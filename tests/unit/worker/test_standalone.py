@@ -21,7 +21,7 @@ from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.status_state import RUNNING, Status
 from keelman.workers.properties.typed import WorkerProperties
-from support.store_kit import store_callbacks
+from support.worker.store import store_callbacks
 
 KEY, VALUE = b'["c",{"filename":"/in"}]', b'{"position":7}'
 

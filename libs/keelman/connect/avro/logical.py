@@ -6,21 +6,7 @@ import datetime
 from collections.abc import Callable
 from typing import Any
 
-from keelman.connect.converters.logical import (
-    DATE,
-    DAY,
-    DAY_MS,
-    DECIMAL,
-    EPOCH,
-    TIME,
-    day,
-    decimal_of,
-    moment,
-    number_of,
-    scale_of,
-    scaled,
-    unscaled,
-)
+from keelman.connect.converters import logical
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import java_class
 from keelman.connect.schema import Schema
@@ -28,30 +14,30 @@ from keelman.connect.schema import Schema
 
 def writer(schema: Schema) -> Callable[[Any], Any]:
     """From a logical value to a number or bytes; those themselves are taken, too. Raises DataError."""
-    if schema.name == DECIMAL:
-        scale = scale_of(schema)
-        return lambda value: value if isinstance(value, bytes) else unscaled(scaled(value, scale))
+    if schema.name == logical.DECIMAL:
+        scale = logical.scale_of(schema)
+        return lambda value: value if isinstance(value, bytes) else logical.unscaled(logical.scaled(value, scale))
     kind = str(schema.name)
     return lambda value: value if type(value) is int else _number(value, kind)
 
 
 def reader(schema: Schema) -> Callable[[Any], Any]:
     """From a number or bytes to the logical value. Raises DataError."""
-    if schema.name == DECIMAL:
-        scale = scale_of(schema)
-        return lambda data: decimal_of(data, scale)
-    if schema.name == DATE:
-        return day
-    return moment
+    if schema.name == logical.DECIMAL:
+        scale = logical.scale_of(schema)
+        return lambda data: logical.decimal_of(data, scale)
+    if schema.name == logical.DATE:
+        return logical.day
+    return logical.moment
 
 
 def _number(value: Any, kind: str) -> int:
     simple = kind.rpartition(".")[2]
     if not isinstance(value, datetime.datetime):
         raise DataError(f"Invalid type for {simple}, expected Date but was class {java_class(value)}")
-    number = number_of(value, kind)
-    if kind == DATE and EPOCH + number * DAY != value:
+    number = logical.number_of(value, kind)
+    if kind == logical.DATE and logical.EPOCH + number * logical.DAY != value:
         raise DataError("Kafka Connect Date type should not have any time fields set to non-zero values.")
-    if kind == TIME and not 0 <= number <= DAY_MS:
+    if kind == logical.TIME and not 0 <= number <= logical.DAY_MS:
         raise DataError("Kafka Connect Time type should not have any date fields set to non-zero values.")
     return number

@@ -22,14 +22,7 @@ from keelman.connect.config.definition import (
     one_of_any_case,
     unique,
 )
-from keelman.connect.config.plugin_keys import (
-    CLASS,
-    Classes,
-    ConnectorVersions,
-    Versions,
-    converter_rule,
-    version_rule,
-)
+from keelman.connect.config.plugin_keys import CLASS, Classes, ConnectorVersions, Versions, converter_rule, version_rule
 from keelman.connect.config.plugin_kinds import Kind, Plugins
 from keelman.connect.config.rules import names, refuse
 from keelman.connect.java.regex import JavaPattern, PatternError

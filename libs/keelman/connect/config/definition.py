@@ -19,16 +19,7 @@ from keelman.connect.config.rules import (
     one_of_any_case,
     unique,
 )
-from keelman.connect.config.types import (
-    REQUIRED,
-    ClassFinder,
-    Importance,
-    Password,
-    Type,
-    Width,
-    parse_type,
-    text_of,
-)
+from keelman.connect.config.types import REQUIRED, ClassFinder, Importance, Password, Type, Width, parse_type, text_of
 from keelman.connect.errors import ConfigValueError
 
 __all__ = [

@@ -7,32 +7,20 @@ import decimal
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from keelman.connect.converters.logical import (
-    DATE,
-    DAY_MS,
-    DECIMAL,
-    EPOCH,
-    TIME,
-    TIMESTAMP,
-    decimal_of,
-    finite,
-    moment,
-    number_of,
-    unscaled,
-)
+from keelman.connect.converters import logical
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import java_class
 
 
 def write_decimal(value: Any) -> dict[str, Any]:
     """Fields of confluent.type.Decimal. Raises DataError."""
-    _, digits, exponent = finite(value).as_tuple()
-    return {"value": unscaled(value), "precision": len(digits), "scale": -int(exponent)}
+    _, digits, exponent = logical.finite(value).as_tuple()
+    return {"value": logical.unscaled(value), "precision": len(digits), "scale": -int(exponent)}
 
 
 def read_decimal(message: Any) -> decimal.Decimal:
     """Of such a message. Raises DataError."""
-    return decimal_of(message.value, message.scale)
+    return logical.decimal_of(message.value, message.scale)
 
 
 def write_date(value: Any) -> dict[str, int]:
@@ -58,8 +46,8 @@ def write_time(value: Any) -> dict[str, int]:
     """Fields of google.type.TimeOfDay. Raises DataError."""
     if not isinstance(value, datetime.datetime):
         raise _wrong("Time", value)
-    ms = number_of(value, TIME)
-    if not 0 <= ms < DAY_MS:
+    ms = logical.number_of(value, logical.TIME)
+    if not 0 <= ms < logical.DAY_MS:
         raise DataError(f"A Time is less than a day after 1970-01-01T00:00Z, {value.isoformat()} is not")
     seconds, ms = divmod(ms, 1000)
     minutes, seconds = divmod(seconds, 60)
@@ -73,33 +61,33 @@ def read_time(message: Any) -> datetime.datetime:
     except ValueError as error:
         text = f"{message.hours}:{message.minutes}:{message.seconds} and {message.nanos} ns"
         raise DataError(f"google.type.TimeOfDay holds no time: {text}: {error}") from None
-    return datetime.datetime.combine(EPOCH.date(), time, datetime.UTC)
+    return datetime.datetime.combine(logical.EPOCH.date(), time, datetime.UTC)
 
 
 def write_timestamp(value: Any) -> dict[str, int]:
     """Fields of google.protobuf.Timestamp. Raises DataError."""
     if not isinstance(value, datetime.datetime):
         raise _wrong("Timestamp", value)
-    seconds, ms = divmod(number_of(value, TIMESTAMP), 1000)
+    seconds, ms = divmod(logical.number_of(value, logical.TIMESTAMP), 1000)
     return {"seconds": seconds, "nanos": ms * 1_000_000}
 
 
 def read_timestamp(message: Any) -> datetime.datetime:
     """Of such a message; what is less than a millisecond is left out. Raises DataError."""
-    return moment(message.seconds * 1000 + message.nanos // 1_000_000)
+    return logical.moment(message.seconds * 1000 + message.nanos // 1_000_000)
 
 
 WRITERS: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
-    DECIMAL: write_decimal,
-    DATE: write_date,
-    TIME: write_time,
-    TIMESTAMP: write_timestamp,
+    logical.DECIMAL: write_decimal,
+    logical.DATE: write_date,
+    logical.TIME: write_time,
+    logical.TIMESTAMP: write_timestamp,
 }
 READERS: Mapping[str, Callable[[Any], Any]] = {
-    DECIMAL: read_decimal,
-    DATE: read_date,
-    TIME: read_time,
-    TIMESTAMP: read_timestamp,
+    logical.DECIMAL: read_decimal,
+    logical.DATE: read_date,
+    logical.TIME: read_time,
+    logical.TIMESTAMP: read_timestamp,
 }
 
 

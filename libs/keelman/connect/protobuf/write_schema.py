@@ -11,25 +11,7 @@ from itertools import count
 
 from keelman.connect.converters.logical import DECIMAL
 from keelman.connect.errors import DataError
-from keelman.connect.protobuf.names import (
-    DEFAULT_NAME,
-    KEY,
-    LOGICAL,
-    META_FILE,
-    PRECISION,
-    TAG,
-    TYPE,
-    UNION,
-    VALUE,
-    WRAPPERS,
-    WRAPPERS_FILE,
-    WRAPPERS_PACKAGE,
-    entry_name,
-    enum_of,
-    is_union,
-    scrubbed,
-    split_name,
-)
+from keelman.connect.protobuf import names
 from keelman.connect.recurring import Recurring
 from keelman.connect.registry.keys import Options
 from keelman.connect.registry.sum_types import ANY_UNION
@@ -63,10 +45,10 @@ def write_schema(schema: Schema, options: ProtobufOptions) -> tuple[str, str]:
         raise DataError(
             f"A record that is a {type_name(schema.type)} cannot be written as Protobuf: put it into a struct"
         )
-    if schema.name in LOGICAL:
+    if schema.name in names.LOGICAL:
         raise DataError(f"A record that is a {schema.name} cannot be written as Protobuf: put it into a struct")
     if schema.type != "struct":
-        return _wrappers(), f"{WRAPPERS_PACKAGE}.{WRAPPERS[_TYPES.get(schema.type, schema.type)]}"
+        return _wrappers(), f"{names.WRAPPERS_PACKAGE}.{names.WRAPPERS[_TYPES.get(schema.type, schema.type)]}"
     try:
         return _Writer(options).whole(schema)
     except RecursionError:
@@ -74,8 +56,8 @@ def write_schema(schema: Schema, options: ProtobufOptions) -> tuple[str, str]:
 
 
 def _wrappers() -> str:
-    messages = [MessageText(name, [FieldText(VALUE, kind, 1)]) for kind, name in WRAPPERS.items()]
-    return file_text(WRAPPERS_PACKAGE, (), messages)
+    messages = [MessageText(name, [FieldText(names.VALUE, kind, 1)]) for kind, name in names.WRAPPERS.items()]
+    return file_text(names.WRAPPERS_PACKAGE, (), messages)
 
 
 class _Writer:
@@ -90,9 +72,9 @@ class _Writer:
         self._open: list[tuple[tuple[Field, ...], str]] = []
 
     def whole(self, schema: Schema) -> tuple[str, str]:
-        package, name = split_name(self._named(schema.name))
+        package, name = names.split_name(self._named(schema.name))
         if self._options.scrub_invalid_names:
-            package = ".".join(map(scrubbed, package.split(".")))
+            package = ".".join(map(names.scrubbed, package.split(".")))
         # A name is looked for from within: `google` must not be found in our own package.
         self._dot = "." if {"google", "confluent"} & {*package.split(".")[1:], name} else ""
         message = self._message(self._scrub(name), schema)
@@ -100,13 +82,13 @@ class _Writer:
         return text, f"{package}.{message.name}" if package else message.name
 
     def _named(self, name: str | None) -> str:
-        return name or f"{DEFAULT_NAME}{next(self._numbers)}"
+        return name or f"{names.DEFAULT_NAME}{next(self._numbers)}"
 
     def _scrub(self, name: str) -> str:
-        return scrubbed(name) if self._options.scrub_invalid_names else name
+        return names.scrubbed(name) if self._options.scrub_invalid_names else name
 
     def _simple(self, name: str | None) -> str:
-        return self._scrub(split_name(self._named(name))[1])
+        return self._scrub(names.split_name(self._named(name))[1])
 
     def _message(self, name: str, schema: Schema) -> MessageText:
         message = MessageText(name)
@@ -114,7 +96,7 @@ class _Writer:
         self._open.append((schema.fields, name))
         numbers = _numbers(schema)
         for member in schema.fields:
-            if is_union(member.schema):
+            if names.is_union(member.schema):
                 oneof = self._oneof_name(member.schema)
                 message.oneofs[oneof] = [
                     self._field(message, schema, self._scrub(one.name), one.schema, next(numbers), plain=True)
@@ -130,7 +112,7 @@ class _Writer:
         general = dict(schema.parameters).get(ANY_UNION)
         if general and self._options.generalized_sum_type_support:
             return self._scrub(general)
-        return self._simple((schema.name or "").removeprefix(UNION).lstrip(".") or general)
+        return self._simple((schema.name or "").removeprefix(names.UNION).lstrip(".") or general)
 
     def _field(  # noqa: PLR0917
         self, message: MessageText, parent: Schema, name: str, schema: Schema, number: int, plain: bool = False
@@ -150,20 +132,20 @@ class _Writer:
         field = FieldText(name, "", number, label)
         field.type = self._type(message, parent, field, schema)
         if field.params:
-            self._imports.add(META_FILE)
+            self._imports.add(names.META_FILE)
         return field
 
     def _type(self, message: MessageText, parent: Schema, field: FieldText, schema: Schema) -> str:
         given = dict(schema.parameters)
-        if schema.name in LOGICAL:
+        if schema.name in names.LOGICAL:
             if schema.name == DECIMAL:
-                pairs = {"precision": given.get(PRECISION), "scale": given.get("scale")}
+                pairs = {"precision": given.get(names.PRECISION), "scale": given.get("scale")}
                 field.params = {key: text for key, text in pairs.items() if text is not None}
-            kind, file = LOGICAL[str(schema.name)]
+            kind, file = names.LOGICAL[str(schema.name)]
             self._imports.add(file)
             return self._dot + kind
         if schema.type == "map":
-            return self._map(message, entry_name(self._simple(schema.name)), schema)
+            return self._map(message, names.entry_name(self._simple(schema.name)), schema)
         if schema.type == "struct":
             return self._struct(message, parent, schema)
         enum = self._enum(message, schema)
@@ -173,11 +155,11 @@ class _Writer:
             field.params["connect.type"] = schema.type
         kind = _TYPES.get(schema.type, schema.type)
         if schema.type in ("int32", "int64"):
-            kind = given.get(TYPE, kind)
+            kind = given.get(names.TYPE, kind)
         if self._options.wrapper_for_nullables and schema.optional:
-            self._imports.add(WRAPPERS_FILE)
+            self._imports.add(names.WRAPPERS_FILE)
             wide = "int32" if schema.type == "int32" else {"fixed32": "uint32", "fixed64": "uint64"}.get(kind, kind)
-            return f"{self._dot}{WRAPPERS_PACKAGE}.{WRAPPERS.get(wide) or WRAPPERS[schema.type]}"
+            return f"{self._dot}{names.WRAPPERS_PACKAGE}.{names.WRAPPERS.get(wide) or names.WRAPPERS[schema.type]}"
         return kind
 
     def _struct(self, message: MessageText, parent: Schema, schema: Schema) -> str:
@@ -200,7 +182,7 @@ class _Writer:
         assert schema.value is not None
         entry = MessageText(name)
         self._known[id(entry)] = {}
-        for number, (part, inner) in enumerate(((KEY, schema.key), (VALUE, schema.value)), 1):
+        for number, (part, inner) in enumerate(((names.KEY, schema.key), (names.VALUE, schema.value)), 1):
             entry.fields.append(self._field(entry, schema, part, inner, number))
         known = self._known[id(message)]
         if known.setdefault(name, schema) is schema:
@@ -211,7 +193,7 @@ class _Writer:
 
     def _enum(self, message: MessageText, schema: Schema) -> str | None:
         try:
-            found = enum_of(schema, general=self._options.generalized_sum_type_support)
+            found = names.enum_of(schema, general=self._options.generalized_sum_type_support)
         except ValueError as error:
             raise DataError(f"The enum {schema.name} has an illegal number: {error}") from None
         if found is None:
@@ -225,9 +207,11 @@ class _Writer:
 def _numbers(schema: Schema) -> Iterator[int]:
     """The numbers of all fields, those of oneofs in the place of the oneof: the given ones, else the next free ones."""
     leaves = [
-        one.schema for field in schema.fields for one in (field.schema.fields if is_union(field.schema) else (field,))
+        one.schema
+        for field in schema.fields
+        for one in (field.schema.fields if names.is_union(field.schema) else (field,))
     ]
-    given = [dict(one.parameters).get(TAG) for one in leaves]
+    given = [dict(one.parameters).get(names.TAG) for one in leaves]
     try:
         numbers = [None if text is None else int(text) for text in given]
     except ValueError:

@@ -21,26 +21,42 @@ PACKAGE = "org.apache.kafka.connect.transforms."
 Part = Literal["", "Key", "Value"]
 
 
-class Transform(ABC):
-    """One step of a chain. Made once a task; has no state but what it keeps of schemas it has seen."""
+class Configured(ABC):
+    """What transforms and predicates share. `_set_up` takes what they need from `config`, and raises ConfigValueError
+    for what is not legal."""
 
     name: ClassVar[str]
     """The simple name of Connect's class."""
-    parts: ClassVar[tuple[Part, ...]] = ("Key", "Value")
-    """The two that it comes for, or one without a name for the whole record."""
+    keys: ClassVar[tuple[ConfigKey, ...]] = ()
+    """Of its configuration, without the prefix of its alias."""
     of_headers: ClassVar[bool] = False
     """Whether it looks at headers or changes them."""
     of_header_values: ClassVar[bool] = False
     """Whether it may look at their values: none of ours does."""
 
     @classmethod
-    @abstractmethod
     def config_def(cls) -> ConfigDef:
-        """Its keys, without the prefix of its alias."""
+        """Its keys."""
+        return ConfigDef(*cls.keys)
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        """Raises ConfigValueError for what is not legal."""
+        self.config = self.config_def().parse(config)
+        self._set_up()
+
+    def _set_up(self) -> None:  # noqa: B027  # some need nothing
+        pass
+
+
+class Transform(Configured):
+    """One step of a chain. Made once a task; has no state but what it keeps of schemas it has seen."""
+
+    parts: ClassVar[tuple[Part, ...]] = ("Key", "Value")
+    """The two that it comes for, or one without a name for the whole record."""
 
     def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
         """Raises ConfigValueError for what is not legal."""
-        self.config = self.config_def().parse(config)
+        super().__init__(config)
         self.part = part
         self.defaults: bool = self.config.get(NULL_DEFAULT, False)
 
@@ -84,23 +100,8 @@ class Transform(ABC):
         return record
 
 
-class Predicate(ABC):
+class Predicate(Configured):
     """Decides whether a transform applies to a record."""
-
-    name: ClassVar[str]
-    of_headers: ClassVar[bool] = False
-    """Whether it looks at headers."""
-    of_header_values: ClassVar[bool] = False
-    """Whether it may look at their values: none of ours does."""
-
-    @classmethod
-    @abstractmethod
-    def config_def(cls) -> ConfigDef:
-        """Its keys, without the prefix of its alias."""
-
-    def __init__(self, config: Mapping[str, str]) -> None:
-        """Raises ConfigValueError for what is not legal."""
-        self.config = self.config_def().parse(config)
 
     @abstractmethod
     def test(self, record: Record) -> bool:

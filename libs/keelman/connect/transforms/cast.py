@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from keelman.connect.columns import NULL, ColumnBatch, Nulls, StructColumn, mapped
-from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.config.definition import REQUIRED, ConfigKey, Importance, Type
 from keelman.connect.converters.logical import iso_text, number_of
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java.numbers import (
@@ -28,7 +28,7 @@ from keelman.connect.java.text import java_text
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import INTEGER_RANGES, Field, Schema, Struct, type_name
-from keelman.connect.transforms.base import OfSchemas, Part, Transform, a_map, a_struct, got, null_default, with_fields
+from keelman.connect.transforms.base import OfSchemas, Transform, a_map, a_struct, got, null_default, with_fields
 from keelman.connect.transforms.fields import renamings
 
 _TYPES = {
@@ -41,19 +41,24 @@ _INPUT = (*_OUTPUT, "bytes")
 _TYPE = "org.apache.kafka.connect.data.Schema.Type"
 
 
+def _spec(name: str, value: Any) -> None:
+    _parsed(value)
+
+
 class Cast(Transform):
     """Casts fields, or the whole key or value."""
 
     name = "Cast"
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`spec`, `replace.null.with.default`."""
-        doc = "field:type, comma-separated, or one type for the whole value."
-        return ConfigDef(ConfigKey("spec", Type.LIST, REQUIRED, Importance.HIGH, doc, _spec), null_default())
+    keys = (
+        ConfigKey(
+            "spec", Type.LIST, REQUIRED, Importance.HIGH,
+            "field:type, comma-separated, or one type for the whole value.", _spec,
+        ),
+        null_default(),
+    )  # fmt: skip
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         self._whole, self._casts = _parsed(self.config["spec"])
         self._schema = OfSchemas(self._cast_schema)
 
@@ -111,10 +116,6 @@ class Cast(Transform):
             return field
         default = None if inner.default is None else cast(inner, inner.default, target)
         return Field(field.name, Schema(target, optional=inner.optional, default=default))
-
-
-def _spec(name: str, value: Any) -> None:
-    _parsed(value)
 
 
 def _parsed(pairs: list[str]) -> tuple[str | None, dict[str, str]]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from keelman.connect.columns import ColumnBatch, Constant, Nulls, StructColumn
-from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.config.definition import REQUIRED, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.java.text import hash_order
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
-from keelman.connect.transforms.base import OfSchemas, Part, Transform, a_map, a_struct, got, null_default, with_fields
+from keelman.connect.transforms.base import OfSchemas, Transform, a_map, a_struct, got, null_default, with_fields
 
 
 def renamings(pairs: list[str]) -> dict[str, str]:
@@ -32,14 +30,14 @@ class HoistField(Transform):
 
     name = "HoistField"
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`field`."""
-        doc = "Name of the one field of the struct or map that is made."
-        return ConfigDef(ConfigKey("field", Type.STRING, REQUIRED, Importance.MEDIUM, doc))
+    keys = (
+        ConfigKey(
+            "field", Type.STRING, REQUIRED, Importance.MEDIUM,
+            "Name of the one field of the struct or map that is made.",
+        ),
+    )  # fmt: skip
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         self.field: str = self.config["field"]
         self._around = OfSchemas(lambda schema: Schema("struct", fields=(Field(self.field, schema),)))
 
@@ -70,19 +68,14 @@ class ReplaceField(Transform):
 
     name = "ReplaceField"
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`exclude`, `include`, `renames`, `replace.null.with.default`."""
-        middle = Importance.MEDIUM
-        return ConfigDef(
-            ConfigKey("exclude", Type.LIST, [], middle, "Fields to leave out; comes before `include`."),
-            ConfigKey("include", Type.LIST, [], middle, "The only fields to keep; empty means all."),
-            ConfigKey("renames", Type.LIST, [], middle, "Fields to rename: old:new, comma-separated."),
-            null_default(),
-        )
+    keys = (
+        ConfigKey("exclude", Type.LIST, [], Importance.MEDIUM, "Fields to leave out; comes before `include`."),
+        ConfigKey("include", Type.LIST, [], Importance.MEDIUM, "The only fields to keep; empty means all."),
+        ConfigKey("renames", Type.LIST, [], Importance.MEDIUM, "Fields to rename: old:new, comma-separated."),
+        null_default(),
+    )
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         self._exclude, self._include = frozenset(self.config["exclude"]), frozenset(self.config["include"])
         self._renames = renamings(self.config["renames"])
         self._kept = OfSchemas(self._keep)

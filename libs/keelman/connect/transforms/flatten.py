@@ -8,13 +8,13 @@ from types import NoneType
 from typing import Any
 
 from keelman.connect.columns import ColumnBatch, Constant, Nulls, StructColumn
-from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.config.definition import ConfigKey, Importance, Type
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import INTEGERS, Float32, java_class, type_of
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
-from keelman.connect.transforms.base import OfSchemas, Part, Transform, a_map, a_struct, got, with_fields
+from keelman.connect.transforms.base import OfSchemas, Transform, a_map, a_struct, got, with_fields
 
 
 class Flatten(Transform):
@@ -22,14 +22,9 @@ class Flatten(Transform):
 
     name = "Flatten"
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`delimiter`."""
-        doc = "Stands between the names of the way."
-        return ConfigDef(ConfigKey("delimiter", Type.STRING, ".", Importance.MEDIUM, doc))
+    keys = (ConfigKey("delimiter", Type.STRING, ".", Importance.MEDIUM, "Stands between the names of the way."),)
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         self._delimiter: str = self.config["delimiter"]
         self._flat = OfSchemas(self._flattened)
 

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect.columns import NULL, ColumnBatch, StructColumn, values_of
-from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
+from keelman.connect.config.definition import REQUIRED, ConfigKey, Importance, Type, one_of
 from keelman.connect.converters.literals import parse_literal
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.record import Header, Record
 from keelman.connect.schema import Schema, Struct
-from keelman.connect.transforms.base import (
-    OfSchemas,
-    Part,
-    Transform,
-    a_map,
-    a_struct,
-    got,
-    null_default,
-    some_names,
-    with_fields,
-)
+from keelman.connect.transforms import base
 
 
-class DropHeaders(Transform):
+class DropHeaders(base.Transform):
     """Removes all headers of some names."""
 
     name = "DropHeaders"
     of_headers = True
     parts = ("",)
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`headers`."""
-        doc = "Names of headers."
-        return ConfigDef(ConfigKey("headers", Type.LIST, REQUIRED, Importance.HIGH, doc, some_names))
+    keys = (ConfigKey("headers", Type.LIST, REQUIRED, Importance.HIGH, "Names of headers.", base.some_names),)
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         self._names = frozenset(self.config["headers"])
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch]:
@@ -53,24 +37,19 @@ class DropHeaders(Transform):
         return record
 
 
-class InsertHeader(Transform):
+class InsertHeader(base.Transform):
     """Adds a header of a literal, whose type is read off its text."""
 
     name = "InsertHeader"
     of_headers = True
     parts = ("",)
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`header`, `value.literal`."""
-        high = Importance.HIGH
-        return ConfigDef(
-            ConfigKey("header", Type.STRING, REQUIRED, high, "The header's name."),
-            ConfigKey("value.literal", Type.STRING, REQUIRED, high, "The value as text."),
-        )
+    keys = (
+        ConfigKey("header", Type.STRING, REQUIRED, Importance.HIGH, "The header's name."),
+        ConfigKey("value.literal", Type.STRING, REQUIRED, Importance.HIGH, "The value as text."),
+    )
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         schema, value = parse_literal(self.config["value.literal"])
         self._header = Header(self.config["header"], schema, value)
 
@@ -88,26 +67,25 @@ class InsertHeader(Transform):
         return record
 
 
-class HeaderFrom(Transform):
+def _not_empty(name: str, value: Any) -> None:
+    if not value:
+        raise ConfigValueError(name, "[]", "Empty list")
+
+
+class HeaderFrom(base.Transform):
     """Copies or moves fields into headers."""
 
     name = "HeaderFrom"
     of_headers = True
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`fields`, `headers`, `operation`, `replace.null.with.default`."""
-        high = Importance.HIGH
-        operation = one_of("move", "copy")
-        return ConfigDef(
-            ConfigKey("fields", Type.LIST, REQUIRED, high, "Fields, in order.", _not_empty),
-            ConfigKey("headers", Type.LIST, REQUIRED, high, "A header for each.", _not_empty),
-            ConfigKey("operation", Type.STRING, REQUIRED, high, "move or copy.", operation),
-            null_default(),
-        )
+    keys = (
+        ConfigKey("fields", Type.LIST, REQUIRED, Importance.HIGH, "Fields, in order.", _not_empty),
+        ConfigKey("headers", Type.LIST, REQUIRED, Importance.HIGH, "A header for each.", _not_empty),
+        ConfigKey("operation", Type.STRING, REQUIRED, Importance.HIGH, "move or copy.", one_of("move", "copy")),
+        base.null_default(),
+    )
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         fields, names = self.config["fields"], self.config["headers"]
         if len(fields) != len(names):
             whole = "'fields' config must have the same number of elements as 'headers' config."
@@ -115,7 +93,7 @@ class HeaderFrom(Transform):
         self._pairs = list(zip(fields, names, strict=True))
         self._fields = frozenset(fields)
         self._moves = self.config["operation"] == "move"
-        self._rest = OfSchemas(self._without_fields)
+        self._rest = base.OfSchemas(self._without_fields)
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
         """Fields become headers of each."""
@@ -142,30 +120,25 @@ class HeaderFrom(Transform):
         schema, value = self.data(record)
         purpose = f"header {self.config['operation']}"
         if schema is None:
-            given = dict(a_map(value, purpose))
+            given = dict(base.a_map(value, purpose))
             record.headers = [*record.headers, *(Header(name, None, given.get(field)) for field, name in self._pairs)]
             if self._moves:
                 given = {k: v for k, v in given.items() if k not in self._fields}
             return self.changed(record, None, given)
-        struct = a_struct(value, purpose)
+        struct = base.a_struct(value, purpose)
         by_name = {field.name: field for field in struct.schema.fields}
         found = []
         for field, name in self._pairs:
             if field not in by_name:
                 raise DataError(f"Field does not exist: {field}")
             one = by_name[field]
-            found.append(Header(name, one.schema, got(struct, one, defaults=self.defaults)))
+            found.append(Header(name, one.schema, base.got(struct, one, defaults=self.defaults)))
         record.headers = [*record.headers, *found]
         if not self._moves:
             return record
         made = self._rest(schema)
-        values = {field.name: got(struct, field, defaults=self.defaults) for field in made.fields}
+        values = {field.name: base.got(struct, field, defaults=self.defaults) for field in made.fields}
         return self.changed(record, made, Struct(made, values))
 
     def _without_fields(self, schema: Schema) -> Schema:
-        return with_fields(schema, tuple(field for field in schema.fields if field.name not in self._fields))
-
-
-def _not_empty(name: str, value: Any) -> None:
-    if not value:
-        raise ConfigValueError(name, "[]", "Empty list")
+        return base.with_fields(schema, tuple(field for field in schema.fields if field.name not in self._fields))

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from keelman.connect.columns import NULL, ColumnBatch, Constant, Nulls, StructColumn
-from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.config.definition import ConfigKey, Importance, Type
 from keelman.connect.converters.logical import TIMESTAMP_SCHEMA, moment
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java.numbers import Int32
 from keelman.connect.record import Record
 from keelman.connect.records import Column, Repeated
 from keelman.connect.schema import Field, Schema, Struct
-from keelman.connect.transforms.base import OfSchemas, Part, Transform, a_map, a_struct, got, null_default, with_fields
+from keelman.connect.transforms.base import OfSchemas, Transform, a_map, a_struct, got, null_default, with_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +41,19 @@ class InsertField(Transform):
 
     name = "InsertField"
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """A key for each thing that can be added, naming the field."""
-        what = ("topic", "partition", "offset", "timestamp")
-        keys = [
+    keys = (
+        *(
             ConfigKey(
                 f"{one}.field", Type.STRING, None, Importance.MEDIUM, f"Field for the record's {one}; `!` required."
             )
-            for one in what
-        ]
-        return ConfigDef(
-            *keys,
-            ConfigKey("static.field", Type.STRING, None, Importance.MEDIUM, "Field for a fixed text."),
-            ConfigKey("static.value", Type.STRING, None, Importance.MEDIUM, "That text."),
-            null_default(),
-        )
+            for one in ("topic", "partition", "offset", "timestamp")
+        ),
+        ConfigKey("static.field", Type.STRING, None, Importance.MEDIUM, "Field for a fixed text."),
+        ConfigKey("static.value", Type.STRING, None, Importance.MEDIUM, "That text."),
+        null_default(),
+    )
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         spec = {name: _Spec.of(self.config[f"{name}.field"]) for name in _INSERTED}
         self._specs = {name: one for name, one in spec.items() if one is not None}
         self._static: str | None = self.config["static.value"]

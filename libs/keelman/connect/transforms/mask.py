@@ -8,14 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from keelman.connect.columns import NULL, ColumnBatch, Constant, StructColumn, mapped
-from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
+from keelman.connect.config.definition import REQUIRED, ConfigKey, Importance, Type, non_empty
 from keelman.connect.converters.logical import EPOCH
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import INTEGERS, Float32, Int32, cut, java_class, type_of
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema, Struct
-from keelman.connect.transforms.base import Part, Transform, a_map, a_struct, got, null_default, some_names
+from keelman.connect.transforms.base import Transform, a_map, a_struct, got, null_default, some_names
 
 
 class MaskField(Transform):
@@ -23,17 +23,13 @@ class MaskField(Transform):
 
     name = "MaskField"
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`fields`, `replacement`, `replace.null.with.default`."""
-        return ConfigDef(
-            ConfigKey("fields", Type.LIST, REQUIRED, Importance.HIGH, "Fields to hide.", some_names),
-            ConfigKey("replacement", Type.STRING, None, Importance.LOW, "Text or number to put there.", non_empty),
-            null_default(),
-        )
+    keys = (
+        ConfigKey("fields", Type.LIST, REQUIRED, Importance.HIGH, "Fields to hide.", some_names),
+        ConfigKey("replacement", Type.STRING, None, Importance.LOW, "Text or number to put there.", non_empty),
+        null_default(),
+    )
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         self._fields = frozenset(self.config["fields"])
         self._replacement: str | None = self.config["replacement"]
 

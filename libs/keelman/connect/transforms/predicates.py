@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect.columns import ColumnBatch, Nulls
-from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
+from keelman.connect.config.definition import REQUIRED, ConfigKey, Importance, Type, non_empty
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.java.regex import JavaPattern
 from keelman.connect.record import Record
@@ -20,10 +19,7 @@ class HasHeaderKey(Predicate):
     name = "HasHeaderKey"
     of_headers = True
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`name`."""
-        return ConfigDef(ConfigKey("name", Type.STRING, REQUIRED, Importance.MEDIUM, "The header.", non_empty))
+    keys = (ConfigKey("name", Type.STRING, REQUIRED, Importance.MEDIUM, "The header.", non_empty),)
 
     def test(self, record: Record) -> bool:
         """Whether it is there."""
@@ -41,11 +37,6 @@ class RecordIsTombstone(Predicate):
 
     name = "RecordIsTombstone"
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """No keys."""
-        return ConfigDef()
-
     def test(self, record: Record) -> bool:
         """Whether it is one."""
         return record.value is None
@@ -55,18 +46,20 @@ class RecordIsTombstone(Predicate):
         return isinstance(batch.value, Nulls)
 
 
+def _pattern(name: str, value: Any) -> None:
+    if not value:
+        raise ConfigValueError(name, value, "String must be non-empty")
+    java_pattern(name, value)
+
+
 class TopicNameMatches(Predicate):
     """Records of topics whose whole name matches."""
 
     name = "TopicNameMatches"
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`pattern`."""
-        return ConfigDef(ConfigKey("pattern", Type.STRING, REQUIRED, Importance.MEDIUM, "Java regex.", _pattern))
+    keys = (ConfigKey("pattern", Type.STRING, REQUIRED, Importance.MEDIUM, "Java regex.", _pattern),)
 
-    def __init__(self, config: Mapping[str, str]) -> None:
-        super().__init__(config)
+    def _set_up(self) -> None:
         self._pattern = JavaPattern(self.config["pattern"])
 
     def test(self, record: Record) -> bool:
@@ -76,9 +69,3 @@ class TopicNameMatches(Predicate):
     def columnar(self, batch: ColumnBatch) -> bool:
         """All have one topic."""
         return self._pattern.matches(batch.topic)
-
-
-def _pattern(name: str, value: Any) -> None:
-    if not value:
-        raise ConfigValueError(name, value, "String must be non-empty")
-    java_pattern(name, value)

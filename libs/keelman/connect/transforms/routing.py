@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from keelman.connect.columns import ColumnBatch, Nulls, StructColumn
-from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.config.definition import REQUIRED, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java.regex import JavaPattern, PatternError
 from keelman.connect.record import Record
 from keelman.connect.schema import Struct
-from keelman.connect.transforms.base import OfSchemas, Part, Transform, got, null_default
+from keelman.connect.transforms.base import OfSchemas, Transform, got, null_default
 
 
 class Filter(Transform):
@@ -20,11 +19,6 @@ class Filter(Transform):
 
     name = "Filter"
     parts = ("",)
-
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """No keys."""
-        return ConfigDef()
 
     def apply(self, record: Record) -> None:
         """Always."""
@@ -34,22 +28,26 @@ class Filter(Transform):
         return []
 
 
+def java_pattern(name: str, value: Any) -> None:
+    """A validator: a pattern of Java's. Raises ConfigValueError."""
+    try:
+        JavaPattern(value)
+    except PatternError as error:
+        raise ConfigValueError(name, value, f"Invalid regex: {error}") from None
+
+
 class RegexRouter(Transform):
     """Another topic for records whose topic matches as a whole."""
 
     name = "RegexRouter"
     parts = ("",)
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`regex`, `replacement`."""
-        return ConfigDef(
-            ConfigKey("regex", Type.STRING, REQUIRED, Importance.HIGH, "Java regex.", java_pattern),
-            ConfigKey("replacement", Type.STRING, REQUIRED, Importance.HIGH, "New name; $1 is a group."),
-        )
+    keys = (
+        ConfigKey("regex", Type.STRING, REQUIRED, Importance.HIGH, "Java regex.", java_pattern),
+        ConfigKey("replacement", Type.STRING, REQUIRED, Importance.HIGH, "New name; $1 is a group."),
+    )
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         self._pattern = JavaPattern(self.config["regex"])
         self._replacement: str = self.config["replacement"]
         self._seen: dict[str, str] = {}
@@ -88,30 +86,18 @@ class NoGroupError(DataError):
     java_name = "java.lang.IndexOutOfBoundsException"
 
 
-def java_pattern(name: str, value: Any) -> None:
-    """A validator: a pattern of Java's. Raises ConfigValueError."""
-    try:
-        JavaPattern(value)
-    except PatternError as error:
-        raise ConfigValueError(name, value, f"Invalid regex: {error}") from None
-
-
 class SetSchemaMetadata(Transform):
     """Another name or version for a struct's schema."""
 
     name = "SetSchemaMetadata"
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`schema.name`, `schema.version`, `replace.null.with.default`."""
-        return ConfigDef(
-            ConfigKey("schema.name", Type.STRING, None, Importance.HIGH, "New name of the schema."),
-            ConfigKey("schema.version", Type.INT, None, Importance.HIGH, "New version of the schema."),
-            null_default(),
-        )
+    keys = (
+        ConfigKey("schema.name", Type.STRING, None, Importance.HIGH, "New name of the schema."),
+        ConfigKey("schema.version", Type.INT, None, Importance.HIGH, "New version of the schema."),
+        null_default(),
+    )
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         marks = {"name": self.config["schema.name"], "version": self.config["schema.version"]}
         self._marks = {name: value for name, value in marks.items() if value is not None}
         self._marked = OfSchemas(lambda schema: replace(schema, **self._marks))

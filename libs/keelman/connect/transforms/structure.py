@@ -6,23 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect.columns import ColumnBatch, Constant, Nulls, StructColumn
-from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of_any_case
+from keelman.connect.config.definition import REQUIRED, ConfigKey, Importance, Type, one_of_any_case
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
-from keelman.connect.transforms.base import (
-    IllegalArgumentError,
-    OfSchemas,
-    Part,
-    Transform,
-    a_map,
-    a_struct,
-    got,
-    null_default,
-    some_names,
-    with_fields,
-)
+from keelman.connect.transforms import base
 
 
 class FieldPath:
@@ -52,9 +41,9 @@ class FieldPath:
         for step in self.steps:
             if value is None:
                 return None
-            inner = a_struct(value, "nested field access")
+            inner = base.a_struct(value, "nested field access")
             field = next(field for field in inner.schema.fields if field.name == step)
-            value = got(inner, field, defaults=defaults)
+            value = base.got(inner, field, defaults=defaults)
         return value
 
     def of_map(self, given: Mapping[Any, Any]) -> Any:
@@ -63,7 +52,7 @@ class FieldPath:
             inner = given.get(step)
             if inner is None:
                 return None
-            given = a_map(inner, "nested field access")
+            given = base.a_map(inner, "nested field access")
         return given.get(self.steps[-1])
 
 
@@ -95,36 +84,34 @@ def _steps(text: str) -> list[str]:
     return steps or [""]
 
 
-class ExtractField(Transform):
+class ExtractField(base.Transform):
     """Puts one of its fields in the place of the key or the value."""
 
     name = "ExtractField"
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`field`, `field.syntax.version`, `replace.null.with.default`."""
-        doc = "V1: `field` is a name. V2: a path with dots; back-ticks hold a name together that has dots."
-        versions = one_of_any_case("V1", "V2")
-        return ConfigDef(
-            ConfigKey("field", Type.STRING, REQUIRED, Importance.MEDIUM, "The field."),
-            ConfigKey("field.syntax.version", Type.STRING, "V1", Importance.HIGH, doc, versions),
-            null_default(),
-        )
+    keys = (
+        ConfigKey("field", Type.STRING, REQUIRED, Importance.MEDIUM, "The field."),
+        ConfigKey(
+            "field.syntax.version", Type.STRING, "V1", Importance.HIGH,
+            "V1: `field` is a name. V2: a path with dots; back-ticks hold a name together that has dots.",
+            one_of_any_case("V1", "V2"),
+        ),
+        base.null_default(),
+    )  # fmt: skip
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         self._path = FieldPath(self.config["field"], self.config["field.syntax.version"])
 
     def apply(self, record: Record) -> Record:
         """Null stays null. Raises IllegalArgumentError for a field that a schema does not have."""
         schema, value = self.data(record)
         if schema is None:
-            given = None if value is None else a_map(value, "field extraction")
+            given = None if value is None else base.a_map(value, "field extraction")
             return self.changed(record, None, None if given is None else self._path.of_map(given))
-        struct = None if value is None else a_struct(value, "field extraction")
+        struct = None if value is None else base.a_struct(value, "field extraction")
         field = self._path.field(schema)
         if field is None:
-            raise IllegalArgumentError(f"Unknown field: {self._path.text}")
+            raise base.IllegalArgumentError(f"Unknown field: {self._path.text}")
         inner = None if struct is None else self._path.of_struct(struct, defaults=self.defaults)
         return self.changed(record, field.schema, inner)
 
@@ -147,34 +134,31 @@ class ExtractField(Transform):
         return self.columns_changed(batch, Column([inner.value] * batch.count, made))
 
 
-class ValueToKey(Transform):
+class ValueToKey(base.Transform):
     """Makes a key of fields of the value."""
 
     name = "ValueToKey"
     parts = ("",)
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`fields`, `replace.null.with.default`."""
-        return ConfigDef(
-            ConfigKey("fields", Type.LIST, REQUIRED, Importance.HIGH, "The fields.", some_names), null_default()
-        )
+    keys = (
+        ConfigKey("fields", Type.LIST, REQUIRED, Importance.HIGH, "The fields.", base.some_names),
+        base.null_default(),
+    )
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         self._fields: list[str] = self.config["fields"]
-        self._key_schema = OfSchemas(self._key_of)
+        self._key_schema = base.OfSchemas(self._key_of)
 
     def apply(self, record: Record) -> Record:
         """Raises DataError for a field that the value's schema does not have."""
         purpose = "copying fields from value to key"
         if record.value_schema is None:
-            given = a_map(record.value, purpose)
+            given = base.a_map(record.value, purpose)
             record.key_schema, record.key = None, {name: given.get(name) for name in self._fields}
             return record
-        struct = a_struct(record.value, purpose)
+        struct = base.a_struct(record.value, purpose)
         made = self._key_schema(struct.schema)
-        values = {field.name: got(struct, field, defaults=self.defaults) for field in made.fields}
+        values = {field.name: base.got(struct, field, defaults=self.defaults) for field in made.fields}
         record.key_schema, record.key = made, Struct(made, values)
         return record
 
@@ -196,4 +180,4 @@ class ValueToKey(Transform):
         for name in self._fields:
             if name not in by_name:
                 raise DataError(f"Field does not exist: {name}")
-        return with_fields(Schema("struct"), tuple(by_name[name] for name in self._fields))
+        return base.with_fields(Schema("struct"), tuple(by_name[name] for name in self._fields))

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from keelman.connect.columns import NULL, ColumnBatch, Nulls, StructColumn, mapped
-from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
+from keelman.connect.config.definition import REQUIRED, ConfigKey, Importance, Type, one_of
 from keelman.connect.converters.logical import DATE_SCHEMA, TIME_SCHEMA, TIMESTAMP, TIMESTAMP_SCHEMA, moment, number_of
 from keelman.connect.errors import ConfigValueError, ConnectError, DataError
 from keelman.connect.java.dates import JavaDateFormat, ParseError, PatternError
@@ -17,17 +17,7 @@ from keelman.connect.record import Record
 from keelman.connect.records import Column, Repeated
 from keelman.connect.schema import Field, Schema, Struct, java_type
 from keelman.connect.shapes import by_topic
-from keelman.connect.transforms.base import (
-    IllegalArgumentError,
-    OfSchemas,
-    Part,
-    Transform,
-    a_map,
-    a_struct,
-    got,
-    null_default,
-    with_fields,
-)
+from keelman.connect.transforms import base
 
 _TARGETS: Mapping[str, Schema] = {
     "string": Schema("string"),
@@ -40,23 +30,18 @@ _NO_FORMAT = "TimestampConverter requires format option to be specified when usi
 _PER_SECOND = {"nanoseconds": 1_000_000_000, "microseconds": 1_000_000, "milliseconds": 1000, "seconds": 1}
 
 
-class TimestampRouter(Transform):
+class TimestampRouter(base.Transform):
     """Topics named after their records' times."""
 
     name = "TimestampRouter"
     parts = ("",)
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`topic.format`, `timestamp.format`."""
-        high = Importance.HIGH
-        return ConfigDef(
-            ConfigKey("topic.format", Type.STRING, "${topic}-${timestamp}", high, "The new name."),
-            ConfigKey("timestamp.format", Type.STRING, "yyyyMMdd", high, "A pattern of SimpleDateFormat, UTC."),
-        )
+    keys = (
+        ConfigKey("topic.format", Type.STRING, "${topic}-${timestamp}", Importance.HIGH, "The new name."),
+        ConfigKey("timestamp.format", Type.STRING, "yyyyMMdd", Importance.HIGH, "A pattern of SimpleDateFormat, UTC."),
+    )
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         self._topic: str = self.config["topic.format"]
         self._problem = ""
         try:
@@ -69,7 +54,7 @@ class TimestampRouter(Transform):
         if record.timestamp_ms is None:
             raise DataError(f"Timestamp missing on record: of topic {record.topic}")
         if self._problem:
-            raise IllegalArgumentError(self._problem)
+            raise base.IllegalArgumentError(self._problem)
         record.topic = self._routed(record.topic, record.timestamp_ms)
         return record
 
@@ -91,29 +76,24 @@ class TimestampRouter(Transform):
         return self._topic.replace("${topic}", topic).replace("${timestamp}", text)
 
 
-class TimestampConverter(Transform):
+class TimestampConverter(base.Transform):
     """A time in another form: a text, a number, or one of Connect's logical types."""
 
     name = "TimestampConverter"
 
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`target.type`, `field`, `format`, `unix.precision`, `replace.null.with.default`."""
-        precisions = one_of(*_PER_SECOND)
-        return ConfigDef(
-            ConfigKey("field", Type.STRING, "", Importance.HIGH, "The field; empty means the whole key or value."),
-            ConfigKey("target.type", Type.STRING, REQUIRED, Importance.HIGH, "The form.", one_of(*_TARGETS)),
-            ConfigKey("format", Type.STRING, "", Importance.MEDIUM, "A pattern of SimpleDateFormat, UTC, of texts."),
-            ConfigKey("unix.precision", Type.STRING, "milliseconds", Importance.LOW, "Of numbers.", precisions),
-            null_default(),
-        )
+    keys = (
+        ConfigKey("field", Type.STRING, "", Importance.HIGH, "The field; empty means the whole key or value."),
+        ConfigKey("target.type", Type.STRING, REQUIRED, Importance.HIGH, "The form.", one_of(*_TARGETS)),
+        ConfigKey("format", Type.STRING, "", Importance.MEDIUM, "A pattern of SimpleDateFormat, UTC, of texts."),
+        ConfigKey("unix.precision", Type.STRING, "milliseconds", Importance.LOW, "Of numbers.", one_of(*_PER_SECOND)),
+        base.null_default(),
+    )
 
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
+    def _set_up(self) -> None:
         self._target: str = self.config["target.type"]
         self._field: str = self.config["field"]
         self._per_second = _PER_SECOND[self.config["unix.precision"]]
-        self._schema = OfSchemas(self._converted_schema)
+        self._schema = base.OfSchemas(self._converted_schema)
         pattern: str = self.config["format"]
         if self._target == "string" and not pattern.strip():
             raise ConfigValueError("format", pattern, whole=_NO_FORMAT)
@@ -132,12 +112,12 @@ class TimestampConverter(Transform):
         if schema is None:
             if not self._field or value is None:
                 return self.changed(record, None, self._converted(None, value))
-            given = a_map(value, "converting timestamp formats")
+            given = base.a_map(value, "converting timestamp formats")
             return self.changed(record, None, {**given, self._field: self._converted(None, given.get(self._field))})
         if not self._field:
             made = replace(_TARGETS[self._target], optional=schema.optional)
             return self.changed(record, made, self._converted(schema, value))
-        struct = None if value is None else a_struct(value, "converting timestamp formats")
+        struct = None if value is None else base.a_struct(value, "converting timestamp formats")
         made = self._schema(schema)
         return self.changed(record, made, None if struct is None else self._struct(struct, made))
 
@@ -169,7 +149,7 @@ class TimestampConverter(Transform):
         return [None if value is None else write(read(form, value)) for value in values]
 
     def _converted_schema(self, schema: Schema) -> Schema:
-        made = with_fields(schema, tuple(self._converted_field(field) for field in schema.fields))
+        made = base.with_fields(schema, tuple(self._converted_field(field) for field in schema.fields))
         made = replace(made, optional=schema.optional)
         if isinstance(schema.default, Struct):
             made = replace(made, default=self._struct(schema.default, made))
@@ -183,7 +163,7 @@ class TimestampConverter(Transform):
     def _struct(self, struct: Struct, made: Schema) -> Struct:
         values = {}
         for field in struct.schema.fields:
-            one = got(struct, field, defaults=self.defaults)
+            one = base.got(struct, field, defaults=self.defaults)
             values[field.name] = self._converted(field.schema, one) if field.name == self._field else one
         return Struct(made, values)
 

@@ -10,7 +10,7 @@ import orjson
 
 from keelman.connect.schema import Field, Schema, Struct
 from keelman.connectors.couchbase.partitions import signed, signed_32
-from keelman.couchbase.frames import Opcode
+from keelman.couchbase.frames import JSON_TYPE, Opcode
 from keelman.couchbase.messages import document
 from keelman.couchbase.vbucket import Event
 
@@ -36,7 +36,8 @@ MESSAGE = Schema(
         Field("vBucketUuid", Schema("int64", optional=True)),
     ),
 )
-_EVENTS = {Opcode.MUTATION: "mutation", Opcode.DELETION: "deletion", Opcode.EXPIRATION: "expiration"}
+_MUTATION = int(Opcode.MUTATION)
+_EVENTS: dict[int, str] = {_MUTATION: "mutation", Opcode.DELETION: "deletion", Opcode.EXPIRATION: "expiration"}
 HEADERS = (
     "bucket",
     "scope",
@@ -52,28 +53,33 @@ HEADERS = (
 )
 
 
-class Made(NamedTuple):
-    """A record's value and its schema."""
-
-    schema: Schema | None
-    value: Any
+SKIPPED = object()
+"""In place of a value: there is to be no record."""
 
 
-Handler = Callable[[Event, str, bool], Made | None]
-"""Makes a record's value of a change in a bucket; None where there is to be no record. The last says `no.value`."""
+class Handler(NamedTuple):
+    """What a change in a bucket becomes. `value` is given the change, the bucket and `no.value`, and gives SKIPPED for
+    no record; `schema` is that of all values."""
+
+    value: Callable[[Event, str, bool], Any]
+    schema: Schema | None = None
 
 
-def raw_json(event: Event, bucket: str, no_value: bool) -> Made | None:
+def raw_json(event: Event, bucket: str, no_value: bool) -> bytes | object | None:
     """The document as it is; null where it is deleted."""
-    if event.kind != Opcode.MUTATION or no_value:
-        return Made(None, None)
-    content = document(event)
-    return Made(None, content) if is_json(content) else None
+    if event.kind != _MUTATION or no_value:
+        return None
+    content = event.value if event.datatype <= JSON_TYPE else document(event)
+    try:
+        orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return content if is_json(content) else SKIPPED
+    return content
 
 
-def with_metadata(event: Event, bucket: str, no_value: bool) -> Made | None:
+def with_metadata(event: Event, bucket: str, no_value: bool) -> bytes | object:
     """A JSON object of what is known of the change, with the document last."""
-    is_mutation = event.kind == Opcode.MUTATION
+    is_mutation = event.kind == _MUTATION
     about: dict[str, Any] = {
         "bucket": bucket,
         "partition": event.vbucket,
@@ -86,20 +92,20 @@ def with_metadata(event: Event, bucket: str, no_value: bool) -> Made | None:
     about["vBucketUuid"] = signed(event.place.vbuuid)
     if is_mutation:
         about |= {"flags": signed_32(event.flags), "expiration": signed_32(event.expiry)}
-    about |= {"event": _EVENTS[Opcode(event.kind)], "key": event.key.decode("utf-8", "replace")}
-    head = json.dumps(about, separators=(",", ":"), ensure_ascii=False).encode()
+    about |= {"event": _EVENTS[event.kind], "key": event.key.decode("utf-8", "replace")}
+    head = orjson.dumps(about)
     if not is_mutation or no_value:
-        return Made(None, head)
+        return head
     content = document(event)
-    return Made(None, b'%b,"content":%b}' % (head[:-1], content)) if is_json(content) else None
+    return b'%b,"content":%b}' % (head[:-1], content) if is_json(content) else SKIPPED
 
 
-def message(event: Event, bucket: str, no_value: bool) -> Made | None:
+def message(event: Event, bucket: str, no_value: bool) -> Struct:
     """A struct of all that is known, documents that are no JSON too."""
-    is_mutation = event.kind == Opcode.MUTATION
+    is_mutation = event.kind == _MUTATION
     content = (b"" if no_value else document(event)) if is_mutation else None
     values = {
-        "event": _EVENTS[Opcode(event.kind)],
+        "event": _EVENTS[event.kind],
         "partition": event.vbucket,
         "key": event.key.decode("utf-8", "replace"),
         "cas": signed(event.cas),
@@ -112,13 +118,13 @@ def message(event: Event, bucket: str, no_value: bool) -> Made | None:
         "bucket": bucket,
         "vBucketUuid": signed(event.place.vbuuid),
     }
-    return Made(MESSAGE, Struct(MESSAGE, values))
+    return Struct(MESSAGE, values)
 
 
 SERVED: dict[str, Handler] = {
-    f"{HANDLERS}RawJsonSourceHandler": raw_json,
-    f"{HANDLERS}RawJsonWithMetadataSourceHandler": with_metadata,
-    f"{HANDLERS}DefaultSchemaSourceHandler": message,
+    f"{HANDLERS}RawJsonSourceHandler": Handler(raw_json),
+    f"{HANDLERS}RawJsonWithMetadataSourceHandler": Handler(with_metadata),
+    f"{HANDLERS}DefaultSchemaSourceHandler": Handler(message, MESSAGE),
 }
 
 

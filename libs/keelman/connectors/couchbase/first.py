@@ -13,7 +13,7 @@ from keelman.connect.records import Offset, Partition
 from keelman.connect.schema import Field, Schema, Struct
 from keelman.connect.source_task import SourceTask
 from keelman.connectors.couchbase import partitions
-from keelman.connectors.couchbase.keys import access_of, first_keys
+from keelman.connectors.couchbase.keys import access_of, first_keys, reached_by, without_tls
 from keelman.connectors.couchbase.official import PARTITIONS, map_of
 from keelman.connectors.couchbase.reader import CouchbaseReader, Rows
 from keelman.couchbase.changes import Wanted
@@ -57,7 +57,7 @@ class CouchbaseSource2016(Connector):
             seeds_of(_nodes(config))
         except ValueError as error:
             return [ConfigValueError("couchbase.nodes", config["couchbase.nodes"], str(error))]
-        return ()
+        return without_tls(config, first_keys().parse(config))
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
@@ -89,6 +89,7 @@ class CouchbaseSource2016(Connector):
             starts,
             partition,
             FirstRecords(config["topic"].strip() + bucket, config["schema.name"].strip(), bucket),
+            properties=reached_by({**parsed, "couchbase.username": _user(parsed, bucket)}, _nodes(config), bucket),
             rate=int(parsed["dcp.maximum.drainrate"]),
             beat=task.beat,
         )
@@ -102,9 +103,9 @@ class FirstRecords:
         fields = tuple(Field(name, _TEXT) for name in ("bucket", "document", "body"))
         self._schema = Schema("struct", name=schema, fields=fields)
 
-    def rows(self, events: Sequence[Event]) -> Mapping[str, Rows]:
+    def rows(self, events: Sequence[Event]) -> Sequence[Rows]:
         """All in one topic."""
-        rows = Rows()
+        rows = Rows(self._topic, self._schema)
         for event in events:
             if event.kind != Opcode.MUTATION:
                 continue
@@ -113,12 +114,12 @@ class FirstRecords:
                 "document": event.key.decode("utf-8", "replace"),
                 "body": document(event).decode("utf-8", "replace"),
             }
-            rows.add(event, event.key, self._schema, Struct(self._schema, values))
-        return {self._topic: rows} if rows.events else {}
+            rows.add(event, event.key, Struct(self._schema, values))
+        return (rows,) if rows.events else ()
 
-    def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Mapping[str, Rows]:
+    def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Sequence[Rows]:
         """None."""
-        return {}
+        return ()
 
 
 def _given(config: Mapping[str, str], key: str) -> str:
@@ -134,12 +135,15 @@ def _nodes(config: Mapping[str, str]) -> list[str]:
     return [one for one in re.split(r"[,;]", config.get("couchbase.nodes", "")) if one.strip()]
 
 
+def _user(parsed: Mapping[str, Any], bucket: str) -> str:
+    return str(parsed["couchbase.username"] or bucket)
+
+
 def _access(config: Mapping[str, str], task: SourceTask | None = None) -> Access:
     """Without a user: that of before Couchbase 5.0, which is the bucket, with an empty password."""
     parsed = dict(first_keys().parse(config))
     bucket = _bucket(config)
-    if not parsed["couchbase.username"]:
-        parsed["couchbase.username"] = bucket
+    parsed["couchbase.username"] = _user(parsed, bucket)
     return access_of(parsed, _nodes(config), bucket, task)
 
 

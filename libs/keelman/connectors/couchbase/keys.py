@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, one_of
+from keelman.connect.config.types import Password
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.source_task import SourceTask
 from keelman.connectors.couchbase.documents import HEADERS, SERVED
@@ -22,6 +23,14 @@ from keelman.runtime.version import version
 ALL_PASS = "com.couchbase.connect.kafka.filter.AllPassFilter"
 ALL_PASS_SYSTEM = "com.couchbase.connect.kafka.filter.AllPassIncludingSystemFilter"
 STREAM_FROM = ("SAVED_OFFSET_OR_BEGINNING", "SAVED_OFFSET_OR_NOW", "BEGINNING", "NOW")
+_TLS_KEYS = {
+    "ssl.keystore.location": "couchbase.client.certificate.path",
+    "ssl.keystore.password": "couchbase.client.certificate.password",
+    "ssl.key.password": "couchbase.client.certificate.password",
+    "ssl.truststore.location": "couchbase.trust.certificate.path or couchbase.trust.store.path",
+    "ssl.truststore.password": "couchbase.trust.store.password",
+    "ssl.endpoint.identification.algorithm": "couchbase.enable.hostname.verification",
+}
 DEFAULT_BUFFER_BYTES = 20_971_520
 _TEXT, _LIST, _FLAG, _INT, _SECRET, _CLASS = (
     Type.STRING, Type.LIST, Type.BOOLEAN, Type.INT, Type.PASSWORD, Type.CLASS,
@@ -237,7 +246,7 @@ def access_of(parsed: Mapping[str, Any], seeds: list[str], bucket: str, task: So
         try:
             tls = client_context(properties)
         except InvalidArgument as error:
-            raise ConnectError(f"couchbase.enable.tls: {error.message}") from error
+            raise ConnectError(_in_our_words(error.message)) from error
     return Access(
         seeds=seeds_of(seeds),
         bucket=bucket,
@@ -249,6 +258,38 @@ def access_of(parsed: Mapping[str, Any], seeds: list[str], bucket: str, task: So
         agent=f"keelman/{version()}" + (f" ({task.connector}; task-{task.task})" if task else ""),
         compression=parsed.get("couchbase.compression", "ENABLED"),
     )
+
+
+def reached_by(parsed: Mapping[str, Any], seeds: list[str], bucket: str) -> dict[str, str]:
+    """How a bucket is reached, as texts that `access_by` takes."""
+    found = {"couchbase.seed.nodes": ",".join(seeds), "couchbase.bucket": bucket}
+    for key in _connection_keys(official=False):
+        value = parsed[key.name]
+        if value is not None:
+            text = value.value if isinstance(value, Password) else value
+            found[key.name] = str(text).lower() if isinstance(text, bool) else str(text)
+    return found
+
+
+def access_by(properties: Mapping[str, str]) -> Access:
+    """The same for a client. Raises ConnectError."""
+    parsed = ConfigDef(*_connection_keys(official=False)).parse(properties)
+    return access_of(parsed, properties["couchbase.seed.nodes"].split(","), properties["couchbase.bucket"])
+
+
+def _in_our_words(message: str) -> str:
+    """What is wrong with files of certificates, with the connectors' keys in place of Kafka's."""
+    for theirs, ours in _TLS_KEYS.items():
+        message = message.replace(theirs, ours)
+    return message
+
+
+def without_tls(config: Mapping[str, str], parsed: Mapping[str, Any]) -> list[ConfigValueError]:
+    """A client's certificate where there is no TLS to show it in."""
+    key = "couchbase.client.certificate.path"
+    if not parsed[key] or parsed["couchbase.enable.tls"]:
+        return []
+    return [ConfigValueError(key, config[key], "needs couchbase.enable.tls=true")]
 
 
 def selection_of(parsed: Mapping[str, Any]) -> Selection:

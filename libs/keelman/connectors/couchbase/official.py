@@ -10,14 +10,9 @@ from keelman.connect.errors import ConfigValueError
 from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Offset, Partition
 from keelman.connect.source_task import SourceTask
-from keelman.connectors.couchbase import documents, partitions
-from keelman.connectors.couchbase.keys import (
-    ALL_PASS_SYSTEM,
-    access_of,
-    official_keys,
-    selection_of,
-    topics_of,
-)
+from keelman.connect.watches import Watch
+from keelman.connectors.couchbase import documents, keys, partitions
+from keelman.connectors.couchbase.documents import SKIPPED
 from keelman.connectors.couchbase.reader import CouchbaseReader, Rows, connect_errors
 from keelman.connectors.couchbase.values import seconds, size_bytes, wrong_contexts
 from keelman.couchbase.changes import Wanted
@@ -46,13 +41,13 @@ class CouchbaseSource(Connector):
     @classmethod
     def config_def(cls) -> ConfigDef:
         """The official connector's."""
-        return official_keys()
+        return keys.official_keys()
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValueError]:
         """Keys for one collection that can only be set for all; a scope and collections both; a bucket that is none."""
-        found = wrong_contexts(config)
-        parsed = official_keys().parse(config)
+        parsed = keys.official_keys().parse(config)
+        found = [*wrong_contexts(config), *keys.without_tls(config, parsed)]
         if not parsed["couchbase.bucket"]:
             found.append(
                 ConfigValueError("couchbase.bucket", "", whole="Missing required config property: couchbase.bucket")
@@ -65,8 +60,8 @@ class CouchbaseSource(Connector):
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
         """The vbuckets in runs. Raises ConnectError, RetriableConnectError."""
-        parsed = official_keys().parse(config)
-        found = map_of(access_of(parsed, parsed["couchbase.seed.nodes"], parsed["couchbase.bucket"]))
+        parsed = keys.official_keys().parse(config)
+        found = map_of(keys.access_of(parsed, parsed["couchbase.seed.nodes"], parsed["couchbase.bucket"]))
         return [
             {
                 **config,
@@ -83,11 +78,20 @@ class CouchbaseSource(Connector):
         return True
 
     @classmethod
+    def resting(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Watch | None:
+        """All vbuckets, where each has an offset from which it goes on."""
+        parsed = keys.official_keys().parse(config)
+        bucket, seeds = parsed["couchbase.bucket"], parsed["couchbase.seed.nodes"]
+        if parsed["couchbase.connector.name.in.offsets"] or not parsed["couchbase.stream.from"].startswith("SAVED"):
+            return None
+        return partitions.watch(config.get(PARTITIONS, ""), bucket, offset, keys.reached_by(parsed, seeds, bucket))
+
+    @classmethod
     def open_task_reader(
         cls, config: Mapping[str, str], task: SourceTask, offset: Callable[[Partition], Offset | None]
     ) -> Reader:
         """The reader of the task's vbuckets. Raises ConnectError."""
-        parsed = official_keys().parse(config)
+        parsed = keys.official_keys().parse(config)
         bucket = parsed["couchbase.bucket"]
         name = task.connector if parsed["couchbase.connector.name.in.offsets"] else ""
 
@@ -97,18 +101,19 @@ class CouchbaseSource(Connector):
         numbers = partitions.read(config.get(PARTITIONS, ""))
         starts = {number: _start(parsed["couchbase.stream.from"], offset(partition(number))) for number in numbers}
         wanted = Wanted(
-            selection=selection_of(parsed),
+            selection=keys.selection_of(parsed),
             no_value=parsed["couchbase.no.value"],
             xattrs=parsed["couchbase.xattrs"],
             buffer_bytes=size_bytes(parsed["couchbase.flow.control.buffer"]),
             polling_seconds=seconds(parsed["couchbase.persistence.polling.interval"]),
         )
         return CouchbaseReader(
-            access_of(parsed, parsed["couchbase.seed.nodes"], bucket, task),
+            keys.access_of(parsed, parsed["couchbase.seed.nodes"], bucket, task),
             wanted,
             starts,
             partition,
             OfficialRecords(config, parsed),
+            properties=keys.reached_by(parsed, parsed["couchbase.seed.nodes"], bucket),
             most=parsed["couchbase.batch.size.max"],
             beat=task.beat,
         )
@@ -121,45 +126,59 @@ class OfficialRecords:
         self._bucket = parsed["couchbase.bucket"]
         self._handler = documents.SERVED[parsed["couchbase.source.handler"]]
         self._no_value = parsed["couchbase.no.value"]
-        self._topic, self._topics = parsed["couchbase.topic"], topics_of(config, parsed)
+        self._topic, self._topics = parsed["couchbase.topic"], keys.topics_of(config, parsed)
         self._headers, self._prefix = parsed["couchbase.headers"], parsed["couchbase.header.name.prefix"]
-        self._system = parsed["couchbase.event.filter"] == ALL_PASS_SYSTEM
+        self._system = parsed["couchbase.event.filter"] == keys.ALL_PASS_SYSTEM
         self._black_hole, self._initial = parsed["couchbase.black.hole.topic"], parsed["couchbase.initial.offset.topic"]
         self._saved_or_now = parsed["couchbase.stream.from"] == "SAVED_OFFSET_OR_NOW"
         self._named: dict[Collection, str] = {}
 
-    def rows(self, events: Sequence[Event]) -> Mapping[str, Rows]:
+    def rows(self, events: Sequence[Event]) -> Sequence[Rows]:
         """By topic, those that are passed over in the topic for them."""
         found: dict[str, Rows] = {}
-        handler, bucket, no_value = self._handler, self._bucket, self._no_value
+        passed = Rows(self._black_hole)
+        value, bucket, no_value, all_keys = self._handler.value, self._bucket, self._no_value, self._system
+        current: Collection | None = None
+        rows: Rows | None = None
         for event in events:
-            collection = event.collection
-            if collection is None:
+            if event.collection is not current:
+                current = event.collection
+                rows = None if current is None else self._rows_of(current, found)
+            if current is None:
                 continue
-            topic = self._named.get(collection)
-            if topic is None:
-                topic = self._name(collection)
-            passes = topic == PASSED or (event.key.startswith(b"_txn:") and not self._system)
-            made = None if passes else handler(event, bucket, no_value)
-            if made is None:
-                if self._black_hole:
-                    key = b"ignored-%d" % event.vbucket
-                    found.setdefault(self._black_hole, Rows()).add(event, key, None, None)
+            key = event.key
+            one = SKIPPED if rows is None or (key[:5] == b"_txn:" and not all_keys) else value(event, bucket, no_value)
+            if one is SKIPPED or rows is None:
+                passed.add(event, b"ignored-%d" % event.vbucket, None)
                 continue
-            headers = documents.headers(event, self._bucket, self._headers, self._prefix) if self._headers else ()
-            found.setdefault(topic, Rows()).add(event, event.key, made.schema, made.value, headers)
-        return found
+            rows.add(event, key, one)
+            if self._headers:
+                rows.headers.append(documents.headers(event, bucket, self._headers, self._prefix))
+        made = [*found.values(), passed] if self._black_hole else [*found.values()]
+        return [one for one in made if one.events]
 
-    def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Mapping[str, Rows]:
+    def _rows_of(self, collection: Collection, found: dict[str, Rows]) -> Rows | None:
+        """Where the records of a collection go; None where its changes are passed over."""
+        topic = self._named.get(collection)
+        if topic is None:
+            topic = self._name(collection)
+        if topic == PASSED:
+            return None
+        rows = found.get(topic)
+        if rows is None:
+            rows = found[topic] = Rows(topic, self._handler.schema)
+        return rows
+
+    def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Sequence[Rows]:
         """A record for each vbucket that begins with now, where there is a topic for them."""
         if not self._initial or not self._saved_or_now or not fresh:
-            return {}
-        rows = Rows()
+            return ()
+        rows = Rows(self._initial)
         for vbucket in fresh:
             seqno, place = begins[vbucket]
             event = Event(0, vbucket, seqno, place or Place(), None, b"", b"", 0, 0, 0, 0, 0, 0, 0)
-            rows.add(event, INITIAL_KEY, None, None)
-        return {self._initial: rows}
+            rows.add(event, INITIAL_KEY, None)
+        return (rows,)
 
     def _name(self, collection: Collection) -> str:
         """The topic of a collection; PASSED where it is one of the system's that the filter leaves out."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import in_json
 from keelman.connect.records import Offset, Partition
+from keelman.connect.watches import VbucketPosition, VbucketWatch
 from keelman.couchbase.vbucket import Place, Position
 
 _SIGN, _ALL = 1 << 63, 1 << 64
@@ -79,6 +80,22 @@ def position(found: Mapping[str, Any]) -> Position:
     if vbuuid is None and start is None:
         return Position(seqno, None)
     return Position(seqno, Place(vbuuid or 0, seqno if start is None else start, seqno if end is None else end, uid))
+
+
+def watch(
+    vbuckets: str, bucket: str, committed: Callable[[Partition], Offset | None], properties: Mapping[str, str]
+) -> VbucketWatch | None:
+    """What a task waits for that has read up to its offsets; None where a vbucket has none that tells its branch.
+
+    Raises ConnectError."""
+    places: dict[int, VbucketPosition] = {}
+    for number in read(vbuckets):
+        found = committed(partition(bucket, number))
+        seqno, place = (0, None) if found is None else position(found)
+        if place is None:
+            return None
+        places[number] = VbucketPosition(seqno, place.vbuuid)
+    return VbucketWatch(properties, places)
 
 
 def signed(number: int) -> int:

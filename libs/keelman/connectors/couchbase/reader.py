@@ -12,12 +12,13 @@ from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.plugin import Reader
 from keelman.connect.records import Column, Headers, Offset, Partition, SourceBatch
 from keelman.connect.schema import STRING, Schema
+from keelman.connect.watches import VbucketPosition, VbucketWatch
 from keelman.connectors.couchbase.partitions import offset
 from keelman.couchbase.changes import Changes, Wanted
 from keelman.couchbase.cluster import Cluster
 from keelman.couchbase.errors import AwayError, CouchbaseError
 from keelman.couchbase.seeds import Access
-from keelman.couchbase.vbucket import Event, Position
+from keelman.couchbase.vbucket import VBUCKET_OF, Event, Position
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
 
@@ -31,31 +32,30 @@ _log = get_logger()
 
 @dataclass(slots=True)
 class Rows:
-    """Records for one topic, in their order. Keys are texts as UTF-8; None in `schemas` for a value without one."""
+    """Records for one topic, in their order. Keys are texts as UTF-8; `schema` is that of all values, None for none.
+    `headers` is empty, or has those of each."""
 
+    topic: str
+    schema: Schema | None = None
     keys: list[bytes] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
-    schemas: list[Schema | None] = field(default_factory=list)
     headers: list[Headers] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    key_schema: Schema | None = STRING
 
-    def add(self, event: Event, key: bytes, schema: Schema | None, value: Any, headers: Headers = ()) -> None:
+    def add(self, event: Event, key: bytes, value: Any) -> None:
         """One more."""
         self.keys.append(key)
         self.values.append(value)
-        self.schemas.append(schema)
-        self.headers.append(headers)
         self.events.append(event)
 
 
 class RecordMaker(Protocol):
     """What a connector makes of changes."""
 
-    def rows(self, events: Sequence[Event]) -> Mapping[str, Rows]:
-        """The records of some changes, by topic. Raises ConnectError."""
+    def rows(self, events: Sequence[Event]) -> Sequence[Rows]:
+        """The records of some changes, none empty. Raises ConnectError."""
 
-    def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Mapping[str, Rows]:
+    def first(self, begins: Mapping[int, Position], fresh: Sequence[int]) -> Sequence[Rows]:
         """Records to begin with; `fresh` are vbuckets that had no offset."""
 
 
@@ -103,11 +103,15 @@ class CouchbaseReader(Reader):
         partition: Callable[[int], Partition],
         maker: RecordMaker,
         *,
+        properties: Mapping[str, str],
         most: int = MOST_EVENTS,
         rate: int | None = None,
-        beat: Callable[[], None] = lambda: None,
+        beat: Callable[[], None],
     ) -> None:
-        """Raises ConnectError, RetriableConnectError."""
+        """`properties` are how the cluster is reached, for who watches it while nothing changes.
+
+        Raises ConnectError, RetriableConnectError."""
+        self._properties = properties
         self._maker, self._most = maker, most
         self._names = {vbucket: partition(vbucket) for vbucket in starts}
         self._pace = Pace(rate)
@@ -152,6 +156,7 @@ class CouchbaseReader(Reader):
         self._news.clear()
         with connect_errors():
             events = changes.take(most if paced is None else min(most, paced))
+        self.rollbacks = changes.rollbacks
         self._behind = len(events)
         if not events:
             self._log_problem(changes)
@@ -159,15 +164,21 @@ class CouchbaseReader(Reader):
         self._pace.taken(len(events))
         with connect_errors():
             made = self._maker.rows(events)
-        offsets = {event.vbucket: (event.seqno, event.place) for event in events}
-        self._ready = self._batches(
-            made, {vbucket: offset(*at) for vbucket, at in offsets.items()}, short=not changes.waiting
-        )
+        last = dict(zip(map(VBUCKET_OF, events), events, strict=True))
+        offsets = {vbucket: offset(event.seqno, event.place) for vbucket, event in last.items()}
+        self._ready = self._batches(made, offsets, short=not changes.waiting)
         return self._ready.pop(0)
 
     def left(self) -> int | None:
         """Changes that the servers have announced and that were not read."""
         return self._opened().left()
+
+    def watch(self) -> VbucketWatch | None:
+        """The last changes of all vbuckets, once they are read."""
+        places = None if self._ready else self._opened().resting()
+        if places is None:
+            return None
+        return VbucketWatch(self._properties, {n: VbucketPosition(*at) for n, at in places.items()})
 
     def waits_for(self) -> str:
         """The cluster, while some vbucket cannot be read."""
@@ -184,11 +195,9 @@ class CouchbaseReader(Reader):
         assert self._changes is not None
         return self._changes
 
-    def _batches(
-        self, made: Mapping[str, Rows], offsets: Mapping[int, Offset], *, short: bool = True
-    ) -> list[SourceBatch]:
+    def _batches(self, made: Sequence[Rows], offsets: Mapping[int, Offset], *, short: bool = True) -> list[SourceBatch]:
         """A batch a topic, to be committed together; the last one has the offsets."""
-        batches = [self._batch(topic, rows) for topic, rows in made.items()]
+        batches = [self._batch(rows) for rows in made]
         if not batches and offsets:
             batches = [SourceBatch("", Column([]))]
         for batch in batches[:-1]:
@@ -198,16 +207,16 @@ class CouchbaseReader(Reader):
             batches[-1].short = short
         return batches
 
-    def _batch(self, topic: str, rows: Rows) -> SourceBatch:
+    def _batch(self, rows: Rows) -> SourceBatch:
         def position(index: int) -> tuple[Partition, Offset]:
             event = rows.events[index]
             return self._names[event.vbucket], offset(event.seqno, event.place)
 
         return SourceBatch(
-            topic,
-            Column.of_each(rows.values, rows.schemas),
-            Column(rows.keys, rows.key_schema, utf8=True),
-            headers=rows.headers if any(rows.headers) else None,
+            rows.topic,
+            Column(rows.values, rows.schema),
+            Column(rows.keys, STRING, utf8=True),
+            headers=rows.headers or None,
             position=position,
         )
 

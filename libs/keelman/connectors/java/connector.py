@@ -13,7 +13,9 @@ from keelman.connect.config.definition import ConfigDef, ConfigValue
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction, Reader, SinkTask, Writer
+from keelman.connect.record_trace import Steps
 from keelman.connect.records import Offset, Partition
+from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.source_task import SourceTask
 from keelman.connectors import registry
 from keelman.connectors.java.configs import JavaConfigDef, config_keys, config_values, string_map
@@ -21,7 +23,6 @@ from keelman.connectors.java.errors import connect_error, translated
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.started import TASK_CLASS, StartedConnectors
-from keelman.connectors.java.unserved import why_unserved
 from keelman.connectors.plugins.java_folders import UNDEFINED
 
 REFRESH_SECONDS = 5.0
@@ -71,10 +72,7 @@ class JavaConnector(Connector):
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValueError]:
-        """What cannot be served here; and what an exactly-once guarantee that is required finds, in Connect's words."""
-        unserved = why_unserved(cls.java_name)
-        if unserved:
-            return [ConfigValueError("connector.class", config.get("connector.class"), whole=unserved)]
+        """What an exactly-once guarantee that is required finds, in Connect's words."""
         if cls.direction is not Direction.SOURCE or config.get(SUPPORT, "").strip().lower() != "required":
             return ()
         support = cls._asked("exactlyOnceSupport", config)
@@ -131,7 +129,7 @@ class JavaConnector(Connector):
         except unsupported:
             name = config.get("name", "")
             raise ConnectError(
-                f"Failed to alter offsets for connector {name} because it doesn't support external modification of "
+                f"Failed to modify offsets for connector {name} because it doesn't support external modification of "
                 "offsets"
             ) from None
         except jpype().JException as error:
@@ -152,6 +150,13 @@ class JavaConnector(Connector):
         from keelman.connectors.java.sink import open_writer  # noqa: PLC0415  as above
 
         return open_writer(cls.loader, cls._task_class(config), config, task, exactly_once=exactly_once)
+
+    @classmethod
+    def open_steps(cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> Steps:
+        """Java's. Raises ConfigValueError, ConnectError."""
+        from keelman.connectors.java.border.record_views import JavaSteps  # noqa: PLC0415  as above
+
+        return JavaSteps(cls.loader, config, worker, open_registry)
 
     @classmethod
     def _task_class(cls, config: Mapping[str, str]) -> str:

@@ -11,6 +11,7 @@ import functools
 import importlib
 import importlib.util
 import os
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +26,10 @@ from keelman.runtime.java.machine_options import (
     CODE_CACHE_BYTES,
     DEFAULT_HEAP_BYTES,
     DIRECT_BYTES,
+    MACHINE_SECONDS,
     METASPACE_BYTES,
 )
+from keelman.runtime.processes.standstill import standstill
 
 CONNECT_RUNTIME = Path(__file__).with_name("connect_runtime.lock")
 STACK_KIB = 512
@@ -63,6 +66,7 @@ class JvmOptions:
 
 
 _started: JvmOptions | None = None
+_starting = threading.Lock()
 
 
 def jpype() -> ModuleType:
@@ -95,26 +99,31 @@ async def prepare(progress: Progress) -> None:
 
 
 def start(options: JvmOptions) -> None:
-    """Starts the machine with Connect's runtime; nothing where it runs already.
+    """Starts the machine with Connect's runtime; nothing where it runs already. All threads stand still meanwhile.
 
     Raises FailedPrecondition without Java (JAVA_MISSING) or JPype, Unavailable when it does not start.
     """
-    global _started  # noqa: PLW0603  a process has one machine in its life
     library = jpype()
-    if library.isJVMStarted():
-        return
+    with _starting:
+        if not library.isJVMStarted():
+            _start(library, options)
+
+
+def _start(library: ModuleType, options: JvmOptions) -> None:
+    global _started  # noqa: PLW0603  a process has one machine in its life
     if _started is not None:
         raise Unavailable("this process had a Java virtual machine that has ended", reason="JVM_LOST")
     java = installation.find(ask=installation.released)
     jars = runtime_jars()
     os.environ.setdefault("JAVA_HOME", str(java.home))
     try:
-        library.startJVM(
-            str(java.home / "lib" / "server" / "libjvm.so"),
-            *options.arguments(),
-            classpath=[str(jar) for jar in jars],
-            convertStrings=False,
-        )
+        with standstill(MACHINE_SECONDS):
+            library.startJVM(
+                str(java.home / "lib" / "server" / "libjvm.so"),
+                *options.arguments(),
+                classpath=[str(jar) for jar in jars],
+                convertStrings=False,
+            )
     except (OSError, RuntimeError) as error:
         given = f" (with {' '.join(options.more)})" if options.more else ""
         raise Unavailable(f"Java {java.version} did not start{given}: {error}", reason="JVM_FAILED") from error

@@ -44,7 +44,7 @@ def _maker(plugin: JavaPlugin, step: registry.Step, *, quick: bool) -> foreign_s
 
     def make(config: Mapping[str, str]) -> Any:
         _start(quick=quick)
-        made = importlib.import_module("keelman.connectors.java.steps_in_python")
+        made = importlib.import_module("keelman.connectors.java.border.steps_in_python")
         return made.made_step(_loader(plugin), step.class_name, step.kind, config)
 
     return make

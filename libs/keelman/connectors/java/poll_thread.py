@@ -129,7 +129,8 @@ class PollThread:
     def committed(self, told: Sequence[Told]) -> None:
         """The task is to be told that these are committed, before it is polled again."""
         with self._changed:
-            self._told.append(told)
+            if told or not self._told:
+                self._told.append(told)
             self._changed.notify_all()
 
     def poll_no_more(self) -> bool:

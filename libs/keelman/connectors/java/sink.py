@@ -18,18 +18,23 @@ from keelman.connect.records import SinkBatch, TopicPartition
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.sink_source import SinkSource, WrittenRecord
 from keelman.connect.tolerance import Policy
+from keelman.connectors.java.consumer.client import JavaConsumer
+from keelman.connectors.java.consumer.records import JavaRecords, raw
 from keelman.connectors.java.errors import RETRIABLE, connect_error
+from keelman.connectors.java.inner_context import InnerContext, looks_inside
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.record_steps import RecordSteps, record_steps
 from keelman.connectors.java.sink_context import Errant, SinkContext
 from keelman.connectors.java.sink_one_by_one import SinkOneByOne
-from keelman.connectors.java.sink_records import Fetched, SinkLoops
+from keelman.connectors.java.sink_records import SinkLoops
 from keelman.connectors.java.sink_thread import Job, SinkThread
 from keelman.connectors.java.stopping import stop_seconds
 from keelman.engine.control import CutShort, GaveUp
 from keelman.engine.records.conversion import attended
 from keelman.engine.records.registries import open_registry
+from keelman.engine.sink.own_consumer import ConsumerOrder
+from keelman.kafka.security.oauth import ALLOWED_KEY, JAVA_ALLOWED_KEY
 from keelman.runtime.logs.logging import get_logger
 
 T = TypeVar("T")
@@ -60,7 +65,7 @@ def open_writer(
 class JavaWriter(Writer):
     """Of one task."""
 
-    wants_keys = wants_payloads = wants_origin = writes_behind = True
+    writes_behind = True
 
     def __init__(
         self, loader: PluginLoader, class_name: str, steps: RecordSteps, config: Mapping[str, str], task: SinkTask
@@ -74,15 +79,16 @@ class JavaWriter(Writer):
         self._open: set[TopicPartition] = set()
         self._safe: dict[TopicPartition, int] = {}
         self._begun: dict[TopicPartition, int] = {}
-        self._next: tuple[SinkBatch, Fetched, Any] | None = None
-        self._last: Fetched | None = None
+        self._next: tuple[SinkBatch, JavaRecords, Any] | None = None
+        self._last: JavaRecords | None = None
         self._put_under_way: tuple[Job, Callable[[], Any]] | None = None
         self._loops = SinkLoops(steps)
         self._one_by_one = SinkOneByOne(steps, self._source)
         name = f"{task.connector}-{task.task}"
         self._thread = SinkThread(loader, class_name, name=name)
         self._converting = SinkThread(loader, class_name, name=f"{name}-convert")
-        self._context = SinkContext(task, Policy.of(config, sink=True), self._thread.wake)
+        kind = InnerContext if looks_inside(class_name) else SinkContext
+        self._context = kind(task, Policy.of(config, sink=True), self._thread.wake)
         self._offset = java_class("org.apache.kafka.clients.consumer.OffsetAndMetadata")
         context, options = self._context.proxy(), self._context.configs()
         try:
@@ -102,6 +108,14 @@ class JavaWriter(Writer):
     def full(self) -> bool:
         """Whether the task has asked for a commit."""
         return self._context.commit_requested
+
+    def open_consumer(self, order: ConsumerOrder) -> JavaConsumer:
+        """Kafka's own. Raises KafkaException."""
+        allowed = self._task.worker.get(ALLOWED_KEY, "").strip()
+        if allowed:
+            java_class("java.lang.System").setProperty(JAVA_ALLOWED_KEY, allowed)
+        self._context.consumer = made = JavaConsumer(order, self._loops.size)
+        return made
 
     def assigned(self, partitions: Mapping[TopicPartition, int | None]) -> None:
         """Opens them. Raises ConnectError."""
@@ -126,12 +140,11 @@ class JavaWriter(Writer):
 
     def prepare(self, batch: SinkBatch) -> None:
         """Makes Java's records of them, beside the put that is under way. Raises ConnectError, GaveUp."""
-        assert batch.keys is not None
-        assert batch.origin is not None
-        records = Fetched(batch.values.values, batch.keys.values, batch.origin)
+        records: Any = batch.values.values
+        assert isinstance(records, JavaRecords), "read by the consumer that it has brought"
         self._next = batch, records, self._converted(records)
 
-    def _converted(self, records: Fetched) -> Any:
+    def _converted(self, records: JavaRecords) -> Any:
         work = lambda: self._loops.made(records)  # noqa: E731
         try:
             return self._converting.call(
@@ -148,10 +161,10 @@ class JavaWriter(Writer):
             self.prepare(batch)
         assert self._next is not None
         (_, records, made), self._next = self._next, None
-        self._last, came = records, records.origin
+        self._last = records
         if len(self._begun) < len(self._open):
-            for topic, partition, offset in zip(came.topics, came.partitions, came.offsets, strict=True):
-                self._begun.setdefault(TopicPartition(topic, partition), offset)
+            for part in records.parts:
+                self._begun.setdefault(part.where, part.begin)
         put = lambda: self._java.put(made)  # noqa: E731
         self._put_under_way = self._thread.begin("put", put), put
 
@@ -164,6 +177,7 @@ class JavaWriter(Writer):
 
     def idle(self) -> None:
         """Puts nothing, as Connect does: the task may do what time asks for. Raises ConnectError."""
+        self._context.answer()
         nothing = java_class("java.util.ArrayList")()
         self._put(lambda: self._java.put(nothing))
 
@@ -196,7 +210,9 @@ class JavaWriter(Writer):
         """Closes what is open, and stops the task. Interrupts it when it does not come back in time."""
         try:
             if hasattr(self, "_java"):
-                self._end("close", lambda: self._java.close(self._context.set_of(self._open)) if self._open else None)
+                with self._context.closing():
+                    open_now = self._context.set_of(self._open)
+                    self._end("close", lambda: self._java.close(open_now) if not open_now.isEmpty() else None)
                 self._end("stop", self._java.stop)
         finally:
             self._open = set()
@@ -220,7 +236,8 @@ class JavaWriter(Writer):
         given = self._context.set_of(partitions)
         self._open = self._open - set(partitions)
         self._put_under_way = None  # another's by now; what is called next waits for it
-        self._do("close", lambda: self._java.close(given))
+        with self._context.closing():
+            self._do("close", lambda: self._java.close(given))
         self._context.assign(self._open)
 
     def _put(self, work: Callable[[], Any], begun: Job | None = None, *, last: bool = False) -> None:
@@ -297,6 +314,7 @@ class JavaWriter(Writer):
 
     def _beat(self) -> None:
         self._task.beat()
+        self._context.answer()
         self._take_errants()
 
     def _take_errants(self) -> None:
@@ -319,29 +337,18 @@ class JavaWriter(Writer):
         record = errant.record
         where = TopicPartition(str(record.originalTopic()), int(record.originalKafkaPartition()))
         offset = int(record.originalKafkaOffset())
-        known = self._known(where, offset)
+        known = None if self._last is None else self._last.find(where, offset)
         if known is not None:
             self._source.report_written(known, errant.error)
             return
         topic, headers = record.topic(), []
         for one in record.headers():
-            raw = self._steps.headers.fromConnectHeader(topic, one.key(), one.schema(), one.value())
-            headers.append((str(one.key()), _raw(raw)))
-        key = _raw(self._steps.key.fromConnectData(topic, record.keySchema(), record.key()))
-        value = _raw(self._steps.value.fromConnectData(topic, record.valueSchema(), record.value()))
+            made = self._steps.headers.fromConnectHeader(topic, one.key(), one.schema(), one.value())
+            headers.append((str(one.key()), raw(made)))
+        key = raw(self._steps.key.fromConnectData(topic, record.keySchema(), record.key()))
+        value = raw(self._steps.value.fromConnectData(topic, record.valueSchema(), record.value()))
         time_ms = None if record.timestamp() is None else int(record.timestamp())
         self._source.report_written(WrittenRecord(where, offset, key, value, headers, time_ms), errant.error)
-
-    def _known(self, where: TopicPartition, offset: int) -> WrittenRecord | None:
-        """A record among those that were written last."""
-        if self._last is None:
-            return None
-        came = self._last.origin
-        for n, at in enumerate(came.offsets):
-            if at == offset and came.partitions[n] == where.partition and came.topics[n] == where.topic:
-                key, value = self._last.keys[n], self._last.values[n]
-                return WrittenRecord(where, offset, key, value, came.headers[n] or (), came.timestamps_ms[n])
-        return None
 
 
 def _registries(task: SinkTask) -> OpenRegistry:
@@ -352,7 +359,3 @@ def _registries(task: SinkTask) -> OpenRegistry:
 
 def _text(thrown: Any) -> str:
     return str(thrown.toString())
-
-
-def _raw(array: Any) -> bytes | None:
-    return None if array is None else bytes(memoryview(array))

@@ -6,9 +6,12 @@ The task asks from any thread of its own; what it asks is taken down, and done b
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import SinkTask
@@ -16,11 +19,14 @@ from keelman.connect.records import TopicPartition
 from keelman.connect.sink_source import SinkSource
 from keelman.connect.tolerance import Policy
 from keelman.connectors.java.configs import string_map
+from keelman.connectors.java.consumer.client import JavaConsumer
 from keelman.connectors.java.errors import connect_error
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_metrics import PluginMetrics
 
 COMMON, CONNECT = "org.apache.kafka.common", "org.apache.kafka.connect"
+ANSWER_SECONDS = 60.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class SinkContext:
 
     def __init__(self, task: SinkTask, policy: Policy, wake: Callable[[], None]) -> None:
         """`wake` is called when there is something for the copy run's thread to do."""
-        self._lock = threading.Lock()
+        self._lock, self._owner = threading.Lock(), threading.get_ident()
         self._wake = wake
         self._config = string_map(task.config)
         self._assigned = java_class("java.util.HashSet")()
@@ -48,6 +54,10 @@ class SinkContext:
         self._tolerant = policy.tolerant
         self._failed: ConnectError | None = None
         self._reports = bool(policy.dead_letters) or policy.log
+        self._asked: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._seeks_count = True
+        self.consumer: JavaConsumer | None = None
+        """What the records are read with; for the copy run's thread."""
         self.commit_requested = False
         self.timeout_ms = -1
         self._metrics = PluginMetrics({"connector": task.connector, "task": str(task.task)})
@@ -101,6 +111,24 @@ class SinkContext:
         found, self.timeout_ms = self.timeout_ms, -1
         return found
 
+    def answer(self) -> None:
+        """Does what was asked of the consumer since the last time."""
+        while self._asked:
+            work, future = self._asked.popleft()
+            try:
+                future.set_result(work())
+            except Exception as error:  # the task's to know
+                future.set_exception(error)
+
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        """While the task gives partitions up: where it goes in them is nothing to whom they are given next."""
+        self._seeks_count = False
+        try:
+            yield
+        finally:
+            self._seeks_count = True
+
     def close(self) -> None:
         """Drops the metrics."""
         self._metrics.close()
@@ -114,10 +142,22 @@ class SinkContext:
     def offset(self, *given: Any) -> None:
         """Reads on from there: a map of offsets, or a partition and its offset."""
         pairs = [(one.getKey(), one.getValue()) for one in given[0].entrySet()] if len(given) == 1 else [given]
+        if not self._seeks_count:
+            return
         with self._lock:
             for place, offset in pairs:
                 if offset is not None:
                     self._seeks[_partition(place)] = _number(offset)
+
+    def ask(self, work: Callable[[], T]) -> T:
+        """What the work gives, done by the thread of the copy run: the consumer is that one's. Raises what it raises,
+        and TimeoutError."""
+        if threading.get_ident() == self._owner:
+            return work()
+        future: Future[T] = Future()
+        self._asked.append((work, future))
+        self._wake()
+        return future.result(ANSWER_SECONDS)
 
     def timeout(self, timeout_ms: Any) -> None:
         """How long to wait before records are given again."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from random import randrange
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from keelman.connect.records import Column, PackedRecords, Partition, RawOffset,
 from keelman.connect.registry.dry import DryRegistry
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.source_task import SourceTask
+from keelman.connectors.java.border.record_views import RecordViews
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import task_error, translated
 from keelman.connectors.java.jvm import java_class, jpype
@@ -29,7 +31,8 @@ from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.poll_thread import Poll, PollThread, Told
 from keelman.connectors.java.record_steps import RecordSteps, record_steps
 from keelman.connectors.java.source_context import SourceContext
-from keelman.connectors.java.stopping import stop_seconds
+from keelman.connectors.java.stopping import flush_seconds, stop_seconds
+from keelman.engine.control import CutShort
 from keelman.engine.records.conversion import attended
 from keelman.engine.records.registries import open_registry
 
@@ -68,6 +71,7 @@ class JavaReader(Reader):
         self._context = SourceContext(task.config, self._offsets.reader, transactions, tags)
         self._loops = SourceLoops(steps)
         self._one_by_one = OneByOne(steps, task.target)
+        self._views = RecordViews()
         self._poll: Poll | None = None
         self._at = 0
         self._ready: deque[SourceBatch] = deque()
@@ -75,6 +79,8 @@ class JavaReader(Reader):
         self._uncommitted = False
         self._told_end = False
         self._stop_seconds = stop_seconds(task.worker)
+        self._flush_seconds = flush_seconds(task.worker)
+        self._told_at = time.monotonic()
         self._wound_up_by = 0.0
         self._record_bytes = GUESSED_BYTES
         self._compression: tuple[int | None, Any] = (None, compression(None))
@@ -140,18 +146,30 @@ class JavaReader(Reader):
         handed, self._handed = self._handed, []
         if self._uncommitted:
             self._uncommitted = False
-            self._thread.committed(handed)
+            self._tell(handed)
+
+    def _tell(self, handed: Sequence[Told]) -> None:
+        self._told_at = time.monotonic()
+        self._thread.committed(handed)
 
     def close(self) -> None:
-        """Stops the task."""
+        """Stops the task, and returns once it has stopped, for what is deaf must not stay behind in the slot."""
+
+        def beat() -> None:
+            with suppress(CutShort):  # there is nothing that it could cut short any more
+                self._task.beat()
+
         try:
-            self._thread.stop(self._stop_seconds, self._task.beat)
+            self._thread.stop(self._stop_seconds, beat)
         finally:
             self._offsets.close()
             self._context.close()
 
     def _next_poll(self) -> Poll | None:
         found = self._thread.poll(FOLLOWING_SECONDS if self._uncommitted else IDLE_SECONDS)
+        quiet = found is None and not self._uncommitted
+        if quiet and not self._task.dry and time.monotonic() - self._told_at >= self._flush_seconds:
+            self._tell(())  # as Connect does: a task may have left something for its next commit
         if found is None and self._thread.error is not None:
             if self._told_end or not self._uncommitted:
                 raise self._thread.error
@@ -195,7 +213,12 @@ class JavaReader(Reader):
         return self._offsets.flush()
 
     def _batches(self, records: Any) -> Iterator[SourceBatch]:
-        """What these records become: packed where that goes, else one by one. Nothing is handed out of what fails."""
+        """What these records become: packed where that goes, else one by one. Nothing is handed out of what fails. In a
+        preview they stay what they are."""
+        if self._task.dry:
+            read = [self._views.of(one) for one in records]
+            yield SourceBatch(read[0].topic, Column([None] * len(read)), raw=True, read=read)
+            return
         if self.packs:
             handed = len(self._handed)
             try:

@@ -43,10 +43,12 @@ def _step(loader: PluginLoader, config: Mapping[str, str], alias: str, construct
     bound, predicate = own.get("predicate"), None
     if bound:
         predicate, _ = _made(loader, f"predicates.{bound}.type", under(f"predicates.{bound}.", config))
-    negate = java_class("java.lang.Boolean")(own.get("negate", "false").strip().lower() == "true")
-    arguments = [_wrapped(predicate), bound, None, negate, _wrapped(transform), alias, None, swapper]
+    negate = own.get("negate", "false").strip().lower() == "true"
+    negated = java_class("java.lang.Boolean")(negate)
+    arguments = [_wrapped(predicate), bound, None, negated, _wrapped(transform), alias, None, swapper]
     stage = constructor.newInstance(jpype().JArray(java_class("java.lang.Object"))(arguments))
-    return JavaStep(stage, java_class(STAGE), java_class(RECORD), transform_stage(alias, class_name))
+    kinds = java_class(STAGE), java_class(RECORD)
+    return JavaStep(stage, *kinds, transform_stage(alias, class_name), alias, transform, predicate, negate)
 
 
 def _made(loader: PluginLoader, key: str, own: Mapping[str, str]) -> tuple[Any, str]:

@@ -15,31 +15,26 @@ from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, wait
 from typing import Any, Generic, Protocol, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ConfigEntry,
-    ConfigResource,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka import KafkaError, KafkaException, admin
 
 from keelman.connectors.mirror.config import Side, admin_properties, admin_settings
 from keelman.engine.clients import with_token
 
 T = TypeVar("T")
-TopicConfig = Mapping[str, ConfigEntry]
-Acls = Mapping[str, AbstractSet[AclBinding]]  # by the topic that they name, those of no pattern
+TopicConfig = Mapping[str, admin.ConfigEntry]
+Acls = Mapping[str, AbstractSet[admin.AclBinding]]  # by the topic that they name, those of no pattern
 UNUSED_SECONDS = 120.0
 MAX_GATHERED = 100  # topics of one who asks for their configurations: larger answers are not kept for others
 MAX_KEPT = 16  # mirrors of as many clusters as there are mirrors must not keep a client each
 
-_OF_TOPICS = AclBindingFilter(
-    ResourceType.TOPIC, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+_OF_TOPICS = admin.AclBindingFilter(
+    admin.ResourceType.TOPIC,
+    None,
+    admin.ResourcePatternType.ANY,
+    None,
+    None,
+    admin.AclOperation.ANY,
+    admin.AclPermissionType.ANY,
 )
 MAX_SECONDS = 10.0  # for one question: the mirrors of other clusters wait meanwhile, and who got no answer asks alone
 
@@ -60,7 +55,7 @@ class View(Protocol):
     """A cluster as a mirror looks at it; all but `client` block. Errors are KafkaException."""
 
     @property
-    def client(self) -> AdminClient:
+    def client(self) -> admin.AdminClient:
         """For what is to be changed."""
 
     def partition_counts(self, seconds: float) -> Mapping[str, int]:
@@ -139,7 +134,7 @@ class Cluster:
     """A cluster and a way to log in to it. `client` is safe in any thread."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self.client = AdminClient(dict(settings))
+        self.client = admin.AdminClient(dict(settings))
         self._partitions = SharedQuestion(self._ask_partitions)
         self._configs = GatheredQuestion(self.described)
         self._acls = SharedQuestion(self._ask_acls)
@@ -177,15 +172,15 @@ class Cluster:
         return self._counts
 
     def _ask_acls(self, seconds: float) -> Acls:
-        found: dict[str, set[AclBinding]] = {}
+        found: dict[str, set[admin.AclBinding]] = {}
         for acl in self.client.describe_acls(_OF_TOPICS, request_timeout=seconds).result():
-            if acl.resource_pattern_type is ResourcePatternType.LITERAL:
+            if acl.resource_pattern_type is admin.ResourcePatternType.LITERAL:
                 found.setdefault(acl.name, set()).add(acl)
         return found
 
     def described(self, topics: Sequence[str], seconds: float) -> Mapping[str, Future[TopicConfig]]:
         """The broker's answer for each of the topics, in a question of its own."""
-        asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        asked = [admin.ConfigResource(admin.ResourceType.TOPIC, topic) for topic in topics]
         answers = self.client.describe_configs(asked, request_timeout=seconds)
         wait(answers.values())
         return {resource.name: answer for resource, answer in answers.items()}
@@ -262,7 +257,7 @@ class Glance:
         self._configs: dict[str, Future[TopicConfig]] = {}
 
     @property
-    def client(self) -> AdminClient:
+    def client(self) -> admin.AdminClient:
         """The cluster's."""
         return self._cluster.client
 

@@ -6,20 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ConfigSource,
-    NewPartitions,
-    NewTopic,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka import KafkaError, KafkaException, admin
 
 from keelman.connect.errors import RetriableConnectError
 from keelman.connect.records import TopicPartition
@@ -36,11 +23,11 @@ _log = get_logger()
 class Changes:
     """What is to be done until the copies' topics are like the topics that they are copies of; false for nothing."""
 
-    syncs: list[NewTopic] = field(default_factory=list)  # in the cluster that `offset-syncs.topic.location` names
-    topics: list[NewTopic] = field(default_factory=list)  # in the target cluster, as all others
-    partitions: list[NewPartitions] = field(default_factory=list)
-    configs: list[ConfigResource] = field(default_factory=list)
-    acls: list[AclBinding] = field(default_factory=list)
+    syncs: list[admin.NewTopic] = field(default_factory=list)  # in the cluster that `offset-syncs.topic.location` names
+    topics: list[admin.NewTopic] = field(default_factory=list)  # in the target cluster, as all others
+    partitions: list[admin.NewPartitions] = field(default_factory=list)
+    configs: list[admin.ConfigResource] = field(default_factory=list)
+    acls: list[admin.AclBinding] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return any((self.syncs, self.topics, self.partitions, self.configs, self.acls))
@@ -98,10 +85,10 @@ class MirrorTopics:
         if self.only is None:
             changes.syncs = self._new_syncs_topic(here if self._syncs_here else there)
             for topic, plan in self._planned([topic for topic in copies if topic not in made], here).items():
-                new = NewTopic(copies[topic], plan.partitions, plan.replication_factor, config=dict(plan.config))
+                new = admin.NewTopic(copies[topic], plan.partitions, plan.replication_factor, config=dict(plan.config))
                 changes.topics.append(new)
             grown = [topic for topic, remote in made.items() if here[topic] > there[remote]]
-            changes.partitions = [NewPartitions(made[topic], here[topic]) for topic in grown]
+            changes.partitions = [admin.NewPartitions(made[topic], here[topic]) for topic in grown]
         if self._parsed["sync.topic.configs.enabled"]:
             changes.configs = self._config_changes(made)
         if self._parsed["sync.topic.acls.enabled"]:
@@ -138,15 +125,15 @@ class MirrorTopics:
     def _syncs_here(self) -> bool:
         return bool(self._parsed["offset-syncs.topic.location"] == "source")
 
-    def _new_syncs_topic(self, existing: Mapping[str, int]) -> list[NewTopic]:
+    def _new_syncs_topic(self, existing: Mapping[str, int]) -> list[admin.NewTopic]:
         other = self._parsed["target.cluster.alias" if self._syncs_here else "source.cluster.alias"]
         name = self._choice.policy.offset_syncs_topic(other)
         if not self._parsed["emit.offset-syncs.enabled"] or name in existing:
             return []
         replicas = self._parsed["offset-syncs.topic.replication.factor"]
-        return [NewTopic(name, 1, replicas, config={"cleanup.policy": "compact"})]
+        return [admin.NewTopic(name, 1, replicas, config={"cleanup.policy": "compact"})]
 
-    def _config_changes(self, copies: Mapping[str, str]) -> list[ConfigResource]:
+    def _config_changes(self, copies: Mapping[str, str]) -> list[admin.ConfigResource]:
         if not copies:
             return []
         here = self._configs("source", list(copies))
@@ -157,10 +144,10 @@ class MirrorTopics:
                 continue  # gone meanwhile
             entries = [e for e in (self._change(e, there[remote]) for e in here[topic].values()) if e is not None]
             if entries:
-                changed.append(ConfigResource(ResourceType.TOPIC, remote, incremental_configs=entries))
+                changed.append(admin.ConfigResource(admin.ResourceType.TOPIC, remote, incremental_configs=entries))
         return changed
 
-    def _change(self, entry: ConfigEntry, there: Mapping[str, ConfigEntry]) -> ConfigEntry | None:
+    def _change(self, entry: admin.ConfigEntry, there: Mapping[str, admin.ConfigEntry]) -> admin.ConfigEntry | None:
         other = there.get(entry.name)
         if other is not None and (entry.value, entry.source) == (other.value, other.source):
             return None  # as nearly all are
@@ -168,20 +155,22 @@ class MirrorTopics:
             return None
         if self._set_at_start(entry):
             same = other is not None and other.value == entry.value
-            operation = AlterConfigOpType.SET
+            operation = admin.AlterConfigOpType.SET
         else:
-            same = other is None or other.source != ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-            operation = AlterConfigOpType.DELETE
-        return None if same else ConfigEntry(entry.name, entry.value, incremental_operation=operation)
+            same = other is None or other.source != admin.ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+            operation = admin.AlterConfigOpType.DELETE
+        return None if same else admin.ConfigEntry(entry.name, entry.value, incremental_operation=operation)
 
-    def _replicated(self, entry: ConfigEntry) -> bool:
-        hidden = entry.is_read_only or entry.is_sensitive or entry.source == ConfigSource.STATIC_BROKER_CONFIG.value
+    def _replicated(self, entry: admin.ConfigEntry) -> bool:
+        hidden = (
+            entry.is_read_only or entry.is_sensitive or entry.source == admin.ConfigSource.STATIC_BROKER_CONFIG.value
+        )
         return not hidden and not self._excluded(entry.name)
 
-    def _set_at_start(self, entry: ConfigEntry) -> bool:
+    def _set_at_start(self, entry: admin.ConfigEntry) -> bool:
         return not entry.is_default or self._parsed["use.defaults.from"] == "source"
 
-    def _acl_changes(self, copies: Mapping[str, str]) -> list[AclBinding]:
+    def _acl_changes(self, copies: Mapping[str, str]) -> list[admin.AclBinding]:
         here = self._acls("source") or {}
         wanted = {
             remote: {_copied(acl, remote) for acl in here.get(t, ()) if _has_copy(acl)} for t, remote in copies.items()
@@ -230,13 +219,15 @@ class MirrorTopics:
                     _log.warning("mirror_topic_refused", what=what, topic=subject, error=error.args[0].str())
 
 
-def _has_copy(acl: AclBinding) -> bool:
+def _has_copy(acl: admin.AclBinding) -> bool:
     """Nobody but the mirror writes to a copy."""
-    return not (acl.permission_type is AclPermissionType.ALLOW and acl.operation is AclOperation.WRITE)
+    return not (acl.permission_type is admin.AclPermissionType.ALLOW and acl.operation is admin.AclOperation.WRITE)
 
 
-def _copied(acl: AclBinding, remote: str) -> AclBinding:
-    everything = acl.permission_type is AclPermissionType.ALLOW and acl.operation is AclOperation.ALL
-    operation = AclOperation.READ if everything else acl.operation
-    pattern = ResourcePatternType.LITERAL
-    return AclBinding(ResourceType.TOPIC, remote, pattern, acl.principal, acl.host, operation, acl.permission_type)
+def _copied(acl: admin.AclBinding, remote: str) -> admin.AclBinding:
+    everything = acl.permission_type is admin.AclPermissionType.ALLOW and acl.operation is admin.AclOperation.ALL
+    operation = admin.AclOperation.READ if everything else acl.operation
+    pattern = admin.ResourcePatternType.LITERAL
+    return admin.AclBinding(
+        admin.ResourceType.TOPIC, remote, pattern, acl.principal, acl.host, operation, acl.permission_type
+    )

@@ -15,7 +15,6 @@ from keelman.connect.record import Record
 from keelman.engine.reading import time_ms
 from keelman.engine.records.registries import open_registry
 from keelman.engine.samples import sink_records, source_records
-from keelman.engine.source.conversion import without_steps
 from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
 
 
@@ -24,7 +23,7 @@ def preview(kind: type[Connector], request: Mapping[str, Any]) -> View:
     (rows of the offset topic, base64), `from`, `records` and `seconds`. Raises ConnectError, KafkaException."""
     config, worker, most = request["config"], request["worker_config"], request["records"]
     allow_urls(worker.get(ALLOWED_KEY, ""))
-    steps = Preview(without_steps(config) if kind.converts else config, worker, open_registry)
+    steps = Preview(config, worker, open_registry, kind.open_steps)
     sink = kind.direction is Direction.SINK
     records = _sink(steps, request, most) if sink else _source(kind, steps, request, most)
     view = {"connector": request["name"], "type": kind.direction.value, "from": request["from"], "records": records}

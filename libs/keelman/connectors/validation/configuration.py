@@ -7,14 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect import contract
-from keelman.connect.config.connector_keys import (
-    ROLES,
-    VERSION,
-    ConverterDefault,
-    common_keys,
-    sink_keys,
-    source_keys,
-)
+from keelman.connect.config.connector_keys import ROLES, VERSION, ConverterDefault, common_keys, sink_keys, source_keys
 from keelman.connect.config.copying_keys import copying_keys, machine_keys, splitting_keys
 from keelman.connect.config.definition import ConfigDef, ConfigValue
 from keelman.connect.config.error_keys import budget_keys, dead_letter_keys

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError
@@ -26,126 +27,110 @@ from keelman.engine.sink.steering import Steering
 from keelman.engine.sink.subscription import Subscription
 
 
+@dataclass(slots=True)
 class SinkAssignment:
     """Of one run of one sink task; its thread alone uses it, in the consumer's callbacks too. Its methods raise
     KafkaException, RunFailure, Unavailable, and what the writer raises."""
 
-    def __init__(
-        self,
-        consumer: Consumer,
-        *,
-        writer: Writer,
-        pipeline: SinkPipeline,
-        positions: Positions,
-        polling: Polling,
-        commits: SinkCommits,
-        topics: SourceTopics,
-        beginnings: Beginnings,
-        place: ConsumerPlace,
-        subscription: Subscription,
-        reset: Reset,
-        steering: Steering,
-        progress: Progress,
-        log: Any,
-    ) -> None:
-        self._consumer = consumer
-        self._writer = writer
-        self._pipeline = pipeline
-        self._positions = positions
-        self._polling = polling
-        self._commits = commits
-        self._topics = topics
-        self._beginnings = beginnings
-        self._place = place
-        self._subscription = subscription
-        self._reset = reset
-        self._steering = steering
-        self._progress = progress
-        self._log = log
-        self._starts: dict[tuple[str, int], int] = {}
+    consumer: Consumer
+    _: KW_ONLY
+    writer: Writer
+    pipeline: SinkPipeline
+    positions: Positions
+    polling: Polling
+    commits: SinkCommits
+    topics: SourceTopics
+    beginnings: Beginnings
+    place: ConsumerPlace
+    subscription: Subscription
+    reset: Reset
+    steering: Steering
+    progress: Progress
+    log: Any
+    _starts: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def subscribe(self) -> None:
         """Joins the group."""
-        self._subscription.begin(self._consumer, self._assigned, self._revoked, self._lost)
+        self.subscription.begin(self.consumer, self._assigned, self._revoked, self._lost)
 
     def begin_again(self) -> None:
         """All that was read is dropped, and the assignment begun again from what is committed."""
-        self._assigned(self._consumer, self._consumer.assignment())
+        self._assigned(self.consumer, self.consumer.assignment())
 
     def relocate(self, where: TopicPartition, error: KafkaError) -> None:
         """Goes on where the log still has what was not taken. Raises RunFailure where it has lost what was kept with
         the data: the next run decides by that."""
-        if where not in self._positions:
+        if where not in self.positions:
             return
-        due, epoch = self._positions.due(where)
-        found = self._beginnings.found(self._consumer, where, epoch)
+        due, epoch = self.positions.due(where)
+        found = self.beginnings.found(self.consumer, where, epoch)
         at = None if due is None else goes_on_at(due, found)
-        if due is not None and at is not None and at < due and self._writer.keeps_offsets:
+        if due is not None and at is not None and at < due and self.writer.keeps_offsets:
             raise RunFailure("LOG_TRUNCATED", f"partition {where} was truncated to {at}, and {due} was to be read next")
-        self._log.warning("source_position_lost", partition=str(where), offset=due, goes_on=at, why=error.str())
+        self.log.warning("source_position_lost", partition=str(where), offset=due, goes_on=at, why=error.str())
         if at is None:
-            at = found.end if self._reset.offset(str(where), error.str()) == OFFSET_END else found.begin
-        self._positions.move(where, at)
+            at = found.end if self.reset.offset(str(where), error.str()) == OFFSET_END else found.begin
+        self.positions.move(where, at)
         self.go_on()
 
     def follow(self) -> None:
         """Goes where the writer wants to go on, if it does."""
-        seeks = {where: at for where, at in self._steering.take_seeks().items() if where in self._positions}
+        seeks = {where: at for where, at in self.steering.take_seeks().items() if where in self.positions}
         if seeks:
-            self._commits.settle()
+            self.commits.settle()
         for where, at in seeks.items():
-            self._log.info("sink_went_elsewhere", partition=str(where), offset=at)
-            self._positions.rewind(where, at)
+            self.log.info("sink_went_elsewhere", partition=str(where), offset=at)
+            self.positions.rewind(where, at)
         if seeks:
-            self._commits.advanced()
+            self.commits.advanced()
             self.go_on()
 
     def go_on(self) -> None:
         """Reads on behind what is written, whatever was read since.
 
         The client does not seek in a partition that it has stopped to fetch: it is given all of them again."""
-        self._consumer.assign([self._at(one) for one in self._positions.partitions()])
-        self._polling.drop()
-        self._polling.hold_again()
+        self.consumer.assign([self._at(one) for one in self.positions.partitions()])
+        self.polling.drop()
+        self.polling.hold_again()
 
     def _at(self, one: ClientPartition) -> ClientPartition:
-        due, _ = self._positions.due(TopicPartition(one.topic, one.partition))
+        due, _ = self.positions.due(TopicPartition(one.topic, one.partition))
         return ClientPartition(one.topic, one.partition, self._starts[one.topic, one.partition] if due is None else due)
 
     def _assigned(self, consumer: Consumer, partitions: list[ClientPartition]) -> None:
-        if self._place.given_up(consumer, self._subscription, partitions):
+        if self.place.given_up(consumer, self.subscription, partitions):
             return
-        begun = self._beginnings.of(consumer, self._writer, partitions)
-        self._commits.forget()
-        self._topics.begin({one.where.topic: one.topic_id for one in begun})
+        begun = self.beginnings.of(consumer, self.writer, partitions)
+        self.commits.forget()
+        self.topics.begin({one.where.topic: one.topic_id for one in begun})
         chosen = []
         for one in begun:
             start = one.start.offset
-            self._positions.begin(one.where, one.group.shown, start, one.topic_id, one.leader_epoch)
+            self.positions.begin(one.where, one.group.shown, start, one.topic_id, one.leader_epoch)
             if start is None:
                 nothing = "its group has no offset"
-                start = OFFSET_BEGINNING if one.start.from_beginning else self._reset.offset(str(one.where), nothing)
+                start = OFFSET_BEGINNING if one.start.from_beginning else self.reset.offset(str(one.where), nothing)
             chosen.append(ClientPartition(*one.where, start))
         self._starts = {(one.topic, one.partition): one.offset for one in chosen}
-        contract.ASSIGNED.of(self._writer.assigned, {one.where: one.start.offset for one in begun})
-        for where, at in self._steering.take_seeks().items():
-            if where in self._positions:
-                self._positions.rewind(where, at)
+        contract.ASSIGNED.of(self.writer.assigned, {one.where: one.start.offset for one in begun})
+        for where, at in self.steering.take_seeks().items():
+            if where in self.positions:
+                self.positions.rewind(where, at)
         consumer.assign([self._at(one) for one in chosen])
-        self._polling.hold_again()
-        self._positions.assigned = True
-        self._progress.changed = True
+        self.polling.hold_again()
+        self.positions.assigned = True
+        self.progress.changed = True
 
     def _revoked(self, _consumer: Consumer, _partitions: list[ClientPartition]) -> None:
-        self._pipeline.give_up()  # a batch that waits for something will be another's
+        self.pipeline.give_up()  # a batch that waits for something will be another's
         with suppress(GaveUp):
-            self._commits.settle(last=True)
-        if self._positions:
-            self._commits.keep()
-            self._commits.send_group(asynchronous=False)
-        if self._positions.assigned:
-            contract.HAND_OVER.of(self._writer.hand_over)
-        self._commits.forget()
+            self.commits.settle(last=True)
+        if self.positions:
+            self.commits.keep()
+            self.commits.send_group(asynchronous=False)
+        if self.positions.assigned:
+            contract.HAND_OVER.of(self.writer.hand_over)
+        self.commits.forget()
 
     def _lost(self, _consumer: Consumer, _partitions: list[ClientPartition]) -> None:
         """The group went on without us.
@@ -153,11 +138,11 @@ class SinkAssignment:
         A writer that nobody else can have taken over still keeps what it wrote. What others may have begun to write
         again must not be kept: the run ends, and its writer gives up what is not committed.
         """
-        if self._writer.zombie_seconds > 0 and self._positions.assigned:
-            self._commits.forget()
+        if self.writer.zombie_seconds > 0 and self.positions.assigned:
+            self.commits.forget()
             raise RunFailure("FENCED", "the group gave the task's partitions to others")
-        if self._positions and self._writer.keeps_offsets:
-            self._commits.keep()
-        if self._positions.assigned:
-            contract.LOST.of(self._writer.lost)
-        self._commits.forget()
+        if self.positions and self.writer.keeps_offsets:
+            self.commits.keep()
+        if self.positions.assigned:
+            contract.LOST.of(self.writer.lost)
+        self.commits.forget()

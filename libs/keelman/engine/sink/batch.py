@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
+from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
 
@@ -16,6 +17,7 @@ from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.records.fused import Payloads
 from keelman.engine.records.pieces import joined, origin_piece, ranges
 from keelman.engine.sink.conversion import SinkConversion
+from keelman.engine.sink.own_consumer import OwnRecords
 
 _KIND, _TIME = itemgetter(0), itemgetter(1)
 
@@ -29,8 +31,9 @@ class Columns:
         self._bad = bad
         self._places: list[int] | None = None
 
-    def batch(self, messages: list[Message], writer: Writer) -> tuple[SinkBatch, int]:
+    def batch(self, messages: list[Message] | OwnRecords, writer: Writer) -> tuple[SinkBatch, int]:
         """The batch without bad records, and the bytes of all keys and values. Raises RecordRefused or RunFailure."""
+        assert isinstance(messages, list), "a writer with a consumer of its own converts by itself"
         conversion, raw = self._conversion, writer.wants_payloads
         values = list(map(Message.value, messages))
         size = payload_bytes(values)
@@ -85,8 +88,13 @@ class RawColumns:
     def __init__(self, bad: BadRecords) -> None:
         self._bad = bad
 
-    def batch(self, messages: list[Message], _writer: Writer) -> tuple[SinkBatch, int]:
-        """All of them as they are in Kafka, and the bytes of all keys and values."""
+    def batch(self, messages: list[Message] | OwnRecords, _writer: Writer) -> tuple[SinkBatch, int]:
+        """All of them as they are in Kafka, and the bytes of all keys and values. Those of a consumer of the writer's
+        own are the batch's values as they are."""
+        if isinstance(messages, OwnRecords):
+            self._bad.took(len(messages))
+            whole: Any = messages
+            return SinkBatch(Column(whole, OPTIONAL_BYTES)), messages.size
         values, keys = list(map(Message.value, messages)), list(map(Message.key, messages))
         self._bad.took(len(messages))
         made = SinkBatch(Column(values, OPTIONAL_BYTES), Column(keys, OPTIONAL_BYTES), origin(messages))
@@ -112,8 +120,12 @@ def origin(messages: list[Message]) -> Origin:
     )
 
 
-def split_errors(messages: list[Message]) -> tuple[list[Message], list[tuple[Message, KafkaError]]]:
+def split_errors(
+    messages: list[Message] | OwnRecords,
+) -> tuple[list[Message] | OwnRecords, Sequence[tuple[Message, KafkaError]]]:
     """The records, and the events among them with their errors; each in their order."""
+    if isinstance(messages, OwnRecords):
+        return messages, messages.events
     errors = list(map(Message.error, messages))
     if not any(errors):
         return messages, []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from confluent_kafka import Consumer
 
@@ -18,7 +18,7 @@ from keelman.engine.sink.polling import Polling
 from keelman.engine.sink.positions import LastMessages, Positions
 from keelman.engine.sink.source_topics import KEEP_SECONDS, SourceTopics
 
-ANSWER_SECONDS = 8.0
+ANSWER_SECONDS, AGAIN_SECONDS = 8.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,38 +31,29 @@ class _Handed:
     size: int
 
 
+@dataclass(slots=True)
 class SinkCommits:
     """Of one run of one sink task; its thread alone uses it. Its methods raise RunFailure, KafkaException, and what the
     writer raises."""
 
-    def __init__(
-        self,
-        control: Control,
-        *,
-        consumer: Consumer,
-        writer: Writer,
-        pipeline: SinkPipeline,
-        positions: Positions,
-        polling: Polling,
-        topics: SourceTopics,
-        progress: Progress,
-    ) -> None:
-        self._control = control
-        self._consumer = consumer
-        self._writer = writer
-        self._pipeline = pipeline
-        self._positions = positions
-        self._polling = polling
-        self._topics = topics
-        self._progress = progress
-        self.unkept = False
-        """Whether the writer has something to commit."""
-        self.records = 0
-        """Good records since its last commit."""
-        self._unsent = False
-        self._bytes = self._passed = 0
-        self._handed: _Handed | None = None
-        self._settling = False
+    control: Control
+    _: KW_ONLY
+    consumer: Consumer
+    writer: Writer
+    pipeline: SinkPipeline
+    positions: Positions
+    polling: Polling
+    topics: SourceTopics
+    progress: Progress
+    unkept: bool = False
+    """Whether the writer has something to commit."""
+    records: int = 0
+    """Good records since its last commit."""
+    _unsent: bool = False
+    _bytes: int = 0
+    _passed: int = 0
+    _handed: _Handed | None = None
+    _settling: bool = False
 
     def hand(self, last: LastMessages, passed: int, records: int, size: int) -> None:
         """The writer was given a batch of so many messages: `last` has the last one of each partition, `records` are
@@ -77,15 +68,15 @@ class SinkCommits:
             return
         skipped, self._settling = 0, True
         try:
-            if self._writer.writes_behind:
-                skipped = self._pipeline.settle(self._writer, last=last)
+            if self.writer.writes_behind:
+                skipped = self.pipeline.settle(self.writer, last=last)
         except GaveUp:
             self._handed = None
             raise
         finally:
             self._settling = False
         self._handed = None
-        self._positions.advance(handed.last)
+        self.positions.advance(handed.last)
         self.add(handed.passed, handed.records - skipped, handed.size)
 
     def add(self, passed: int, records: int, size: int) -> None:
@@ -103,78 +94,87 @@ class SinkCommits:
     def settled(self) -> bool:
         """Whether all is committed, by the writer and to the group."""
         return not (
-            self._handed or self.unkept or self._unsent or self._positions.in_flight or self._positions.held_back
+            self._handed
+            or self.unkept
+            or self._unsent
+            or self.positions.untold
+            or self.positions.in_flight
+            or self.positions.held_back
         )
 
     def commit(self) -> None:
         """Writer first, then the group, of which at most one commit is under way; nothing where a rebalance has just
         committed all of it. Raises GaveUp as `settle` does."""
-        self._control.beat()
+        self.control.beat()
         self.settle()
         if not self.may_commit():
             return
-        if self.unkept or self._positions.held_back:
+        if self.unkept or self.positions.held_back:
             self.keep()
-        if self._unsent and not self._positions.in_flight and self._positions:
+        if (self._unsent or self.positions.untold) and not self.positions.in_flight and self.positions:
             self.send_group(asynchronous=True)
 
     def may_commit(self) -> bool:
         """Whether what is written since the last commit is still this task's to commit: its group is asked first."""
-        if self._writer.zombie_seconds <= 0:
+        if self.writer.zombie_seconds <= 0:
             return True
-        self._polling.check()
-        return self._polling.attend()
+        self.polling.check()
+        return self.polling.attend()
 
     def keep(self, *, clean: bool = False) -> None:
         """The writer's own commit; `clean` is the last one of a drained run."""
-        if self.unkept and self._writer.keeps_offsets:
-            changed = self._topics.changed(KEEP_SECONDS)
-            if changed and self._topics.doubtful:
+        if self.unkept and self.writer.keeps_offsets:
+            changed = self.topics.changed(KEEP_SECONDS)
+            if changed and self.topics.doubtful:
                 raise RunFailure("TOPIC_RECREATED", changed)
-        self._pipeline.flush()
-        contract.COMMIT.of(self._writer.commit, self._positions.kept(), clean=clean)
-        self._pipeline.flush()  # a writer may hear of bad records while it commits
-        if self._positions.allow(contract.COMMITTABLE.of(self._writer.committable)):
+        self.pipeline.flush()
+        contract.COMMIT.of(self.writer.commit, self.positions.kept(), clean=clean)
+        self.pipeline.flush()  # a writer may hear of bad records while it commits
+        if self.positions.allow(contract.COMMITTABLE.of(self.writer.committable)):
             self._unsent = True
-        self._progress.commit(self.records, self._bytes, self._positions.texts(), passed=self._passed)
+        self.progress.commit(self.records, self._bytes, self.positions.texts(), passed=self._passed)
         self.records = self._bytes = self._passed = 0
         self.unkept = False
 
     def send_group(self, *, asynchronous: bool) -> None:
         """The commit to the group."""
-        self._positions.send(self._consumer, asynchronous=asynchronous)
+        self.positions.send(self.consumer, asynchronous=asynchronous)
         self._unsent = False
 
     def finish(self) -> None:
         """The last commits of a drained run: data and journal, the group, and the journal again with the group's."""
         with suppress(GaveUp):
             self.settle()
-        if self._positions:
+        if self.positions:
             self.commit()
             self._await_group()
-        if self._positions and not self._positions.mirrored:
+        if self.positions and not self.positions.mirrored:
             self.send_group(asynchronous=True)
             self._await_group()
-        if self._positions:
+        if self.positions:
             self.keep(clean=True)
             if self._unsent:
                 self.send_group(asynchronous=True)
                 self._await_group()
         else:
-            contract.COMMIT.of(self._writer.commit, {}, clean=True)
-        contract.HAND_OVER.of(self._writer.hand_over)
+            contract.COMMIT.of(self.writer.commit, {}, clean=True)
+        contract.HAND_OVER.of(self.writer.hand_over)
 
     def forget(self) -> None:
         """Forgets partitions that are no longer assigned, with all uncommitted records of theirs."""
-        self._polling.forget()
-        self._positions.forget()
+        self.polling.forget()
+        self.positions.forget()
         self._handed = None
         self.unkept = self._unsent = False
 
     def _await_group(self) -> None:
-        """Waits for the commit that is under way; what is consumed meanwhile is dropped and will be read again."""
-        self._consumer.pause(self._positions.partitions())
-        deadline = time.monotonic() + ANSWER_SECONDS
-        while self._positions.in_flight and time.monotonic() < deadline:
-            self._control.beat()
-            self._consumer.poll(0.05)
+        """Waits for the commit that is under way, which is made again where it may succeed then; what is consumed
+        meanwhile is dropped and will be read again."""
+        self.consumer.pause(self.positions.partitions())
+        begun = told = time.monotonic()
+        while (self.positions.in_flight or self.positions.untold) and time.monotonic() < begun + ANSWER_SECONDS:
+            self.control.beat()
+            self.consumer.poll(0.05)
+            if self.positions.untold and not self.positions.in_flight and time.monotonic() >= told + AGAIN_SECONDS:
+                told = time.monotonic()
+                self.send_group(asynchronous=True)

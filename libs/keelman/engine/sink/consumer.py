@@ -11,6 +11,7 @@ from confluent_kafka import Consumer
 from keelman.connect.errors import ConfigValueError
 from keelman.engine.clients import consumer_properties
 from keelman.kafka.properties.connector_clients import merged, sink_group, sink_member
+from keelman.kafka.properties.settings import for_java
 
 CLOSE_SECONDS = 2.0
 SESSION_SECONDS = 10.0
@@ -40,6 +41,20 @@ CONSUMER_DEFAULTS: dict[str, Any] = {
     "topic.metadata.refresh.interval.ms": 5_000,
 }
 
+# For Java's consumer. It asks for more once what it has of a partition is given, so its heap holds little more.
+OWN_DEFAULTS = {
+    "allow.auto.create.topics": "false",
+    "heartbeat.interval.ms": "1000",
+    "fetch.max.bytes": "16777216",
+    "metadata.max.age.ms": "5000",
+    "metric.reporters": "",
+    "enable.metrics.push": "false",
+}
+ASSIGNORS = {
+    name: f"org.apache.kafka.clients.consumer.{kind}Assignor"
+    for name, kind in (("range", "Range"), ("roundrobin", "RoundRobin"))
+}
+
 CONNECTION = ("bootstrap.servers", "client.dns.lookup", "security.", "sasl.", "ssl.")
 
 
@@ -66,6 +81,27 @@ def sink_consumer_properties(
     made = {**CONSUMER_DEFAULTS, **chosen, **consumer_properties(worker, config)}
     made[POLL] = max(int(made[SESSION]), int(made.get(POLL, POLL_MS)))
     return made
+
+
+def own_consumer_properties(
+    worker: Mapping[str, str], config: Mapping[str, str], made: Mapping[str, Any], most: int
+) -> dict[str, str]:
+    """The same for a consumer of Java's that reads at most so many records at a time; `made` are those for the client
+    library. What the user sets is passed on as it is written, where our own consumer would use it too."""
+    given = for_java(merged(worker, config, "consumer"), "consumer")
+    ours = {
+        key: str(made[key]) for key in ("group.id", "group.instance.id", "client.id", "isolation.level", SESSION, POLL)
+    }
+    assignors = str(made.get("partition.assignment.strategy", "range,roundrobin")).split(",")
+    return {
+        **OWN_DEFAULTS,
+        **given,
+        **ours,
+        "partition.assignment.strategy": ",".join(ASSIGNORS[one] for one in assignors),
+        "max.poll.records": str(most),
+        "auto.offset.reset": "none",
+        "enable.auto.commit": "false",
+    }
 
 
 def _check_waits(worker: Mapping[str, str], config: Mapping[str, str], zombie_seconds: float) -> None:

@@ -8,7 +8,7 @@ them uncommitted would put them into the sink twice, and no care of the sink's o
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
@@ -28,10 +28,12 @@ from keelman.engine.sink.consumer import (
     close_soon,
     lapse_seconds,
     most_records,
+    own_consumer_properties,
     sink_consumer_properties,
     watch_properties,
 )
 from keelman.engine.sink.loop import SinkLoop, is_fatal
+from keelman.engine.sink.own_consumer import BringsConsumer, ConsumerOrder
 from keelman.engine.sink.pipeline import SinkPipeline
 from keelman.engine.sink.place import ConsumerPlace
 from keelman.engine.sink.polling import Polling
@@ -43,6 +45,7 @@ from keelman.engine.sink.start import Beginnings
 from keelman.engine.sink.steering import Steering
 from keelman.engine.sink.subscription import Subscription
 from keelman.engine.source.boundary import commit_interval_seconds
+from keelman.kafka.properties.connector_clients import sink_group
 from keelman.runtime.logs.logging import get_logger
 
 _log = get_logger()
@@ -81,7 +84,7 @@ class SinkCopy:
 
     def run(self) -> None:
         """Copies until drained. Raises CutShort when cut, anything else when it failed."""
-        with ExitStack() as stack:
+        with ExitStack() as last, ExitStack() as stack:
             self._reporter.report(COPY_RUN_STATE_FENCED)
             if self._control.await_confirmation() is None:
                 return
@@ -90,8 +93,12 @@ class SinkCopy:
             self._pipeline.open(writer)
             properties = self._properties(writer)
             reset = Reset(properties)
-            consumer = Consumer(with_token(properties, self._control.beat))
-            stack.callback(close_soon, consumer)
+            if isinstance(writer, BringsConsumer):
+                consumer = self._own_consumer(writer, properties)
+                last.callback(close_soon, consumer)  # behind its writer, which may ask it to the last
+            else:
+                consumer = Consumer(with_token({**properties, **self._callbacks()}, self._control.beat))
+                stack.callback(close_soon, consumer)
             topics = SourceTopics(watch_properties(self._worker, self._config), self._control.beat)
             stack.callback(topics.close)
             self._polling = Polling(consumer, self._positions, lapse_seconds(properties))
@@ -106,7 +113,7 @@ class SinkCopy:
         return made
 
     def _properties(self, writer: Writer) -> dict[str, Any]:
-        properties = sink_consumer_properties(
+        return sink_consumer_properties(
             self._worker,
             self._config,
             self._ticket.connector,
@@ -114,7 +121,14 @@ class SinkCopy:
             read_committed=self._exactly_once,
             zombie_seconds=writer.zombie_seconds,
         )
-        return {**properties, "on_commit": self._positions.answered, "error_cb": self._client_error}
+
+    def _callbacks(self) -> dict[str, Any]:
+        return {"on_commit": self._positions.answered, "error_cb": self._client_error}
+
+    def _own_consumer(self, writer: BringsConsumer, properties: dict[str, Any]) -> Consumer:
+        given = own_consumer_properties(self._worker, self._config, properties, self._most)
+        order = ConsumerOrder(given, self._positions.answered, self._client_error)
+        return cast("Consumer", writer.open_consumer(order))
 
     def _client_error(self, error: KafkaError) -> None:
         """Authentication and TLS failures are permanent: fails now, unless the consumer was assigned before."""
@@ -184,6 +198,7 @@ class SinkCopy:
             idle=self._idle,
             most_records=self._most,
             interval_seconds=self._interval,
+            group=sink_group(self._worker, self._config, self._ticket.connector),
             log=self._log,
         )
         assignment.subscribe()

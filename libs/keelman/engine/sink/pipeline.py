@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from confluent_kafka import Message
@@ -17,6 +17,7 @@ from keelman.engine.dead_letters.writer import JoinedDeadLetterWriter, SinkDeadL
 from keelman.engine.records.bad_records import BadRecords, Counts, Original
 from keelman.engine.sink.batch import Columns, RawColumns, origin
 from keelman.engine.sink.conversion import original, whence_of
+from keelman.engine.sink.own_consumer import OwnRecords
 
 PUT = Stage("TASK_PUT", "org.apache.kafka.connect.sink.SinkTask", "put")
 T = TypeVar("T")
@@ -43,7 +44,7 @@ class SinkPipeline:
         policy = Policy.of(config, sink=True)
         self._bad = BadRecords(connector, task, policy, control, on_wait)
         self._columns = RawColumns(self._bad) if converted else Columns(config, worker, self._bad)
-        self._messages: list[Message] = []
+        self._messages: Sequence[Message] = []
         self._putting = False
         self._dead: SinkDeadLetterWriter | JoinedDeadLetterWriter | None = None
         self._config = config
@@ -75,7 +76,7 @@ class SinkPipeline:
         self._dead.open()
 
     def put(
-        self, messages: list[Message], writer: Writer, on_ready: Callable[[], None] = lambda: None
+        self, messages: list[Message] | OwnRecords, writer: Writer, on_ready: Callable[[], None] = lambda: None
     ) -> tuple[int, int]:
         """Writes a batch, or hands it to a writer that writes behind; its good records, and the bytes of all.
 

@@ -11,6 +11,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from keelman.connect.records import TopicPartition
 from keelman.engine.control import GaveUp
 from keelman.engine.failure import RunFailure
+from keelman.engine.sink.own_consumer import OwnRecords, ReadsWhole
 from keelman.engine.sink.positions import Positions
 
 YOUNG_SECONDS = 1.0
@@ -35,8 +36,13 @@ class Polling:
         self._held: set[TopicPartition] = set()
         self.paused = False
 
-    def read(self, most: int, seconds: float) -> list[Message] | None:
+    def read(self, most: int, seconds: float) -> list[Message] | OwnRecords | None:
         """At most so many messages; waits so long for the first. None where a rebalance came between two of them."""
+        if isinstance(self._consumer, ReadsWhole):
+            try:
+                return self._consumer.read(most, seconds)
+            finally:
+                self._polled_at = self._clock()
         messages, self._early = self._early, []
         if not messages:
             first = self._poll(seconds)

@@ -12,8 +12,9 @@ from confluent_kafka import TopicPartition as ClientPartition
 from keelman.connect.java.text import json_text
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
-from keelman.engine.failure import RunFailure
+from keelman.engine.failure import RunFailure, judge_kafka
 from keelman.engine.sink.offsets import NO_EPOCH, Mirror
+from keelman.engine.sink.own_consumer import OwnRecords
 from keelman.runtime.logs.logging import get_logger
 
 LastMessages: TypeAlias = Mapping[tuple[str, int], Message]
@@ -38,6 +39,9 @@ class Positions:
         """Counts what was given and taken."""
         self.in_flight = 0
         """Commits to the group that are under way."""
+        self.untold = False
+        """Whether the group is to be told again: a commit failed that may succeed another time, or the last run ended
+        between its writer's commit and the group's."""
         self.topics: list[str] = []
         """Those of which records were written, sorted: as in Connect an empty one is not in use."""
 
@@ -52,6 +56,7 @@ class Positions:
         self.assigned = False
         self.assignments += 1
         self._allowed = None
+        self.untold = False
         for one in (self._next, self._mirrors, self._topic_ids, self._epochs, self._taken):
             one.clear()
 
@@ -69,9 +74,12 @@ class Positions:
         self._topic_ids[partition], self._epochs[partition] = topic_id, leader_epoch
         if start is not None:
             self._next[partition] = start
+            self.untold |= start != shown
 
-    def last_of_each(self, messages: list[Message]) -> LastMessages:
+    def last_of_each(self, messages: list[Message] | OwnRecords) -> LastMessages:
         """The last of these messages of each partition; at least one."""
+        if isinstance(messages, OwnRecords):
+            return messages.last_of_each()
         if len(self._mirrors) == 1:
             return {(messages[-1].topic(), messages[-1].partition()): messages[-1]}
         topics = {one.topic for one in self._mirrors}
@@ -83,12 +91,12 @@ class Positions:
         where = zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)
         return dict(zip(where, messages, strict=True))
 
-    def check(self, messages: list[Message], last: LastMessages) -> None:
+    def check(self, messages: list[Message] | OwnRecords, last: LastMessages) -> None:
         """Raises RunFailure when the consumer went back, as it does where a log has lost its end: what it reads then
         was copied before, or is not behind what was. Only another leader's log can have lost it."""
         if not any(self._odd(TopicPartition(*where), message) for where, message in last.items()):
             return
-        for where, message in self.last_of_each(messages[::-1]).items():
+        for where, message in self.last_of_each(list(messages[::-1])).items():
             due = self._next.get(TopicPartition(*where), 0)
             if message.offset() < due:
                 topic, number = where
@@ -173,6 +181,7 @@ class Positions:
     def send(self, consumer: Consumer, *, asynchronous: bool) -> None:
         """Commits to the group. Raises KafkaException."""
         due = self._committable()
+        self.untold = False
         for partition, offset in due.items():
             self._mirrors[partition].sent(offset)
         listed = [ClientPartition(p.topic, p.partition, o, leader_epoch=self._epoch_at(p, o)) for p, o in due.items()]
@@ -195,6 +204,7 @@ class Positions:
         for one in partitions:
             problem = error or one.error
             if problem is not None:
+                self.untold |= judge_kafka(problem)[1]
                 _log.warning("group_commit_failed", topic=one.topic, partition=one.partition, error=str(problem))
             elif (mirror := self._mirrors.get(TopicPartition(one.topic, one.partition))) is not None:
                 mirror.acknowledged(one.offset)

@@ -14,8 +14,10 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import setproctitle
@@ -37,6 +39,7 @@ from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.processes import private_hosts
 from keelman.runtime.processes.output_brake import brake_output
 from keelman.runtime.processes.stacks import stacks_on_signal
+from keelman.runtime.processes.standstill import announce_by
 from keelman.runtime.supervise import first_of
 
 BURST_SECONDS = 0.1
@@ -44,6 +47,7 @@ MAX_REST_SECONDS = 0.5
 BEAT_SECONDS = 1.0
 TICK_SECONDS = 0.25
 MARGIN_SECONDS = 1.0
+ANNOUNCE_SECONDS = 5.0
 DEFAULT_LOOP = "keelman.engine.run:CopyRunLoop"
 # A record of a thousand levels, the most that Connect's parser of JSON takes, goes through several functions a level.
 RECURSION = 5_000
@@ -100,6 +104,7 @@ class SlotLease:
     clock: Callable[[], float] = time.monotonic
     _ticked: float = field(init=False)
     _heard: float = field(init=False)
+    _excused: float = 0.0
     _lost: str = ""
 
     def __post_init__(self) -> None:
@@ -108,6 +113,8 @@ class SlotLease:
     def allowed(self) -> bool:
         """True while the home was heard and this process was awake within the limit."""
         now = self.clock()
+        if now < self._excused:
+            return not self._lost
         if not self._lost and now - self._ticked > self.limit_seconds:
             self._lost = f"this slot was frozen for {now - self._ticked:.1f} s"
         if not self._lost and now - self._heard > self.limit_seconds:
@@ -123,6 +130,22 @@ class SlotLease:
         """A message of the home came."""
         if self.allowed():
             self._heard = self.clock()
+
+    def excuse(self, seconds: float) -> None:
+        """For so long from now nobody can tick or hear; the home knows."""
+        if self.allowed():
+            self._excused = self.clock() + seconds
+
+    def resume(self) -> None:
+        """That is over: ticks and beats count from now."""
+        if self.allowed():
+            self._ticked = self._heard = self.clock()
+        self._excused = 0.0
+
+    @property
+    def excused_seconds(self) -> float:
+        """How much of that is left."""
+        return max(0.0, self._excused - self.clock())
 
     def lose(self, why: str) -> None:
         """The home is gone."""
@@ -214,12 +237,31 @@ def use_plugin(folder: str) -> None:
     importlib.import_module("keelman.connectors.plugins.plugin_path").use(folder)
 
 
+class Standstill:
+    """Announces a standstill of the slot to its home, before it begins: from a task loop's thread."""
+
+    def __init__(self, lease: SlotLease, beat: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """`beat` sends one, which says what of the lease is excused. Made in the slot's event loop."""
+        self._lease, self._beat, self._loop = lease, beat, asyncio.get_running_loop()
+
+    def begin(self, seconds: float) -> None:
+        """Returns when the home was told; or in vain after a while, as it then is about to give this slot up."""
+        self._lease.excuse(seconds)
+        with suppress(Exception):  # the stream may be about to end
+            asyncio.run_coroutine_threadsafe(self._beat(), self._loop).result(ANNOUNCE_SECONDS)
+
+    def end(self) -> None:
+        """The home hears of it with the next beat."""
+        self._lease.resume()
+
+
 class SlotHost:
     """One attached slot: orders in, updates and beats out, task loops in between. Made and run in one event loop."""
 
     def __init__(self, order: SlotOrder) -> None:
         self._order = order
         self._attached = False
+        self._writing = asyncio.Lock()
         self._share = CpuShare()
         self._lease = SlotLease(order.beat_timeout_seconds - MARGIN_SECONDS)
 
@@ -241,6 +283,7 @@ class SlotHost:
                 )
                 with translated():
                     await call.write(AttachRequest(greeting=greeting))
+                    announce_by(Standstill(self._lease, partial(self._send_beat, call)))
                     await first_of(self._hear(call), self._speak(call), self._watch())
         except KeelmanError as error:
             if not self._attached:
@@ -280,14 +323,21 @@ class SlotHost:
                     update = await self._updates.get()
             except TimeoutError:
                 due = time.monotonic() + BEAT_SECONDS
-                await call.write(AttachRequest(beat=self._beat()))
+                await self._send_beat(call)
                 continue
             update.message, update.trace = REDACTOR.hide(update.message), REDACTOR.hide(update.trace)
-            await call.write(AttachRequest(update=update))
+            await self._write(call, AttachRequest(update=update))
             self._loops.on_update(update)
             if time.monotonic() >= due:
                 due = time.monotonic() + BEAT_SECONDS
-                await call.write(AttachRequest(beat=self._beat()))
+                await self._send_beat(call)
+
+    async def _send_beat(self, call: Any) -> None:
+        await self._write(call, AttachRequest(beat=self._beat()))
+
+    async def _write(self, call: Any, message: AttachRequest) -> None:
+        async with self._writing:  # a stream takes one message at a time
+            await call.write(message)
 
     async def _watch(self) -> None:
         while self._lease.allowed():
@@ -302,6 +352,7 @@ class SlotHost:
             memory_bytes=resident_bytes(),
             silent_runs=silent.keys(),
             silent_at=silent.values(),
+            standstill=to_duration(self._lease.excused_seconds),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
 from keelman.connect import contract
@@ -19,38 +20,29 @@ from keelman.engine.source.worker_offsets import WorkerOffsets
 Pending: TypeAlias = tuple[Partition, Offset | None] | RawOffset
 
 
+@dataclass(slots=True)
 class SourceCommits:
     """Of one run of one source task; its thread alone uses it. Its methods raise what the producer raises."""
 
-    def __init__(
-        self,
-        offset_topic: str,
-        *,
-        reader: Reader,
-        producer: RunProducer,
-        committed: CommittedOffsets,
-        boundary: Boundary,
-        position: ReadPosition,
-        progress: Progress,
-        worker_offsets: WorkerOffsets | None = None,
-    ) -> None:
-        """`worker_offsets` is where the offsets are written a second time, for a connector with a topic of its own."""
-        self._offset_topic = offset_topic
-        self._reader = reader
-        self._producer = producer
-        self._committed = committed
-        self._boundary = boundary
-        self._position = position
-        self._progress = progress
-        self._worker_offsets = worker_offsets
-        self.pending: dict[str, Pending] = {}
-        """The offsets to commit, by their partition's identity; under an empty one that records without any wait."""
-        self.open = False
-        """Whether a transaction is open: a batch is being sent, or was sent, since the last commit."""
-        self.torn = False
-        """Whether the batch that must be committed with the last one is still to come."""
-        self._gave_up = False
-        self._records = self._bytes = 0
+    offset_topic: str
+    _: KW_ONLY
+    reader: Reader
+    producer: RunProducer
+    committed: CommittedOffsets
+    boundary: Boundary
+    position: ReadPosition
+    progress: Progress
+    worker_offsets: WorkerOffsets | None = None
+    """Where the offsets are written a second time, for a connector with a topic of its own."""
+    pending: dict[str, Pending] = field(default_factory=dict)
+    """The offsets to commit, by their partition's identity; under an empty one that records without any wait."""
+    open: bool = False
+    """Whether a transaction is open: a batch is being sent, or was sent, since the last commit."""
+    torn: bool = False
+    """Whether the batch that must be committed with the last one is still to come."""
+    _gave_up: bool = False
+    _records: int = 0
+    _bytes: int = 0
 
     def write_again(self) -> None:
         """The task's committed offsets go into its first transaction once more.
@@ -59,30 +51,30 @@ class SourceCommits:
         uncommitted would go on from those. After this the last record of every key is a committed one. Where the first
         transaction may stay open for long, or be aborted by its connector, they get one of their own.
         """
-        if not isinstance(self._producer, TransactionalProducer):
+        if not isinstance(self.producer, TransactionalProducer):
             return
-        for partition in contract.PARTITIONS.of(self._reader.partitions):
-            stored = self._committed.stored(partition)
+        for partition in contract.PARTITIONS.of(self.reader.partitions):
+            stored = self.committed.stored(partition)
             if stored is not None:
                 self.pending[identity(partition)] = stored
-        if self.pending and self._boundary.kind != "poll":
+        if self.pending and self.boundary.kind != "poll":
             self._commit()
 
     def begin(self) -> None:
         """A batch is about to be sent."""
-        self._boundary.begun()
+        self.boundary.begun()
         self.open = True
 
     def add(self, batch: SourceBatch, records: int, size: int) -> None:
         """A batch was sent: so many good records, and their bytes."""
         self._records += records
         self._bytes += size
-        self._position.sent(size)
+        self.position.sent(size)
         pending = self.pending
         for partition, offset in batch.offsets:
             pending[identity(partition)] = (partition, offset)
         for raw in batch.raw_offsets:
-            pending[self._committed.raw_identity(raw.key)] = raw
+            pending[self.committed.raw_identity(raw.key)] = raw
         self.torn = batch.more
         if not batch.offsets and not batch.raw_offsets:
             pending.setdefault("", ({}, None))
@@ -95,19 +87,19 @@ class SourceCommits:
         """Ends what is pending after this read where the boundary wants it; None as batch when it found nothing."""
         if self.torn:
             return
-        act = self._boundary.after(batch)
-        self._end("commit" if act is None and self._producer.full else act)
+        act = self.boundary.after(batch)
+        self._end("commit" if act is None and self.producer.full else act)
 
     def end_at_rest(self) -> None:
         """The same before a rest, which nothing was read for."""
         if not self.torn:
-            self._end(self._boundary.after(None))
+            self._end(self.boundary.after(None))
 
     def end_last(self) -> None:
         """Ends what a drained run has pending. What its boundary leaves open, or what is only a part of what must be
         committed together, is aborted, to be read again; without transactions it stays, and its offsets are not
         committed."""
-        act = self._boundary.at_end if self.open else "commit"
+        act = self.boundary.at_end if self.open else "commit"
         if self.torn or act == "abort":
             self._abort()
         else:
@@ -116,7 +108,7 @@ class SourceCommits:
     @property
     def finished(self) -> bool:
         """Whether all that there will ever be is committed."""
-        return not self.pending and not self._gave_up and contract.FINISHED.of(self._reader.finished)
+        return not self.pending and not self._gave_up and contract.FINISHED.of(self.reader.finished)
 
     def _end(self, act: Act | None) -> None:
         """The records of a transaction that its connector aborts are gone, their offsets are committed, as in Connect:
@@ -127,40 +119,40 @@ class SourceCommits:
             self._commit()
 
     def _abort(self) -> None:
-        if isinstance(self._producer, TransactionalProducer):
-            self._producer.abandon()
+        if isinstance(self.producer, TransactionalProducer):
+            self.producer.abandon()
         self.open, self._records, self._bytes = False, 0, 0
 
     def _commit(self) -> None:
         pending = {name: one for name, one in self.pending.items() if name}
         offsets = [self._record(one) for one in pending.values()]
-        self._producer.committed = False
-        if self._worker_offsets is not None:
-            self._worker_offsets.before_commit(offsets)
+        self.producer.committed = False
+        if self.worker_offsets is not None:
+            self.worker_offsets.before_commit(offsets)
         try:
-            self._producer.commit(self._offset_topic, offsets)
+            self.producer.commit(self.offset_topic, offsets)
         finally:
-            if self._producer.committed:
+            if self.producer.committed:
                 self._settle(pending)
-                if self._worker_offsets is not None:
-                    self._worker_offsets.after_commit(offsets)
+                if self.worker_offsets is not None:
+                    self.worker_offsets.after_commit(offsets)
                 if not self._gave_up:  # it would take the batch that was given up for committed, too
-                    contract.COMMITTED.of(self._reader.committed)
+                    contract.COMMITTED.of(self.reader.committed)
 
     def _record(self, one: Pending) -> tuple[bytes, bytes | None]:
-        return self._committed.raw_record(one) if isinstance(one, RawOffset) else self._committed.record(*one)
+        return self.committed.raw_record(one) if isinstance(one, RawOffset) else self.committed.record(*one)
 
     def _settle(self, pending: Mapping[str, Pending]) -> None:
         offsets = {}
         for name, one in pending.items():
             if isinstance(one, RawOffset):
-                self._committed.note_raw(one)
+                self.committed.note_raw(one)
                 offsets[name] = _text(parse_value(one.value))
             else:
-                self._committed.note(*one)
+                self.committed.note(*one)
                 offsets[name] = _text(one[1])
-        self._progress.commit(self._records, self._bytes, offsets, passed=self._position.committed())
-        self._boundary.committed()
+        self.progress.commit(self._records, self._bytes, offsets, passed=self.position.committed())
+        self.boundary.committed()
         self.pending, self.open, self._records, self._bytes = {}, False, 0, 0
 
 

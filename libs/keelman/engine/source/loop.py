@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import KW_ONLY, dataclass
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_DRAINING
 from keelman.connect import contract
@@ -23,45 +24,33 @@ SHORT_REST_SECONDS = 0.02
 LONGEST_REST_SECONDS = 0.5
 
 
+@dataclass(slots=True)
 class SourceLoop:
     """Of one run of one source task; its thread alone uses it."""
 
-    def __init__(
-        self,
-        control: Control,
-        reporter: RunReporter,
-        *,
-        reader: Reader,
-        pipeline: SourcePipeline,
-        producer: RunProducer,
-        boundary: Boundary,
-        position: ReadPosition,
-        commits: SourceCommits,
-        reports: SourceReports,
-        idle: Idle,
-    ) -> None:
-        self._control = control
-        self._reporter = reporter
-        self._reader = reader
-        self._pipeline = pipeline
-        self._producer = producer
-        self._boundary = boundary
-        self._position = position
-        self._commits = commits
-        self._reports = reports
-        self._idle = idle
+    control: Control
+    reporter: RunReporter
+    _: KW_ONLY
+    reader: Reader
+    pipeline: SourcePipeline
+    producer: RunProducer
+    boundary: Boundary
+    position: ReadPosition
+    commits: SourceCommits
+    reports: SourceReports
+    idle: Idle
 
     def run(self) -> None:
         """Copies until drained, or until all that there will ever be is read; then commits the rest. Raises CutShort
         when cut, anything else when it failed."""
-        commits = self._commits
+        commits = self.commits
         while commits.torn or not (self._drained() or commits.finished):
-            self._control.beat()
+            self.control.beat()
             self._keep_pace()
             self._limit_reads()
             started = time.monotonic()
             try:
-                batch = contract.READ.of(self._reader.read)
+                batch = contract.READ.of(self.reader.read)
                 if batch is not None:
                     self._send(batch)
             except GaveUp:
@@ -71,56 +60,56 @@ class SourceLoop:
                 commits.end(batch)
             if batch is None:
                 self._nap(time.monotonic() - started)
-            self._reports.report_when_due(pending=bool(commits.pending))
+            self.reports.report_when_due(pending=bool(commits.pending))
         if commits.pending:
-            self._reporter.report(COPY_RUN_STATE_DRAINING)
+            self.reporter.report(COPY_RUN_STATE_DRAINING)
             commits.end_last()
 
     def _drained(self) -> bool:
-        return self._control.draining and not contract.WIND_UP.of(self._reader.wind_up)
+        return self.control.draining and not contract.WIND_UP.of(self.reader.wind_up)
 
     def _limit_reads(self) -> None:
-        reader, pace = self._reader, self._control.pace
-        reader.most_bytes = self._producer.read_bytes
+        reader, pace = self.reader, self.control.pace
+        reader.most_bytes = self.producer.read_bytes
         reader.most_records = pace.most_records_of(None if reader.limits_bytes else reader.most_bytes)
 
     def _send(self, batch: SourceBatch) -> None:
-        if not self._commits.open:
-            self._commits.begin()
-        self._position.read(batch)
-        records, size = self._pipeline.send(batch)
-        self._reporter.topics = self._pipeline.topics
-        self._commits.add(batch, records, size)
-        self._control.pace.spend(records, size)
-        self._idle.copied()
-        self._reports.copied()
+        if not self.commits.open:
+            self.commits.begin()
+        self.position.read(batch)
+        records, size = self.pipeline.send(batch)
+        self.reporter.topics = self.pipeline.topics
+        self.commits.add(batch, records, size)
+        self.control.pace.spend(records, size)
+        self.idle.copied()
+        self.reports.copied()
 
     def _nap(self, read_seconds: float) -> None:
-        seconds = self._idle.nap_seconds(read_seconds)
+        seconds = self.idle.nap_seconds(read_seconds)
         if seconds <= 0:
             return
-        seen = None if self._commits.pending or self._idle.wakeful else self._has_data()
+        seen = None if self.commits.pending or self.idle.wakeful else self._has_data()
         if seen is None:
             self._rest(seconds)
         elif not seen:
-            IDLE_POLLER.wait(self._control, self._has_data, quiet=self._idle.quiet)
+            IDLE_POLLER.wait(self.control, self._has_data, quiet=self.idle.quiet)
 
     def _has_data(self) -> bool | None:
-        return contract.GLANCE.of(self._reader.glance)
+        return contract.GLANCE.of(self.reader.glance)
 
     def _keep_pace(self) -> None:
         """Waits as the limits and the slot's share of the processors want it, with nothing that is due left open."""
-        while not self._control.draining:
-            seconds = self._control.must_wait()
-            if seconds <= 0 or (self._commits.open and not self._boundary.rests_inside):
+        while not self.control.draining:
+            seconds = self.control.must_wait()
+            if seconds <= 0 or (self.commits.open and not self.boundary.rests_inside):
                 return
-            if self._commits.pending and seconds > SHORT_REST_SECONDS:
-                self._commits.end_at_rest()
-            self._reports.report_when_due(pending=bool(self._commits.pending))
+            if self.commits.pending and seconds > SHORT_REST_SECONDS:
+                self.commits.end_at_rest()
+            self.reports.report_when_due(pending=bool(self.commits.pending))
             self._rest(min(seconds, LONGEST_REST_SECONDS))
 
     def _rest(self, seconds: float) -> None:
         """Waits that long at most, and meanwhile lets go out what was sent."""
         until = time.monotonic() + seconds
-        self._producer.let_out(seconds)
-        self._control.wait(max(0.0, until - time.monotonic()))
+        self.producer.let_out(seconds)
+        self.control.wait(max(0.0, until - time.monotonic()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, LAG_UNIT_BYTES, LAG_UNIT_RECORDS, CopyProgress
 from keelman.connect import contract
 from keelman.connect.plugin import Reader
@@ -14,32 +16,27 @@ from keelman.engine.source.read_position import ReadPosition
 LAG_UNITS = {"bytes": LAG_UNIT_BYTES, "records": LAG_UNIT_RECORDS}
 
 
+@dataclass(slots=True)
 class SourceReports:
     """Of one run of one source task; its thread alone uses it."""
 
-    def __init__(
-        self,
-        reporter: RunReporter,
-        *,
-        reader: Reader,
-        position: ReadPosition,
-        progress: Progress,
-        idle: Idle,
-        part: bool = False,
-    ) -> None:
-        """`part`: the run copies a part of a backlog, or a task that is split into such."""
-        self._reporter = reporter
-        self._reader = reader
-        self._position = position
-        self._progress = progress
-        self._idle = idle
-        self._part = part
-        self._waits_for = ""
-        self._watch: Watch | None = None
+    reporter: RunReporter
+    _: KW_ONLY
+    reader: Reader
+    position: ReadPosition
+    progress: Progress
+    idle: Idle
+    part: bool = False
+    """The run copies a part of a backlog, or a task that is split into such."""
+    _waits_for: str = ""
+    _rollbacks: int = 0
+    _watch: Watch | None = None
 
     def message(self) -> CopyProgress:
         """The progress as it is now."""
-        return self._progress.message(self._position.lag(), LAG_UNITS[self._reader.lag_unit])
+        message = self.progress.message(self.position.lag(), LAG_UNITS[self.reader.lag_unit])
+        message.rollbacks = self._rollbacks = self.reader.rollbacks
+        return message
 
     def copied(self) -> None:
         """A batch was sent: there is nothing to park for."""
@@ -47,15 +44,16 @@ class SourceReports:
 
     def report_when_due(self, *, pending: bool) -> None:
         """Looks for news once a second and reports it. With something pending a run does not park."""
-        if not self._reporter.due():
+        if not self.reporter.due():
             return
-        waits_for = contract.WAITS_FOR.of(self._reader.waits_for) or ""
+        waits_for = contract.WAITS_FOR.of(self.reader.waits_for) or ""
         watch = self._watch
-        if not pending and self._idle.may_park:
-            watch = contract.WATCH.of(self._reader.watch)
-        caught_up = self._part and contract.CAUGHT_UP.of(self._reader.caught_up)
-        met = caught_up and not self._reporter.caught_up
-        self._reporter.caught_up = self._reporter.caught_up or caught_up
-        if met or watch != self._watch or waits_for != self._waits_for or self._progress.news(self._position.lag()):
+        if not pending and self.idle.may_park:
+            watch = contract.WATCH.of(self.reader.watch)
+        caught_up = self.part and contract.CAUGHT_UP.of(self.reader.caught_up)
+        met = caught_up and not self.reporter.caught_up
+        self.reporter.caught_up = self.reporter.caught_up or caught_up
+        other = watch != self._watch or waits_for != self._waits_for or self.reader.rollbacks != self._rollbacks
+        if met or other or self.progress.news(self.position.lag()):
             self._waits_for, self._watch = waits_for, watch
-            self._reporter.report(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self.message(), watch=watch)
+            self.reporter.report(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self.message(), watch=watch)

@@ -18,6 +18,8 @@ from keelman.kafka.connections import BATCHES, asked, connection_to, give_up, un
 from keelman.runtime.background import Background
 
 OnAnswer: TypeAlias = Callable[[list[Produced], str], None]
+OVERDUE_SECONDS, OVERDUE_AGAIN_SECONDS = 3.0, 1.0
+"""A broker that has not answered for so long may be gone, or wait for a replica that is; and asked about again."""
 
 
 class BrokerConnection:
@@ -52,9 +54,17 @@ class BrokerConnection:
             self._connecting = True
             self._background.start(self._connect())
 
-    def ask(self, request: Produce, seconds: float, on_answer: OnAnswer, until: float = math.inf) -> None:
+    def ask(
+        self,
+        request: Produce,
+        seconds: float,
+        on_answer: OnAnswer,
+        until: float = math.inf,
+        *,
+        overdue: Callable[[], None],
+    ) -> None:
         """Sends a request. `on_answer` is called later with what the answer says of each partition, or with
-        nothing and why there is none.
+        nothing and why there is none; `overdue` is called meanwhile each time that some seconds have passed without it.
 
         A connection is given up that for so many seconds has given no answer and taken no byte though no quota mutes
         it, and at `until` in any case: behind a thin link each of several requests may take long. Raises
@@ -71,9 +81,19 @@ class BrokerConnection:
             answer = self._loop.create_future()
             answer.set_exception(error)
         self._unsent = unsent_bytes(connection)
-        patience = _Patience(seconds, until)
+        patience = _Patience(seconds, until, overdue)
         patience.timer = self._loop.call_later(seconds, self._look, connection, answer, patience)
+        patience.overdue_timer = self._loop.call_later(OVERDUE_SECONDS, self._late, patience)
         answer.add_done_callback(partial(self._answered, patience, on_answer))
+
+    def _late(self, patience: _Patience) -> None:
+        patience.overdue_timer = self._loop.call_later(OVERDUE_AGAIN_SECONDS, self._late, patience)
+        patience.overdue()
+
+    def give_up(self) -> None:
+        """Waits for nothing any more that is under way: other brokers have all of it now."""
+        if self._connection is not None:
+            give_up(self._connection)
 
     def _look(self, connection: Any, answer: asyncio.Future[Any], patience: _Patience) -> None:
         """Whether there is a reason to wait longer for an answer."""
@@ -91,8 +111,9 @@ class BrokerConnection:
             give_up(connection)
 
     def _answered(self, patience: _Patience, on_answer: OnAnswer, answer: asyncio.Future[Any]) -> None:
-        if patience.timer is not None:
-            patience.timer.cancel()
+        for timer in (patience.timer, patience.overdue_timer):
+            if timer is not None:
+                timer.cancel()
         self.in_flight -= 1
         error = answer.exception()
         if error is None:
@@ -122,4 +143,6 @@ class _Patience:
 
     seconds: float
     until: float
+    overdue: Callable[[], None]
     timer: asyncio.TimerHandle | None = None
+    overdue_timer: asyncio.TimerHandle | None = None

@@ -10,6 +10,7 @@ from aiokafka.errors import BrokerResponseError, IncompatibleBrokerVersion, Kafk
 from keelman.kafka.batches.produce_failure import (
     AGAIN,
     COORDINATOR_MOVED,
+    ID_DENIED,
     NETWORK,
     UNSUPPORTED,
     ProduceFailure,
@@ -72,6 +73,8 @@ class Coordinator:
                 code, text, arrived = found.error_code, type(request).__name__, True
                 if not code:
                     return cast("A", found)
+            if code == ID_DENIED:
+                text = f"the brokers' access rules keep this client out of transactional id {self._transactional_id!r}"
             if code in COORDINATOR_MOVED or code == NETWORK:
                 self._node = None
             if code not in AGAIN or (code == NETWORK and arrived and not repeated) or clock() >= deadline:

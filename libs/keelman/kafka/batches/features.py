@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from io import BytesIO
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from keelman.kafka.batches.wire import Header, WireRequest
 from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact
@@ -43,12 +43,8 @@ class FeaturesAnswer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AskFeatures(WireRequest):
+class AskFeatures(WireRequest, key=18, version=3, answer=FeaturesAnswer):
     """ApiVersions 3."""
-
-    API_KEY: ClassVar[int] = 18
-    API_VERSION: ClassVar[int] = 3
-    RESPONSE_TYPE: ClassVar[type[FeaturesAnswer]] = FeaturesAnswer
 
     def encode(self) -> bytes:
         """Name and version of the client's software, which a broker counts in its metrics."""

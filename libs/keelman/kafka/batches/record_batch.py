@@ -80,11 +80,6 @@ class BatchHeader(NamedTuple):
         return self.attributes & _CODEC_BITS
 
     @property
-    def log_append_time(self) -> bool:
-        """The broker gave all its records the time at which it wrote them: `max_timestamp`."""
-        return bool(self.attributes & _LOG_APPEND_BIT)
-
-    @property
     def transactional(self) -> bool:
         """Written in a transaction."""
         return bool(self.attributes & _TRANSACTIONAL_BIT)

@@ -87,6 +87,11 @@ class BatchSender:
         return sum(connection.in_flight for connection in self._connections.values())
 
     @property
+    def request_is_known_again(self) -> bool:
+        """Whether the brokers know a batch again that is sent twice."""
+        return self._settings.acks == -1
+
+    @property
     def throttled_until(self) -> float:
         """The latest of all brokers."""
         return max((connection.throttled_until for connection in tuple(self._connections.values())), default=0.0)
@@ -253,10 +258,25 @@ class BatchSender:
         self.sent += len(sent)
         try:
             self._connections[node].ask(
-                request, settings.request_timeout_ms / 1000, partial(self._answered, sent), self._until
+                request,
+                settings.request_timeout_ms / 1000,
+                partial(self._answered, sent),
+                self._until,
+                overdue=partial(self._doubt, node),
             )
         except IncompatibleBrokerVersion as error:
             self._failed(ProduceFailure(UNSUPPORTED, str(error)))
+
+    def _doubt(self, node: int) -> None:
+        """A broker has been silent for some seconds: asks whether it still leads what it was sent. Where others lead
+        all of that, its answer is waited for no longer: what it may have stored is known again by its numbers."""
+        sent = {part for part, queue in self._queues.items() if queue.in_flight and queue.node == node}
+        leaders = {self._client.cluster.leader_for_partition(TopicPartition(*part)) for part in sent}
+        if self.request_is_known_again and not leaders & {node, None, -1}:
+            self._connections[node].give_up()
+            return
+        for topic in {topic for topic, _ in sent}:
+            self._background.start(self._refresh(topic))
 
     def _answered(self, sent: Sent, parts: list[Produced], text: str) -> None:
         left = dict(sent)

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from aiokafka.errors import IncompatibleBrokerVersion
 
@@ -39,11 +39,17 @@ class _RequestHeader(NamedTuple):
 class WireRequest:
     """What aiokafka's connection asks of a request, at one version of its own.
 
-    Subclasses have API_KEY, API_VERSION, RESPONSE_TYPE (with `decode`) and `encode`.
+    Subclasses say Kafka's API key, the version and the class of the answer (with `decode`), and have `encode`.
     """
 
     API_KEY: ClassVar[int]
     API_VERSION: ClassVar[int]
+    RESPONSE_TYPE: ClassVar[Any]
+
+    def __init_subclass__(cls, *, key: int | None = None, version: int | None = None, answer: Any = None) -> None:
+        for name, value in (("API_KEY", key), ("API_VERSION", version), ("RESPONSE_TYPE", answer)):
+            if value is not None:
+                setattr(cls, name, value)
 
     def prepare(self, versions: Mapping[int, tuple[int, int]]) -> WireRequest:
         """Itself. Raises IncompatibleBrokerVersion when the broker does not know this version."""
@@ -91,21 +97,18 @@ class ProduceAnswer(NamedTuple):
     def decode(cls, data: BytesIO) -> ProduceAnswer:
         """From behind the header."""
         fields = Fields(data.read())
-        parts = []
-        for _ in range(fields.count()):
-            topic = fields.text()
+
+        def one(topic: str) -> Produced:
+            partition, error, offset = fields.int32(), fields.int16(), fields.int64()
+            fields.int64()  # log append time
+            fields.int64()  # log start offset
+            records = []
             for _ in range(fields.count()):
-                partition, error, offset = fields.int32(), fields.int16(), fields.int64()
-                fields.int64()  # log append time
-                fields.int64()  # log start offset
-                records = []
-                for _ in range(fields.count()):
-                    records.append((fields.int32(), fields.text()))
-                    fields.tags()
-                parts.append(Produced(topic, partition, error, offset, _reason(fields.text(), records)))
+                records.append((fields.int32(), fields.text()))
                 fields.tags()
-            fields.tags()
-        return cls(parts, fields.int32())
+            return Produced(topic, partition, error, offset, _reason(fields.text(), records))
+
+        return cls(fields.of_partitions(one), fields.int32())
 
 
 def _reason(message: str, records: Sequence[tuple[int, str]]) -> str:
@@ -119,12 +122,8 @@ def _reason(message: str, records: Sequence[tuple[int, str]]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Produce(WireRequest):
+class Produce(WireRequest, key=0, version=9, answer=ProduceAnswer):
     """Record batches, one for each partition at most: Produce 9, before transaction version 2."""
-
-    API_KEY: ClassVar[int] = 0
-    API_VERSION: ClassVar[int] = 9
-    RESPONSE_TYPE: ClassVar[type[ProduceAnswer]] = ProduceAnswer
 
     transactional_id: str | None
     acks: int
@@ -145,10 +144,8 @@ class Produce(WireRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class ProduceAdding(Produce):
+class ProduceAdding(Produce, version=12):
     """Produce 12: adds its partitions to the transaction by itself (transaction version 2, KIP-890)."""
-
-    API_VERSION: ClassVar[int] = 12
 
 
 class ProducerId(NamedTuple):
@@ -171,12 +168,8 @@ class InitProducerIdAnswer(ProducerId):
 
 
 @dataclass(frozen=True, slots=True)
-class InitProducerId(WireRequest):
+class InitProducerId(WireRequest, key=22, version=4, answer=InitProducerIdAnswer):
     """A producer id, or of a transactional id the next epoch, which fences who had it before: InitProducerId 4."""
-
-    API_KEY: ClassVar[int] = 22
-    API_VERSION: ClassVar[int] = 4
-    RESPONSE_TYPE: ClassVar[type[InitProducerIdAnswer]] = InitProducerIdAnswer
 
     transactional_id: str | None
     transaction_timeout_ms: int
@@ -202,23 +195,12 @@ class AddPartitionsAnswer(NamedTuple):
         """From behind the header."""
         fields = Fields(data.read())
         fields.int32()  # throttle time
-        parts = []
-        for _ in range(fields.count()):
-            topic = fields.text()
-            for _ in range(fields.count()):
-                parts.append((topic, fields.int32(), fields.int16()))
-                fields.tags()
-            fields.tags()
-        return cls(parts)
+        return cls(fields.of_partitions(lambda topic: (topic, fields.int32(), fields.int16())))
 
 
 @dataclass(frozen=True, slots=True)
-class AddPartitions(WireRequest):
+class AddPartitions(WireRequest, key=24, version=3, answer=AddPartitionsAnswer):
     """Adds partitions to the transaction: AddPartitionsToTxn 3, needed before transaction version 2."""
-
-    API_KEY: ClassVar[int] = 24
-    API_VERSION: ClassVar[int] = 3
-    RESPONSE_TYPE: ClassVar[type[AddPartitionsAnswer]] = AddPartitionsAnswer
 
     transactional_id: str
     producer_id: int
@@ -253,12 +235,8 @@ class EndedWithEpoch(InitProducerIdAnswer):
 
 
 @dataclass(frozen=True, slots=True)
-class EndTxn(WireRequest):
+class EndTxn(WireRequest, key=26, version=3, answer=EndedPlainly):
     """Commits or aborts: EndTxn 3, before transaction version 2."""
-
-    API_KEY: ClassVar[int] = 26
-    API_VERSION: ClassVar[int] = 3
-    RESPONSE_TYPE: ClassVar[type[EndedPlainly | EndedWithEpoch]] = EndedPlainly
 
     transactional_id: str
     producer_id: int
@@ -271,8 +249,5 @@ class EndTxn(WireRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class EndTxnWithEpoch(EndTxn):
+class EndTxnWithEpoch(EndTxn, version=5, answer=EndedWithEpoch):
     """EndTxn 5: the answer has the producer id and epoch of the next transaction (transaction version 2)."""
-
-    API_VERSION: ClassVar[int] = 5
-    RESPONSE_TYPE: ClassVar[type[EndedPlainly | EndedWithEpoch]] = EndedWithEpoch

@@ -6,7 +6,10 @@ https://kafka.apache.org/protocol.html#protocol_types
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from typing import TypeVar
 
+T = TypeVar("T")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -81,6 +84,17 @@ class Fields:
         for _ in range(self.varint()):
             tag = self.varint()
             found[tag] = self.raw(self.varint())
+        return found
+
+    def of_partitions(self, one: Callable[[str], T]) -> list[T]:
+        """What `one`, given the topic, reads of each partition: topics in an array, each with an array of its own."""
+        found = []
+        for _ in range(self.count()):
+            topic = self.text()
+            for _ in range(self.count()):
+                found.append(one(topic))
+                self.tags()
+            self.tags()
         return found
 
     def _number(self, form: struct.Struct) -> int:

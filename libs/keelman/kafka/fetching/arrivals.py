@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
 
 from keelman.kafka.fetching.fetched import Fetched
+from keelman.runtime.supervise import wait_or_stop
 
 
 class Arrivals:
@@ -49,9 +49,7 @@ class Arrivals:
         """Until there is something to take, at most that long."""
         if not self.waiting:
             self._news.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._news.wait()
+            await wait_or_stop(self._news, seconds)
 
     def take(self) -> list[Fetched]:
         """All, in order. Raises the failure once all before it is taken."""

@@ -19,6 +19,7 @@ from keelman.kafka.fetching.fetched import Part
 from keelman.kafka.fetching.leader_epochs import NO_EPOCH, NOBODY, AskMetadata, Leader, MetadataAnswer, TopicInfo
 from keelman.kafka.fetching.leaders import Leaders
 from keelman.kafka.known_brokers import BROKERS
+from keelman.kafka.reaching import first_answer, is_silent, silent_nodes
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.background import Background
 from keelman.runtime.logs.logging import get_logger
@@ -159,7 +160,8 @@ class FetchClient(Client):
         """Whether one of the brokers that were known lately has taken us."""
         known = BROKERS.of(self.properties)
         self.cluster._brokers = known
-        for node in random.sample(sorted(known), len(known)):
+        shuffled = random.sample(sorted(known), len(known))
+        for node in sorted(shuffled, key=lambda node: is_silent(known[node].host, known[node].port)):
             if await self._get_conn(node) is not None:
                 self._background.start(self._md_synchronizer())
                 self._follows = True
@@ -174,14 +176,18 @@ class FetchClient(Client):
     async def _metadata_update(self, cluster_metadata: Any, topics: Iterable[str]) -> bool:
         """The library's own asks the brokers to make the topics that are not there, where they may; and for all topics
         there are while none is named; and knows no epochs of leaders."""
-        for node in self._in_turn():
-            try:
-                answer = await self._ask(node, list(topics))
-            except (KafkaError, OSError, TimeoutError):
-                continue
-            if self._take_in(cluster_metadata, answer, node):
-                return True
-        return False
+
+        async def ask(node: Any) -> tuple[Any, Any]:
+            answer = await self._ask(node, list(topics))
+            if not answer.brokers:
+                raise KafkaError(f"broker {node} knows no brokers")
+            return node, answer
+
+        try:
+            node, answer = await first_answer(self._in_turn(), ask)
+        except (KafkaError, OSError):
+            return False
+        return self._take_in(cluster_metadata, answer, node)
 
     def _take_in(self, cluster: Any, answer: Any, node: Any) -> bool:
         if not answer.brokers:
@@ -192,12 +198,15 @@ class FetchClient(Client):
 
     def _in_turn(self) -> list[Any]:
         """Who is asked for metadata: first a broker that keeps no other request waiting, of these the one that was
-        asked the longest ago. So a broker that is cut off from its cluster is not believed for long."""
-        nodes = [broker.nodeId for broker in self.cluster.brokers()]
+        asked the longest ago, last those that were silent lately. So a broker that is cut off from its cluster is not
+        believed for long."""
+        brokers = list(self.cluster.brokers())
+        silent = silent_nodes(brokers)
+        nodes = [broker.nodeId for broker in brokers]
         nodes += [node for node, _group in self._conns if node == "bootstrap"]
         random.shuffle(nodes)
         busy = {node: len(connection._requests) for (node, _group), connection in self._conns.items()}
-        nodes.sort(key=lambda node: (busy.get(node, 0) > 0, self._asked_at.get(node, float("-inf"))))
+        nodes.sort(key=lambda node: (node in silent, busy.get(node, 0) > 0, self._asked_at.get(node, float("-inf"))))
         return nodes
 
     async def _ask(self, node: Any, topics: list[str]) -> Any:

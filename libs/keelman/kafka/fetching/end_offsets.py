@@ -8,7 +8,6 @@ thousands of partitions costs next to nothing, and what comes is known at once. 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from keelman.kafka.fetching.isolation import reads_committed
 from keelman.kafka.fetching.leader_epochs import NOBODY, passes
 from keelman.kafka.fetching.session import FetchedPart, FetchSession
 from keelman.model.errors import Unavailable
-from keelman.runtime.supervise import Siblings
+from keelman.runtime.supervise import Siblings, wait_or_stop
 
 REFRESH_SECONDS = 10.0
 RETRY_SECONDS = 0.25
@@ -111,9 +110,7 @@ class EndWatch:
 
     async def _other(self, seconds: float) -> bool:
         """Waits until others are wanted, at most so long; whether any are."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._changed.wait()
+        await wait_or_stop(self._changed, seconds)
         return bool(self._wanted)
 
     async def _know(self) -> None:

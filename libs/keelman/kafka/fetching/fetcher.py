@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError, for_code
 
@@ -20,6 +20,7 @@ from keelman.kafka.fetching.position_checks import FetchFailure, PositionChecks,
 from keelman.kafka.fetching.session import FetchedPart, FetchSession
 from keelman.runtime.background import Background
 from keelman.runtime.backoff import Backoff
+from keelman.runtime.supervise import wait_or_stop
 
 __all__ = ["EARLIEST", "LATEST", "BatchFetcher", "FetchFailure", "Position", "Reset"]
 
@@ -30,6 +31,9 @@ CALM_SECONDS = 10.0
 REFRESH_SECONDS = 10.0
 """So often the brokers are asked who leads while a leader brings nothing, or does not answer."""
 CONFIRM_SECONDS = 0.5
+OVERDUE_SECONDS, OVERDUE_AGAIN_SECONDS = 2.0, 1.0
+"""An answer that is so late, by the time that the leader was to wait for records, may never come: others are asked
+whether it still leads, and again so often."""
 CLOSE_SECONDS = 2.0
 
 
@@ -179,9 +183,7 @@ class BatchFetcher:
     async def _refresh(self) -> None:
         """Asks who leads as long as a leader brings nothing: it may be one no longer."""
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(REFRESH_SECONDS):
-                    await self._unconfirmed.wait()
+            await wait_or_stop(self._unconfirmed, REFRESH_SECONDS)
             now = self._loop.time()
             silent = [
                 node for node, led in self._led.items() if now - self._brought.get(node, 0.0) > REFRESH_SECONDS and led
@@ -304,7 +306,9 @@ class BatchFetcher:
         if not wanted:
             return False
         brought = False
-        for fetched in session.answered(await answer_of(self._client, node, session.request(wanted, wait_ms))):
+        with self._overdue(wait_ms / 1000):
+            answer = await answer_of(self._client, node, session.request(wanted, wait_ms))
+        for fetched in session.answered(answer):
             one = fetched.part
             if (self._positions[one].offset, led.get(one)) != wanted.get(one):
                 continue  # it has moved meanwhile
@@ -318,6 +322,22 @@ class BatchFetcher:
                 self._near[one] = self._loop.time() + self._client._metadata_max_age_ms / 1000
                 self._lead(fetched.near, one, led.pop(one))
         return brought
+
+    @contextlib.contextmanager
+    def _overdue(self, seconds: float) -> Iterator[None]:
+        """Around a wait for an answer that is due in so many seconds."""
+
+        timers: list[asyncio.TimerHandle] = []
+
+        def late() -> None:
+            self._unconfirmed.set()
+            timers[:] = [self._loop.call_later(OVERDUE_AGAIN_SECONDS, late)]
+
+        timers.append(self._loop.call_later(seconds + OVERDUE_SECONDS, late))
+        try:
+            yield
+        finally:
+            timers[0].cancel()
 
     def _reaches(self, node: int, one: Part, code: int) -> bool:
         """Whether the answer for a partition says what is at its position."""

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, for_code
 
@@ -117,12 +117,8 @@ def _topic(fields: Fields) -> TopicInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class AskMetadata(WireRequest):
+class AskMetadata(WireRequest, key=3, version=12, answer=MetadataAnswer):
     """These topics, and all brokers: Metadata 12, which brokers know since Kafka 3.1. Makes no topic by asking."""
-
-    API_KEY: ClassVar[int] = 3
-    API_VERSION: ClassVar[int] = 12
-    RESPONSE_TYPE: ClassVar[type[MetadataAnswer]] = MetadataAnswer
 
     topics: Collection[str]
 
@@ -156,15 +152,12 @@ class EpochEnds:
         """From behind the header."""
         fields = Fields(data.read())
         fields.int32()  # throttle time
-        parts: dict[Part, EpochEnd] = {}
-        for _ in range(fields.count()):
-            topic = fields.text()
-            for _ in range(fields.count()):
-                code, number, epoch, offset = fields.int16(), fields.int32(), fields.int32(), fields.int64()
-                fields.tags()
-                parts[topic, number] = EpochEnd(epoch, offset, code)
-            fields.tags()
-        return cls(parts)
+
+        def one(topic: str) -> tuple[Part, EpochEnd]:
+            code, number, epoch, offset = fields.int16(), fields.int32(), fields.int32(), fields.int64()
+            return (topic, number), EpochEnd(epoch, offset, code)
+
+        return cls(dict(fields.of_partitions(one)))
 
 
 class AskedEpoch(NamedTuple):
@@ -175,16 +168,12 @@ class AskedEpoch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AskEpochEnds(WireRequest):
+class AskEpochEnds(WireRequest, key=23, version=4, answer=EpochEnds):
     """Where epochs end: OffsetForLeaderEpoch 4, which brokers know since Kafka 2.8. Needs DESCRIBE on the topics.
 
     A broker that does not lead, or that leads in another epoch than `current`, answers NOT_LEADER_OR_FOLLOWER,
     FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
     """
-
-    API_KEY: ClassVar[int] = 23
-    API_VERSION: ClassVar[int] = 4
-    RESPONSE_TYPE: ClassVar[type[EpochEnds]] = EpochEnds
 
     asked: Mapping[Part, AskedEpoch]
 
@@ -216,29 +205,23 @@ class Offsets:
         """From behind the header."""
         fields = Fields(data.read())
         fields.int32()  # throttle time
-        parts: dict[Part, FoundOffset] = {}
-        for _ in range(fields.count()):
-            topic = fields.text()
-            for _ in range(fields.count()):
-                number, code = fields.int32(), fields.int16()
-                fields.int64()  # timestamp
-                parts[topic, number] = FoundOffset(fields.int64(), code)
-                fields.int32()  # leader epoch
-                fields.tags()
-            fields.tags()
-        return cls(parts)
+
+        def one(topic: str) -> tuple[Part, FoundOffset]:
+            number, code = fields.int32(), fields.int16()
+            fields.int64()  # timestamp
+            offset = fields.int64()
+            fields.int32()  # leader epoch
+            return (topic, number), FoundOffset(offset, code)
+
+        return cls(dict(fields.of_partitions(one)))
 
 
 @dataclass(frozen=True, slots=True)
-class AskOffsets(WireRequest):
+class AskOffsets(WireRequest, key=2, version=6, answer=Offsets):
     """Where partitions begin (-2) or end (-1), asked of who leads in that epoch: ListOffsets 6, known since Kafka 2.8.
 
     `asked` has timestamp and epoch of each; the end is the last stable offset where `isolation` is 1.
     """
-
-    API_KEY: ClassVar[int] = 2
-    API_VERSION: ClassVar[int] = 6
-    RESPONSE_TYPE: ClassVar[type[Offsets]] = Offsets
 
     isolation: int
     asked: Mapping[Part, tuple[int, int]]

@@ -7,7 +7,7 @@ https://github.com/apache/kafka/blob/4.3/clients/src/main/resources/common/messa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 
 from aiokafka.errors import for_code
@@ -37,47 +37,39 @@ class FetchedPart:
     data: bytes
 
 
+@dataclass
 class Fetch(Request[_Struct]):  # type: ignore[misc]
-    """A Fetch in the newest version that both sides know: with sessions from 7 on, with racks from 11 on."""
+    """A Fetch in the newest version that both sides know: with sessions from 7 on, with racks from 11 on.
+
+    `wanted` is all that is to be read, for brokers without sessions, `positions` what the session asks for: the offset
+    and leader epoch of each."""
 
     API_KEY = 1
 
-    def __init__(
-        self,
-        settings: FetchSettings,
-        *,
-        isolation: int,
-        wait_ms: int,
-        session: tuple[int, int],
-        wanted: Mapping[Part, tuple[int, int]],
-        positions: Mapping[Part, tuple[int, int]],
-        forgotten: list[Part],
-    ) -> None:
-        """`wanted` is all that is to be read, for brokers without sessions, `positions` what the session asks for: the
-        offset and leader epoch of each."""
-        self._settings = settings
-        self._isolation = isolation
-        self._wait_ms = wait_ms
-        self._session = session
-        self._wanted = wanted
-        self._positions = positions
-        self._forgotten = forgotten
+    settings: FetchSettings
+    _: KW_ONLY
+    isolation: int
+    wait_ms: int
+    session: tuple[int, int]
+    wanted: Mapping[Part, tuple[int, int]]
+    positions: Mapping[Part, tuple[int, int]]
+    forgotten: list[Part]
 
     def build(self, request_struct_class: type[_Struct]) -> _Struct:
         """The request in the version of that class."""
         version = request_struct_class.API_VERSION
-        settings, size = self._settings, self._settings.partition_bytes
+        settings, size = self.settings, self.settings.partition_bytes
         topics: dict[str, list[tuple[int, ...]]] = {}
-        for (topic, number), (at, led_in) in (self._positions if version >= 7 else self._wanted).items():
+        for (topic, number), (at, led_in) in (self.positions if version >= 7 else self.wanted).items():
             epoch = (led_in,) if version >= 9 else ()
             start = (_UNKNOWN,) if version >= 5 else ()
             topics.setdefault(topic, []).append((number, *epoch, at, *start, size))
-        fields: list[Any] = [_CONSUMER, self._wait_ms, settings.min_bytes, settings.answer_bytes, self._isolation]
+        fields: list[Any] = [_CONSUMER, self.wait_ms, settings.min_bytes, settings.answer_bytes, self.isolation]
         if version >= 7:
             forgotten: dict[str, list[int]] = {}
-            for topic, number in self._forgotten:
+            for topic, number in self.forgotten:
                 forgotten.setdefault(topic, []).append(number)
-            fields += [*self._session, list(topics.items()), list(forgotten.items())]
+            fields += [*self.session, list(topics.items()), list(forgotten.items())]
         else:
             fields.append(list(topics.items()))
         if version >= 11:

@@ -9,7 +9,7 @@ from aiokafka.errors import NoError, for_code
 from aiokafka.protocol.admin import DeleteGroupsRequest
 
 from keelman.kafka.error_codes import CODES
-from keelman.kafka.groups.offsets import Committed, OffsetCommit, OffsetDelete, OffsetFetch, TopicPart, committed
+from keelman.kafka.groups.offsets import Committed, TopicPart, commit_offsets, committed, delete_offsets, fetch_offsets
 from keelman.kafka.groups.requests import ask_group, error_codes
 from keelman.model.errors import FailedPrecondition, Unavailable
 
@@ -60,7 +60,7 @@ class GroupChanges:
 
     async def forget(self, partitions: Sequence[TopicPart]) -> None:
         """Deletes the offsets of these partitions; those that have none count as deleted."""
-        answer = await self._ask(lambda: OffsetDelete(self._group, partitions))
+        answer = await self._ask(lambda: delete_offsets(self._group, partitions))
         if answer.error_code != _NO_GROUP:
             self._check(error_codes(answer))
 
@@ -70,7 +70,7 @@ class GroupChanges:
         self._check(code for code in error_codes(answer) if code != _NO_GROUP)
 
     async def _read_committed(self) -> dict[TopicPart, Committed]:
-        answer = await self._ask(lambda: OffsetFetch(self._group))
+        answer = await self._ask(lambda: fetch_offsets(self._group))
         codes = set(error_codes(answer)) - {0}
         if codes:
             names = ", ".join(sorted(for_code(code).__name__ for code in codes))
@@ -78,7 +78,7 @@ class GroupChanges:
         return committed(answer)
 
     async def _commit(self, offsets: Mapping[TopicPart, Committed]) -> None:
-        answer = await self._ask(lambda: OffsetCommit(self._group, offsets))
+        answer = await self._ask(lambda: commit_offsets(self._group, offsets))
         self._check(error_codes(answer))
 
     async def _ask(self, request: Callable[[], Any]) -> Any:

@@ -55,10 +55,11 @@ async def say_farewell(group: GroupClient, member: str, url: str, *, leader: boo
     return "left, and said so"
 
 
-async def say_farewell_of(group: GroupClient, worker: str, url: str) -> str:
+async def say_farewell_of(group: GroupClient, worker: str, url: str, *, waits: bool) -> str:
     """The same for all members that are a worker (host:port), whose ids are not known; what was done.
 
-    Raises Unavailable.
+    `waits`: whether their leader gives who is gone some time to come back, and so has to be told that they will not:
+    that costs the group one more round. Raises Unavailable.
     """
     described = await group.describe()
     urls = {m.member for m in by_url(described).get(url, ())}
@@ -68,6 +69,8 @@ async def say_farewell_of(group: GroupClient, worker: str, url: str) -> str:
         return "it was not in the group any more"
     if len(described.members) == len(mine):
         return "left; nobody else is in the group"
+    if not waits:
+        return "left; its leader waits for nobody"
     await _tell(group, url)
     return "left, and said so"
 

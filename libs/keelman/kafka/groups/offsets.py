@@ -7,19 +7,39 @@ OffsetCommitRequest.json and OffsetDeleteRequest.json (KIP-496); leader epochs b
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Int16, Int32, Int64, Schema, String
 
 from keelman.kafka.fetching.leader_epochs import NO_EPOCH
+from keelman.kafka.groups.requests import request_of
 
 TopicPart: TypeAlias = tuple[str, int]
 _TEXT = String("utf-8")
-_OF_PARTITIONS = Schema(("group", _TEXT), ("topics", Array(("name", _TEXT), ("partitions", Array(Int32)))))
-"""A request that names partitions only."""
-_OUTCOMES = ("topics", Array(("name", _TEXT), ("partitions", Array(("partition", Int32), ("error_code", Int16)))))
-"""In an answer: what became of each partition."""
+
+
+def _topics(*fields: Any) -> tuple[str, Array]:
+    """A field with topics, and of each partition these fields."""
+    return "topics", Array(("name", _TEXT), ("partitions", Array(*fields)))
+
+
+_OUTCOMES = _topics(("partition", Int32), ("error_code", Int16))
+_OFFSETS = (("partition", Int32), ("offset", Int64), ("leader_epoch", Int32), ("metadata", _TEXT))
+_FETCH = request_of(
+    *("OffsetFetch", 9, 5),
+    Schema(("group", _TEXT), _topics(Int32)),
+    Schema(("throttle_time_ms", Int32), _topics(*_OFFSETS, ("error_code", Int16)), ("error_code", Int16)),
+)
+_COMMIT = request_of(
+    *("OffsetCommit", 8, 6),
+    Schema(("group", _TEXT), ("generation", Int32), ("member", _TEXT), _topics(*_OFFSETS)),
+    Schema(("throttle_time_ms", Int32), _OUTCOMES),
+)
+_DELETE = request_of(
+    *("OffsetDelete", 47, 0),
+    Schema(("group", _TEXT), _topics(Int32)),
+    Schema(("error_code", Int16), ("throttle_time_ms", Int32), _OUTCOMES),
+)
 _NOBODY = (-1, "")
 """The generation and the member of one who commits from outside the group."""
 
@@ -33,52 +53,12 @@ class Committed(NamedTuple):
     leader_epoch: int = NO_EPOCH
 
 
-class _FetchResponse(Response):  # type: ignore[misc]  # the library is not typed
-    API_KEY = 9
-    API_VERSION = 5
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "topics",
-            Array(
-                ("name", _TEXT),
-                (
-                    "partitions",
-                    Array(
-                        ("partition", Int32),
-                        ("offset", Int64),
-                        ("leader_epoch", Int32),
-                        ("metadata", _TEXT),
-                        ("error_code", Int16),
-                    ),
-                ),
-            ),
-        ),
-        ("error_code", Int16),
-    )
+def fetch_offsets(group: str) -> Any:
+    """A request for all that a group has committed."""
+    return _FETCH(group, None)
 
 
-class _FetchStruct(RequestStruct):  # type: ignore[misc]
-    API_KEY = 9
-    API_VERSION = 5
-    RESPONSE_TYPE = _FetchResponse
-    SCHEMA = _OF_PARTITIONS
-
-
-class OffsetFetch(Request[_FetchStruct]):  # type: ignore[misc]
-    """Asks for all that a group has committed."""
-
-    API_KEY = 9
-
-    def __init__(self, group: str) -> None:
-        self._group = group
-
-    def build(self, request_struct_class: type[_FetchStruct]) -> _FetchStruct:
-        """For every partition."""
-        return request_struct_class(self._group, None)
-
-
-def committed(answer: Response) -> dict[TopicPart, Committed]:
+def committed(answer: Any) -> dict[TopicPart, Committed]:
     """What an answer to OffsetFetch says, without partitions that have neither an offset nor a note."""
     found = {
         (topic, partition): Committed(offset, note or "", epoch)
@@ -88,73 +68,17 @@ def committed(answer: Response) -> dict[TopicPart, Committed]:
     return {where: one for where, one in found.items() if one.offset >= 0 or one.note}
 
 
-class _CommitResponse(Response):  # type: ignore[misc]
-    API_KEY = 8
-    API_VERSION = 6
-    SCHEMA = Schema(("throttle_time_ms", Int32), _OUTCOMES)
+def commit_offsets(group: str, offsets: Mapping[TopicPart, Committed]) -> Any:
+    """A request that commits from outside: the group must have no members."""
+    topics: dict[str, list[tuple[int, int, int, str]]] = {}
+    for (topic, partition), one in offsets.items():
+        topics.setdefault(topic, []).append((partition, one.offset, one.leader_epoch, one.note))
+    return _COMMIT(group, *_NOBODY, list(topics.items()))
 
 
-class _CommitStruct(RequestStruct):  # type: ignore[misc]
-    API_KEY = 8
-    API_VERSION = 6
-    RESPONSE_TYPE = _CommitResponse
-    SCHEMA = Schema(
-        ("group", _TEXT),
-        ("generation", Int32),
-        ("member", _TEXT),
-        (
-            "topics",
-            Array(
-                ("name", _TEXT),
-                (
-                    "partitions",
-                    Array(("partition", Int32), ("offset", Int64), ("leader_epoch", Int32), ("metadata", _TEXT)),
-                ),
-            ),
-        ),
-    )
-
-
-class OffsetCommit(Request[_CommitStruct]):  # type: ignore[misc]
-    """Commits from outside: the group must have no members."""
-
-    API_KEY = 8
-
-    def __init__(self, group: str, offsets: Mapping[TopicPart, Committed]) -> None:
-        self._group = group
-        self._topics: dict[str, list[tuple[int, int, int, str]]] = {}
-        for (topic, partition), one in offsets.items():
-            self._topics.setdefault(topic, []).append((partition, one.offset, one.leader_epoch, one.note))
-
-    def build(self, request_struct_class: type[_CommitStruct]) -> _CommitStruct:
-        """As given."""
-        return request_struct_class(self._group, *_NOBODY, list(self._topics.items()))
-
-
-class _DeleteResponse(Response):  # type: ignore[misc]
-    API_KEY = 47
-    API_VERSION = 0
-    SCHEMA = Schema(("error_code", Int16), ("throttle_time_ms", Int32), _OUTCOMES)
-
-
-class _DeleteStruct(RequestStruct):  # type: ignore[misc]
-    API_KEY = 47
-    API_VERSION = 0
-    RESPONSE_TYPE = _DeleteResponse
-    SCHEMA = _OF_PARTITIONS
-
-
-class OffsetDelete(Request[_DeleteStruct]):  # type: ignore[misc]
-    """Deletes the offsets of these partitions."""
-
-    API_KEY = 47
-
-    def __init__(self, group: str, partitions: Iterable[TopicPart]) -> None:
-        self._group = group
-        self._topics: dict[str, list[int]] = {}
-        for topic, partition in partitions:
-            self._topics.setdefault(topic, []).append(partition)
-
-    def build(self, request_struct_class: type[_DeleteStruct]) -> _DeleteStruct:
-        """As given."""
-        return request_struct_class(self._group, list(self._topics.items()))
+def delete_offsets(group: str, partitions: Iterable[TopicPart]) -> Any:
+    """A request that deletes the offsets of these partitions."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return _DELETE(group, list(topics.items()))

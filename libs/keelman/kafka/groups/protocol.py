@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from aiokafka.client import ConnectionGroup
-from aiokafka.errors import KafkaError
+from aiokafka.errors import GroupAuthorizationFailedError, KafkaError
 from aiokafka.protocol.admin import DescribeGroupsRequest
 from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 from keelman.kafka.clients import Client
 from keelman.kafka.coordinator_lookup import GROUP, coordinator_of
-from keelman.model.errors import Unavailable
+from keelman.model.errors import PermissionDenied, Unavailable
 
 # Kafka's error codes that a member has to distinguish.
 UNKNOWN_SERVER_ERROR = -1
@@ -31,6 +31,11 @@ GROUP_AUTHORIZATION_FAILED = 30
 MEMBER_ID_REQUIRED = 79
 GROUP_MAX_SIZE_REACHED = 81
 LOST_COORDINATOR = (COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR)
+
+
+def kept_out(group: str) -> str:
+    """Why a worker cannot be in its group, for people."""
+    return f"group.id: the broker's access rules keep this worker out of {group!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +127,13 @@ class GroupClient:
         return Described(state, kind, protocol, found)
 
     async def ask(self, request: Any, connection: Any = ConnectionGroup.DEFAULT) -> Any:
-        """Sends any request to the coordinator. Raises Unavailable."""
+        """Sends any request to the coordinator. Raises Unavailable, and PermissionDenied where it may not know it."""
         try:
             if self._coordinator is None:
                 self._turn_to(await coordinator_of(self._client, GROUP, self._group))
             answer = await self._client.send(self._coordinator, request, group=connection)
+        except GroupAuthorizationFailedError:
+            raise PermissionDenied(kept_out(self._group)) from None
         except (KafkaError, OSError, AssertionError) as error:
             self._turn_to(None)
             raise Unavailable(f"group {self._group}: its coordinator does not answer: {error!r}") from None

@@ -6,12 +6,34 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from aiokafka.errors import IncompatibleBrokerVersion
+from aiokafka.protocol.api import RequestStruct, Response
+from aiokafka.protocol.types import Schema
+
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.groups.protocol import COORDINATOR_LOADING, LOST_COORDINATOR, GroupClient
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 
 _PASSING = (*LOST_COORDINATOR, COORDINATOR_LOADING)
+
+
+def request_of(name: str, key: int, version: int, fields: Schema, answer: Schema) -> Callable[..., Any]:
+    """Makes requests with a Kafka API's key in one version, of the values of their fields."""
+
+    class Answer(Response):  # type: ignore[misc]  # the library is not typed
+        API_KEY, API_VERSION, SCHEMA = key, version, answer
+
+    class Made(RequestStruct):  # type: ignore[misc]
+        API_KEY, API_VERSION, RESPONSE_TYPE, SCHEMA = key, version, Answer, fields
+
+        def prepare(self, versions: Mapping[int, tuple[int, int]]) -> Made:
+            low, high = versions.get(key, (0, -1))
+            if not low <= version <= high:
+                raise IncompatibleBrokerVersion(f"the broker knows {name} {low} to {high}, not {version}")
+            return self
+
+    return Made
 
 
 async def ask_group(

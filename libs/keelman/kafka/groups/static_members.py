@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Int16, Int32, Schema, String
 
 from keelman.kafka.groups.protocol import NONE, UNKNOWN_MEMBER
-from keelman.kafka.groups.requests import ask_group
+from keelman.kafka.groups.requests import ask_group, request_of
 from keelman.model.errors import Unavailable
 
 ANSWER_MS = 5_000
@@ -23,34 +22,15 @@ _GONE = (NONE, UNKNOWN_MEMBER)
 _TEXT = String("utf-8")
 
 
-class _LeaveGroupResponse(Response):  # type: ignore[misc]  # the library is not typed
-    API_KEY = 13
-    API_VERSION = 3
-    SCHEMA = Schema(
+_LEAVE_GROUP = request_of(
+    *("LeaveGroup", 13, 3),
+    Schema(("group", _TEXT), ("members", Array(("member_id", _TEXT), ("group_instance_id", _TEXT)))),
+    Schema(
         ("throttle_time_ms", Int32),
         ("error_code", Int16),
         ("members", Array(("member_id", _TEXT), ("group_instance_id", _TEXT), ("error_code", Int16))),
-    )
-
-
-class _LeaveGroupStruct(RequestStruct):  # type: ignore[misc]
-    API_KEY = 13
-    API_VERSION = 3
-    RESPONSE_TYPE = _LeaveGroupResponse
-    SCHEMA = Schema(("group", _TEXT), ("members", Array(("member_id", _TEXT), ("group_instance_id", _TEXT))))
-
-
-class _LeaveGroup(Request[_LeaveGroupStruct]):  # type: ignore[misc]
-    """Removes static members; their current member ids need not be known."""
-
-    API_KEY = 13
-
-    def __init__(self, group: str, instance_ids: Sequence[str]) -> None:
-        self._group = group
-        self._members = [("", instance) for instance in instance_ids]
-
-    def build(self, request_struct_class: type[_LeaveGroupStruct]) -> _LeaveGroupStruct:
-        return request_struct_class(self._group, self._members)
+    ),
+)
 
 
 async def remove_static_members(properties: Mapping[str, str], group: str, instance_ids: Sequence[str]) -> None:
@@ -64,7 +44,7 @@ async def remove_static_members(properties: Mapping[str, str], group: str, insta
     answer = await ask_group(
         properties,
         group,
-        lambda: _LeaveGroup(group, instance_ids),
+        lambda: _LEAVE_GROUP(group, [("", instance) for instance in instance_ids]),  # whatever their member ids are
         client_id=f"{group}-leaving",
         answer_ms=ANSWER_MS,
         seconds=SECONDS,

@@ -12,12 +12,25 @@ from keelman.kafka.security import tls_sasl as security
 from keelman.model.errors import InvalidArgument
 
 _SASL = ("sasl.mechanism", "sasl.jaas.config")
+_LOGIN_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+_BLANK = ("ssl.endpoint.identification.algorithm",)
+"""Keys that say something by being blank: here, that any host will do."""
 _SESSION_MS, _POLL_MS = 45_000, 300_000  # of both libraries
 _ROWS: dict[ClientKind, dict[str, ClientKey]] = {
     client: {row.name: row for row in TABLE if row.of(client)} for client in ("producer", "consumer", "admin")
 }
 CONNECTION = frozenset(row.name for row in TABLE if row.clients == "pca")
 """What all clients share: how to reach the brokers and who one is to them."""
+
+
+def for_java(given: Mapping[str, str], client: ClientKind) -> dict[str, str]:
+    """Those of Java's own properties that such a client heeds, for one of Java's; blank ones are left out where they
+    mean nothing. Callers have had them checked."""
+    rows = _ROWS[client]
+    heeded = {k: v for k, v in given.items() if k in rows and rows[k].use != "ignored" and (v.strip() or k in _BLANK)}
+    if heeded.get(oauth.URL_KEY):
+        heeded.setdefault("sasl.login.callback.handler.class", _LOGIN_HANDLER)
+    return heeded
 
 
 def librdkafka_settings(given: Mapping[str, str], client: ClientKind) -> dict[str, Any]:

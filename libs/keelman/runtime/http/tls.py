@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from typing import Any
+
+from keelman.runtime.tls.pairs import load_pair
 
 READ_SECONDS = 1.0  # for a client to read why, before its connection ends
 _BODY = b'{"error_code":400,"message":"HTTP 400 Bad Request: this port speaks https"}'
@@ -50,3 +53,34 @@ class OutspokenObject(ssl.SSLObject):
 
 
 OutspokenContext.sslobject_class = OutspokenObject
+
+
+def renewed_context(newest: Callable[[], tuple[bytes, bytes]]) -> ssl.SSLContext:
+    """The context of an https server. `newest` gives its certificate chain and key, PEM, as they are now: each new
+    connection has them, so that a renewal needs no restart. It must not raise, and give what can be used."""
+    fresh = _Fresh(newest)
+    context = OutspokenContext(ssl.PROTOCOL_TLS_SERVER)
+    load_pair(context, *newest())
+
+    def greet(connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+        connection.context = fresh.context()
+
+    context.sni_callback = greet
+    return context
+
+
+class _Fresh:
+    """The context of the newest certificate, made when that is another one."""
+
+    def __init__(self, newest: Callable[[], tuple[bytes, bytes]]) -> None:
+        self._newest = newest
+        self._pems = b"", b""
+        self._made = OutspokenContext(ssl.PROTOCOL_TLS_SERVER)
+
+    def context(self) -> ssl.SSLContext:
+        pems = self._newest()
+        if pems != self._pems:
+            made = OutspokenContext(ssl.PROTOCOL_TLS_SERVER)
+            load_pair(made, *pems)
+            self._pems, self._made = pems, made
+        return self._made

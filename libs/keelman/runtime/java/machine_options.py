@@ -10,6 +10,8 @@ CODE_CACHE_BYTES = 96 << 20
 DIRECT_BYTES = 64 << 20
 MACHINE_BYTES = METASPACE_BYTES + CODE_CACHE_BYTES + DIRECT_BYTES
 """What a machine may take beside its heap."""
+MACHINE_SECONDS = 60.0
+"""So long its start may take."""
 
 
 @dataclass(frozen=True, slots=True)

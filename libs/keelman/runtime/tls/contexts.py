@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ssl
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.http.tls import OutspokenContext
+from keelman.runtime.tls.pairs import load_pair
 from keelman.runtime.tls.stores import STORES, Identity, check_kinds, names_identity, read_identity, read_trusted
 
 CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -132,15 +131,10 @@ def _openssl_name(java: str) -> str:
 
 
 def _own(context: ssl.SSLContext, identity: Identity, key: str) -> None:
-    # The standard library reads keys from files only; this one is its owner's alone and gone at once.
-    with tempfile.TemporaryDirectory(prefix="keelman-") as folder:
-        file = Path(folder) / "identity.pem"
-        file.touch(0o600)
-        file.write_bytes(identity.key + identity.certificates)
-        try:
-            context.load_cert_chain(file)
-        except ssl.SSLError as error:
-            raise InvalidArgument(f"{key}: its key and certificate cannot be used: {error.reason}") from None
+    try:
+        load_pair(context, identity.certificates, identity.key)
+    except ssl.SSLError as error:
+        raise InvalidArgument(f"{key}: its key and certificate cannot be used: {error.reason}") from None
 
 
 def _trust(context: ssl.SSLContext, properties: Mapping[str, str], prefix: str) -> None:

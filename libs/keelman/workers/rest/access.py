@@ -90,6 +90,7 @@ class WorkerAccess:
         """By a service's settings. Raises InvalidArgument naming the setting at fault."""
         names = _Names(service)
         tls = _context(names, settings.worker_ca, verify=settings.worker_verify)
+        _show(names, tls, settings.worker_certificate, settings.worker_key)
         logins = Logins(_default(names, settings), settings.worker_users_file, setting=names.users_file)
         return cls(tls, logins, names)
 
@@ -142,6 +143,22 @@ def _context(names: _Names, ca: Path | None, *, verify: bool) -> ssl.SSLContext:
         raise InvalidArgument.of(names.ca, str(ca), "a file of certificates in PEM") from None
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # whatever is in the file is trusted, a worker's own too
     return context
+
+
+def _show(names: _Names, context: ssl.SSLContext, certificate: Path | None, key: Path | None) -> None:
+    """Has connections show a certificate to workers that ask for one. Raises InvalidArgument."""
+    if certificate is None and key is None:
+        return
+    if certificate is None or key is None:
+        missing = names.certificate if certificate is None else names.key
+        raise InvalidArgument.of(missing, "", f"a PEM file: {names.certificate} and {names.key} go together")
+    _text(names.certificate, certificate)
+    _text(names.key, key)
+    try:
+        context.load_cert_chain(certificate, key)
+    except ssl.SSLError:
+        legal = f"a PEM file with the certificate that {names.key} is the key of"
+        raise InvalidArgument.of(names.certificate, str(certificate), legal) from None
 
 
 def _text(setting: str, file: Path) -> str:

@@ -6,29 +6,20 @@ import asyncio
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import orjson
 
-from keelman.api.connect.v1.connector_pb2 import (
-    CONNECTOR_STATE_UNASSIGNED,
-    CONNECTOR_STATE_UNSPECIFIED,
-    CONNECTOR_TYPE_SINK,
-    CONNECTOR_TYPE_SOURCE,
-    CONNECTOR_TYPE_UNKNOWN,
-    Connector,
-    ConnectorState,
-    ConnectorTask,
-)
+from keelman.api.connect.v1 import connector_pb2 as pb
 from keelman.model import errors
 from keelman.runtime.supervise import supervise
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Outgoing
 
-TYPES = {"source": CONNECTOR_TYPE_SOURCE, "sink": CONNECTOR_TYPE_SINK}
+TYPES = {"source": pb.CONNECTOR_TYPE_SOURCE, "sink": pb.CONNECTOR_TYPE_SINK}
 PRECONDITION_FAILED = 412
 NOTES, PROBLEMS = "keelman-notes", "keelman-problems"
 """Headers of a worker's answers about configurations (keelman.worker.rest.key_notes)."""
@@ -41,7 +32,7 @@ HEADERS = ((b"content-type", b"application/json"), (b"accept", b"application/jso
 class Listing:
     """All connectors that could be listed, and why those of some worker clusters could not."""
 
-    connectors: list[Connector]
+    connectors: list[pb.Connector]
     unreachable: dict[str, str]
 
 
@@ -55,6 +46,7 @@ class Answer:
     uid: str
 
 
+@dataclass(slots=True)
 class Connectors:
     """Reads and changes connectors. Errors of a worker come as our classes with Connect's own message.
 
@@ -63,19 +55,13 @@ class Connectors:
     Unavailable (no worker can be reached), DeadlineExceeded, Internal.
     """
 
-    def __init__(
-        self,
-        asking: Asking,
-        *,
-        list_seconds: float = 10.0,
-        on_write: Callable[[str, str, Connector | None], None] = lambda cluster, name, connector: None,
-    ) -> None:
-        """`on_write` hears of each connector that was created, changed or, with None, deleted."""
-        self._on_write = on_write
-        self._asking = asking
-        self._list_seconds = list_seconds
+    asking: Asking
+    _: KW_ONLY
+    list_seconds: float = 10.0
+    on_write: Callable[[str, str, pb.Connector | None], None] = lambda cluster, name, connector: None
+    """Hears of each connector that was created, changed or, with None, deleted."""
 
-    async def get(self, cluster: str, name: str) -> Connector:
+    async def get(self, cluster: str, name: str) -> pb.Connector:
         """One connector with its present state."""
         found = await self._ask(cluster, "GET", _path(name))
         return await self._complete(cluster, name, found)
@@ -88,7 +74,7 @@ class Connectors:
 
     async def create(
         self, cluster: str, name: str, config: Mapping[str, str], *, request_id: str = "", initial_state: str = ""
-    ) -> Connector:
+    ) -> pb.Connector:
         """Creates a connector, or answers what an earlier request of this id created, as it is now. It runs, unless
         PAUSED or STOPPED is its initial state."""
         body: dict[str, Any] = {"name": name, "config": dict(config)}
@@ -98,7 +84,7 @@ class Connectors:
             made = await self._ask(cluster, "POST", "/connectors", body, request_id=request_id or uuid.uuid4().hex)
         return await self._written(cluster, name, made)
 
-    async def update(self, cluster: str, name: str, config: Mapping[str, str], *, etag: str = "") -> Connector:
+    async def update(self, cluster: str, name: str, config: Mapping[str, str], *, etag: str = "") -> pb.Connector:
         """Replaces the configuration of an existing connector (Connect's own PUT would create it). Raises Conflict when
         an `etag` is given that the present configuration does not have; so does `delete`."""
         await self._call(cluster, "GET", _path(name))
@@ -108,7 +94,7 @@ class Connectors:
     async def delete(self, cluster: str, name: str, *, etag: str = "") -> None:
         """Deletes a connector."""
         await self._ask(cluster, "DELETE", _path(name), etag=etag)
-        self._on_write(cluster, name, None)
+        self.on_write(cluster, name, None)
 
     async def pause(self, cluster: str, name: str) -> None:
         """Pauses a connector and its tasks."""
@@ -130,12 +116,12 @@ class Connectors:
 
     async def _list(self, cluster: str, listing: Listing) -> None:
         try:
-            async with asyncio.timeout(self._list_seconds):
+            async with asyncio.timeout(self.list_seconds):
                 found = await self._call(cluster, "GET", "/connectors?expand=status&expand=info")
         except errors.KeelmanError as error:
             listing.unreachable[cluster] = error.message
         except TimeoutError:
-            listing.unreachable[cluster] = f"no answer within {self._list_seconds:g} s"
+            listing.unreachable[cluster] = f"no answer within {self.list_seconds:g} s"
         else:
             listing.connectors.extend(
                 _connector(cluster, c["info"], c.get("status")) for c in found.values() if "info" in c
@@ -151,12 +137,12 @@ class Connectors:
     async def _call(self, cluster: str, method: str, target: str, body: Any = None) -> Any:
         return (await self._ask(cluster, method, target, body)).body
 
-    async def _written(self, cluster: str, name: str, answer: Answer) -> Connector:
+    async def _written(self, cluster: str, name: str, answer: Answer) -> pb.Connector:
         made = await self._complete(cluster, name, answer)
-        self._on_write(cluster, name, made)
+        self.on_write(cluster, name, made)
         return made
 
-    async def _complete(self, cluster: str, name: str, answer: Answer) -> Connector:
+    async def _complete(self, cluster: str, name: str, answer: Answer) -> pb.Connector:
         """The connector of an answer, with its present state."""
         made = _connector(cluster, answer.body, await self._status(cluster, name))
         made.notes.extend(map(str, answer.notes))
@@ -170,7 +156,7 @@ class Connectors:
         more = ((b"if-match", etag), (REQUEST_ID, request_id))
         headers = (*HEADERS, *((name, text.encode("latin-1", "replace")) for name, text in more if text))
         outgoing = Outgoing(method, target.encode(), headers, content, repeatable=bool(request_id))
-        received = await self._asking.ask(cluster, outgoing)
+        received = await self.asking.ask(cluster, outgoing)
         if received.status == PRECONDITION_FAILED:
             raise errors.Conflict(f"etag: {etag!r} is not the present one: read the connector again")
         if received.status >= 300:
@@ -223,30 +209,32 @@ def _path(name: str, rest: str = "") -> str:
     return f"/connectors/{quote(name, safe='')}{rest}"
 
 
-def _connector(cluster: str, info: Any, status: Any) -> Connector:
+def _connector(cluster: str, info: Any, status: Any) -> pb.Connector:
     """From Connect's ConnectorInfo and ConnectorStateInfo; without the latter nothing runs yet: UNASSIGNED."""
     own = (status or {}).get("connector") or {}
     tasks = list((status or {}).get("tasks") or ())
     known = {int(t["id"]) for t in tasks}
     tasks += [{"id": t["task"]} for t in info.get("tasks") or () if int(t["task"]) not in known]
-    return Connector(
+    return pb.Connector(
         worker_cluster=cluster,
         name=info["name"],
-        type=TYPES.get(info.get("type") or "", CONNECTOR_TYPE_UNKNOWN),
+        type=TYPES.get(info.get("type") or "", pb.CONNECTOR_TYPE_UNKNOWN),
         config={k: v for k, v in (info.get("config") or {}).items() if v is not None},
         state=_state(own),
         worker_id=own.get("worker_id") or "",
         trace=own.get("trace") or "",
         tasks=[
-            ConnectorTask(task=t["id"], state=_state(t), worker_id=t.get("worker_id") or "", trace=t.get("trace") or "")
+            pb.ConnectorTask(
+                task=t["id"], state=_state(t), worker_id=t.get("worker_id") or "", trace=t.get("trace") or ""
+            )
             for t in sorted(tasks, key=lambda t: int(t["id"]))
         ],
     )
 
 
-def _state(found: Mapping[str, Any]) -> ConnectorState.ValueType:
+def _state(found: Mapping[str, Any]) -> pb.ConnectorState.ValueType:
     """UNASSIGNED before any worker has written a status."""
     name = found.get("state")
     if not name:
-        return CONNECTOR_STATE_UNASSIGNED
-    return dict(ConnectorState.items()).get(f"CONNECTOR_STATE_{name}", CONNECTOR_STATE_UNSPECIFIED)
+        return pb.CONNECTOR_STATE_UNASSIGNED
+    return dict(pb.ConnectorState.items()).get(f"CONNECTOR_STATE_{name}", pb.CONNECTOR_STATE_UNSPECIFIED)

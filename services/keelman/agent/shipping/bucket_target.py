@@ -9,20 +9,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
+import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+from keelman.agent.shipping.bucket_keys import Keys
 from keelman.agent.shipping.kept import Kept, Pending
 from keelman.agent.shipping.source import Batch, Source
 from keelman.agent.shipping.target import finished
-from keelman.model.errors import FailedPrecondition, InvalidArgument, NotFound, Unavailable
+from keelman.model.errors import FailedPrecondition, InvalidArgument, NotFound, PermissionDenied, Unavailable
 from keelman.runtime.home import write_file
 
-REQUEST_SECONDS = 60
-RETRY_SECONDS = 20
+REQUEST_SECONDS, CONNECT_SECONDS, RETRY_SECONDS = 60, 10, 20
+DEFAULT_REGION = "us-east-1"
 
 
 class Store(Protocol):
@@ -51,8 +53,8 @@ class S3Store:
     place: str
 
     @classmethod
-    def of(cls, endpoint: str, region: str, bucket: str) -> S3Store:
-        """Asks nobody yet. Credentials come from the agent's environment, or the host's metadata service. Raises
+    def of(cls, endpoint: str, region: str, bucket: str, keys: Keys | None = None) -> S3Store:
+        """Asks nobody yet. Without keys these come from the agent's environment, or the host's metadata service. Raises
         FailedPrecondition without the library."""
         try:
             from obstore.store import S3Store as Made  # noqa: PLC0415  (only who delivers there needs it)
@@ -61,8 +63,14 @@ class S3Store:
                 f"logs cannot be put to {endpoint}: a library is not installed on this node: pip install 'keelman[s3]'",
                 reason="EXTRA_MISSING",
             ) from None
-        more: dict[str, Any] = {"region": region} if region else {}
-        options = {"allow_http": endpoint.startswith("http://"), "timeout": timedelta(seconds=REQUEST_SECONDS)}
+        more: dict[str, Any] = {"region": region or os.environ.get("AWS_REGION") or DEFAULT_REGION}
+        if keys is not None:
+            more |= {"access_key_id": keys.access_key_id, "secret_access_key": keys.secret_access_key}
+        options = {
+            "allow_http": endpoint.startswith("http://"),
+            "timeout": timedelta(seconds=REQUEST_SECONDS),
+            "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+        }
         retries = {"max_retries": 2, "retry_timeout": timedelta(seconds=RETRY_SECONDS)}
         store = Made(bucket, endpoint=endpoint, client_options=options, retry_config=retries, **more)
         return cls(store, f"{endpoint}, bucket {bucket}")
@@ -70,24 +78,25 @@ class S3Store:
     async def put(self, key: str, content: bytes) -> None:
         """See Store."""
         import obstore  # noqa: PLC0415
-        from obstore.exceptions import BaseError, NotFoundError  # noqa: PLC0415
+        from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, UnauthenticatedError  # noqa: PLC0415
 
         try:
             await obstore.put_async(self.store, key, content, use_multipart=False)
         except (FileNotFoundError, NotFoundError):
             raise NotFound(f"{self.place}: there is no such bucket") from None
+        except (PermissionError, PermissionDeniedError, UnauthenticatedError):
+            raise PermissionDenied(f"{self.place}: the server refuses the access key, or its rights") from None
         except (OSError, BaseError) as error:
-            text = " ".join(str(error).split())[:300]
-            raise Unavailable(f"{self.place}: {text}") from None
+            raise Unavailable(f"{self.place}: {' '.join(str(error).split())[:300]}") from None
 
 
-def opened_store(buckets: str, region: str, bucket: str) -> Store:
+def opened_store(buckets: str, region: str, bucket: str, keys: Keys | None = None) -> Store:
     """A bucket, where `buckets` says that they are. Raises FailedPrecondition, and InvalidArgument for what is neither
     the URL of a server nor a folder."""
     if buckets.startswith("/"):
         return FolderStore(Path(buckets) / bucket)
     if buckets.startswith(("http://", "https://")):
-        return S3Store.of(buckets, region, bucket)
+        return S3Store.of(buckets, region, bucket, keys)
     raise InvalidArgument.of("state.buckets", buckets, "the URL of an S3 server, or the absolute path of a folder")
 
 

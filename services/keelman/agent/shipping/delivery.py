@@ -6,21 +6,28 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from keelman.agent.shipping.kept import Kept, read_kept, write_kept
 from keelman.agent.shipping.source import Source, Stream
 from keelman.agent.shipping.target import Target, Writer, finished
+from keelman.api.node.v1.workload_pb2 import LogProblem
 from keelman.model.errors import KeelmanError
+from keelman.rpc.times import to_timestamp
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import wait_or_stop
 
 log = get_logger()
 LOOK_SECONDS = 0.5
 KEEP_SECONDS = 30.0
 """So often a position is kept that moved over lines that are not delivered."""
 MAX_BACKOFF_SECONDS = 5.0
+SHOWN_SECONDS = 3.0
+"""What is over sooner, such as a broker's restart, is only logged."""
+RETOLD_SECONDS = 60.0
 
 
 class Delivery:
@@ -28,13 +35,23 @@ class Delivery:
     cluster, since it was another one's."""
 
     def __init__(
-        self, stream: Stream, kind: str, file: Path, target: Callable[[Callable[[Kept], None]], Target]
+        self,
+        stream: Stream,
+        kind: str,
+        file: Path,
+        target: Callable[[Callable[[Kept], None]], Target],
+        on_problem: Callable[[], None],
     ) -> None:
-        """`target` makes the target, which may keep what it is about to do."""
+        """`target` makes the target, which may keep what it is about to do. `on_problem` hears when `shown` is another
+        one."""
         self.stream = stream
         self.kind = kind
         self.problem = ""
         """Why nothing can be delivered, for people; empty while all is well."""
+        self._since: datetime | None = None
+        self._on_problem = on_problem
+        self._shown: LogProblem | None = None
+        self._shown_at = 0.0
         self._file = file
         self._source = Source(stream)
         self._target = target(self._keep)
@@ -49,15 +66,15 @@ class Delivery:
         """All before it in the log is at the target."""
         return 0 if self._kept is None else self._kept.position
 
+    @property
+    def shown(self) -> LogProblem | None:
+        """The problem as users see it, once it has lasted for SHOWN_SECONDS; None while there is none."""
+        return self._shown
+
     async def finish(self, seconds: float) -> bool:
         """Nothing more is written to the log: returns when all of it is delivered; False when it is not in time."""
         self._is_last.set()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._done.wait()
-        except TimeoutError:
-            return False
-        return True
+        return await wait_or_stop(self._done, seconds)
 
     async def run(self, former: asyncio.Task[Any] | None = None) -> None:
         """Runs until cancelled, or until all is delivered once `finish` was called; after the `former` one's end."""
@@ -125,17 +142,14 @@ class Delivery:
     def _is_due(self, waiting: int) -> bool:
         if not waiting:
             self._waited_since = None
+            self._tell("")
             return False
         if self._waited_since is None:
             self._waited_since = time.monotonic()
         return self._target.is_due(waiting, time.monotonic() - self._waited_since)
 
     async def _look_again(self) -> None:
-        try:
-            async with asyncio.timeout(LOOK_SECONDS):
-                await self._is_last.wait()
-        except TimeoutError:
-            pass
+        await wait_or_stop(self._is_last, LOOK_SECONDS)
 
     def _pass_over(self, kept: Kept) -> None:
         if time.monotonic() - self._kept_at > KEEP_SECONDS:
@@ -148,11 +162,27 @@ class Delivery:
             self._kept, self._kept_at = kept, time.monotonic()
 
     def _tell(self, problem: str) -> None:
-        """Logs a problem when it comes and when it goes, not each time."""
-        if problem == self.problem:
-            return
-        if problem:
-            log.warning("log_not_delivered", stream=self.stream.name, target=self.kind, error=problem)
-        else:
-            log.info("log_delivered_again", stream=self.stream.name, target=self.kind)
+        """Notes a problem, or that it is over; logs it when it comes and when it goes, not each time."""
+        if bool(problem) != bool(self.problem):
+            self._since = datetime.now(UTC) if problem else None
+            if problem:
+                log.warning("log_not_delivered", stream=self.stream.name, target=self.kind, error=problem)
+            else:
+                log.info("log_delivered_again", stream=self.stream.name, target=self.kind)
         self.problem = problem
+        self._show()
+
+    def _show(self) -> None:
+        """The text of a problem that goes on is told anew now and then: some servers number each of their answers."""
+        before, since, now = self._shown, self._since, time.monotonic()
+        if since is None:
+            self._shown = None
+        elif (datetime.now(UTC) - since).total_seconds() < SHOWN_SECONDS:
+            return
+        elif before is None or (before.message != self.problem and now - self._shown_at >= RETOLD_SECONDS):
+            self._shown_at = now
+            self._shown = LogProblem(
+                stream=self.stream.name, target=self.kind, message=self.problem, since=to_timestamp(since)
+            )
+        if self._shown != before:
+            self._on_problem()

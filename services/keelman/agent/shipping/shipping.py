@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keelman.agent.logs import log_file
+from keelman.agent.shipping.bucket_keys import BucketKeys
 from keelman.agent.shipping.bucket_target import BucketTarget, opened_store
 from keelman.agent.shipping.delivery import Delivery
 from keelman.agent.shipping.file_target import FileTarget
@@ -16,7 +17,7 @@ from keelman.agent.shipping.lines import worker_id
 from keelman.agent.shipping.source import Stream
 from keelman.agent.shipping.target import Target
 from keelman.agent.shipping.topic_target import TopicTarget
-from keelman.api.node.v1.workload_pb2 import LogTargets, Workload, WorkloadGoal
+from keelman.api.node.v1.workload_pb2 import LogProblem, LogTargets, Workload, WorkloadGoal
 from keelman.runtime.home import Home
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.parts import Keeping
@@ -43,25 +44,26 @@ class ShippingLimits:
 class Shipping:
     """The deliveries of one node. `node` is its name."""
 
-    def __init__(self, home: Home, node: str, limits: ShippingLimits) -> None:
+    def __init__(self, home: Home, node: str, limits: ShippingLimits, keys: BucketKeys | None = None) -> None:
+        self._keys = keys or BucketKeys(bucket_keys_file(home))
         self._home = home
         self._node = node
         self._limits = limits
         self._running: dict[tuple[str, str], Running] = {}
-        self._siblings: Siblings | None = None
+        self._begun: tuple[Siblings, Callable[[str], None]] | None = None
         self._puts = asyncio.Semaphore(PUTS)
 
-    def begin(self, siblings: Siblings, workloads: Iterable[Workload]) -> None:
-        """From now on deliveries run in this group."""
-        self._siblings = siblings
+    def begin(self, siblings: Siblings, workloads: Iterable[Workload], on_problem: Callable[[str], None]) -> None:
+        """From now on deliveries run in this group. `on_problem` hears of the worker whose `problems` have changed."""
+        self._begun = siblings, on_problem
         self.follow(workloads)
 
     def follow(self, workloads: Iterable[Workload]) -> None:
         """Begins and ends deliveries so that they are those that these workloads want. What is to be removed goes on
         until `finish`."""
-        siblings = self._siblings
-        if siblings is None:
+        if self._begun is None:
             return
+        siblings, on_problem = self._begun
         wanted: dict[tuple[str, str], tuple[Wanted, bool]] = {}
         for workload in workloads:
             stays = workload.goal != WorkloadGoal.WORKLOAD_GOAL_REMOVED
@@ -75,9 +77,14 @@ class Shipping:
                 continue
             if run is not None:
                 run.task.cancel()
-            made = self._made(one)
+            made = self._made(one, on_problem)
             task = siblings.start(made.run(run.task if run else None), name=f"delivery {'/'.join(key)}")
             self._running[key] = Running(one, made, task)
+
+    def problems(self, workload: str) -> list[LogProblem]:
+        """What is delivered for a worker and cannot be now, in the order of streams and targets."""
+        found = [run.delivery.shown for _, run in sorted(self._running.items()) if run.wanted.for_worker == workload]
+        return [one for one in found if one is not None]
 
     def needed(self, workload: str) -> int | None:
         """The position in a workload's log that not all targets have yet; None when nothing of it is waited for."""
@@ -130,10 +137,12 @@ class Shipping:
                     properties = dict(spec.properties) if kind == KAFKA else {}
                     yield Wanted(stream, kind, _only(targets, kind), properties, workload.name)
 
-    def _made(self, one: Wanted) -> Delivery:
+    def _made(self, one: Wanted, on_problem: Callable[[str], None]) -> Delivery:
         file = self._file(one.key)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return Delivery(one.stream, one.kind, file, lambda keep: self._target(one, keep))
+        return Delivery(
+            one.stream, one.kind, file, lambda keep: self._target(one, keep), lambda: on_problem(one.for_worker)
+        )
 
     def _target(self, one: Wanted, keep: Callable[[Kept], None]) -> Target:
         wanted, limits, stream = one.targets, self._limits, one.stream
@@ -144,14 +153,20 @@ class Shipping:
         if one.kind == S3:
             key = "/".join(filter(None, (wanted.prefix.strip("/"), folder)))
             return BucketTarget(
-                lambda: opened_store(wanted.buckets, wanted.region, wanted.bucket), key, keep, self._puts,
-                limits.object_bytes, limits.object_seconds,
+                lambda: opened_store(
+                    wanted.buckets, wanted.region, wanted.bucket, self._keys.of(wanted.buckets)
+                ), key, keep, self._puts, limits.object_bytes, limits.object_seconds,
             )  # fmt: skip
         name = f"keelman-logs-{self._node}-{stream.name}"
         return TopicTarget(one.properties, wanted.topic, folder, name)
 
     def _file(self, key: tuple[str, str]) -> Path:
         return self._home.root / "agent" / "delivered" / key[0] / f"{key[1]}.json"
+
+
+def bucket_keys_file(home: Home) -> Path:
+    """Where the agent keeps the keys of buckets."""
+    return home.root / "agent" / "bucket-keys.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,57 +11,21 @@ from typing import Any, TypeAlias
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from keelman.api.connect.v1 import broker_cluster_service_pb2 as bc
-from keelman.api.connect.v1 import connector_definition_service_pb2 as df
-from keelman.api.connect.v1 import connector_service_pb2 as cn
-from keelman.api.connect.v1 import dedicated_connector_service_pb2 as dc
-from keelman.api.connect.v1 import document_service_pb2 as doc
-from keelman.api.connect.v1 import operation_service_pb2 as op
-from keelman.api.connect.v1 import plugin_import_service_pb2 as pi
 from keelman.api.connect.v1 import plugin_service_pb2 as pl
-from keelman.api.connect.v1 import secret_service_pb2 as se
-from keelman.api.connect.v1 import topic_service_pb2 as tp
-from keelman.api.connect.v1 import worker_cluster_service_pb2 as wc
-from keelman.api.connect.v1 import worker_configuration_service_pb2 as wf
-from keelman.api.connect.v1 import worker_service_pb2 as wk
-from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
-from keelman.api.connect.v1.connector_definition_service_pb2_grpc import ConnectorDefinitionServiceStub
-from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceStub
-from keelman.api.connect.v1.dedicated_connector_service_pb2_grpc import DedicatedConnectorServiceStub
-from keelman.api.connect.v1.document_service_pb2_grpc import DocumentServiceStub
 from keelman.api.connect.v1.operation_pb2 import OperationTarget
-from keelman.api.connect.v1.operation_service_pb2_grpc import OperationServiceStub
 from keelman.api.connect.v1.plugin_import_pb2 import PluginImport
-from keelman.api.connect.v1.plugin_import_service_pb2_grpc import PluginImportServiceStub
-from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
-from keelman.api.connect.v1.secret_service_pb2_grpc import SecretServiceStub
-from keelman.api.connect.v1.topic_service_pb2_grpc import TopicServiceStub
-from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerClusterServiceStub
 from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration
-from keelman.api.connect.v1.worker_configuration_service_pb2_grpc import WorkerConfigurationServiceStub
-from keelman.api.connect.v1.worker_service_pb2_grpc import WorkerServiceStub
 from keelman.api.copy.v1 import copy_run_service_pb2 as cr
-from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
-from keelman.api.node.v1 import node_service_pb2 as no
-from keelman.api.node.v1 import plan_service_pb2 as pn
-from keelman.api.node.v1 import workload_service_pb2 as wl
-from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
-from keelman.api.node.v1.plan_service_pb2_grpc import PlanServiceStub
-from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
 from keelman.cli import kinds
 from keelman.cli.client.plugins import split_name
 from keelman.cli.kinds import Kind
 from keelman.model.document import document_parts
-from keelman.model.errors import (
-    Conflict,
-    DeadlineExceeded,
-    FailedPrecondition,
-    InvalidArgument,
-    NotFound,
-    Unavailable,
-)
+from keelman.model.errors import Conflict, DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound, Unavailable
+from keelman.rpc.batches import packed
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated_stream
+from keelman.rpc.generated import messages_of, stub_of
+from keelman.runtime.logs.redaction import HIDDEN
 
 Resource: TypeAlias = Any  # one of the wire contract's resources; the kind says which
 
@@ -78,25 +42,13 @@ class Gateway:
 
     def __init__(self, link: Any) -> None:
         self.link = link
-        self._services: Mapping[Kind, tuple[Any, Any]] = {
-            kinds.BROKER_CLUSTERS: (BrokerClusterServiceStub(link), bc),
-            kinds.WORKER_CLUSTERS: (WorkerClusterServiceStub(link), wc),
-            kinds.WORKERS: (WorkerServiceStub(link), wk),
-            kinds.CONNECTORS: (ConnectorServiceStub(link), cn),
-            kinds.COPY_RUNS: (CopyRunServiceStub(link), cr),
-            kinds.NODES: (NodeServiceStub(link), no),
-            kinds.WORKLOADS: (WorkloadServiceStub(link), wl),
-            kinds.PLANS: (PlanServiceStub(link), pn),
-            kinds.PLUGINS: (PluginServiceStub(link), pl),
-            kinds.TOPICS: (TopicServiceStub(link), tp),
-            kinds.DEFINITIONS: (ConnectorDefinitionServiceStub(link), df),
-            kinds.DEDICATED_CONNECTORS: (DedicatedConnectorServiceStub(link), dc),
-            kinds.WORKER_CONFIGURATIONS: (WorkerConfigurationServiceStub(link), wf),
-            kinds.PLUGIN_IMPORTS: (PluginImportServiceStub(link), pi),
-            kinds.SECRETS: (SecretServiceStub(link), se),
-            kinds.OPERATIONS: (OperationServiceStub(link), op),
-            kinds.DOCUMENTS: (DocumentServiceStub(link), doc),
-        }
+        self._services: dict[Kind, Any] = {}
+
+    def _service(self, kind: Kind) -> Any:
+        """What calls the service of a kind."""
+        if kind not in self._services:
+            self._services[kind] = stub_of(self.link, kind.area, kind.field)
+        return self._services[kind]
 
     async def list(
         self,
@@ -154,7 +106,7 @@ class Gateway:
                 owner, plain = await self.connector_name(name, cluster)
                 fields = {"worker_cluster": owner, "name": plain}
             case kinds.DOCUMENTS:
-                return await self._document(name)
+                fields = dict(zip(("kind", "scope", "key"), document_parts(name), strict=True))
             case kinds.PLUGINS:
                 plugin, version = split_name(name)
                 fields = {"name": plugin, "version": version}
@@ -165,16 +117,10 @@ class Gateway:
             raise NotFound(f"copy run {name} belongs to worker cluster {found.worker_cluster!r}, not to {cluster!r}")
         return found
 
-    async def _document(self, name: str) -> Resource:
-        kind, scope, key = document_parts(name)
-        request = doc.GetDocumentRequest(kind=kind, scope=scope, key=key)
-        return (await self._services[kinds.DOCUMENTS][0].GetDocument(request, timeout=CALL_SECONDS)).document
-
     def watch_copy_runs(self, *, cluster: str, connector: str) -> AsyncIterator[cr.WatchCopyRunsResponse]:
         """The present copy runs of a worker cluster and connector, where these are named, then each change."""
-        stub, _ = self._services[kinds.COPY_RUNS]
         request = cr.WatchCopyRunsRequest(worker_cluster=cluster, connector=connector)
-        return translated_stream(stub.WatchCopyRuns(request))
+        return translated_stream(self._service(kinds.COPY_RUNS).WatchCopyRuns(request))
 
     async def _uid(self, name: str) -> str:
         """The uid of a copy run that is named by the beginning of it. Raises InvalidArgument for that of several."""
@@ -242,7 +188,7 @@ class Gateway:
         force: bool = False,
     ) -> Resource:
         """Does a verb on one resource; returns the resource where the answer carries it. `of` are the fields
-        of a RestartConnectorRequest that say what of a connector is restarted; `force` is for `stop` of workers."""
+        of a RestartConnectorRequest that say what of a connector is restarted; `force` is for `stop` of clusters."""
         fields: dict[str, Any] = {"name": name}
         if kind is kinds.CONNECTORS:
             owner, plain = await self.connector_name(name, cluster)
@@ -264,12 +210,19 @@ class Gateway:
         """The answer of one RPC of a kind. Raises as all methods here."""
         return await self._call(verb, kind, **fields)
 
-    async def create(self, kind: Kind, name: str, spec: Any) -> Resource:
-        """Creates a broker cluster, which is to run, a worker cluster, stopped, a node whose agent is to come, or a
-        topic or definition, which nothing is done about yet.
+    async def write_batch(self, writes: Sequence[Any], *, validate_only: bool) -> Any:
+        """Does requests of several kinds in one transaction, or none where one is refused; or has them judged only."""
+        return await self._call(
+            "Write", kinds.BATCHES, writes=[packed(one) for one in writes], validate_only=validate_only
+        )
+
+    async def create(self, kind: Kind, name: str, spec: Any = None, **fields: Any) -> Resource:
+        """Creates one of a kind, of a spec or of other fields: a broker cluster, which is to run, a worker cluster,
+        stopped, a node whose agent is to come, or a topic or definition, which nothing is done about yet.
 
         Prints notes on the properties of workers to stderr; so does `update` on those that it sets."""
-        return _noted(kind, await self._call("Create", kind, name=name, spec=spec))
+        fields |= {} if spec is None else {"spec": spec}
+        return _noted(kind, await self._call("Create", kind, name=name, **fields))
 
     async def update(self, kind: Kind, name: str, edit: Callable[[Any], Sequence[str]]) -> tuple[Resource, bool]:
         """Changes the spec of a resource, or what is said of a plugin; returns it, and whether that is a change.
@@ -332,35 +285,46 @@ class Gateway:
     async def client_properties(self, broker_cluster: str) -> dict[str, str]:
         """Java's client properties that reach a broker cluster; without a name the only one, or `default`.
 
-        Raises as `only_broker_cluster`, and FailedPrecondition for one that has no address yet.
+        Raises as `only_broker_cluster`, and FailedPrecondition for one that has no address yet, and (HIDDEN) where its
+        clients need what nobody is shown.
         """
         name = broker_cluster or await self.only_broker_cluster()
         found = await self.get(kinds.BROKER_CLUSTERS, name)
         servers = found.status.bootstrap_servers or found.spec.external.bootstrap_servers
         if not servers:
             raise FailedPrecondition(f"broker cluster {name} has no address yet: see `keelman get bc {name}`")
-        return {**found.spec.external.client_properties, "bootstrap.servers": servers}
+        client = found.spec.external.client_properties or found.status.client_properties
+        hidden = [key for key, value in sorted(client.items()) if HIDDEN in value]
+        if profile := found.spec.external.credential_profile:
+            hidden.append(f"what secret {profile!r} says")
+        if hidden:
+            raise FailedPrecondition(
+                f"broker cluster {name}: its clients need {', '.join(hidden)}, which nobody is shown: ask its brokers "
+                "with a client of your own",
+                reason="HIDDEN",
+            )
+        return {**client, "bootstrap.servers": servers}
 
-    async def _call(self, verb: str, kind: Kind, part: str = "", **fields: Any) -> Any:
+    async def _call(self, verb: str, kind: Kind, part: str = "", /, **fields: Any) -> Any:
         """The answer of the RPC that is named by the verb and the kind: GetNode, ListNodes; or of a `part` of these.
 
         A write has a request id, where it can have one, and is sent once more under the same id when nobody answered.
         Raises Unavailable when there is no answer in time, and what the gateway refuses.
         """
-        stub, messages = self._services[kind]
         name = kind.rpc(verb) + part
-        request = getattr(messages, f"{name}Request")(**fields)
+        call = getattr(self._service(kind), name)
+        request = getattr(messages_of(kind.area, kind.field), f"{name}Request")(**fields)
         repeats = "request_id" in request.DESCRIPTOR.fields_by_name
         if repeats:
             request.request_id = uuid.uuid4().hex
         try:
             try:
-                return await getattr(stub, name)(request, timeout=CALL_SECONDS)
+                return await call(request, timeout=CALL_SECONDS)
             except Unavailable as error:
                 if not (repeats and error.reason == "UNREACHABLE"):
                     raise
             await asyncio.sleep(REPEAT_SECONDS)
-            return await getattr(stub, name)(request, timeout=CALL_SECONDS, wait_for_ready=True)
+            return await call(request, timeout=CALL_SECONDS, wait_for_ready=True)
         except DeadlineExceeded as error:
             raise Unavailable(f"the gateway gave no answer in time: {error.message}") from None
 

@@ -85,3 +85,18 @@ def progress_text(operation: Any) -> str:
         return text
     why = " ".join(plain_plugins(step.message or operation.message).split())
     return f"{text}: {step.name}" + (f": {why}" if why else "")
+
+
+async def delete_applied(gateway: Gateway, kind: Kind, name: str, *, keep: bool, seconds: float) -> None:
+    """Deletes a topic or a definition; first, unless it is to stay, its topic on the brokers or its connector."""
+    found = await gateway.get(kind, name)
+    field = "keep_topic" if kind is kinds.TOPICS else "keep_connector"
+    if not keep and is_applied(found):
+        operation = await begin(gateway, kind, name, ABSENT)
+        await follow(gateway, operation.name, seconds=seconds)
+    await gateway.call("Delete", kind, name=name, **{field: keep})
+
+
+def is_applied(found: Any) -> bool:
+    """Whether a topic or a connector may be there that was made by what defines it."""
+    return bool(found.status.applied_generation) or found.goal > 1

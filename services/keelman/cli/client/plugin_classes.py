@@ -38,7 +38,7 @@ async def plugins_of(client: Gateway, target: Target, cluster: str, name: str | 
     reported = [_plugin(one) for one in await _reported(client, cluster)]
     listed: list[Plugin] = []
     try:
-        async with Where(target, cluster).open() as rest:
+        async with Where(cluster=cluster, target=target).open() as rest:
             found = await rest.ask("GET", "/connector-plugins?connectorsOnly=false")
         listed = [Plugin(one["class"], one["type"], one.get("version") or "") for one in found]
     except (NotFound, Unavailable):

@@ -7,7 +7,7 @@ import contextlib
 import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,10 +15,10 @@ from urllib.parse import quote
 import httpx
 
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.target import Target, gateway_address, home_of
+from keelman.cli.client.target import Target
 from keelman.cli.exits import OK
 from keelman.cli.kinds import CONNECTORS, WORKER_CLUSTERS, cluster_and_name
-from keelman.cli.machine.system import running_system
+from keelman.cli.options import Cluster, Worker
 from keelman.model.errors import (
     DeadlineExceeded,
     InvalidArgument,
@@ -29,7 +29,6 @@ from keelman.model.errors import (
 )
 
 CALL_SECONDS = 100.0
-HTTP_PORT = 7480
 USER, PASSWORD_FILE = "KEELMAN_REST_USER", "KEELMAN_REST_PASSWORD_FILE"
 """In the environment: who asks workers that want a user and a password."""
 
@@ -50,6 +49,8 @@ class Rest:
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
             raise Unavailable(f"cannot reach {self._url}: {error or type(error).__name__}") from None
         cls = class_of_http_status(answer.status_code)
+        if cls is Unauthenticated and 'realm="keelman"' in answer.headers.get("www-authenticate", ""):
+            raise cls(f"the gateway at {self._url} wants a context with a token: `keelman context create --help`")
         if cls is Unauthenticated:
             raise cls(f"{self._url} wants a user: {USER} and {PASSWORD_FILE} in the environment say who asks")
         try:
@@ -77,9 +78,9 @@ class ConnectorRest(Rest):
 class Where:
     """Whom to ask: the gateway for a worker cluster, or the worker behind --worker."""
 
-    target: Target
-    cluster: str = ""
-    worker: str = ""
+    cluster: Cluster = ""
+    worker: Worker = ""
+    target: Target = field(default_factory=Target)
 
     def __post_init__(self) -> None:
         """Raises InvalidArgument for a cluster beside the worker that is asked."""
@@ -118,12 +119,19 @@ class Where:
 
     @contextlib.asynccontextmanager
     async def _http(self, cluster: str) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
-        if not self.worker:
-            url = f"{_gateway_http(self.target.gateway, self.target.home)}/clusters/{quote(cluster, safe='')}"
-        else:
+        if self.worker:
             url = self.worker if "://" in self.worker else f"http://{self.worker}"
-        async with httpx.AsyncClient(timeout=CALL_SECONDS, trust_env=False, auth=login(os.environ)) as http:
-            yield http, url
+            async with httpx.AsyncClient(timeout=CALL_SECONDS, trust_env=False, auth=login(os.environ)) as http:
+                yield http, url
+            return
+        place = self.target.place
+        token, certificates = place.context.token, place.context.certificates
+        tls = True if certificates is None else ssl.create_default_context(cadata=certificates.decode())
+        headers, auth = ({"Authorization": f"Bearer {token}"}, None) if token else ({}, login(os.environ))
+        async with httpx.AsyncClient(
+            timeout=CALL_SECONDS, trust_env=False, auth=auth, headers=headers, verify=tls
+        ) as http:
+            yield http, f"{place.http.rstrip('/')}/clusters/{quote(cluster, safe='')}"
 
 
 def login(environment: Mapping[str, str]) -> tuple[str, str] | None:
@@ -149,14 +157,3 @@ async def only_cluster(gateway: Gateway) -> str:
     if len(names) > 1:
         raise InvalidArgument(f"--cluster: there are several worker clusters: give one of {', '.join(names)}")
     return str(names[0])
-
-
-def _gateway_http(given: str | None, home: Path | None) -> str:
-    """The gateway's HTTP address: that of the home's system, else its usual port where the gateway is."""
-    system = running_system(home_of(home))
-    if system is not None and not given and not os.environ.get("KEELMAN_GATEWAY"):
-        return system.http.rstrip("/")
-    address, _ = gateway_address(given, home_of(home))
-    if system is not None and system.gateway == address:
-        return system.http.rstrip("/")
-    return f"http://{address.rpartition(':')[0]}:{HTTP_PORT}"

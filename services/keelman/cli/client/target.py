@@ -1,4 +1,8 @@
-"""Which gateway a command asks: --gateway, else KEELMAN_GATEWAY, else the home's system.json, else 127.0.0.1:7400."""
+"""Which gateway a command asks, and as whom.
+
+It is --gateway, else --context, else KEELMAN_GATEWAY, else KEELMAN_CONTEXT, else the system of --home, else the context
+in use, else the usual home's system, else 127.0.0.1:7400.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +13,49 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from keelman.cli.client.contexts import NAME, Context, Contexts
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.exits import OK
 from keelman.cli.machine.system import running_system
+from keelman.cli.options import ContextName, GatewayAddress, HomeFolder
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.rpc.channels import channel
 from keelman.runtime.home import Home
 
 DEFAULT = "127.0.0.1:7400"
 REACH_SECONDS = 5.0
+HTTP_PORT = 7480
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A gateway, host:port, with what said so, its HTTP API, a URL, and the context that has the rest."""
+
+    address: str
+    source: str
+    http: str
+    context: Context
+
+    @property
+    def wants(self) -> str:
+        """What helps where nobody answers there."""
+        if self.context.gateway:
+            return f"see `keelman context show` and give --gateway host:port for another one (from {self.source})"
+        return f"start the system with `keelman up`, or give --gateway host:port (from {self.source})"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What --gateway and --home say."""
+    """What --gateway, --context and --home say."""
 
-    gateway: str | None
-    home: Path | None
+    gateway: GatewayAddress = None
+    context: ContextName = None
+    home: HomeFolder = None
+
+    @property
+    def place(self) -> Place:
+        """Whom to ask. Raises InvalidArgument, and NotFound for a context that there is not."""
+        return place_of(self.gateway, self.context, self.home)
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[Gateway]:
@@ -33,15 +63,17 @@ class Target:
 
         Also where the connection is refused: one that is just being started, or started again, refuses too.
         """
-        address, source = gateway_address(self.gateway, home_of(self.home))
-        async with channel(address) as link:
+        place = self.place
+        given = place.context
+        async with channel(
+            place.address, root_certificates=given.certificates, client=given.client, token=given.token
+        ) as link:
             try:
                 async with asyncio.timeout(REACH_SECONDS):
                     await link.channel_ready()
             except TimeoutError:
                 raise Unavailable(
-                    f"cannot reach the gateway at {address} (from {source}): start the system with `keelman up`, "
-                    "or give --gateway host:port"
+                    f"cannot reach the gateway at {place.address} (from {place.source}): {place.wants}"
                 ) from None
             yield Gateway(link)
 
@@ -60,20 +92,42 @@ def home_of(given: Path | None) -> Home:
     return Home(given.expanduser().absolute()) if given else Home.default()
 
 
-def gateway_address(given: str | None, home: Home) -> tuple[str, str]:
-    """The address as host:port and where it came from. Raises InvalidArgument for one that is not host:port."""
-    if given:
-        return _checked(given, "--gateway"), "--gateway"
-    environment = os.environ.get("KEELMAN_GATEWAY")
-    if environment:
-        return _checked(environment, "KEELMAN_GATEWAY"), "KEELMAN_GATEWAY"
-    system = running_system(home)
+def place_of(gateway: str | None, context: str | None, home: Path | None) -> Place:
+    """Which gateway is asked, by what was typed and by the environment. Raises InvalidArgument for an address that is
+    not host:port and for two that are typed, NotFound for a context that there is not."""
+    if gateway and context:
+        raise InvalidArgument("--gateway: not together with --context, which names a gateway")
+    environment, named = os.environ.get("KEELMAN_GATEWAY"), os.environ.get(NAME)
+    system = running_system(home_of(home))
+    if gateway or (environment and not context):
+        source = "--gateway" if gateway else "KEELMAN_GATEWAY"
+        address = checked_gateway(gateway or environment or "", source)
+        is_system = system is not None and system.gateway == address
+        return Place(address, source, system.http if system and is_system else usual_http(address), Context(""))
+    if context or named:
+        source = "--context" if context else NAME
+        return _in_context(context or named or "", source, Contexts.read())
+    known = Contexts.read() if home is None else None
+    if known is not None and known.current:
+        return _in_context(known.current, "the context in use", known)
     if system is not None:
-        return system.gateway, str(home.system)
-    return DEFAULT, "default"
+        return Place(system.gateway, str(home_of(home).system), system.http, Context(""))
+    return Place(DEFAULT, "default", usual_http(DEFAULT), Context(""))
 
 
-def _checked(address: str, field: str) -> str:
+def _in_context(name: str, source: str, contexts: Contexts) -> Place:
+    found = contexts.named(name, source)
+    http = found.http or usual_http(found.gateway, "https" if found.ca else "http")
+    return Place(found.gateway, f"context {name}", http, found)
+
+
+def usual_http(address: str, scheme: str = "http") -> str:
+    """The URL of a gateway's HTTP API where nothing else is said of it."""
+    return f"{scheme}://{address.rpartition(':')[0]}:{HTTP_PORT}"
+
+
+def checked_gateway(address: str, field: str) -> str:
+    """Returns the address; raises InvalidArgument for one that is not host:port."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise InvalidArgument.of(field, address, "host:port, e.g. 127.0.0.1:7400")

@@ -1,8 +1,9 @@
-"""`keelman apply` and `keelman cancel`: operations on topics and definitions, begun and ended before their end."""
+"""`keelman apply`, of files or of one topic or definition, and `keelman cancel`, which ends operations early."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -11,50 +12,62 @@ from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.operations import ABSENT, begin, follow, goals
 from keelman.cli.client.target import Target
+from keelman.cli.commands.manifest_options import ManifestOptions
 from keelman.cli.kinds import Kind, check_option, kind_of
-from keelman.cli.options import (
-    GatewayAddress,
-    HomeFolder,
-    PlainName,
-    Wait,
-    WaitSeconds,
-    command_group,
-    kind_word,
-    seconds_of,
-)
+from keelman.cli.options import PlainName, Waiting, command_group, kind_word, option
 from keelman.cli.output.operations import operation_state
 from keelman.model.errors import InvalidArgument
 
 app = command_group()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goals:
+    """What was typed of what one is to be brought to."""
+
+    running: bool = option("--running", None, "Of a definition: its connector is to run.", default=False)
+    paused: bool = option("--paused", None, "Of a definition: its connector is to be paused.", default=False)
+    stopped: bool = option("--stopped", None, "Of a definition: its connector is to be there, stopped.", default=False)
+    absent: bool = option(
+        "--absent", None, "The connector or topic is to be gone; what defines it stays.", default=False
+    )
+
+    @property
+    def given(self) -> dict[str, bool]:
+        """Which were typed, by the goals."""
+        return {"RUNNING": self.running, "PAUSED": self.paused, "STOPPED": self.stopped, ABSENT: self.absent}
+
+
 @app.command()
 def apply(
-    kind: Annotated[str, kind_word("apply")],
-    name: PlainName,
+    kind: Annotated[str, kind_word("apply")] = "",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Its name.")] = "",
     *,
-    running: Annotated[bool, typer.Option("--running", help="Of a definition: its connector is to run.")] = False,
-    paused: Annotated[bool, typer.Option("--paused", help="Of a definition: its connector is to be paused.")] = False,
-    stopped: Annotated[
-        bool, typer.Option("--stopped", help="Of a definition: its connector is to be there, stopped.")
-    ] = False,
-    absent: Annotated[
-        bool, typer.Option("--absent", help="The connector or topic is to be gone; what defines it stays.")
-    ] = False,
-    wait: Wait = False,
-    timeout: WaitSeconds = None,
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    goals: Goals,
+    files: ManifestOptions,
+    waiting: Waiting,
+    target: Target,
 ) -> int:
-    """Bring a topic's brokers, or a definition's connector, to what is wanted of it: as asked for last, at first to be
-    there and to run."""
-    found, seconds = kind_of(kind, "apply"), seconds_of(wait, timeout)
-    goal = goal_given(found, {"RUNNING": running, "PAUSED": paused, "STOPPED": stopped, ABSENT: absent})
+    """Bring resources to what files say of them (-f), creating and changing what is not as they say. Or bring one
+    topic's brokers, or a definition's connector, to what is wanted of it: as asked for last, at first to be there and
+    to run."""
+    typed = [f"--{goal.lower()}" for goal, is_given in goals.given.items() if is_given]
+    if files.paths:
+        if kind or typed:
+            raise InvalidArgument(f"-f: not together with {kind or typed[0]}: the files say what is to be")
+        from keelman.cli.commands.manifests import apply_files  # noqa: PLC0415
+
+        return apply_files(target, files, waiting.seconds)
+    if not kind or not name:
+        raise InvalidArgument("give -f FILE, or KIND and NAME of a topic or definition: see `keelman apply --help`")
+    files.check_none()
+    found, seconds = kind_of(kind, "apply"), waiting.seconds
+    goal = goal_given(found, goals.given)
 
     async def body(client: Gateway) -> None:
         await apply_and_tell(client, found, name, goal, seconds)
 
-    return Target(gateway, home).run(body)
+    return target.run(body)
 
 
 async def apply_and_tell(client: Gateway, kind: Kind, name: str, goal: str, seconds: float | None) -> None:
@@ -85,13 +98,11 @@ def cancel(
     name: PlainName,
     *,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for people.")] = "",
-    wait: Wait = False,
-    timeout: WaitSeconds = None,
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    waiting: Waiting,
+    target: Target,
 ) -> int:
     """Ask an operation to end; what it has done is taken back where that is possible."""
-    found, seconds = kind_of(kind, "cancel"), seconds_of(wait, timeout)
+    found, seconds = kind_of(kind, "cancel"), waiting.seconds
 
     async def body(client: Gateway) -> None:
         await client.call("Cancel", found, name=name, reason=reason)
@@ -101,19 +112,4 @@ def cancel(
         ended: Any = await follow(client, name, seconds=seconds, canceled=True)
         print(f"{found.singular}/{name} {operation_state(ended)}")
 
-    return Target(gateway, home).run(body)
-
-
-async def delete_applied(client: Gateway, kind: Kind, name: str, *, keep: bool, seconds: float) -> None:
-    """Deletes a topic or a definition; first, unless it is to stay, its topic on the brokers or its connector."""
-    found = await client.get(kind, name)
-    field = "keep_topic" if kind is kinds.TOPICS else "keep_connector"
-    if not keep and is_applied(found):
-        operation = await begin(client, kind, name, ABSENT)
-        await follow(client, operation.name, seconds=seconds)
-    await client.call("Delete", kind, name=name, **{field: keep})
-
-
-def is_applied(found: Any) -> bool:
-    """Whether a topic or a connector may be there that was made by what defines it."""
-    return bool(found.status.applied_generation) or found.goal > 1
+    return target.run(body)

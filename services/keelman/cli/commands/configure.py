@@ -12,19 +12,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
 from keelman.cli.configuration import given_config
 from keelman.cli.kinds import kind_of
-from keelman.cli.options import (
-    Cluster,
-    ConfigValues,
-    Form,
-    GatewayAddress,
-    HomeFolder,
-    Name,
-    Wait,
-    WaitSeconds,
-    command_group,
-    kind_word,
-    seconds_of,
-)
+from keelman.cli.options import Cluster, ConfigValues, Form, Name, Waiting, command_group, kind_word
 from keelman.cli.output import columns
 from keelman.cli.output.printing import checked_format, print_one
 from keelman.model.errors import InvalidArgument
@@ -48,14 +36,12 @@ def configure(
         list[str] | None, typer.Option("--unset", metavar="K", help="A key to remove; may be repeated.")
     ] = None,
     cluster: Cluster = "",
-    wait: Wait = False,
-    timeout: WaitSeconds = None,
+    waiting: Waiting,
     output: Form = "name",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    target: Target,
 ) -> int:
     """Change a connector's configuration. Its limits (keelman.limit.*) change while it runs; all else restarts it."""
-    seconds, found, form = seconds_of(wait, timeout), kind_of(kind, "configure"), checked_format(output)
+    seconds, found, form = waiting.seconds, kind_of(kind, "configure"), checked_format(output)
     (whole, given), removed = given_config(config_file, values), gone or ()
     if whole is None and not given and not removed:
         raise InvalidArgument("nothing to change: give --config-file FILE, --set KEY=VALUE or --unset KEY")
@@ -79,4 +65,4 @@ def configure(
             made = await wait_for(client, "configure", found, full, seconds=seconds, was=was)
         print_one(found, made, form)
 
-    return Target(gateway, home).run(body)
+    return target.run(body)

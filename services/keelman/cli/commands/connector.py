@@ -22,7 +22,7 @@ from keelman.cli.client.target import Target, home_of
 from keelman.cli.configuration import given_config
 from keelman.cli.exits import print_error
 from keelman.cli.one_file import ImportFault, OneFile, choose_class
-from keelman.cli.options import ConfigFile, ConfigValues, GatewayAddress, HomeFolder, command_group
+from keelman.cli.options import ConfigFile, ConfigValues, command_group
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.runtime.home import writable
 from keelman.runtime.logs.logging import configure
@@ -68,8 +68,7 @@ def run(
     port: Annotated[int | None, typer.Option("--port", help="REST port of its worker [a free one].", min=1)] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the offsets of earlier runs.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also show the worker's log.")] = False,
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    target: Target,
 ) -> int:
     """Run a connector from one Python file, without a wheel, until Ctrl-C; run it again whenever the file changes.
 
@@ -87,8 +86,8 @@ def run(
     plain = name or config.get("name") or source.path.stem
     client = {"bootstrap.servers": bootstrap_servers}
     if not bootstrap_servers:
-        client = asyncio.run(_client_properties(Target(gateway, home), brokers))
-    folder = home_of(home).root / "connector-runs" / quote(plain, safe="")
+        client = asyncio.run(_client_properties(target, brokers))
+    folder = home_of(target.home).root / "connector-runs" / quote(plain, safe="")
     writable("--home", folder)
     if fresh:
         (folder / "offsets").unlink(missing_ok=True)

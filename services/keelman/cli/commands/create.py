@@ -12,11 +12,11 @@ import typer
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
 from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinitionSpec
-from keelman.api.connect.v1.plugin_service_pb2 import UpdatePluginRequest
 from keelman.api.connect.v1.topic_pb2 import TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.cli import kinds
+from keelman.cli.broker_fields import tls_of
 from keelman.cli.client.effects import wait_for
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.operations import begin, follow
@@ -27,117 +27,113 @@ from keelman.cli.commands.plugin_imports import create_import, import_source
 from keelman.cli.commands.secrets import create_secret
 from keelman.cli.commands.worker_configurations import check_no_wait, create_configuration
 from keelman.cli.configuration import class_of, given_config
-from keelman.cli.fields import Given, apply, check_given, split_names
-from keelman.cli.kinds import Kind, check_option, cluster_and_name, kind_of
-from keelman.cli.options import (
-    Cluster,
-    ConfigFile,
-    Form,
-    GatewayAddress,
-    HomeFolder,
-    Wait,
-    WaitSeconds,
-    command_group,
-    kind_word,
-    seconds_of,
-    takes,
-)
+from keelman.cli.fields import Given, apply, check_given, said
+from keelman.cli.kinds import Kind, cluster_and_name, kind_of
+from keelman.cli.options import Cluster, ConfigFile, Form, Waiting, check_meant, command_group, kind_word, option
 from keelman.cli.output import columns
 from keelman.cli.output.lines import topic_line
 from keelman.cli.output.printing import checked_format, print_one
+from keelman.cli.spec_edits import split_names
 from keelman.cli.waiting import progress_line
 from keelman.model.errors import InvalidArgument
 
 app = command_group()
-_MEANT_FOR: Mapping[str, tuple[Kind, ...]] = {
-    "managed": (kinds.BROKER_CLUSTERS,),
-    "controllers": (kinds.BROKER_CLUSTERS,),
-    "broker_cluster": (kinds.WORKER_CLUSTERS, kinds.TOPICS, kinds.DEDICATED_CONNECTORS),
-    "topic": (kinds.TOPICS,),
-    "connector": (kinds.DEFINITIONS, kinds.DEDICATED_CONNECTORS),
-    "cluster": (kinds.CONNECTORS, kinds.DEFINITIONS),
-    "config_file": (
-        kinds.CONNECTORS,
-        kinds.DEFINITIONS,
-        kinds.DEDICATED_CONNECTORS,
-        kinds.WORKER_CONFIGURATIONS,
-        kinds.SECRETS,
-    ),
-    "plugin_name": (kinds.PLUGINS,),
-    "plugin_version": (kinds.PLUGINS,),
-    "any_file": (kinds.PLUGINS,),
-    "source": (kinds.PLUGIN_IMPORTS,),
-    "object_version": (kinds.PLUGIN_IMPORTS,),
-    "content": (kinds.PLUGIN_IMPORTS,),
-    "no_apply": (kinds.TOPICS,),
-}
-_NAMES = {"plugin_name": "--name", "plugin_version": "--version", "source": "--from"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
     """What was typed that only a create has."""
 
-    managed: Annotated[bool, typer.Option("--managed", help="Run the brokers on nodes of keelman.")] = False
-    controllers: Annotated[
-        int | None, typer.Option("--controllers", metavar="N", help="Brokers that are controllers too: 1 or 3.")
-    ] = None
-    broker_cluster: Annotated[
-        str, typer.Option("--broker-cluster", metavar="BC", help="Of a worker cluster or a topic [default].")
-    ] = ""
-    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Of a topic: its name in Kafka [NAME].")] = ""
-    connector: Annotated[
-        str, typer.Option("--connector", metavar="C", help="Of a definition: its connector's name [NAME].")
-    ] = ""
-    cluster: Cluster = ""
-    config_file: ConfigFile = None
-    plugin_name: Annotated[str, typer.Option("--name", metavar="NAME", help="Of a plugin [from its file's name].")] = ""
-    plugin_version: Annotated[
-        str, typer.Option("--version", metavar="VERSION", help="Of a plugin [from its file].")
-    ] = ""
-    source: Annotated[
-        str, typer.Option("--from", metavar="BUCKET/KEY", help="Of a plugin import: the object that is its file.")
-    ] = ""
-    object_version: Annotated[
-        str, typer.Option("--object-version", metavar="V", help="Of a plugin import: the object's version [newest].")
-    ] = ""
-    content: Annotated[
-        str, typer.Option("--content", metavar="jar|zip", help="Of a plugin import: what its file is [as it ends].")
-    ] = ""
-    any_file: Annotated[
-        bool, typer.Option("--any-file", help="Keep a plugin's file even if workers cannot load it.")
-    ] = False
-    start: Annotated[
-        bool, typer.Option("--start", help="Also start the new worker cluster, or apply the new definition.")
-    ] = False
-    no_apply: Annotated[bool, typer.Option("--no-apply", help="Of a topic: do not ask the brokers for it yet.")] = False
+    managed: bool = option(
+        "--managed", None, "Run the brokers on nodes of keelman.", (kinds.BROKER_CLUSTERS,), default=False
+    )
+    controllers: int | None = option(
+        "--controllers", "N", "Brokers that are controllers too: 1 or 3.", (kinds.BROKER_CLUSTERS,)
+    )
+    tls: str = option(
+        "--tls",
+        "T",
+        "Of managed brokers: none, server, or mutual, where clients show certificates [with a CA, off loopback: "
+        "mutual].",
+        (kinds.BROKER_CLUSTERS,),
+        default="",
+    )
+    broker_cluster: str = option(
+        "--broker-cluster",
+        "BC",
+        "Of a worker cluster or a topic [default].",
+        (kinds.WORKER_CLUSTERS, kinds.TOPICS, kinds.DEDICATED_CONNECTORS),
+        default="",
+    )
+    topic: str = option("--topic", "TOPIC", "Of a topic: its name in Kafka [NAME].", (kinds.TOPICS,), default="")
+    connector: str = option(
+        "--connector",
+        "C",
+        "Of a definition: its connector's name [NAME].",
+        (kinds.DEFINITIONS, kinds.DEDICATED_CONNECTORS),
+        default="",
+    )
+    cluster: Cluster = option(of=(kinds.CONNECTORS, kinds.DEFINITIONS), default="")
+    config_file: ConfigFile = option(
+        of=(
+            kinds.CONNECTORS,
+            kinds.DEFINITIONS,
+            kinds.DEDICATED_CONNECTORS,
+            kinds.WORKER_CONFIGURATIONS,
+            kinds.SECRETS,
+        )
+    )
+    plugin_name: str = option("--name", "NAME", "Of a plugin [from its file's name].", (kinds.PLUGINS,), default="")
+    plugin_version: str = option("--version", "VERSION", "Of a plugin [from its file].", (kinds.PLUGINS,), default="")
+    source: str = option(
+        "--from", "BUCKET/KEY", "Of a plugin import: the object that is its file.", (kinds.PLUGIN_IMPORTS,), default=""
+    )
+    object_version: str = option(
+        "--object-version",
+        "V",
+        "Of a plugin import: the object's version [newest].",
+        (kinds.PLUGIN_IMPORTS,),
+        default="",
+    )
+    content: str = option(
+        "--content",
+        "jar|zip",
+        "Of a plugin import: what its file is [as it ends].",
+        (kinds.PLUGIN_IMPORTS,),
+        default="",
+    )
+    any_file: bool = option(
+        "--any-file", None, "Keep a plugin's file even if workers cannot load it.", (kinds.PLUGINS,), default=False
+    )
+    start: bool = option(
+        "--start", None, "Also start the new worker cluster, or apply the new definition.", default=False
+    )
+    no_apply: bool = option(
+        "--no-apply", None, "Of a topic: do not ask the brokers for it yet.", (kinds.TOPICS,), default=False
+    )
 
 
 @app.command()
-@takes(Given, "given")
-@takes(Creation, "more")
 def create(
     kind: Annotated[str, kind_word("create")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name; of a plugin its file.")],
     *,
     given: Given,
     more: Creation,
-    wait: Wait = False,
-    timeout: WaitSeconds = None,
+    waiting: Waiting,
     output: Form = "name",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    target: Target,
 ) -> int:
     """Create a broker cluster, a worker cluster (stopped, unless --start), a connector, a dedicated connector, a
     topic, a connector's definition, a worker configuration, a plugin from its file, or a node before its agent."""
-    seconds, found, form = seconds_of(wait, timeout), kind_of(kind, "create"), checked_format(output)
+    seconds, found, form = waiting.seconds, kind_of(kind, "create"), checked_format(output)
     check_given(found, given)
     check_options(found, more)
     if found in (*kinds.SAID, kinds.DEDICATED_CONNECTORS):
-        return create_by_itself(Target(gateway, home), found, name, given, more, form=form, wait=seconds)
+        return create_by_itself(target, found, name, given, more, form=form, wait=seconds)
     owner, plain = cluster_and_name(found, name, more.cluster)
     if found in kinds.APPLIED:
-        return create_applied(Target(gateway, home), found, (owner, plain), given, more, form=form, wait=seconds)
+        return create_applied(target, found, (owner, plain), given, more, form=form, wait=seconds)
     if found is kinds.CONNECTORS and not owner:
         raise InvalidArgument.of("connector", name, "CLUSTER/NAME, or NAME with --cluster WC")
     if seconds is not None and found is kinds.WORKER_CLUSTERS and not more.start:
@@ -148,7 +144,7 @@ def create(
         )
     made_of: Any
     if found is kinds.BROKER_CLUSTERS:
-        made_of = broker_spec(given, managed=more.managed, controllers=more.controllers)
+        made_of = broker_spec(given, managed=more.managed, controllers=more.controllers, tls=more.tls)
     elif found is kinds.WORKER_CLUSTERS:
         made_of = worker_spec(given, broker_cluster=more.broker_cluster)
     elif found is kinds.NODES:
@@ -167,7 +163,7 @@ def create(
             made = await wait_for(client, "start", found, columns.key_of(found, made), seconds=seconds)
         print_one(found, made, form)
 
-    return Target(gateway, home).run(body)
+    return target.run(body)
 
 
 def create_by_itself(
@@ -194,12 +190,10 @@ def create_by_itself(
 
 def upload_plugin(target: Target, file: Path, given: Given, form: str, header: Mapping[str, Any]) -> int:
     """Uploads a plugin's file and prints what is in it."""
-    told = UpdatePluginRequest()
-    apply(given, told)
 
     async def body(client: Gateway) -> None:
         with progress_line() as line:
-            made = await upload(client.link, file, line, description=told.description, labels=told.labels, **header)
+            made = await upload(client.link, file, line, **said(given), **header)
         for problem in made.problems:
             print(f"keelman: note: {problem}", file=sys.stderr)
         print_one(kinds.PLUGINS, made, form)
@@ -209,19 +203,20 @@ def upload_plugin(target: Target, file: Path, given: Given, form: str, header: M
 
 def check_options(kind: Kind, given: Creation) -> None:
     """Raises InvalidArgument for an option that says nothing about this kind."""
-    for name, legal in _MEANT_FOR.items():
-        if getattr(given, name) not in (None, "", False):
-            check_option(_NAMES.get(name, "--" + name.replace("_", "-")), kind, legal)
+    check_meant(kind, given)
     if given.start and kind not in (kinds.WORKER_CLUSTERS, kinds.DEFINITIONS):
         why = "is not started" if kind in (kinds.TOPICS, *kinds.SAID) else "starts by itself"
         raise InvalidArgument(f"--start: only for worker-clusters and definitions; a {kind.singular} {why}")
 
 
-def broker_spec(given: Given, *, managed: bool = False, controllers: int | None = None) -> BrokerClusterSpec:
+def broker_spec(
+    given: Given, *, managed: bool = False, controllers: int | None = None, tls: str = ""
+) -> BrokerClusterSpec:
     """Spec of a broker cluster. Raises InvalidArgument unless it is either managed or external."""
-    if given.bootstrap_servers and (managed or given.nodes or controllers is not None):
+    if given.bootstrap_servers and (managed or given.nodes or controllers is not None or tls):
         raise InvalidArgument(
-            "--bootstrap-servers: not together with --managed, --nodes or --controllers: the brokers run elsewhere"
+            "--bootstrap-servers: not together with --managed, --nodes, --controllers or --tls: the brokers run "
+            "elsewhere"
         )
     if not (given.bootstrap_servers or split_names(given.nodes)):
         raise InvalidArgument(
@@ -232,6 +227,8 @@ def broker_spec(given: Given, *, managed: bool = False, controllers: int | None 
     apply(given, spec)
     if controllers is not None:
         spec.managed.controllers = controllers
+    if tls:
+        spec.managed.tls = tls_of(tls)
     return spec
 
 

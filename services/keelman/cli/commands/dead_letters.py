@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from keelman.cli.client.rest import ConnectorRest, Where
-from keelman.cli.client.target import Target
-from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, TextForm, Worker, command_group
+from keelman.cli.options import Name, TextForm, command_group
 from keelman.cli.output.printing import TEXT_FORMATS, checked_format, print_document, value_text
 from keelman.cli.waiting import progress_line
 from keelman.connect.offsets import in_json
@@ -37,11 +36,8 @@ def dead_letters(
     records: Annotated[
         int, typer.Option("--records", metavar="N", help="How many of the newest to show.", min=0, max=100)
     ] = 5,
-    cluster: Cluster = "",
-    worker: Worker = "",
     output: TextForm = "text",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    where: Where,
 ) -> int:
     """Show how many dead letters a connector has, of which kinds, and the newest."""
     form = checked_format(output, TEXT_FORMATS)
@@ -60,7 +56,7 @@ def dead_letters(
         for one in found["newest"]:
             print("\n".join(letter_lines(one)))
 
-    return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
+    return where.ask_connector(name, body)
 
 
 @app.command()
@@ -81,11 +77,8 @@ def replay(
         str, typer.Option("--since", metavar="TIME", help="Only records since then: a time, or 90m, 12h, 7d ago.")
     ] = "",
     most: Annotated[int | None, typer.Option("--most", metavar="N", help="Send at most N.", min=1)] = None,
-    cluster: Cluster = "",
-    worker: Worker = "",
     output: TextForm = "text",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    where: Where,
 ) -> int:
     """Send a connector's dead letters back, each exactly once; those that fail again stay."""
     form = checked_format(output, TEXT_FORMATS)
@@ -104,7 +97,7 @@ def replay(
         for text in replay_lines(counts, examples):
             print(text)
 
-    return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
+    return where.ask_connector(name, body)
 
 
 async def _replay_all(rest: ConnectorRest, asked: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:

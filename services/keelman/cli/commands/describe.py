@@ -24,7 +24,7 @@ from keelman.cli.client.target import Target
 from keelman.cli.client.topics import resource_of
 from keelman.cli.exits import plain_plugins
 from keelman.cli.kinds import Kind, kind_of
-from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, command_group, kind_word
+from keelman.cli.options import Cluster, Name, command_group, kind_word
 from keelman.cli.output.columns import connector_state, key_of, run_state
 from keelman.cli.output.lines import topic_line
 from keelman.cli.output.operations import partition_lines, step_lines
@@ -53,8 +53,7 @@ def describe(
     name: Name,
     *,
     cluster: Cluster = "",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    target: Target,
 ) -> int:
     """Show everything about one thing, and what belongs to it."""
     found = kind_of(kind, "describe", cluster=cluster)
@@ -65,7 +64,7 @@ def describe(
             resource = await client.get(found, name, cluster=cluster)
         await print_description(client, found, resource)
 
-    return Target(gateway, home).run(body)
+    return target.run(body)
 
 
 async def print_description(gateway: Gateway, kind: Kind, resource: Any) -> None:

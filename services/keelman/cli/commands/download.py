@@ -11,7 +11,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.plugins import download as fetch
 from keelman.cli.client.target import Target
 from keelman.cli.kinds import kind_of
-from keelman.cli.options import GatewayAddress, HomeFolder, command_group, kind_word
+from keelman.cli.options import command_group, kind_word
 from keelman.cli.waiting import progress_line
 from keelman.model.errors import InvalidArgument
 
@@ -27,8 +27,7 @@ def download(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write [the file's own name, here].")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Also over a file that is there.")] = False,
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    target: Target,
 ) -> int:
     """Download a plugin's file, as it was uploaded."""
     kind_of(kind, "download")
@@ -40,4 +39,4 @@ def download(
             plugin, target = await fetch(client.link, name, output, line, force=force)
         print(f"plugin/{plugin.name}:{plugin.version} is in {target}")
 
-    return Target(gateway, home).run(body)
+    return target.run(body)

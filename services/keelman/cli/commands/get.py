@@ -18,11 +18,12 @@ from keelman.cli.client.target import Target
 from keelman.cli.client.topics import found_topics
 from keelman.cli.commands import following
 from keelman.cli.exits import OK
-from keelman.cli.kinds import KINDS, Kind, check_option, kind_of
-from keelman.cli.options import Cluster, Form, GatewayAddress, HomeFolder, MaybeName, command_group, kind_word, takes
+from keelman.cli.kinds import Kind, check_option, kind_of
+from keelman.cli.options import Cluster, Form, MaybeName, check_meant, command_group, kind_word, option
 from keelman.cli.output import columns, states
 from keelman.cli.output.lines import plan_lines, topic_line
 from keelman.cli.output.printing import WATCH_FORMATS, checked_format, print_list, print_one
+from keelman.cli.selectors import selector_of
 from keelman.model.errors import InvalidArgument
 
 app = command_group()
@@ -32,41 +33,32 @@ app = command_group()
 class Narrowing:
     """What was typed of which ones are wanted."""
 
-    brokers: Annotated[
-        str, typer.Option("--broker-cluster", metavar="BC", help="Broker cluster of topics [all; the only one].")
-    ] = ""
-    state: Annotated[str, typer.Option("--state", metavar="STATE", help="Only those in this state.")] = ""
-    workload: Annotated[str, typer.Option("--workload", metavar="W", help="Only plans that change this workload.")] = ""
-    of: Annotated[
-        str,
-        typer.Option(
-            "--of", metavar="KIND/NAME", help="Only operations on this topic, definition or dedicated connector."
-        ),
-    ] = ""
-    selector: Annotated[
-        list[str] | None,
-        typer.Option("-l", "--selector", metavar="K=V", help="Only those with this label: K=V, K!=V or K."),
-    ] = None
-    internal: Annotated[
-        bool, typer.Option("--internal", help="Also the topics of Kafka, of keelman and of worker clusters.")
-    ] = False
-    ended: Annotated[bool, typer.Option("--ended", help="Also copy runs that have ended.")] = False
-
-    def check(self, kind: Kind) -> None:
-        """Raises InvalidArgument for what is not for this kind."""
-        for option, given, legal in (
-            ("--ended", self.ended, kinds.COPY_RUNS),
-            ("--broker-cluster", self.brokers, kinds.TOPICS),
-            ("--internal", self.internal, kinds.TOPICS),
-            ("--workload", self.workload, kinds.PLANS),
-            ("--of", self.of, kinds.OPERATIONS),
-        ):
-            if given:
-                check_option(option, kind, [legal])
+    brokers: str = option(
+        "--broker-cluster", "BC", "Broker cluster of topics [all; the only one].", (kinds.TOPICS,), default=""
+    )
+    state: str = option("--state", "STATE", "Only those in this state.", default="")
+    workload: str = option("--workload", "W", "Only plans that change this workload.", (kinds.PLANS,), default="")
+    of: str = option(
+        "--of",
+        "KIND/NAME",
+        "Only operations on this topic, definition or dedicated connector.",
+        (kinds.OPERATIONS,),
+        default="",
+    )
+    selector: list[str] | None = option(
+        "-l --selector", "SELECTOR", "Only those with these labels: K=V, K!=V, K in (A,B), K."
+    )
+    internal: bool = option(
+        "--internal",
+        None,
+        "Also the topics of Kafka, of keelman and of worker clusters.",
+        (kinds.TOPICS,),
+        default=False,
+    )
+    ended: bool = option("--ended", None, "Also copy runs that have ended.", (kinds.COPY_RUNS,), default=False)
 
 
 @app.command()
-@takes(Narrowing, "only")
 def get(
     kind: Annotated[str, kind_word("get")],
     name: MaybeName = None,
@@ -75,19 +67,18 @@ def get(
     cluster: Cluster = "",
     only: Narrowing,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing changes, until Ctrl-C.")] = False,
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    target: Target,
 ) -> int:
     """Show one thing or all of a kind."""
     found, form = kind_of(kind, "get", cluster=cluster), checked_format(output, *([WATCH_FORMATS] if watch else []))
-    only.check(found)
+    check_meant(found, only)
     about = target_of(only.of)
     if found is kinds.PLUGINS and cluster:
         found = kinds.PLUGIN_CLASSES
     wanted, chosen = checked_state(found, only.state), selector_of(found, only.selector or ())
     lines = found is kinds.PLANS and form in ("table", "wide")
     whole = found is kinds.TOPICS and name is not None and form in ("json", "yaml") and not watch
-    target, over = Target(gateway, home), only.ended or wanted in states.OVER_STATES
+    over = only.ended or wanted in states.OVER_STATES
 
     def keeps(one: Any) -> bool:
         shown = topic_line(one) if isinstance(one, Topic) else one
@@ -152,42 +143,6 @@ def checked_state(kind: Kind, word: str) -> str:
     if word.upper() not in legal:
         raise InvalidArgument.of("--state", word, f"for {kind.plural} one of {', '.join(legal)}")
     return word.upper()
-
-
-@dataclass(frozen=True, slots=True)
-class Selector:
-    """What -l asks of labels: a key, its value (None: any), and whether it is to be another one."""
-
-    asked: Sequence[tuple[str, str | None, bool]]
-
-    @property
-    def equal(self) -> dict[str, str]:
-        """What the state service can choose by itself."""
-        return {key: value for key, value, other in self.asked if value is not None and not other}
-
-    def __call__(self, resource: Any) -> bool:
-        """Whether one has the labels that are asked for, each of them."""
-        for key, value, other in self.asked:
-            labels = columns.labels_of(resource)
-            present = dict(labels).get(key)
-            if (present is None) if value is None else ((present == value) == other):
-                return False
-        return True
-
-
-def selector_of(kind: Kind, texts: Sequence[str]) -> Selector:
-    """What -l says. Raises InvalidArgument."""
-    if texts:
-        check_option("-l", kind, [k for k in KINDS if "label" in k.verbs])
-    asked: list[tuple[str, str | None, bool]] = []
-    for text in (part.strip() for one in texts for part in one.split(",")):
-        key, equals, value = text.partition("=")
-        other = bool(equals) and key.endswith("!")
-        key = (key[:-1] if other else key).strip()
-        if not key:
-            raise InvalidArgument.of("-l", text, "key=value, key!=value or key; several with commas")
-        asked.append((key, value.strip() if equals else None, other))
-    return Selector(asked)
 
 
 def at_rest(clusters: Sequence[Any], only: str) -> list[str]:

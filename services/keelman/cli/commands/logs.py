@@ -15,9 +15,8 @@ from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
 from keelman.cli.kinds import Kind, kind_of
-from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, command_group, kind_word
+from keelman.cli.options import Cluster, Name, command_group, kind_word
 from keelman.model.errors import NotFound
-from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated_stream
 from keelman.runtime.supervise import supervise
 
@@ -34,8 +33,7 @@ def logs(
     tail: Annotated[
         int, typer.Option("--tail", metavar="LINES", help="Begin this many lines from the end.", min=1)
     ] = 100,
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    target: Target,
 ) -> int:
     """Show the logs of the processes behind one thing."""
     found = kind_of(kind, "logs", cluster=cluster)
@@ -45,20 +43,18 @@ def logs(
         workloads = behind(found, resource, await client.list(kinds.WORKLOADS))
         if not workloads:
             raise NotFound(f"no process runs for this {found.singular}, so it has no log")
-        agents = {n.name: n.status.agent_address for n in await client.list(kinds.NODES)}
         about: dict[str, str] = {}
         if found is kinds.CONNECTORS:
             about = {"worker_cluster": resource.worker_cluster, "connector": resource.name}
 
         async def print_log(workload: Any) -> None:
             prefix = f"{workload.name} | ".encode() if len(workloads) > 1 else b""
-            async with channel(agents[workload.node]) as link:
-                stub: Any = AgentServiceStub(link)
-                request = StreamLogsRequest(workload=workload.name, tail_lines=tail, follow=follow, **about)
-                async for piece in translated_stream(stub.StreamLogs(request)):
-                    for line in piece.lines.splitlines(keepends=True):
-                        sys.stdout.buffer.write(prefix + line)
-                    sys.stdout.buffer.flush()
+            stub: Any = AgentServiceStub(client.link)
+            request = StreamLogsRequest(workload=workload.name, tail_lines=tail, follow=follow, **about)
+            async for piece in translated_stream(stub.StreamLogs(request)):
+                for line in piece.lines.splitlines(keepends=True):
+                    sys.stdout.buffer.write(prefix + line)
+                sys.stdout.buffer.flush()
 
         if follow:
             await supervise(*(partial(print_log, w) for w in workloads))
@@ -66,7 +62,7 @@ def logs(
             for workload in workloads:
                 await print_log(workload)
 
-    return Target(gateway, home).run(body)
+    return target.run(body)
 
 
 def _slots_of(cluster: str, workloads: Sequence[Any]) -> list[Any]:

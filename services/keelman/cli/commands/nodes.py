@@ -10,46 +10,40 @@ from keelman.cli import kinds
 from keelman.cli.client.changes import leaving, wait_for_drain
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
-from keelman.cli.options import GatewayAddress, HomeFolder, Wait, WaitSeconds, command_group, seconds_of
+from keelman.cli.commands.many import Many, each
+from keelman.cli.options import Waiting, command_group
 
 app = command_group()
-Node = Annotated[str, typer.Argument(metavar="NODE", help="Name of the node.")]
+Node = Annotated[str, typer.Argument(metavar="[NODE]", help="Name of the node; or -l, --all.")]
 
 
 @app.command()
-def cordon(node: Node, *, gateway: GatewayAddress = None, home: HomeFolder = None) -> int:
+def cordon(node: Node = "", *, many: Many, target: Target) -> int:
     """Have nothing new placed on a node; what is there stays."""
-
-    async def body(client: Gateway) -> None:
-        await client.act("cordon", kinds.NODES, _plain(node))
-        print(f"node/{_plain(node)} cordoned: nothing new is placed on it")
-
-    return Target(gateway, home).run(body)
+    return _mark(target, "cordon", node, many, "cordoned: nothing new is placed on it")
 
 
 @app.command()
-def uncordon(node: Node, *, gateway: GatewayAddress = None, home: HomeFolder = None) -> int:
+def uncordon(node: Node = "", *, many: Many, target: Target) -> int:
     """Have new things placed on a node again; ends a drain."""
-
-    async def body(client: Gateway) -> None:
-        await client.act("uncordon", kinds.NODES, _plain(node))
-        print(f"node/{_plain(node)} uncordoned: new work may be placed on it")
-
-    return Target(gateway, home).run(body)
+    return _mark(target, "uncordon", node, many, "uncordoned: new work may be placed on it")
 
 
 @app.command()
 def drain(
-    node: Node,
+    node: Node = "",
     *,
-    wait: Wait = False,
-    timeout: WaitSeconds = None,
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    many: Many,
+    waiting: Waiting,
+    target: Target,
 ) -> int:
-    """Cordon a node and have workers that may be elsewhere leave it; names those that may not."""
-    seconds, name = seconds_of(wait, timeout), _plain(node)
+    """Cordon a node and have workers that may be elsewhere leave it; names those that may not. Of many one after the
+    other."""
+    seconds = waiting.seconds
+    return each(target, "drain", kinds.NODES, _plain(node), many, do=lambda one: _drain(target, one, seconds))
 
+
+def _drain(target: Target, name: str, seconds: float | None) -> int:
     async def body(client: Gateway) -> None:
         await client.act("drain", kinds.NODES, name)
         found = await (leaving(client, name) if seconds is None else wait_for_drain(client, name, seconds=seconds))
@@ -57,7 +51,18 @@ def drain(
         for text in found.lines(name):
             print(f"  {text}")
 
-    return Target(gateway, home).run(body)
+    return target.run(body)
+
+
+def _mark(target: Target, verb: str, node: str, many: Many, told: str) -> int:
+    def do(name: str) -> int:
+        async def body(client: Gateway) -> None:
+            await client.act(verb, kinds.NODES, name)
+            print(f"node/{name} {told}")
+
+        return target.run(body)
+
+    return each(target, verb, kinds.NODES, _plain(node), many, do=do)
 
 
 def _plain(node: str) -> str:

@@ -12,8 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from keelman.cli.client.rest import ConnectorRest, Where
-from keelman.cli.client.target import Target
-from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, TextForm, Worker, Yes, command_group
+from keelman.cli.options import Name, TextForm, Yes, command_group
 from keelman.cli.output.printing import TEXT_FORMATS, checked_format, cut_text, print_document
 from keelman.connect.offsets import in_json
 from keelman.model.errors import FailedPrecondition, InvalidArgument
@@ -29,11 +28,8 @@ ENTRIES = '{"offsets": [{"partition": {...}, "offset": {...}}]}, as `offsets get
 def get_offsets(
     name: Name,
     *,
-    cluster: Cluster = "",
-    worker: Worker = "",
     output: TextForm = "text",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    where: Where,
 ) -> int:
     """Show the committed offsets of a connector."""
     form = checked_format(output, TEXT_FORMATS)
@@ -47,7 +43,7 @@ def get_offsets(
         else:
             print("\n".join(offset_lines(found["offsets"])))
 
-    return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
+    return where.ask_connector(name, body)
 
 
 @offsets.command("set")
@@ -67,10 +63,7 @@ def set_offsets(
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="Offsets as `offsets get -o json` prints them.")
     ] = None,
-    cluster: Cluster = "",
-    worker: Worker = "",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    where: Where,
 ) -> int:
     """Set offsets of a stopped connector.
 
@@ -81,7 +74,7 @@ def set_offsets(
     async def body(rest: ConnectorRest) -> None:
         print((await _change(rest, "PATCH", {"offsets": entries}))["message"])
 
-    return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
+    return where.ask_connector(name, body)
 
 
 @offsets.command("reset")
@@ -89,10 +82,7 @@ def reset_offsets(
     name: Name,
     *,
     yes: Yes = False,
-    cluster: Cluster = "",
-    worker: Worker = "",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    where: Where,
 ) -> int:
     """Forget all offsets of a stopped connector.
 
@@ -104,7 +94,7 @@ def reset_offsets(
     async def body(rest: ConnectorRest) -> None:
         print((await _change(rest, "DELETE"))["message"])
 
-    return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
+    return where.ask_connector(name, body)
 
 
 async def _change(rest: ConnectorRest, method: str, body: Any = None) -> Any:

@@ -14,7 +14,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
 from keelman.cli.client.topics import resource_of
 from keelman.cli.kinds import TOPICS
-from keelman.cli.options import GatewayAddress, HomeFolder, TextForm, command_group
+from keelman.cli.options import TextForm, command_group
 from keelman.cli.output.printing import TEXT_FORMATS, checked_format, cut_text, print_document
 from keelman.kafka.browsing import PeekedRecord, last_records
 from keelman.model.errors import NotFound
@@ -36,8 +36,7 @@ def peek(
         str, typer.Option("--broker-cluster", metavar="BC", help="Its broker cluster [the only one].")
     ] = "",
     output: TextForm = "text",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    target: Target,
 ) -> int:
     """Show the last committed records of a topic: key, value and headers, as text where they are text."""
     form = checked_format(output, TEXT_FORMATS)
@@ -60,7 +59,7 @@ def peek(
         for one in found:
             print("\n".join(lines(one)))
 
-    return Target(gateway, home).run(body)
+    return target.run(body)
 
 
 def peeked(one: Any) -> PeekedRecord:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from typing import Any
-
-from keelman.api.connect.v1.plugin_import_pb2 import PluginContent, PluginImport, PluginImportState, PluginSource
+from keelman.api.connect.v1.plugin_import_pb2 import PluginContent, PluginSource
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.imports import fetched
 from keelman.cli.client.target import Target
-from keelman.cli.fields import Given, apply
+from keelman.cli.fields import Given, said
 from keelman.cli.output.printing import print_one
-from keelman.model.errors import DeadlineExceeded, FailedPrecondition, InvalidArgument
-
-LOOK_SECONDS = 0.2
+from keelman.model.errors import InvalidArgument
 
 
 def import_source(text: str, version: str, content: str) -> PluginSource:
@@ -33,34 +28,11 @@ def create_import(
 ) -> int:
     """Begins to fetch a plugin's file, and waits for it where that is asked for. Raises FailedPrecondition where there
     will be no plugin."""
-    said = PluginImport()
-    apply(given, said)
 
     async def body(client: Gateway) -> None:
-        answer = await client.call(
-            "Create",
-            kinds.PLUGIN_IMPORTS,
-            name=name,
-            source=source,
-            description=said.description,
-            labels=dict(said.labels),
-        )
-        made = answer.plugin_import
+        made = await client.create(kinds.PLUGIN_IMPORTS, name, source=source, **said(given))
         if wait is not None:
-            made = await _fetched(client, name, wait)
+            made = await fetched(client, name, wait)
         print_one(kinds.PLUGIN_IMPORTS, made, form)
 
     return target.run(body)
-
-
-async def _fetched(client: Gateway, name: str, seconds: float) -> Any:
-    end = time.monotonic() + seconds
-    while True:
-        found = await client.get(kinds.PLUGIN_IMPORTS, name)
-        if found.state == PluginImportState.PLUGIN_IMPORT_STATE_FAILED:
-            raise FailedPrecondition(f"plugin import {name}: {found.code}: {found.message}", reason="IMPORT_FAILED")
-        if found.state == PluginImportState.PLUGIN_IMPORT_STATE_ACTIVE:
-            return found
-        if time.monotonic() > end:
-            raise DeadlineExceeded(f"plugin import {name} is still being fetched after {seconds:g} s: {found.message}")
-        await asyncio.sleep(LOOK_SECONDS)

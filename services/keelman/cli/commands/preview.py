@@ -10,9 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from keelman.cli.client.rest import ConnectorRest, Where
-from keelman.cli.client.target import Target
 from keelman.cli.configuration import given_config
-from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, TextForm, Worker, command_group
+from keelman.cli.options import Name, TextForm, command_group
 from keelman.cli.output.printing import TEXT_FORMATS, checked_format, print_document, value_text
 from keelman.model.errors import NotFound
 
@@ -41,11 +40,8 @@ def preview(
             help="Where to begin: committed or beginning of a source, end or beginning of a sink.",
         ),
     ] = "",
-    cluster: Cluster = "",
-    worker: Worker = "",
     output: TextForm = "text",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    where: Where,
 ) -> int:
     """Show a few real records through each step of a connector, before and after. Nothing is written."""
     form, (whole, given) = checked_format(output, TEXT_FORMATS), given_config(config_file, values)
@@ -66,7 +62,7 @@ def preview(
             where = "" if found["from"] == BEGINNING else f" from {found['from']}; --from beginning may show some"
             print(f"no records{where}", file=sys.stderr)
 
-    return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
+    return where.ask_connector(name, body)
 
 
 async def _stored_config(rest: ConnectorRest) -> dict[str, Any]:

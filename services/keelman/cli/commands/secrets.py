@@ -8,12 +8,11 @@ from pathlib import Path
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from keelman.api.connect.v1.plugin_service_pb2 import UpdatePluginRequest
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
-from keelman.cli.commands.worker_configurations import read_bytes
-from keelman.cli.fields import Given, GivenChange, apply
+from keelman.cli.configuration import read_bytes
+from keelman.cli.fields import Given, GivenChange, said
 from keelman.cli.output.printing import print_one
 from keelman.model.errors import InvalidArgument
 
@@ -24,14 +23,10 @@ def create_secret(target: Target, name: str, file: Path | None, given: Given, fo
     """Creates a secret from a file of properties or JSON."""
     if file is None:
         raise InvalidArgument("--config-file: missing: the file with the secret's values, or - for the standard input")
-    said, values = UpdatePluginRequest(), values_of(file)
-    apply(given, said)
+    values = values_of(file)
 
     async def body(client: Gateway) -> None:
-        answer = await client.call(
-            "Create", _KIND, name=name, values=values, description=said.description, labels=dict(said.labels)
-        )
-        print_one(_KIND, answer.secret, form)
+        print_one(_KIND, await client.create(_KIND, name, values=values, **said(given)), form)
 
     return target.run(body)
 

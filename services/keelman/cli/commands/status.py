@@ -1,4 +1,4 @@
-"""`keelman status`: what runs on this machine, from the system's own file and from the gateway."""
+"""`keelman status`: what runs on this machine, from the file of the system and from its state service."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def _service(service: Service) -> dict[str, Any]:
 
 async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
     try:
-        async with connect(system.gateway) as gateway:
+        async with connect(system.state) as gateway:  # has all of this, and asks nobody who it is
             workloads = [
                 {
                     "name": w.name,
@@ -129,7 +129,7 @@ async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[st
                 for c in await gateway.list(kind)
             ]
     except KeelmanError as error:
-        return [], [], f"the gateway does not answer: {error.message}"
+        return [], [], f"the state service does not answer: {error.message}"
     return workloads, clusters, ""
 
 

@@ -13,22 +13,12 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
 from keelman.cli.commands.applying import apply_and_tell
 from keelman.cli.commands.dedicated import update_dedicated
+from keelman.cli.commands.many import Many, each
 from keelman.cli.commands.secrets import change_secret
 from keelman.cli.commands.worker_configurations import add_revision, check_no_wait
 from keelman.cli.fields import GivenChange, apply, check_given
 from keelman.cli.kinds import Kind, check_option, kind_of
-from keelman.cli.options import (
-    ConfigFile,
-    GatewayAddress,
-    HomeFolder,
-    PlainName,
-    Wait,
-    WaitSeconds,
-    command_group,
-    kind_word,
-    seconds_of,
-    takes,
-)
+from keelman.cli.options import ConfigFile, NameUnlessMany, PlainName, Waiting, command_group, kind_word
 from keelman.cli.output.lines import topic_line
 from keelman.cli.output.printing import checked_format, print_one
 from keelman.model.errors import InvalidArgument
@@ -41,7 +31,6 @@ _FORMS = ("text", "table", "wide", "json", "yaml", "name")
 
 
 @app.command()
-@takes(GivenChange, "given")
 def update(
     kind: Annotated[str, kind_word("update")],
     name: PlainName,
@@ -54,16 +43,14 @@ def update(
     skip_health_check: Annotated[
         bool, typer.Option("--skip-health-check", help="Of a dedicated connector: what is new stays however it runs.")
     ] = False,
-    wait: Wait = False,
-    timeout: WaitSeconds = None,
+    waiting: Waiting,
     output: ThisForm = "text",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    target: Target,
 ) -> int:
     """Change what a cluster, node, topic or definition is to be, or what is said of a plugin, worker configuration or
     secret; what is not named stays. --config-file gives a worker configuration another revision, a secret other values.
     Workers get a change one after the other; of topics and definitions nothing is done until they are applied."""
-    found, seconds = kind_of(kind, "update"), seconds_of(wait, timeout)
+    found, seconds = kind_of(kind, "update"), waiting.seconds
     if apply_:
         check_option("--apply", found, kinds.APPLIED)
     if skip_health_check:
@@ -74,7 +61,10 @@ def update(
         check_no_wait(found, seconds)
     if not check_given(found, given) and config_file is None:
         raise InvalidArgument("nothing to change: give at least one option, see `keelman update --help`")
-    target, edit = Target(gateway, home), lambda spec: apply(given, spec)
+
+    def edit(spec: Any) -> list[str]:
+        return apply(given, spec)
+
     if config_file is not None and found is kinds.SECRETS:
         return change_secret(target, name, config_file, given, checked_format(output, _FORMS))
     if config_file is not None:
@@ -93,11 +83,9 @@ def scale(
     name: PlainName,
     *,
     count: Annotated[int, typer.Option("--count", metavar="N", help="How many workers it is to have.", min=1)],
-    wait: Wait = False,
-    timeout: WaitSeconds = None,
+    waiting: Waiting,
     output: ThisForm = "text",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    target: Target,
 ) -> int:
     """Change the number of workers of a cluster that keelman places."""
 
@@ -115,24 +103,37 @@ def scale(
         spec.count = count
         return ["count"]
 
-    return _change(
-        Target(gateway, home), kind_of(kind, "scale"), name, edit, wait=seconds_of(wait, timeout), form=output
-    )
+    return _change(target, kind_of(kind, "scale"), name, edit, wait=waiting.seconds, form=output)
 
 
 @app.command()
 def label(
     kind: Annotated[str, kind_word("label")],
-    name: PlainName,
-    labels: Annotated[list[str], typer.Argument(metavar="K=V|K-", help="A label to set, or with a - to remove.")],
+    name: NameUnlessMany = "",
+    labels: Annotated[
+        list[str] | None, typer.Argument(metavar="K=V|K-", help="A label to set, or with a - to remove.")
+    ] = None,
     *,
+    many: Many,
     output: ThisForm = "text",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    target: Target,
 ) -> int:
-    """Set labels of a cluster, a node or a plugin, or remove them: `keelman label node n1 disk=ssd zone-`."""
-    given = labels_given(labels)
+    """Set labels of a cluster, a node or a plugin, or remove them: `keelman label node n1 disk=ssd zone-`; with -l or
+    --all of many: `keelman label node -l zone=a disk=ssd`."""
+    found, texts = kind_of(kind, "label"), list(labels or ())
+    if many.is_given:  # what stands in a name's place is the first label then
+        name, texts = "", [text for text in (name, *texts) if text]
+    if not texts:
+        raise InvalidArgument("label: missing: key=value to set one, key- to remove it")
+    given = labels_given(texts)
 
+    def do(one: str) -> int:
+        return _label(target, found, one, given, output)
+
+    return each(target, "label", found, name, many, do=do)
+
+
+def _label(target: Target, found: Kind, name: str, given: GivenChange, output: str) -> int:
     def edit(spec: Any) -> list[str]:
         for key in given.unlabel or ():
             if key not in spec.labels:
@@ -140,7 +141,6 @@ def label(
                 raise InvalidArgument.of("label", f"{key}-", f"a label that {name} has: {known}")
         return apply(given, spec)
 
-    found, target = kind_of(kind, "label"), Target(gateway, home)
     if found in kinds.APPLIED:
         return _change_applied(target, found, name, edit, form=output, applies=False, wait=None)
     return _change(target, found, name, edit, form=output)

@@ -7,20 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 from keelman.cli.client.rest import ConnectorRest, Where
-from keelman.cli.client.target import Target
 from keelman.cli.configuration import class_of, given_config
 from keelman.cli.exits import FAILED, OK, plain_plugins
-from keelman.cli.options import (
-    Cluster,
-    ConfigFile,
-    ConfigValues,
-    GatewayAddress,
-    HomeFolder,
-    Name,
-    TextForm,
-    Worker,
-    command_group,
-)
+from keelman.cli.options import ConfigFile, ConfigValues, Name, TextForm, command_group
 from keelman.cli.output.printing import TEXT_FORMATS, checked_format, on_one_line, print_document
 from keelman.model.errors import KeelmanError, NotFound
 
@@ -34,11 +23,8 @@ def validate(
     *,
     config_file: ConfigFile = None,
     values: ConfigValues = None,
-    cluster: Cluster = "",
-    worker: Worker = "",
     output: TextForm = "text",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    where: Where,
 ) -> int:
     """Check a connector's configuration, new or stored, and change nothing. Exit code 1 when something is wrong.
 
@@ -60,7 +46,6 @@ def validate(
                 print(on_one_line(f"{one['key']}: {one['problem']}"))
         return FAILED if wrong else OK
 
-    where = Where(Target(gateway, home), cluster, worker)
     try:
         return where.ask_connector(name, body, new=new)
     except NotFound as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -13,24 +15,13 @@ from keelman.cli import kinds
 from keelman.cli.client.changes import wait_for_update
 from keelman.cli.client.effects import before, wait_for
 from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.operations import delete_applied
 from keelman.cli.client.rest import Where
 from keelman.cli.client.target import Target
-from keelman.cli.commands.applying import delete_applied
 from keelman.cli.commands.dedicated import act_dedicated
+from keelman.cli.commands.many import Many, each
 from keelman.cli.kinds import Kind, check_option, kind_of
-from keelman.cli.options import (
-    WAIT_SECONDS,
-    Cluster,
-    GatewayAddress,
-    HomeFolder,
-    Name,
-    Wait,
-    WaitSeconds,
-    Yes,
-    command_group,
-    kind_word,
-    seconds_of,
-)
+from keelman.cli.options import WAIT_SECONDS, Cluster, NameUnlessMany, Waiting, command_group, kind_word
 from keelman.model.errors import InvalidArgument, NotFound
 
 app = command_group()
@@ -47,15 +38,16 @@ DONE = {
 def _verb(verb: str, text: str) -> None:
     def command(
         kind: str,
-        name: Name,
+        name: NameUnlessMany = "",
         *,
+        many: Many,
         cluster: Cluster = "",
-        wait: Wait = False,
-        timeout: WaitSeconds = None,
-        gateway: GatewayAddress = None,
-        home: HomeFolder = None,
+        waiting: Waiting,
+        target: Target,
     ) -> int:
-        return act(Target(gateway, home), verb, kind, name, cluster=cluster, wait=seconds_of(wait, timeout))
+        found = kind_of(kind, verb, cluster=cluster)
+        do = partial(act, target, verb, kind, cluster=cluster, wait=waiting.seconds)
+        return each(target, verb, found, name, many, do=do, cluster=cluster)
 
     command.__doc__ = text
     command.__annotations__["kind"] = Annotated[str, kind_word(verb)]
@@ -70,29 +62,31 @@ _verb("resume", "Resume a paused or stopped connector.")
 @app.command()
 def stop(
     kind: Annotated[str, kind_word("stop")],
-    name: Name,
+    name: NameUnlessMany = "",
     *,
+    many: Many,
     force: Annotated[
-        bool, typer.Option("--force", help="Of a worker cluster: kill its workers, wait for no node that is offline.")
+        bool,
+        typer.Option("--force", help="Of a cluster: kill its processes; workers' nodes that are offline do not count."),
     ] = False,
     cluster: Cluster = "",
-    wait: Wait = False,
-    timeout: WaitSeconds = None,
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    waiting: Waiting,
+    target: Target,
 ) -> int:
     """Stop a cluster or a connector; nothing is lost, also with --force."""
+    found = kind_of(kind, "stop", cluster=cluster)
     if force:
-        check_option("--force", kind_of(kind, "stop"), [kinds.WORKER_CLUSTERS])
-    target, seconds = Target(gateway, home), seconds_of(wait, timeout)
-    return act(target, "stop", kind, name, cluster=cluster, wait=seconds, force=force)
+        check_option("--force", found, [kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS])
+    do = partial(act, target, "stop", kind, cluster=cluster, wait=waiting.seconds, force=force)
+    return each(target, "stop", found, name, many, do=do, cluster=cluster)
 
 
 @app.command()
 def restart(
     kind: Annotated[str, kind_word("restart")],
-    name: Name,
+    name: NameUnlessMany = "",
     *,
+    many: Many,
     task: Annotated[
         int | None, typer.Option("--task", metavar="N", help="Of a connector: only this task.", min=0)
     ] = None,
@@ -101,21 +95,40 @@ def restart(
         bool | None, typer.Option("--tasks/--no-tasks", help="Of a connector: with its tasks or without [--tasks].")
     ] = None,
     cluster: Cluster = "",
-    wait: Wait = False,
-    timeout: WaitSeconds = None,
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    waiting: Waiting,
+    target: Target,
 ) -> int:
     """Restart a worker, a cluster's workers one after the other, or a connector with its tasks."""
-    found, target, seconds = kind_of(kind, "restart", cluster=cluster), Target(gateway, home), seconds_of(wait, timeout)
+    found, seconds = kind_of(kind, "restart", cluster=cluster), waiting.seconds
     given = {"--task": task is not None, "--failed": failed, "--tasks/--no-tasks": tasks is not None}
     for option in filter(given.get, given):
         legal = [kinds.CONNECTORS, *([kinds.DEDICATED_CONNECTORS] if option == "--failed" else [])]
         check_option(option, found, legal)
-    if found is kinds.DEDICATED_CONNECTORS:
-        return act_dedicated(target, "restart", name, wait=seconds, only_failed=failed)
     if task is not None and (failed or tasks is not None):
         raise InvalidArgument("--task: not together with --failed, --tasks or --no-tasks: it is about one task")
+    what = Restart(found, cluster, task, failed, tasks)
+
+    def do(one: str) -> int:
+        if found is kinds.DEDICATED_CONNECTORS:
+            return act_dedicated(target, "restart", one, wait=seconds, only_failed=failed)
+        return _restart(target, one, what, seconds)
+
+    return each(target, "restart", found, name, many, do=do, cluster=cluster)
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """What is restarted of one."""
+
+    kind: Kind
+    cluster: str
+    task: int | None
+    failed: bool
+    tasks: bool | None
+
+
+def _restart(target: Target, name: str, what: Restart, seconds: float | None) -> int:
+    found, cluster, task, failed, tasks = what.kind, what.cluster, what.task, what.failed, what.tasks
     about = f", task {task}:" if task is not None else ", what had FAILED:" if failed else ""
 
     async def body(client: Gateway) -> None:
@@ -149,36 +162,35 @@ def restart(
 
 
 async def _restart_task(target: Target, cluster: str, connector: str, task: int) -> None:
-    async with Where(target, cluster).open() as rest:
+    async with Where(cluster=cluster, target=target).open() as rest:
         await rest.ask("POST", f"/connectors/{quote(connector, safe='')}/tasks/{task}/restart")
 
 
 @app.command()
 def delete(
     kind: Annotated[str, kind_word("delete")],
-    name: Name,
+    name: NameUnlessMany = "",
     *,
+    many: Many,
     keep: Annotated[
         bool, typer.Option("--keep", help="Of a topic or definition: the brokers' topic, the connector stays.")
     ] = False,
     cluster: Cluster = "",
-    yes: Yes = False,
-    wait: Wait = False,
-    timeout: WaitSeconds = None,
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    waiting: Waiting,
+    target: Target,
 ) -> int:
-    """Delete one thing; asks first on a terminal. With a topic or definition goes the topic on the brokers, or the
-    connector, which is waited for."""
+    """Delete one thing, or many; asks first on a terminal. With a topic or definition goes the topic on the brokers, or
+    the connector, which is waited for."""
     found = kind_of(kind, "delete")
     if keep:
         check_option("--keep", found, kinds.APPLIED)
-    if not yes and sys.stdin.isatty():
+    if name and not many.yes and not many.is_given and sys.stdin.isatty():
         typer.confirm(f"delete {found.singular} {name}?", abort=True, err=True)
+    wait = waiting.seconds
+    do = partial(act, target, "delete", kind, cluster=cluster, wait=wait)
     if found in kinds.APPLIED:
-        seconds = seconds_of(wait, timeout) or WAIT_SECONDS
-        return _delete_applied(Target(gateway, home), found, name, keep=keep, seconds=seconds)
-    return act(Target(gateway, home), "delete", kind, name, cluster=cluster, wait=seconds_of(wait, timeout))
+        do = partial(_delete_applied, target, found, keep=keep, seconds=wait or WAIT_SECONDS)
+    return each(target, "delete", found, name, many, do=do, cluster=cluster)
 
 
 def _delete_applied(target: Target, kind: Kind, name: str, *, keep: bool, seconds: float) -> int:

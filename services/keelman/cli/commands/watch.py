@@ -14,7 +14,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
 from keelman.cli.exits import OK
 from keelman.cli.kinds import CONNECTORS, COPY_RUNS, kind_of
-from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, command_group, kind_word
+from keelman.cli.options import Cluster, command_group, kind_word
 from keelman.cli.output.printing import WATCH_FORMATS, checked_format, plain, table
 
 app = command_group()
@@ -28,8 +28,7 @@ def watch(
     connector: Annotated[str, typer.Option("--connector", metavar="NAME", help="Only this connector's.")] = "",
     cluster: Cluster = "",
     output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, wide or json.")] = "table",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
+    target: Target,
 ) -> int:
     """Show the current copy runs, and each change, until Ctrl-C; on a pipe one JSON document a change."""
     kind_of(kind, "watch")
@@ -49,7 +48,7 @@ def watch(
             await _show_table(answers, wide=form == "wide")
 
     with contextlib.suppress(KeyboardInterrupt):
-        Target(gateway, home).run(body)
+        target.run(body)
     return OK
 
 

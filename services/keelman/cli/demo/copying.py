@@ -21,14 +21,7 @@ from keelman.cli.machine.up import BROKER_CLUSTER
 from keelman.cli.waiting import until
 from keelman.engine.sink.journal import journal_path
 from keelman.kafka.data_topics import create_topic, delete_topics
-from keelman.model.errors import (
-    AlreadyExists,
-    Conflict,
-    FailedPrecondition,
-    KeelmanError,
-    NotFound,
-    Unavailable,
-)
+from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, KeelmanError, NotFound, Unavailable
 from keelman.runtime.supervise import Siblings, deadline
 
 WORKER_CLUSTER = "demo"

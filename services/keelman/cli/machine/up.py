@@ -139,7 +139,7 @@ async def _is_ready(running: Running) -> bool:
 async def _broker(plans: Mapping[str, Plan], report: Report) -> None:
     """Makes the broker cluster if there is none, and waits until it runs unless its user stopped it."""
     node = plans["agent"].settings.node_name
-    async with connect(plans["gateway"].address) as gateway:
+    async with connect(plans["state"].address) as gateway:  # the gateway may ask for a token
         report("step", f"waiting for node {node}")
         async with deadline(
             READY_SECONDS, Unavailable(f"node {node} did not register: {last_words(plans['agent'].log)}")

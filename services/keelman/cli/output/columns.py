@@ -10,10 +10,7 @@ from typing import Any
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
-from keelman.api.connect.v1.connector_pb2 import (
-    ConnectorState,
-    ConnectorType,
-)
+from keelman.api.connect.v1.connector_pb2 import ConnectorState, ConnectorType
 from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorState
 from keelman.api.connect.v1.plugin_import_pb2 import PluginImportState
 from keelman.api.connect.v1.worker_cluster_pb2 import RolloutState
@@ -25,7 +22,7 @@ from keelman.cli.exits import in_one_line
 from keelman.cli.kinds import CONNECTORS, COPY_RUNS, DOCUMENTS, PLANS, PLUGINS, Kind
 from keelman.cli.output import operations as words
 from keelman.cli.output.lines import PlanLine, PluginLine, TopicLine
-from keelman.cli.output.words import labels_text, origin_text, ports_text, size
+from keelman.cli.output.words import labels_text, origin_text, owner_text, ports_text, size
 from keelman.model.document import document_name
 from keelman.model.traces import why_line
 from keelman.rpc.enums import word
@@ -185,6 +182,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("WORKERS", lambda r: f"{r.status.ready_workers}/{r.status.wanted_workers}"),
         Column("PROBLEMS", lambda r: str(r.status.problem_connectors), number=True),
         Column("BROKERS", lambda r: r.spec.broker_cluster),
+        Column("OWNER", lambda r: owner_text(r.spec.origin)),
         Column("AGE", lambda r: age(r.create_time)),
         Column("GROUP", lambda r: r.status.group_id, wide=True),
         Column("REST", lambda r: ",".join(r.status.rest_urls), wide=True),

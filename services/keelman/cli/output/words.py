@@ -54,6 +54,11 @@ def figures_text(figures: Any) -> str:
     )
 
 
+def owner_text(origin: Any) -> str:
+    """The dedicated connector that a worker cluster comes and goes with, as commands name it: dc orders."""
+    return f"dc {origin.key}" if (origin.api, origin.scope) == ("keelman", "dedicated_connector") else ""
+
+
 def origin_text(origin: Any) -> str:
     """Who keeps a resource under a name of its own: ohara, default, wk00."""
     return ", ".join(filter(None, (origin.api, origin.scope, origin.key)))

@@ -6,7 +6,7 @@ import re
 import uuid
 from dataclasses import dataclass
 
-from keelman.gateway.access import Caller
+from keelman.gateway.access.signatures import SignedCaller
 from keelman.gateway.managed_connect.errors import bad_member, not_found
 
 CONNECTOR, OPERATION = "connector", "connector-operation"
@@ -45,7 +45,7 @@ class Arn:
         return f"{self.uuid}-{self.number}"
 
     def __str__(self) -> str:
-        partition = Caller(self.account, self.region).partition
+        partition = SignedCaller(self.account, self.region).partition
         text = f"arn:{partition}:kafkaconnect:{self.region}:{self.account}:{self.kind}/{self.name}/{self.suffix}"
         return f"{text}/{self.part}" if self.part else text
 
@@ -59,7 +59,7 @@ class Arn:
         return Arn(CONNECTOR, self.region, self.account, self.name, self.uuid, self.number)
 
 
-def new_arn(kind: str, caller: Caller, name: str) -> Arn:
+def new_arn(kind: str, caller: SignedCaller, name: str) -> Arn:
     """The ARN of a resource that a caller creates."""
     return Arn(kind, caller.region, caller.account, name, str(uuid.uuid4()))
 
@@ -69,7 +69,7 @@ def arn_of(kind: str, region: str, account: str, name: str, resource: str) -> Ar
     return Arn(kind, region, account, name, str(uuid.UUID(resource.removeprefix(NAME_BEGINS))))
 
 
-def parsed(member: str, text: str, *kinds: str, caller: Caller) -> Arn:
+def parsed(member: str, text: str, *kinds: str, caller: SignedCaller) -> Arn:
     """The ARN that a text is, of one of some kinds.
 
     Raises WireError: 400 for one that is malformed or of another kind, 404 for one of another account.

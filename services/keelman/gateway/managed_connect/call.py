@@ -13,7 +13,7 @@ import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope
 
-from keelman.gateway.access import Caller, Sent
+from keelman.gateway.access.signatures import Sent, SignedCaller
 from keelman.gateway.managed_connect.errors import WireError, bad, bad_member
 from keelman.gateway.managed_connect.members import MOST_RESULTS, TAG_KEYS
 from keelman.gateway.managed_connect.shapes import Block
@@ -34,7 +34,7 @@ class ClientGone(Exception):
 class Call:
     """A request of a caller. `arn`: the one that its path has in it, if any; `query`: decoded."""
 
-    caller: Caller
+    caller: SignedCaller
     arn: str
     query: Mapping[str, list[str]]
     sent: Sent
@@ -45,6 +45,8 @@ class Call:
             value = orjson.loads(self.sent.body or b"{}")
         except orjson.JSONDecodeError:
             raise bad("The request's body is not JSON.") from None
+        if not isinstance(value, dict):
+            raise bad("The request's body must be a JSON object.")
         return shape.checked("", value)
 
     def parameter(self, name: str) -> str:

@@ -27,13 +27,15 @@ MEMORY_OF_MCU = 4 * GIB
 TASKS_PER_MCU = 2
 SCALE_IN, SCALE_OUT = 20, 80
 """CPU utilization in percent, where no policy is given."""
-TASKS_OF_MCU = 2
 CLASS = "connector.class"
 ECHOED = (
     "capacity", "kafkaCluster", "kafkaClusterClientAuthentication", "kafkaClusterEncryptionInTransit",
     "kafkaConnectVersion", "logDelivery", "networkType", "plugins", "serviceExecutionRoleArn", "workerConfiguration",
 )  # fmt: skip
 """Members that are answered as they were sent."""
+LOGS_NOT_DELIVERED = "LogDeliveryError.NotDelivered"
+LOG_MEMBERS = {"file": "cloudWatchLogs", "s3": "s3", "kafka": "firehose"}
+"""Members of workerLogDelivery by the targets that they are here."""
 RESTARTS_TASKS_FROM = (3, 7)
 """The version of Kafka Connect from which failed tasks alone can be restarted."""
 _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})")
@@ -80,12 +82,6 @@ def capacity_message(capacity: Mapping[str, Any]) -> DedicatedCapacity:
         max_tasks=scaled.get("maxAutoscalingTaskCount", 0),
     )
     return DedicatedCapacity(autoscale=autoscale, worker_limits=limits)
-
-
-def most_workers(capacity: Mapping[str, Any]) -> int:
-    """How many workers a capacity counts as in a quota."""
-    provisioned = capacity.get("provisionedCapacity")
-    return int(capacity["autoScaling"]["maxWorkerCount"] if provisioned is None else provisioned["workerCount"])
 
 
 def client_properties(body: Mapping[str, Any], roles: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
@@ -167,9 +163,25 @@ def summary(found: DedicatedConnector) -> dict[str, Any]:
 
 def description(found: DedicatedConnector) -> dict[str, Any]:
     """A connector whole, its configuration as it was sent."""
+    return (
+        summary(found)
+        | present(stateDescription=_state_description(found))
+        | {"connectorConfiguration": dict(found.spec.config)}
+    )
+
+
+def _state_description(found: DedicatedConnector) -> dict[str, str] | None:
+    """Why it has failed; of one that has not, which of its logs cannot be delivered, since these fail nothing."""
     status = found.status
-    failed = {"code": status.code, "message": status.message} if status.code else None
-    return summary(found) | present(stateDescription=failed) | {"connectorConfiguration": dict(found.spec.config)}
+    if status.code:
+        return {"code": status.code, "message": status.message}
+    if not status.log_problems:
+        return None
+    said = (
+        f"{LOG_MEMBERS.get(one.target, one.target)}: {one.stream}: {one.message} (since {iso(one.since)})"
+        for one in status.log_problems
+    )
+    return {"code": LOGS_NOT_DELIVERED, "message": "Logs are not delivered: " + "; ".join(said)}
 
 
 def restarts_tasks(version: str) -> bool:

@@ -10,14 +10,14 @@ from keelman.api.connect.v1 import dedicated_connector_service_pb2 as calls
 from keelman.api.connect.v1.operation_pb2 import Operation, OperationTarget
 from keelman.api.connect.v1.operation_service_pb2 import ListOperationsRequest
 from keelman.api.connect.v1.origin_pb2 import Origin
-from keelman.gateway.access import Caller
+from keelman.gateway.access.signatures import SignedCaller
+from keelman.gateway.calls import Calls
 from keelman.gateway.managed_connect import arns, operations
 from keelman.gateway.managed_connect import connector_documents as documents
 from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.call import Call
 from keelman.gateway.managed_connect.control import (
     API,
-    Control,
     document_of,
     extra_of,
     is_taken,
@@ -30,9 +30,9 @@ from keelman.gateway.managed_connect.errors import (
     WireError,
     bad,
     bad_member,
-    error_of,
-    limited,
+    conflict,
     taken,
+    worded,
 )
 from keelman.gateway.managed_connect.kept import Kept, Retag
 from keelman.gateway.managed_connect.members import CREATE_CONNECTOR, UPDATE_CONNECTOR, WORKER_SETTINGS
@@ -40,7 +40,7 @@ from keelman.gateway.managed_connect.pages import key_of, token_of
 from keelman.gateway.managed_connect.pages import page as cut
 from keelman.gateway.managed_connect.plugins import CustomPlugins
 from keelman.gateway.managed_connect.worker_configurations import WorkerConfigurations
-from keelman.model.errors import KeelmanError, NotFound
+from keelman.model.errors import FailedPrecondition, KeelmanError, NotFound
 
 TOPIC_PREFIX = "__amazon_msk_connect_"
 NOUN = "dedicated_connector"
@@ -53,7 +53,7 @@ class Connectors:
 
     def __init__(
         self,
-        control: Control,
+        control: Calls,
         plugins: CustomPlugins,
         configurations: WorkerConfigurations,
         *,
@@ -66,9 +66,8 @@ class Connectors:
         self._roles = roles
         self._most_workers = most_workers
         self._kept: Kept[pb.DedicatedConnector] = Kept(
-            control, arns.CONNECTOR, control.connectors, calls,
-            noun="DedicatedConnector", field="dedicated_connector", part="spec",
-        )  # fmt: skip
+            control, arns.CONNECTOR, calls, noun="DedicatedConnector", field="dedicated_connector", part="spec"
+        )
 
     async def create(self, call: Call) -> dict[str, Any]:
         """Begins to bring up a new one."""
@@ -87,10 +86,11 @@ class Connectors:
         spec.plugins.extend(await self._plugins.reference(call.caller, body["plugins"]))
         ref = await self._configurations.reference(call.caller, body.get("workerConfiguration"))
         spec.MergeFrom(pb.DedicatedConnectorSpec(worker_configuration=ref))
-        await self._check_quota(call.caller, documents.most_workers(capacity))
-        request = calls.CreateDedicatedConnectorRequest(name=arn.resource, spec=spec, request_id=call.request_id)
+        request = calls.CreateDedicatedConnectorRequest(
+            name=arn.resource, spec=spec, request_id=call.request_id, max_workers_of_scope=self._most_workers
+        )
         try:
-            answer = await self._control.ask(self._control.connectors.CreateDedicatedConnector, request)
+            answer = await self._control.ask(request)
         except KeelmanError as error:
             raise taken("connectorName") if is_taken(error) else error from None
         made = answer.dedicated_connector
@@ -111,7 +111,7 @@ class Connectors:
             page_size=call.max_results, page_token=key_of(call, prefix), connector_prefix=prefix,
             origin=Origin(api=API, scope=call.caller.account),
         )  # fmt: skip
-        answer = await self._control.ask(self._control.connectors.ListDedicatedConnectors, request)
+        answer = await self._control.ask(request)
         token = token_of(call, prefix, answer.next_page_token)
         return {"connectors": [documents.summary(one) for one in answer.dedicated_connectors]} | present(
             nextToken=token
@@ -128,10 +128,10 @@ class Connectors:
         spec, fields = await self._changed(call.caller, found, body)
         request = calls.UpdateDedicatedConnectorRequest(
             name=found.name, request_id=call.request_id, spec=spec, version=version, etag=found.etag,
-            skip_health_check=body.get("skipHealthValidation", False),
+            skip_health_check=body.get("skipHealthValidation", False), max_workers_of_scope=self._most_workers,
         )  # fmt: skip
         request.update_mask.paths.extend(fields)
-        answer = await self._control.ask(self._control.connectors.UpdateDedicatedConnector, request)
+        answer = await self._control.ask(request)
         return self._begun(arn, answer) | {"connectorState": documents.state_of(answer.dedicated_connector)}
 
     async def delete(self, call: Call) -> dict[str, Any]:
@@ -142,18 +142,18 @@ class Connectors:
             name=found.name, request_id=call.request_id, version=call.parameter("currentVersion")
         )
         try:
-            answer = await self._control.ask(self._control.connectors.DeleteDedicatedConnector, request)
+            answer = await self._control.ask(request)
         except NotFound:
             raise arns.unknown(arn) from None
         return {"connectorArn": str(arn), "connectorState": documents.state_of(answer.dedicated_connector)}
 
     async def pause(self, call: Call) -> dict[str, Any]:
         """Begins to pause it."""
-        return await self._steered(call, self._control.connectors.PauseDedicatedConnector, "PauseDedicatedConnector")
+        return await self._steered(call, calls.PauseDedicatedConnectorRequest)
 
     async def resume(self, call: Call) -> dict[str, Any]:
         """Has it run again."""
-        return await self._steered(call, self._control.connectors.ResumeDedicatedConnector, "ResumeDedicatedConnector")
+        return await self._steered(call, calls.ResumeDedicatedConnectorRequest)
 
     async def restart(self, call: Call) -> dict[str, Any]:
         """Begins to restart it, or its failed tasks alone."""
@@ -165,7 +165,7 @@ class Connectors:
         request = calls.RestartDedicatedConnectorRequest(
             name=found.name, request_id=call.request_id, only_failed=only_failed
         )
-        return self._begun(arn, await self._control.ask(self._control.connectors.RestartDedicatedConnector, request))
+        return self._begun(arn, await self._control.ask(request))
 
     async def list_operations(self, call: Call) -> dict[str, Any]:
         """A page of its operations, the newest first."""
@@ -189,16 +189,16 @@ class Connectors:
                 return operations.description(arn.connector, one)
         raise arns.unknown(arn)
 
-    async def tags(self, caller: Caller, arn: Arn) -> dict[str, str]:
+    async def tags(self, caller: SignedCaller, arn: Arn) -> dict[str, str]:
         """Its tags."""
         return await self._kept.tags(caller, arn)
 
-    async def retag(self, caller: Caller, arn: Arn, changed: Retag) -> None:
+    async def retag(self, caller: SignedCaller, arn: Arn, changed: Retag) -> None:
         """Gives it the tags that `changed` makes of its present ones."""
         await self._kept.retag(caller, arn, changed)
 
     async def _changed(
-        self, caller: Caller, found: pb.DedicatedConnector, body: dict[str, Any]
+        self, caller: SignedCaller, found: pb.DedicatedConnector, body: dict[str, Any]
     ) -> tuple[pb.DedicatedConnectorSpec, list[str]]:
         """What an update asks for, and the fields that it sets. Raises WireError for what may not be together, and for
         what is so already."""
@@ -231,39 +231,24 @@ class Connectors:
             fields.append("worker_configuration")
         if wanted == kept:
             raise bad_member(_identical(settings), IDENTICAL)
-        more = documents.most_workers(wanted["capacity"]) - documents.most_workers(kept["capacity"])
-        await self._check_quota(caller, max(more, 0))
         spec.extra.CopyFrom(extra_of(wanted, tags_of(found.spec.extra)))
         return spec, fields
 
-    async def _steered(self, call: Call, method: Any, name: str) -> dict[str, Any]:
+    async def _steered(self, call: Call, request_type: Any) -> dict[str, Any]:
         arn = self._arn(call)
         found = await self._kept.found(call.caller, arn)
-        request = getattr(calls, f"{name}Request")(name=found.name, request_id=call.request_id)
+        request = request_type(name=found.name, request_id=call.request_id)
         try:
-            return self._begun(arn, await self._control.ask(method, request))
+            return self._begun(arn, await self._control.ask(request))
         except NotFound:
             raise arns.unknown(arn) from None
-        except KeelmanError as error:
-            raise error_of(error, conflicts=True) from None
+        except FailedPrecondition as error:
+            raise conflict(worded(error)) from None
 
     async def _operations(self, found: pb.DedicatedConnector) -> list[Operation]:
         target = OperationTarget(noun=NOUN, name=found.name)
-        method = self._control.operations.ListOperations
-        listed = await self._control.all(method, ListOperationsRequest, "operations", target=target)
+        listed = await self._control.all(ListOperationsRequest, target=target)
         return [one for one in listed if operations.is_shown(one)]
-
-    async def _check_quota(self, caller: Caller, more: int) -> None:
-        """Raises WireError where an account would have more workers than it may."""
-        if not self._most_workers or not more:
-            return
-        listed = await self._control.all(
-            self._control.connectors.ListDedicatedConnectors, calls.ListDedicatedConnectorsRequest,
-            "dedicated_connectors", origin=Origin(api=API, scope=caller.account),
-        )  # fmt: skip
-        present_workers = sum(documents.most_workers(document_of(one.spec.extra)["capacity"]) for one in listed)
-        if present_workers + more > self._most_workers:
-            raise limited()
 
     def _arn(self, call: Call) -> Arn:
         return arns.parsed(ARN, call.arn, arns.CONNECTOR, caller=call.caller)

@@ -1,4 +1,4 @@
-"""The services of the state service, as this API calls them."""
+"""What this API keeps beside the resources of the state service, and how it words what it reads there."""
 
 from __future__ import annotations
 
@@ -11,15 +11,9 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from keelman.api.connect.v1.dedicated_connector_service_pb2_grpc import DedicatedConnectorServiceStub
-from keelman.api.connect.v1.operation_service_pb2_grpc import OperationServiceStub
 from keelman.api.connect.v1.origin_pb2 import Origin
-from keelman.api.connect.v1.plugin_import_service_pb2_grpc import PluginImportServiceStub
-from keelman.api.connect.v1.worker_configuration_service_pb2_grpc import WorkerConfigurationServiceStub
-from keelman.gateway.access import Caller
-from keelman.gateway.all_pages import SECONDS, all_pages
+from keelman.gateway.access.signatures import SignedCaller
 from keelman.model.errors import Conflict, KeelmanError
-from keelman.rpc.channels import Channel
 
 T = TypeVar("T")
 API = "managed-connect"
@@ -27,24 +21,6 @@ API = "managed-connect"
 TRIES = 10
 DOCUMENT, TAGS = "document", "tags"
 """In the extra of a resource: what was sent and is answered, as JSON; and its tags."""
-
-
-class Control:
-    """Stubs on the gateway's channel to the state service. Calls raise the errors of keelman.model.errors."""
-
-    def __init__(self, channel: Channel) -> None:
-        self.connectors: Any = DedicatedConnectorServiceStub(channel)
-        self.configurations: Any = WorkerConfigurationServiceStub(channel)
-        self.operations: Any = OperationServiceStub(channel)
-        self.plugins: Any = PluginImportServiceStub(channel)
-
-    async def ask(self, method: Any, request: Any) -> Any:
-        """The answer of a unary call, with a deadline."""
-        return await method(request, timeout=SECONDS)
-
-    async def all(self, method: Any, request_type: Any, field: str, **given: Any) -> list[Any]:
-        """All items of a list: its pages one after another. `field` is that of the answer which has them."""
-        return [item async for item in all_pages(method, request_type, field, **given)]
 
 
 async def again(work: Callable[[], Awaitable[T]]) -> T:
@@ -57,7 +33,7 @@ async def again(work: Callable[[], Awaitable[T]]) -> T:
     return await work()
 
 
-def origin_of(caller: Caller, name: str) -> Origin:
+def origin_of(caller: SignedCaller, name: str) -> Origin:
     """Whose a resource is: names are unique in an account."""
     return Origin(api=API, scope=caller.account, key=name)
 

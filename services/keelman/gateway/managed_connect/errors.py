@@ -50,6 +50,7 @@ REASONS: Mapping[str, str] = {
     ),
     "OPERATION_UNDER_WAY": "Another operation on the resource is in progress: wait for its end, then try again.",
     "IN_USE": "The resource is in use by a connector: delete that first, or give it another one.",
+    "QUOTA": LIMIT,
     "NO_BUCKETS": (
         "Invalid parameter logDelivery.workerLogDelivery.s3: This service has no buckets: ask its operator for "
         "state.buckets."
@@ -99,30 +100,23 @@ def taken(member: str) -> WireError:
     return conflict(f"Invalid parameter {member}: {TAKEN}")
 
 
-def limited() -> WireError:
-    """429: a quota."""
-    return WireError("TooManyRequestsException", LIMIT)
-
-
 def error_of(error: errors.KeelmanError, *, conflicts: bool = False) -> WireError:
-    """What an error of ours becomes. `conflicts`: the operation declares 409 for wrong states."""
+    """What an error of ours becomes. `conflicts`: the operation declares 409."""
     match error:
         case errors.InvalidArgument():
             made = bad(worded(error))
         case errors.NotFound():
             made = not_found(error.message)
-        case errors.AlreadyExists():
-            made = conflict(error.message)
         case errors.FailedPrecondition():
-            made = conflict(worded(error)) if conflicts else bad(worded(error))
-        case errors.Conflict():
+            made = bad(worded(error))
+        case errors.AlreadyExists() | errors.Conflict():
             made = conflict(worded(error)) if conflicts else bad(worded(error))
         case errors.PermissionDenied():
             made = WireError("ForbiddenException", error.message)
         case errors.Unauthenticated():
             made = WireError("UnauthorizedException", error.message)
         case errors.Exhausted():
-            made = WireError("TooManyRequestsException", error.message)
+            made = WireError("TooManyRequestsException", worded(error))
         case errors.Unavailable() | errors.DeadlineExceeded():
             made = WireError("ServiceUnavailableException", error.message)
         case _:

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from keelman.gateway.access import Caller
+from keelman.gateway.access.signatures import SignedCaller
+from keelman.gateway.calls import Calls
 from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
-from keelman.gateway.managed_connect.control import API, Control, again, document_of, extra_of, tags_of
+from keelman.gateway.managed_connect.control import API, again, document_of, extra_of, tags_of
 from keelman.model.errors import NotFound
 
 T = TypeVar("T")
@@ -22,21 +23,20 @@ def kept_arn(kind: str, said: Any, name: str) -> Arn:
 
 
 class Kept(Generic[T]):
-    """Resources of one kind. `stub` and `calls` are its service and the module of its requests; `noun` and `field` its
-    names there; `part` the field that has origin and extra, where these are not the resource's own; `how` is said in
-    each request for one."""
+    """Resources of one kind. `requests` is the module of its requests; `noun` and `field` its names there; `part` the
+    field that has origin and extra, where these are not the resource's own; `how` is said in each request for one."""
 
     def __init__(
-        self, control: Control, kind: str, stub: Any, calls: Any, *, noun: str, field: str, part: str = "", **how: Any
+        self, control: Calls, kind: str, requests: Any, *, noun: str, field: str, part: str = "", **how: Any
     ) -> None:
-        self._control, self._kind, self._stub, self._calls = control, kind, stub, calls
+        self._control, self._kind, self._requests = control, kind, requests
         self._noun, self._field, self._part, self._how = noun, field, part, how
 
-    async def found(self, caller: Caller, arn: Arn) -> T:
+    async def found(self, caller: SignedCaller, arn: Arn) -> T:
         """The resource of an ARN. Raises WireError."""
-        request = getattr(self._calls, f"Get{self._noun}Request")(name=arn.resource, **self._how)
+        request = getattr(self._requests, f"Get{self._noun}Request")(name=arn.resource, **self._how)
         try:
-            answer = await self._control.ask(getattr(self._stub, f"Get{self._noun}"), request)
+            answer = await self._control.ask(request)
         except NotFound:
             raise arns.unknown(arn) from None
         found: T = getattr(answer, self._field)
@@ -45,23 +45,20 @@ class Kept(Generic[T]):
             raise arns.unknown(arn)
         return found
 
-    async def all(self, caller: Caller) -> list[T]:
+    async def all(self, caller: SignedCaller) -> list[T]:
         """All of an account."""
-        request_type = getattr(self._calls, f"List{self._noun}sRequest")
-        given = {"origin_api": API, "origin_scope": caller.account}
-        return await self._control.all(
-            getattr(self._stub, f"List{self._noun}s"), request_type, f"{self._field}s", **given
-        )
+        request_type = getattr(self._requests, f"List{self._noun}sRequest")
+        return await self._control.all(request_type, origin_api=API, origin_scope=caller.account)
 
     def arn_of(self, found: T) -> Arn:
         """The ARN of a resource."""
         return kept_arn(self._kind, self._said(found), found.name)  # type: ignore[attr-defined]
 
-    async def tags(self, caller: Caller, arn: Arn) -> dict[str, str]:
+    async def tags(self, caller: SignedCaller, arn: Arn) -> dict[str, str]:
         """Its tags. Raises WireError."""
         return tags_of(self._said(await self.found(caller, arn)).extra)
 
-    async def retag(self, caller: Caller, arn: Arn, changed: Retag) -> None:
+    async def retag(self, caller: SignedCaller, arn: Arn, changed: Retag) -> None:
         """Gives it the tags that `changed` makes of its present ones. Raises WireError."""
 
         async def work() -> None:
@@ -69,9 +66,9 @@ class Kept(Generic[T]):
             said = self._said(found)
             extra = extra_of(document_of(said.extra), changed(tags_of(said.extra)))
             given = {self._part or self._field: type(said)(extra=extra)}
-            request = getattr(self._calls, f"Update{self._noun}Request")(name=found.name, etag=found.etag, **given)
+            request = getattr(self._requests, f"Update{self._noun}Request")(name=found.name, etag=found.etag, **given)
             request.update_mask.paths.append("extra")
-            await self._control.ask(getattr(self._stub, f"Update{self._noun}"), request)
+            await self._control.ask(request)
 
         await again(work)
 

@@ -9,12 +9,12 @@ from typing import Any
 from keelman.api.connect.v1 import plugin_import_service_pb2 as pb
 from keelman.api.connect.v1.plugin_import_pb2 import PluginContent, PluginImport, PluginImportState, PluginSource
 from keelman.api.connect.v1.plugin_pb2 import PluginRef
-from keelman.gateway.access import Caller
+from keelman.gateway.access.signatures import SignedCaller
+from keelman.gateway.calls import Calls
 from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.call import Call
 from keelman.gateway.managed_connect.control import (
-    Control,
     document_of,
     extra_of,
     is_taken,
@@ -22,7 +22,7 @@ from keelman.gateway.managed_connect.control import (
     origin_of,
     present,
 )
-from keelman.gateway.managed_connect.errors import bad_member, limited, not_found, taken
+from keelman.gateway.managed_connect.errors import bad_member, not_found, taken
 from keelman.gateway.managed_connect.kept import Kept, Retag
 from keelman.gateway.managed_connect.members import CREATE_CUSTOM_PLUGIN
 from keelman.gateway.managed_connect.pages import page as cut
@@ -45,11 +45,9 @@ _BUCKET = re.compile(r"arn:(?:aws|aws-cn|aws-us-gov):s3:::([a-z0-9][a-z0-9.-]{1,
 class CustomPlugins:
     """Calls on custom plugins. `most`: so many an account, 0 for any number."""
 
-    def __init__(self, control: Control, *, most: int) -> None:
+    def __init__(self, control: Calls, *, most: int) -> None:
         self._control, self._most = control, most
-        self._kept: Kept[PluginImport] = Kept(
-            control, arns.PLUGIN, control.plugins, pb, noun="PluginImport", field="plugin_import"
-        )
+        self._kept: Kept[PluginImport] = Kept(control, arns.PLUGIN, pb, noun="PluginImport", field="plugin_import")
 
     async def create(self, call: Call) -> dict[str, Any]:
         """Begins to fetch one: whether its object is there and good shows in its state."""
@@ -60,8 +58,6 @@ class CustomPlugins:
             raise bad_member("location.s3Location.bucketArn", "The ARN of a bucket is expected: arn:aws:s3:::<bucket>.")
         if name == BUILT_IN:
             raise taken("name")
-        if self._most and len(await self._kept.all(call.caller)) >= self._most:
-            raise limited()
         arn = arns.new_arn(arns.PLUGIN, call.caller, name)
         document = {"region": arn.region, "contentType": body["contentType"], "s3Location": location}
         source = PluginSource(
@@ -71,9 +67,10 @@ class CustomPlugins:
         request = pb.CreatePluginImportRequest(
             name=arn.resource, source=source, description=body.get("description", ""), request_id=call.request_id,
             origin=origin_of(call.caller, name), extra=extra_of(document, body.get("tags", {})),
+            max_of_scope=self._most,
         )  # fmt: skip
         try:
-            answer = await self._control.ask(self._control.plugins.CreatePluginImport, request)
+            answer = await self._control.ask(request)
         except KeelmanError as error:
             raise taken("name") if is_taken(error) else error from None
         state = STATES[answer.plugin_import.state]
@@ -103,10 +100,10 @@ class CustomPlugins:
             raise bad_member("customPluginArn", "What is built in cannot be deleted.")
         await self._kept.found(call.caller, arn)
         request = pb.DeletePluginImportRequest(name=arn.resource, request_id=call.request_id)
-        await self._control.ask(self._control.plugins.DeletePluginImport, request)
+        await self._control.ask(request)
         return {"customPluginArn": str(arn), "customPluginState": "DELETING"}
 
-    async def reference(self, caller: Caller, given: list[dict[str, Any]]) -> list[PluginRef]:
+    async def reference(self, caller: SignedCaller, given: list[dict[str, Any]]) -> list[PluginRef]:
         """What a connector's `plugins` name. Raises WireError: 404 for one that there is not, 400 for one that is not
         ACTIVE."""
         plugin = given[0]["customPlugin"]
@@ -121,11 +118,11 @@ class CustomPlugins:
             raise bad_member(f"{MEMBER}.customPluginArn", why)
         return [found.plugin]
 
-    async def tags(self, caller: Caller, arn: Arn) -> dict[str, str]:
+    async def tags(self, caller: SignedCaller, arn: Arn) -> dict[str, str]:
         """Its tags."""
         return {} if is_built_in(arn) else await self._kept.tags(caller, arn)
 
-    async def retag(self, caller: Caller, arn: Arn, changed: Retag) -> None:
+    async def retag(self, caller: SignedCaller, arn: Arn, changed: Retag) -> None:
         """Gives it the tags that `changed` makes of its present ones."""
         if is_built_in(arn):
             raise bad_member("resourceArn", "What is built in has no tags.")
@@ -161,7 +158,7 @@ def is_built_in(arn: Arn) -> bool:
     return (arn.name, arn.uuid, arn.number) == (BUILT_IN, BUILT_IN_UUID, BUILT_IN_NUMBER)
 
 
-def _built_in(caller: Caller) -> dict[str, Any]:
+def _built_in(caller: SignedCaller) -> dict[str, Any]:
     arn = Arn(arns.PLUGIN, caller.region, caller.account, BUILT_IN, BUILT_IN_UUID, BUILT_IN_NUMBER)
     revision = {
         "contentType": "ZIP", "creationTime": BUILT_IN_TIME, "description": BUILT_IN_DESCRIPTION, "revision": 1,

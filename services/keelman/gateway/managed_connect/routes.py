@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from keelman.gateway.access import MISSING, Caller, Sent
+from keelman.gateway.access.replays import Replays
+from keelman.gateway.access.rights import MANAGED_CONNECT
+from keelman.gateway.access.signatures import MISSING, Sent, SignedCaller
 from keelman.gateway.managed_connect.call import Call, ClientGone, failed, ok, query_of, segments_of, sent_of
 from keelman.gateway.managed_connect.errors import WireError, error_of, not_found
 from keelman.model.errors import KeelmanError
@@ -23,13 +25,20 @@ Route = tuple[str, str]
 
 
 class ManagedConnectApi:
-    """An ASGI application, mounted at /v1. `caller` says who sent a request, or raises KeelmanError; `is_signed`: it
-    verifies signatures."""
+    """An ASGI application, mounted at /v1. `conflicts`: the routes of operations that declare 409. `caller` says who
+    sent a request, or raises KeelmanError; `replays` refuses what was sent before, None where signatures are not
+    verified."""
 
-    def __init__(self, routes: Mapping[Route, Handler], caller: Callable[[Sent], Caller], *, is_signed: bool) -> None:
-        self._routes = {(method, tuple(path.split("/"))): handler for (method, path), handler in routes.items()}
+    def __init__(
+        self, routes: Mapping[Route, Handler], conflicts: Collection[Route], caller: Callable[[Sent], SignedCaller], *,
+        replays: Replays | None,
+    ) -> None:  # fmt: skip
+        self._routes = [
+            (method, tuple(path.split("/")), handler, (method, path) in conflicts, MANAGED_CONNECT[method, path])
+            for (method, path), handler in routes.items()
+        ]
         self._caller = caller
-        self._is_signed = is_signed
+        self._replays = replays
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -48,14 +57,24 @@ class ManagedConnectApi:
         await response(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
-        if self._is_signed and not any(name.lower() == b"authorization" for name, _ in scope["headers"]):
+        if self._replays is not None and not any(name.lower() == b"authorization" for name, _ in scope["headers"]):
             raise WireError("ForbiddenException", MISSING)
         sent = await sent_of(scope, receive)
         caller = self._caller(sent)
         words = segments_of(sent.path.removeprefix(f"{PREFIX}/"))
-        for (method, pattern), handler in self._routes.items():
+        for method, pattern, handler, conflicts, right in self._routes:
             if method == sent.method and len(pattern) == len(words):
                 found = [word for part, word in zip(pattern, words, strict=True) if part == "{arn}"]
                 if all(part in ("{arn}", word) for part, word in zip(pattern, words, strict=True)):
-                    return ok(await handler(Call(caller, "".join(found), query_of(sent.query), sent)))
+                    if not caller.role.has(right):
+                        raise WireError(
+                            "ForbiddenException", f"The access key is a {caller.role}'s: it may not {right}."
+                        )
+                    call = Call(caller, "".join(found), query_of(sent.query), sent)
+                    try:
+                        if self._replays is not None:
+                            await self._replays.check(caller, sent)
+                        return ok(await handler(call))
+                    except KeelmanError as error:
+                        raise error_of(error, conflicts=conflicts) from None
         raise not_found(f"There is no operation {sent.method} {sent.path[:200]}.")

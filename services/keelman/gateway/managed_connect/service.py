@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp
 
-from keelman.gateway.access import ACCOUNT, REGION, Caller, Sent, Signatures, claimed_region, read_access_file
+from keelman.gateway.access.callers import Callers
+from keelman.gateway.access.replays import Replays
+from keelman.gateway.access.signatures import ACCOUNT, REGION, Sent, Signatures, SignedCaller, claimed_region
+from keelman.gateway.calls import Calls
 from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.connectors import Connectors
-from keelman.gateway.managed_connect.control import Control
 from keelman.gateway.managed_connect.plugins import CustomPlugins
 from keelman.gateway.managed_connect.routes import PREFIX, Handler, ManagedConnectApi, Route
 from keelman.gateway.managed_connect.tags import Tags
@@ -20,16 +22,22 @@ from keelman.model.errors import InvalidArgument
 from keelman.rpc.channels import Channel
 
 SERVICE = "kafkaconnect"
+CONFLICTS: frozenset[Route] = frozenset(
+    {
+        ("POST", "connectors"), ("PUT", "connectors/{arn}/pause"), ("PUT", "connectors/{arn}/resume"),
+        ("POST", "custom-plugins"), ("POST", "worker-configurations"), ("POST", "tags/{arn}"),
+    }
+)  # fmt: skip
+"""The operations that declare 409."""
 
 
-def managed_connect_api(channel: Channel, settings: Settings) -> dict[str, ASGIApp]:
+def managed_connect_api(channel: Channel, settings: Settings, callers: Callers) -> dict[str, ASGIApp]:
     """The ASGI application by its path. Raises InvalidArgument for settings that cannot be."""
-    access = read_access_file("gateway.managed_connect_access_file", settings.managed_connect_access_file)
-    control = Control(channel)
+    control = Calls(channel)
     plugins = CustomPlugins(control, most=settings.managed_connect_max_plugins)
     configurations = WorkerConfigurations(control, most=settings.managed_connect_max_worker_configurations)
     connectors = Connectors(
-        control, plugins, configurations, roles=access.roles, most_workers=settings.managed_connect_max_workers
+        control, plugins, configurations, roles=callers.roles, most_workers=settings.managed_connect_max_workers
     )
     tags = Tags({arns.CONNECTOR: connectors, arns.PLUGIN: plugins, arns.WORKER_CONFIGURATION: configurations})
     routes: dict[Route, Handler] = {
@@ -56,11 +64,11 @@ def managed_connect_api(channel: Channel, settings: Settings) -> dict[str, ASGIA
         ("DELETE", "tags/{arn}"): tags.remove,
     }
     unsigned = settings.managed_connect_unsigned
-    caller = _unsigned(settings) if unsigned else Signatures(access.keys, SERVICE).caller
-    return {PREFIX: ManagedConnectApi(routes, caller, is_signed=not unsigned)}
+    caller = _unsigned(settings) if unsigned else Signatures(callers.keys, SERVICE).caller
+    return {PREFIX: ManagedConnectApi(routes, CONFLICTS, caller, replays=None if unsigned else Replays(control))}
 
 
-def _unsigned(settings: Settings) -> Callable[[Sent], Caller]:
+def _unsigned(settings: Settings) -> Callable[[Sent], SignedCaller]:
     """Takes every caller for one account. Raises InvalidArgument off loopback."""
     host, account = settings.http_host, settings.managed_connect_account
     if host != "localhost" and not _is_loopback(host):
@@ -70,7 +78,7 @@ def _unsigned(settings: Settings) -> Callable[[Sent], Caller]:
         raise InvalidArgument.of("gateway.managed_connect_account", account, "12 digits")
     if not REGION.fullmatch(settings.managed_connect_region):
         raise InvalidArgument.of("gateway.managed_connect_region", settings.managed_connect_region, "e.g. us-east-1")
-    return lambda sent: Caller(account, claimed_region(sent, SERVICE) or settings.managed_connect_region)
+    return lambda sent: SignedCaller(account, claimed_region(sent, SERVICE) or settings.managed_connect_region)
 
 
 def _is_loopback(host: str) -> bool:

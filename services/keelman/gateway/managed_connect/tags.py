@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from keelman.gateway.access import Caller
+from keelman.gateway.access.signatures import SignedCaller
 from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.call import Call
@@ -18,10 +18,10 @@ ARN = "resourceArn"
 class Tagged(Protocol):
     """What has tags."""
 
-    async def tags(self, caller: Caller, arn: Arn) -> dict[str, str]:
+    async def tags(self, caller: SignedCaller, arn: Arn) -> dict[str, str]:
         """Those of one. Raises WireError."""
 
-    async def retag(self, caller: Caller, arn: Arn, changed: Callable[[dict[str, str]], dict[str, str]]) -> None:
+    async def retag(self, caller: SignedCaller, arn: Arn, changed: Callable[[dict[str, str]], dict[str, str]]) -> None:
         """Gives one those that `changed` makes of its present ones. Raises WireError."""
 
 

@@ -9,23 +9,23 @@ from typing import Any
 from keelman.api.connect.v1 import worker_configuration_service_pb2 as pb
 from keelman.api.connect.v1.dedicated_connector_pb2 import WorkerConfigurationRef
 from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration, WorkerConfigurationRevision
-from keelman.gateway.access import Caller
+from keelman.gateway.access.signatures import SignedCaller
+from keelman.gateway.calls import Calls
 from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.call import Call
 from keelman.gateway.managed_connect.control import (
-    Control,
     extra_of,
     is_taken,
     iso,
     origin_of,
     present,
 )
-from keelman.gateway.managed_connect.errors import bad_member, limited, not_found, taken
+from keelman.gateway.managed_connect.errors import bad_member, not_found, taken
 from keelman.gateway.managed_connect.kept import Kept, Retag
 from keelman.gateway.managed_connect.members import CREATE_WORKER_CONFIGURATION
 from keelman.gateway.managed_connect.pages import page as cut
-from keelman.model.errors import KeelmanError
+from keelman.model.errors import InvalidArgument, KeelmanError
 
 ACTIVE, DELETING = "ACTIVE", "DELETING"
 
@@ -33,10 +33,10 @@ ACTIVE, DELETING = "ACTIVE", "DELETING"
 class WorkerConfigurations:
     """Calls on worker configurations. `most`: so many an account, 0 for any number."""
 
-    def __init__(self, control: Control, *, most: int) -> None:
+    def __init__(self, control: Calls, *, most: int) -> None:
         self._control, self._most = control, most
         self._kept: Kept[WorkerConfiguration] = Kept(
-            control, arns.WORKER_CONFIGURATION, control.configurations, pb,
+            control, arns.WORKER_CONFIGURATION, pb,
             noun="WorkerConfiguration", field="worker_configuration", with_secrets=True,
         )  # fmt: skip
 
@@ -45,16 +45,16 @@ class WorkerConfigurations:
         body = call.body(CREATE_WORKER_CONFIGURATION)
         name, description = body["name"], body.get("description", "")
         content = _content(body["propertiesFileContent"])
-        if self._most and len(await self._kept.all(call.caller)) >= self._most:
-            raise limited()
         arn = arns.new_arn(arns.WORKER_CONFIGURATION, call.caller, name)
         extra = extra_of({"region": arn.region}, body.get("tags", {}))
         request = pb.CreateWorkerConfigurationRequest(
             name=arn.resource, content=content, description=description, origin=origin_of(call.caller, name),
-            extra=extra, request_id=call.request_id,
+            extra=extra, request_id=call.request_id, max_of_scope=self._most,
         )  # fmt: skip
         try:
-            answer = await self._control.ask(self._control.configurations.CreateWorkerConfiguration, request)
+            answer = await self._control.ask(request)
+        except InvalidArgument as error:
+            raise bad_member("propertiesFileContent", error.message) from None
         except KeelmanError as error:
             raise taken("name") if is_taken(error) else error from None
         shown = self._summary(answer.worker_configuration)
@@ -79,10 +79,10 @@ class WorkerConfigurations:
         arn = self._arn(call)
         await self._kept.found(call.caller, arn)
         request = pb.DeleteWorkerConfigurationRequest(name=arn.resource, request_id=call.request_id)
-        await self._control.ask(self._control.configurations.DeleteWorkerConfiguration, request)
+        await self._control.ask(request)
         return {"workerConfigurationArn": str(arn), "workerConfigurationState": DELETING}
 
-    async def reference(self, caller: Caller, given: dict[str, Any] | None) -> WorkerConfigurationRef | None:
+    async def reference(self, caller: SignedCaller, given: dict[str, Any] | None) -> WorkerConfigurationRef | None:
         """What a connector's `workerConfiguration` names. Raises WireError: 404 for one that there is not."""
         if given is None:
             return None
@@ -93,11 +93,11 @@ class WorkerConfigurations:
             raise not_found(f"The specified resource does not exist: revision {revision} of {arn}.")
         return WorkerConfigurationRef(name=found.name, revision=revision)
 
-    async def tags(self, caller: Caller, arn: Arn) -> dict[str, str]:
+    async def tags(self, caller: SignedCaller, arn: Arn) -> dict[str, str]:
         """Its tags."""
         return await self._kept.tags(caller, arn)
 
-    async def retag(self, caller: Caller, arn: Arn, changed: Retag) -> None:
+    async def retag(self, caller: SignedCaller, arn: Arn, changed: Retag) -> None:
         """Gives it the tags that `changed` makes of its present ones."""
         await self._kept.retag(caller, arn, changed)
 

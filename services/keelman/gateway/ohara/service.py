@@ -8,11 +8,11 @@ from keelman.gateway.ohara.brokers.brokers import Brokers
 from keelman.gateway.ohara.connectors.connectors import Connectors
 from keelman.gateway.ohara.connectors.kept_classes import KeptClasses
 from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
-from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.documents.clusters import Shabondis, Streams
 from keelman.gateway.ohara.documents.objects import Objects
 from keelman.gateway.ohara.documents.pipelines import Pipelines
 from keelman.gateway.ohara.documents.volumes import Volumes
+from keelman.gateway.ohara.documents.zookeepers import Zookeepers
 from keelman.gateway.ohara.files.files import Files
 from keelman.gateway.ohara.inspection.rdb import Rdb
 from keelman.gateway.ohara.inspection.services import Inspect
@@ -23,12 +23,12 @@ from keelman.gateway.ohara.nodes.logs import ReadLog, log_endpoints
 from keelman.gateway.ohara.nodes.nodes import Nodes
 from keelman.gateway.ohara.openapi import document as openapi
 from keelman.gateway.ohara.private import PATH, Private
-from keelman.gateway.ohara.resource import Resource
 from keelman.gateway.ohara.routes import PREFIX, Endpoint, OharaApi
+from keelman.gateway.ohara.state.control import Control
 from keelman.gateway.ohara.topics.peek import Peek
 from keelman.gateway.ohara.topics.topics import Topics
+from keelman.gateway.ohara.wire.resource import Resource
 from keelman.gateway.ohara.workers.resource import Workers
-from keelman.gateway.ohara.zookeepers import Zookeepers
 from keelman.gateway.settings import Settings
 from keelman.workers.rest.asking import Asking
 
@@ -57,7 +57,7 @@ def ohara_api(control: Control, asking: Asking, settings: Settings, *, read_log:
         "brokers": Brokers(control),
         "topics": Topics(control, kinds),
         "connectors": Connectors(control, classes),
-        "objects": Objects(control),
+        "objects": Objects(control, kinds),
         "volumes": Volumes(control, kinds),
         "pipelines": Pipelines(control, kinds),
         "streams": Streams(control, kinds),

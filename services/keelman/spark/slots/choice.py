@@ -28,6 +28,7 @@ class Slot:
     state: SlotState = SlotState.STARTING
     runs: set[str] = field(default_factory=set)
     heard: float = 0.0
+    standstill: float = 0.0  # seconds that it may be silent from `heard` on, beside the usual ones, as it said
     empty_since: float = 0.0
     pid: int = 0
     memory_bytes: int = 0
@@ -59,7 +60,8 @@ class Limits:
     """How many slots and copy runs there may be.
 
     `slots_per_worker` and `runs_per_slot` are of shared slots; `busy_slots` is how many slots of their own a worker's
-    busy tasks may have; `max_slots` counts every slot. With `warm` each worker has an empty slot ready.
+    busy tasks may have; `max_slots` counts every slot. With `warm` each worker has an empty slot ready, `max_warm` of
+    all workers at most.
     """
 
     slots_per_worker: int
@@ -67,6 +69,7 @@ class Limits:
     max_slots: int
     busy_slots: int = 0
     warm: bool = False
+    max_warm: int = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,4 +183,17 @@ def warm(owner: Owner, slots: Iterable[Slot], limits: Limits) -> bool:
         and len(every) < limits.max_slots
         and len(mine) < limits.slots_per_worker
         and all(s.runs for s in mine)
+        and sum(map(_is_empty, every)) < limits.max_warm
     )
+
+
+def keeps(slot: Slot, slots: Iterable[Slot], limits: Limits) -> bool:
+    """Whether an empty slot stays, however long it is empty: the one that its worker's next copy run is to find, of
+    those workers that had a copy run last."""
+    empty = [s for s in slots if _is_empty(s) and s is not slot]
+    newer = [s for s in empty if (s.empty_since, s.id) > (slot.empty_since, slot.id)]
+    return _is_empty(slot) and len(newer) < limits.max_warm and all(s.owner != slot.owner for s in empty)
+
+
+def _is_empty(slot: Slot) -> bool:
+    return slot.usable and not slot.alone and not slot.runs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TypeAlias
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING
@@ -13,7 +13,7 @@ from keelman.spark.copy_runs.leases import Leases
 from keelman.spark.copy_runs.life import RunLife
 from keelman.spark.copy_runs.runs import Owner, Run, RunBook
 from keelman.spark.slots.busy import Busy
-from keelman.spark.slots.choice import Limits, Need, NewSlot, Place, Slot, SlotState, Wait, choose, warm
+from keelman.spark.slots.choice import Limits, Need, NewSlot, Place, Slot, SlotState, Wait, choose, keeps, warm
 from keelman.spark.slots.pool import SlotPool
 from keelman.spark.slots.usage import SLOT_BYTES, claimed, too_much
 
@@ -31,24 +31,20 @@ class StartProblem:
     message: str = ""
 
 
+@dataclass(slots=True)
 class Placing:
     """Carries out what `slots.choose` says. Used by the dispatcher only."""
 
-    def __init__(
-        self,
-        book: RunBook,
-        life: RunLife,
-        pool: SlotPool,
-        leases: Leases,
-        *,
-        busy: Busy,
-        limits: Limits,
-        clock: Callable[[], float],
-    ) -> None:
-        self._book, self._life, self._pool, self._leases = book, life, pool, leases
-        self._busy, self._limits, self._clock = busy, limits, clock
-        self._problems: dict[Start, StartProblem] = {}
-        self._apart: set[tuple[Owner, tuple[str, str, int]]] = set()
+    book: RunBook
+    life: RunLife
+    pool: SlotPool
+    leases: Leases
+    _: KW_ONLY
+    busy: Busy
+    limits: Limits
+    clock: Callable[[], float]
+    _problems: dict[Start, StartProblem] = field(default_factory=dict)
+    _apart: set[tuple[Owner, tuple[str, str, int]]] = field(default_factory=set)
 
     @property
     def has_problems(self) -> bool:
@@ -58,7 +54,7 @@ class Placing:
     def place(self, *, warm: bool) -> None:
         """Gives every copy run without a slot its place, or says why there is none; then has slots started ahead."""
         full: set[tuple[Owner, Need]] = set()
-        for run in self._book.pending():
+        for run in self.book.pending():
             key = run.owner, self._need(run)
             reason, message = self._held_up(run)
             if not reason and key in full:
@@ -69,23 +65,23 @@ class Placing:
                 if not reason:
                     full.add(key)
                     if choice.evict is not None:
-                        self._pool.end(choice.evict, "EVICTED")
-                self._life.explain(run, reason or "NO_FREE_SLOT", choice.message)
+                        self.pool.end(choice.evict, "EVICTED")
+                self.life.explain(run, reason or "NO_FREE_SLOT", choice.message)
                 continue
-            slot = choice.slot if isinstance(choice, Place) else self._pool.start(run.owner, choice)
+            slot = choice.slot if isinstance(choice, Place) else self.pool.start(run.owner, choice)
             slot.runs.add(run.uid)
             run.copy_run.slot = slot.id
-            self._life.explain(run, "", "" if slot.state is SlotState.ATTACHED else "its slot starts")
+            self.life.explain(run, "", "" if slot.state is SlotState.ATTACHED else "its slot starts")
             self._pass_waiting(run, slot)
         if warm:
-            for owner in list(self._leases):
+            for owner in list(self.leases):
                 self._keep_warm(owner)
 
     def attached(self, slot: Slot) -> None:
         """A slot called home: what waits for it goes there."""
         self._problems.pop((slot.owner, slot.plugin), None)
         for uid in sorted(slot.runs):
-            run = self._book.get(uid)
+            run = self.book.get(uid)
             if run is not None:
                 self._pass_waiting(run, slot)
 
@@ -93,12 +89,12 @@ class Placing:
         """A slot did not start: its copy runs are to be placed again, after a while."""
         problem = self._problems.setdefault((slot.owner, slot.plugin), StartProblem())
         wait = problem.backoff.next()
-        problem.until = self._clock() + wait
+        problem.until = self.clock() + wait
         problem.message = f"its slot did not start: {why}; tried again in {wait:.1f} s"
         log.warning("slot_start_failed", slot=slot.id, worker=slot.owner.worker, why=why, again_seconds=round(wait, 1))
         for run in runs:
             run.copy_run.slot = ""
-            self._life.explain(run, "SLOT_START_FAILED", problem.message)
+            self.life.explain(run, "SLOT_START_FAILED", problem.message)
 
     def lost(self, slot: Slot, runs: Iterable[Run]) -> None:
         """A slot died: tasks of a plugin that shared it share none from now on. One of them may have killed it."""
@@ -112,18 +108,16 @@ class Placing:
             del self._problems[key]
 
     def keeps(self, slot: Slot) -> bool:
-        """Whether an empty slot stays, however long it is empty: the one that its worker's next copy run is to find."""
-        if not self._limits.warm or slot.alone or not self._leases.stands(slot.owner):
-            return False
-        others = [s for s in self._pool.of(slot.owner) if s is not slot and s.usable and not s.alone and not s.runs]
-        return not others
+        """Whether an empty slot stays, however long it is empty."""
+        ready = self.limits.warm and self.leases.stands(slot.owner)
+        return ready and keeps(slot, self.pool.slots.values(), self.limits)
 
     def misplaced(self) -> list[tuple[Run, str]]:
         """Copy runs to be moved now, one of each worker at a time, and why. Their new slots are attached already."""
         found: list[tuple[Run, str]] = []
-        movers: set[Owner] = {run.owner for run in self._book.live() if run.moving}
-        for run in self._book.live():
-            slot = self._pool.slots.get(run.copy_run.slot)
+        movers: set[Owner] = {run.owner for run in self.book.live() if run.moving}
+        for run in self.book.live():
+            slot = self.pool.slots.get(run.copy_run.slot)
             if (
                 run.plugin
                 or run.split
@@ -148,14 +142,14 @@ class Placing:
             return False
         if isinstance(choice, NewSlot):
             if not need.busy or choice.alone:
-                self._pool.start(run.owner, choice)
+                self.pool.start(run.owner, choice)
             return False
         return choice.slot.alone is need.busy and choice.slot.state is SlotState.ATTACHED
 
     def _need(self, run: Run) -> Need:
         if run.data is not None:
             return Need(data=run.uid)
-        busy = run.copy_run.part > 0 or self._busy.has(run.task, self._clock())
+        busy = run.copy_run.part > 0 or self.busy.has(run.task, self.clock())
         return Need(
             run.plugin,
             busy=not run.plugin and busy,
@@ -163,30 +157,30 @@ class Placing:
         )
 
     def _choice(self, owner: Owner, need: Need) -> Place | NewSlot | Wait:
-        return choose(owner, self._pool.slots.values(), self._limits, need, may_start=self._may_start(owner))
+        return choose(owner, self.pool.slots.values(), self.limits, need, may_start=self._may_start(owner))
 
     def _may_start(self, owner: Owner) -> bool:
         """Whether another slot fits the worker's memory; the first one always does."""
-        bound = self._leases.bounds(owner).memory_bytes
-        mine = self._pool.of(owner)
+        bound = self.leases.bounds(owner).memory_bytes
+        mine = self.pool.of(owner)
         return not bound or not mine or claimed(mine) + SLOT_BYTES <= bound
 
     def _held_up(self, run: Run) -> tuple[str, str]:
         problem = self._problems.get((run.owner, run.plugin))
-        if problem is not None and problem.until > self._clock():
+        if problem is not None and problem.until > self.clock():
             return "SLOT_START_FAILED", problem.message
-        bound = self._leases.bounds(run.owner).memory_bytes
-        message = too_much(run.owner.worker, self._pool.of(run.owner), bound)
+        bound = self.leases.bounds(run.owner).memory_bytes
+        message = too_much(run.owner.worker, self.pool.of(run.owner), bound)
         return ("MEMORY_BOUND", message) if message else ("", "")
 
     def _keep_warm(self, owner: Owner) -> None:
         problem = self._problems.get((owner, ""))
-        held = not self._leases.stands(owner) or (problem is not None and problem.until > self._clock())
-        if not held and self._may_start(owner) and warm(owner, self._pool.slots.values(), self._limits):
-            self._pool.start(owner, NewSlot())
+        held = not self.leases.stands(owner) or (problem is not None and problem.until > self.clock())
+        if not held and self._may_start(owner) and warm(owner, self.pool.slots.values(), self.limits):
+            self.pool.start(owner, NewSlot())
 
     def _pass_waiting(self, run: Run, slot: Slot) -> None:
         if slot.state is SlotState.ATTACHED:
             for order in run.waiting:
-                self._pool.mail(slot).send(order)
+                self.pool.mail(slot).send(order)
             run.waiting.clear()

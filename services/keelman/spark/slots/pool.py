@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from keelman.api.copy.v1.slot_service_pb2 import SlotBeat, SlotGreeting
@@ -71,24 +71,20 @@ class Times:
     slot_start: float
 
 
+@dataclass(slots=True)
 class SlotPool:
     """All slots, by id. Used by the dispatcher, which is their tenants' voice."""
 
-    def __init__(
-        self,
-        jobs: Jobs,
-        times: Times,
-        clock: Callable[[], float],
-        tenants: Tenants,
-        end_of: Callable[[int], str],
-    ) -> None:
-        """`end_of` says how a slot's process ended, by its pid; empty where that is not known."""
-        self._end_of = end_of
-        self.slots: dict[str, Slot] = {}
-        self._jobs, self._times, self._clock, self._tenants = jobs, times, clock, tenants
-        self._mail: dict[str, Mailbox] = {}
-        self._ending: dict[str, float] = {}
-        self._log_levels: dict[Owner, Mapping[str, str]] = {}
+    jobs: Jobs
+    times: Times
+    clock: Callable[[], float]
+    tenants: Tenants
+    end_of: Callable[[int], str]
+    """Says how a slot's process ended, by its pid; empty where that is not known."""
+    slots: dict[str, Slot] = field(default_factory=dict)
+    _mail: dict[str, Mailbox] = field(default_factory=dict)
+    _ending: dict[str, float] = field(default_factory=dict)
+    _log_levels: dict[Owner, Mapping[str, str]] = field(default_factory=dict)
 
     def of(self, owner: Owner) -> list[Slot]:
         """The owner's slots."""
@@ -109,12 +105,12 @@ class SlotPool:
 
     def start(self, owner: Owner, kind: NewSlot) -> Slot:
         """Starts a slot's job; the slot calls home later, or it has failed."""
-        now = self._clock()
+        now = self.clock()
         slot = Slot(f"slot-{secrets.token_hex(4)}", owner, secrets.token_urlsafe(24), now, heard=now, empty_since=now)
         slot.plugin, slot.alone, slot.data = kind.plugin, kind.alone, kind.data
-        slot.plugin_runs, slot.routes = kind.plugin_runs, self._tenants.routes_of(owner)
+        slot.plugin_runs, slot.routes = kind.plugin_runs, self.tenants.routes_of(owner)
         self.slots[slot.id], self._mail[slot.id] = slot, Mailbox()
-        self._jobs.start(slot, self._tenants.data_of(slot), self.job_ended)
+        self.jobs.start(slot, self.tenants.data_of(slot), self.job_ended)
         return slot
 
     def attach(self, greeting: SlotGreeting) -> Slot:
@@ -125,7 +121,7 @@ class SlotPool:
         slot.token = ""
         if slot.state is not SlotState.STARTING:
             raise FailedPrecondition(f"slot {slot.id} is to end", reason="SLOT_ENDING")
-        now = self._clock()
+        now = self.clock()
         slot.state, slot.pid, slot.heard, slot.empty_since = SlotState.ATTACHED, greeting.pid, now, now
         if slot.owner in self._log_levels:
             self._mail[slot.id].log_levels(self._log_levels[slot.owner])
@@ -136,7 +132,8 @@ class SlotPool:
 
     def beat(self, slot: Slot, beat: SlotBeat) -> None:
         """A slot is alive; one with a silent loop of a copy run that it still has is given up."""
-        slot.heard = self._clock()
+        slot.heard = self.clock()
+        slot.standstill = min(from_duration(beat.standstill), self.times.slot_start)
         slot.measured(from_duration(beat.cpu_time), beat.memory_bytes, slot.heard)
         at = dict(zip(beat.silent_runs, beat.silent_at, strict=False))
         silent = [uid for uid in beat.silent_runs if uid in slot.runs]
@@ -158,8 +155,8 @@ class SlotPool:
         )
         self._retire(slot)
         # First, so that what is placed again meanwhile cannot wait for it.
-        self._jobs.cancel(slot.id)
-        self._tenants.slot_lost(slot, why)
+        self.jobs.cancel(slot.id)
+        self.tenants.slot_lost(slot, why)
         self._close(slot)
 
     def end(self, slot: Slot, reason: str) -> None:
@@ -171,7 +168,7 @@ class SlotPool:
         if attached:
             self._mail[slot.id].end(reason)
         else:
-            self._jobs.cancel(slot.id)
+            self.jobs.cancel(slot.id)
 
     def job_ended(self, slot_id: str, error: str) -> None:
         """The job behind a slot ended; `error` is empty when it ended well."""
@@ -188,7 +185,7 @@ class SlotPool:
         if not self.of(slot.owner):
             self._log_levels.pop(slot.owner, None)  # a worker that lives sends it again
         log.info("slot_ended", slot=slot_id, worker=slot.owner.worker)
-        self._tenants.slot_ended(slot)
+        self.tenants.slot_ended(slot)
 
     def slept(self, seconds: float) -> None:
         """This process was not awake for so long: what the slots said meanwhile is not read yet."""
@@ -200,28 +197,29 @@ class SlotPool:
         if slot.state is SlotState.ENDING:
             if now - self._ending[slot.id] > ENDING_SECONDS:
                 self._ending[slot.id] = now
-                self._jobs.cancel(slot.id)
+                self.jobs.cancel(slot.id)
         elif slot.state is SlotState.STARTING:
-            if now - slot.started > self._times.slot_start:
-                self._on_start_failure(slot, f"it did not call home within {self._times.slot_start:g} s")
-        elif now - slot.heard > self._times.beat:
+            if now - slot.started > self.times.slot_start:
+                self._on_start_failure(slot, f"it did not call home within {self.times.slot_start:g} s")
+        elif now - slot.heard > self.times.beat + slot.standstill:
             held = ": its plugin may hold the interpreter" if slot.plugin else ""
+            held = ": it was starting a Java virtual machine" if slot.standstill else held
             self.lost(slot, f"no beat for {now - slot.heard:.1f} s{held}")
-        elif not slot.runs and not kept and now - slot.empty_since > self._times.slot_idle:
+        elif not slot.runs and not kept and now - slot.empty_since > self.times.slot_idle:
             self.end(slot, "IDLE")
 
     def _ended(self, slot: Slot) -> str:
-        found = self._end_of(slot.pid)
+        found = self.end_of(slot.pid)
         return f"its process {found}" if found else ""
 
     def _on_start_failure(self, slot: Slot, why: str) -> None:
         self._retire(slot)
-        self._tenants.slot_unstarted(slot, why)
-        self._jobs.cancel(slot.id)
+        self.tenants.slot_unstarted(slot, why)
+        self.jobs.cancel(slot.id)
 
     def _retire(self, slot: Slot) -> None:
         slot.state, slot.token = SlotState.ENDING, ""
-        self._ending[slot.id] = self._clock()
+        self._ending[slot.id] = self.clock()
 
     def _close(self, slot: Slot) -> None:
         mail = self._mail.get(slot.id)

@@ -1,4 +1,4 @@
-"""Looks at what workers use and begins the operations that scale: one state service at a time."""
+"""Looks at what workers use and begins the operations that scale."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from keelman.api.connect.v1.worker_pb2 import WorkerUsage
 from keelman.model.autoscale import COOL_DOWN_SECONDS
 from keelman.model.cluster import WorkerCluster
 from keelman.model.dedicated_connector import DedicatedConnector, DedicatedGoal
+from keelman.model.errors import Unavailable
 from keelman.model.operation import OperationKind
 from keelman.model.workload import Workload, WorkloadKind
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.reconciler import Reconciler
-from keelman.runtime.supervise import first_of
 from keelman.state.autoscaling.decision import NO_TREND, Trend, followed, next_workers, reason
 from keelman.state.autoscaling.measuring import is_settled, measured
+from keelman.state.autoscaling.room import Room
 from keelman.state.autoscaling.steps import TASKS_FOLLOW, plan_of, target_of
 from keelman.state.dedicated.composition import tasks_max_of
-from keelman.state.lease import Lease, LeaseLost
 from keelman.state.nouns.operation import begin
 from keelman.state.snapshot import Snapshot
 
@@ -33,11 +33,12 @@ LOOK_SECONDS = 1.0
 
 @dataclass(slots=True)
 class Autoscaler:
-    """Scales while it has the lease. `usage`: what a worker has reported of late, None where it has not."""
+    """Scales while this process leads, with a store that is fenced by the lease. `usage`: what a worker has reported of
+    late, None where it has not."""
 
     store: Store
     usage: Callable[[Workload], WorkerUsage | None]
-    lease: Lease
+    room: Room
     clock: Callable[[], float] = time.monotonic
     _trends: dict[str, Trend] = field(default_factory=dict)
     """By the uid of the worker cluster."""
@@ -45,19 +46,12 @@ class Autoscaler:
     """When tasks were last made to follow; by the same."""
 
     async def run(self) -> None:
-        """Runs until cancelled."""
-        while True:
-            await self.lease.take()
-            log.info("autoscaling_led", epoch=self.lease.epoch)
-            self._trends.clear()
-            try:
-                await first_of(Reconciler("autoscaler", self.look, LOOK_SECONDS).run(), self.lease.keep())
-            except LeaseLost as error:
-                log.warning("autoscaling_lost", error=error.message)
+        """Looks until cancelled."""
+        self._trends.clear()
+        await Reconciler("autoscaler", self.look, LOOK_SECONDS).run()
 
     async def look(self) -> None:
         """One look at each worker cluster that is autoscaled."""
-        await self.lease.confirm()
         snapshot, trends = self.store.snapshot, self._trends
         self._trends = {}
         for cluster in list(snapshot.worker_clusters.values()):
@@ -80,30 +74,46 @@ class Autoscaler:
             since = None if at is None else (self.store.database.clock() - at).total_seconds()
             workers = next_workers(trend, wanted, workers, since)
             why = reason(wanted, seen) if workers != cluster.wanted_workers else why
+        if workers > cluster.wanted_workers and await self._is_full(cluster, connector):
+            workers, why = cluster.wanted_workers, TASKS_FOLLOW
+        tasks = await self._tasks(cluster, connector, workers)
         if workers != cluster.wanted_workers:
-            await self._begin(cluster, workers, why)
+            await self._begin(cluster, workers, tasks, why)
             self._trends.pop(cluster.uid, None)
-        elif cluster.uid not in self._tried and _has_other_tasks(connector, workers):
+        elif cluster.uid not in self._tried and connector is not None and tasks != connector.tasks_max:
             self._tried[cluster.uid] = self.clock()
-            await self._begin(cluster, workers, why)
+            await self._begin(cluster, workers, tasks, why)
 
-    async def _begin(self, seen: WorkerCluster, workers: int, why: str) -> None:
+    async def _is_full(self, cluster: WorkerCluster, connector: DedicatedConnector | None) -> bool:
+        """Whether a worker more would have nothing to do."""
+        tasks_follow = connector is not None and bool(connector.tasks_max)
+        busy = await self.room.of(cluster, tasks_follow=tasks_follow)
+        return busy is not None and busy <= cluster.wanted_workers
+
+    async def _tasks(self, cluster: WorkerCluster, connector: DedicatedConnector | None, workers: int) -> int:
+        """`tasks.max` of so many workers; 0: that of the configuration."""
+        if connector is None:
+            return 0
+        wanted, partitions = connector.spec.capacity.autoscale, 0
+        if wanted is not None and wanted.tasks_up_to_partitions:
+            try:
+                partitions = await self.room.partitions(cluster)
+            except Unavailable:
+                partitions = connector.tasks_max  # no more than it has, until it is known how many are of use
+        return tasks_max_of(connector.spec, workers, partitions)
+
+    async def _begin(self, seen: WorkerCluster, workers: int, tasks: int, why: str) -> None:
         """Begins the operation, unless anything has changed since."""
         async with self.store.write() as tx:
-            await self.lease.check(tx)
             cluster = tx.snapshot.worker_clusters.get(seen.name)
             connector = tx.snapshot.dedicated_connectors.get(seen.name)
             if cluster is None or cluster.etag != seen.etag or _is_busy(tx.snapshot, cluster, connector):
                 return
-            steps, facts = plan_of(cluster, connector, workers, why)
+            steps, facts = plan_of(cluster, connector, workers, tasks, why)
             if steps:
                 target = target_of(cluster, connector, workers)
                 begin(tx, OperationKind.SCALE, target, steps, facts)
         log.info("scaling", worker_cluster=seen.name, workers=workers, former=seen.wanted_workers, reason=why)
-
-
-def _has_other_tasks(connector: DedicatedConnector | None, workers: int) -> bool:
-    return connector is not None and tasks_max_of(connector.spec, workers) != connector.tasks_max
 
 
 def _is_busy(snapshot: Snapshot, cluster: WorkerCluster, connector: DedicatedConnector | None) -> bool:

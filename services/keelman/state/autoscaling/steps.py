@@ -11,7 +11,6 @@ from keelman.model.autoscale import Scaling
 from keelman.model.cluster import ClusterGoal, WorkerCluster
 from keelman.model.dedicated_connector import DedicatedConnector
 from keelman.model.operation import Operation, StepState, Target
-from keelman.state.dedicated.composition import tasks_max_of
 from keelman.state.dedicated.steps import facts_of
 from keelman.state.operations.connector_steps import ASK, CONFIGURE
 
@@ -19,6 +18,7 @@ SET, AWAIT_WORKERS = "set-workers", "await-workers"
 WORKERS, FORMER_WORKERS, TASKS_MAX = "workers", "former_workers", "tasks_max"
 REASON, CLUSTER_UID = "reason", "cluster_uid"
 TASKS_FOLLOW = "tasks.max follows the number of workers"
+"""And that of the partitions, where it is bound to these."""
 _TAKEN = (StepState.DONE, StepState.SKIPPED)
 
 
@@ -30,16 +30,16 @@ def target_of(cluster: WorkerCluster, connector: DedicatedConnector | None, work
 
 
 def plan_of(
-    cluster: WorkerCluster, connector: DedicatedConnector | None, workers: int, why: str
+    cluster: WorkerCluster, connector: DedicatedConnector | None, workers: int, tasks: int, why: str
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The steps that give a cluster so many workers, and its connector the tasks of these; and their facts."""
+    """The steps that give a cluster so many workers, and its connector so many tasks; and their facts."""
     steps: tuple[str, ...] = ()
     facts: dict[str, Any] = {
         WORKERS: workers, FORMER_WORKERS: cluster.wanted_workers, REASON: why, CLUSTER_UID: cluster.uid,
     }  # fmt: skip
     if workers != cluster.wanted_workers:
         steps = (SET, AWAIT_WORKERS)
-    if connector is not None and (tasks := tasks_max_of(connector.spec, workers)) != connector.tasks_max:
+    if connector is not None and tasks != connector.tasks_max:
         steps += (ASK, CONFIGURE)
         facts |= facts_of(dataclasses.replace(connector, tasks_max=tasks)) | {TASKS_MAX: tasks}
     return steps, facts

@@ -43,8 +43,7 @@ class ExternalProbe:
 async def _ask(cluster: BrokerCluster) -> tuple[bool, str, str]:
     """Whether the brokers answer keelman, else why not; and the cluster's id, the last known when they do not."""
     assert isinstance(cluster.spec, ExternalBrokers)
-    properties = {**cluster.spec.client_properties, "bootstrap.servers": cluster.spec.bootstrap_servers}
     try:
-        return True, "", await kafka_cluster_id(properties, seconds=SECONDS)
+        return True, "", await kafka_cluster_id(cluster.asked_at(cluster.spec.bootstrap_servers), seconds=SECONDS)
     except KeelmanError as error:
         return False, error.message, cluster.kafka_cluster_id

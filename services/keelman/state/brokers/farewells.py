@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.groups.farewell import say_farewell_of
 from keelman.kafka.groups.protocol import GroupClient
-from keelman.model.cluster import ExternalBrokers, WorkerEngine
+from keelman.model.cluster import WorkerEngine
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.model.workload import Workload, WorkloadKind
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
+from keelman.state.clusters.properties import group_of
 from keelman.state.nouns.worker import rest_url
-from keelman.state.properties import group_of
 from keelman.state.snapshot import WORKLOAD, Snapshot
 from keelman.state.store import Change, Store
 
@@ -27,6 +27,8 @@ log = get_logger()
 SECONDS = 30.0
 TRY_SECONDS = 10.0
 AT_ONCE = 8
+MAX_DELAY, NO_DELAY = "scheduled.rebalance.max.delay.ms", "0"
+"""Under an agent a leader waits for nobody who vanishes, unless its cluster says so."""
 SESSION_MS, REBALANCE_MS = 6_000, 60_000
 """Of the member that only says that another leaves; what the workers are told does not matter to it."""
 
@@ -56,16 +58,16 @@ class Farewells:
 
     async def run(self) -> None:
         """Says it, for several at once, for ever."""
-        self.store.listen(self.changed)
         turns = asyncio.Semaphore(AT_ONCE)
 
         async def say(worker: Workload) -> None:
             async with turns:
                 await self._say(worker)
 
-        async with asyncio.TaskGroup() as tasks:
-            while True:
-                tasks.create_task(say(await self._due.get()))
+        with self.store.listening(self.changed):
+            async with asyncio.TaskGroup() as tasks:
+                while True:
+                    tasks.create_task(say(await self._due.get()))
 
     async def _say(self, worker: Workload) -> None:
         backoff = Backoff(first=0.2, most=1.0)
@@ -94,12 +96,11 @@ class Farewells:
         brokers = snapshot.broker_clusters.get(cluster.spec.broker_cluster) if cluster is not None else None
         if cluster is None or brokers is None or cluster.spec.engine is not WorkerEngine.KEELMAN:
             return "nobody is to be told"
-        properties = {"bootstrap.servers": brokers.status.bootstrap_servers}
-        if isinstance(brokers.spec, ExternalBrokers):
-            properties = {**brokers.spec.client_properties, **properties}
+        properties = brokers.asked_at(brokers.status.bootstrap_servers)
         group = group_of(cluster.name, cluster.spec.properties)
         client_id = f"farewell-{worker.name}"
         wait_ms = int(TRY_SECONDS * 1000)
         async with low_level_client(properties, client_id=client_id, timeout_ms=wait_ms) as client:
             asked = GroupClient(client, group, session_ms=SESSION_MS, rebalance_ms=REBALANCE_MS)
-            return await say_farewell_of(asked, worker.address, rest_url(worker))
+            waits = cluster.spec.properties.get(MAX_DELAY, NO_DELAY).strip() != NO_DELAY
+            return await say_farewell_of(asked, worker.address, rest_url(worker), waits=waits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from keelman.kafka.cluster_state import partitions_of
@@ -50,7 +50,7 @@ class InSyncProbe:
                 asking.create_task(self._ask(*one))
 
     async def _ask(self, cluster: BrokerCluster, mark: str, bootstrap: str) -> None:
-        found = mark if await _in_sync(cluster.name, bootstrap) else ""
+        found = mark if await _in_sync(cluster.name, cluster.asked_at(bootstrap)) else ""
         if found == cluster.seen.in_sync:
             return
         async with self.store.write() as tx:
@@ -60,9 +60,9 @@ class InSyncProbe:
                 tx.put(dataclasses.replace(present, seen=seen))
 
 
-async def _in_sync(name: str, bootstrap: str) -> bool:
+async def _in_sync(name: str, client: Mapping[str, str]) -> bool:
     try:
-        found = await partitions_of({"bootstrap.servers": bootstrap}, seconds=ASK_SECONDS)
+        found = await partitions_of(client, seconds=ASK_SECONDS)
     except KeelmanError as error:
         log.info("brokers_not_asked", broker_cluster=name, error=error.message)
         return False

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from keelman.model.autoscale import check_autoscale
 from keelman.model.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
 from keelman.model.errors import Conflict, InvalidArgument
-from keelman.model.shapes import check_labels
 from keelman.state.dedicated.composition import FIXED, internal_topics
-from keelman.state.definitions.checks import MAX_CONFIG_BYTES, MAX_DESCRIPTION
-from keelman.state.nouns.checks import check_same
-from keelman.state.nouns.taken import check_origin
+from keelman.state.definitions.checks import MAX_CONFIG_BYTES
+from keelman.state.resources.annotations import check_annotations
+from keelman.state.resources.checks import check_same
 from keelman.state.snapshot import DEDICATED_CONNECTOR, Snapshot
 
 MAX_TOPIC = 249
@@ -44,11 +43,7 @@ def check(name: str, spec: DedicatedConnectorSpec, snapshot: Snapshot) -> None:
         if key in spec.properties:
             why = "leave it out: each dedicated connector has its own"
             raise InvalidArgument.of(f"spec.properties.{key}", spec.properties[key], why)
-    text = spec.annotations.description
-    if len(text) > MAX_DESCRIPTION:
-        raise InvalidArgument.of("spec.description", f"{text[:20]}...", f"at most {MAX_DESCRIPTION} characters")
-    check_labels("spec.labels", spec.annotations.labels)
-    check_origin(DEDICATED_CONNECTOR, name, spec.annotations.origin, snapshot)
+    check_annotations(DEDICATED_CONNECTOR, name, spec.annotations, snapshot)
 
 
 def _check_config(connector: str, config: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ from keelman.model.autoscale import Autoscale
 from keelman.model.cluster import Annotations, BrokerCluster, ExternalBrokers, Origin, WorkerClusterSpec
 from keelman.model.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
 from keelman.model.log_delivery import LogDelivery
-from keelman.state.properties import OFFSET_TOPIC
+from keelman.state.clusters.properties import OFFSET_TOPIC
 from keelman.workers.configurations import DEFAULT_PROPERTIES
 
 KEELMAN = "keelman"
@@ -59,13 +59,16 @@ def worker_cluster_spec(
 def _autoscale(spec: DedicatedConnectorSpec) -> Autoscale | None:
     """Without tasks: these are the connector's."""
     wanted = spec.capacity.autoscale
-    return None if wanted is None else dataclasses.replace(wanted, tasks_per_worker=0, max_tasks=0)
+    if wanted is None:
+        return None
+    return dataclasses.replace(wanted, tasks_per_worker=0, max_tasks=0, tasks_up_to_partitions=False)
 
 
-def tasks_max_of(spec: DedicatedConnectorSpec, workers: int) -> int:
-    """`tasks.max` of a connector with so many workers; 0: that of its configuration."""
+def tasks_max_of(spec: DedicatedConnectorSpec, workers: int, partitions: int = 0) -> int:
+    """`tasks.max` of a connector with so many workers and partitions to read, 0 where nobody knows these; 0: that of
+    its configuration."""
     wanted = spec.capacity.autoscale
-    return 0 if wanted is None else wanted.tasks_max(workers)
+    return 0 if wanted is None else wanted.tasks_max(workers, partitions)
 
 
 def _log_delivery(spec: DedicatedConnectorSpec) -> LogDelivery | None:
@@ -98,4 +101,4 @@ def is_made(cluster: BrokerCluster) -> bool:
 def content_of(brokers: ExternalBrokers) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """What two broker clusters have in common that are one."""
     servers = tuple(sorted({one.strip().lower() for one in brokers.bootstrap_servers.split(",") if one.strip()}))
-    return servers, tuple(sorted(brokers.client_properties.items()))
+    return servers, tuple(sorted(brokers.connection.items()))

@@ -17,6 +17,7 @@ from keelman.model.dedicated_connector import (
 from keelman.model.errors import FailedPrecondition
 from keelman.model.operation import Operation, OperationKind, OperationState, Target
 from keelman.model.worker_configuration import WorkerConfiguration
+from keelman.state.clusters import worker_checks
 from keelman.state.dedicated.checks import changes_config, changes_workers, check, check_change, check_version
 from keelman.state.dedicated.composition import TOPIC_PREFIX, brokers_of, content_of, tasks_max_of, worker_cluster_spec
 from keelman.state.dedicated.states import state_of
@@ -25,17 +26,18 @@ from keelman.state.dedicated.steps import (
     FORMER_GOAL,
     ONLY_FAILED,
     SKIP_HEALTH,
-    STEPS,
+    WAKES,
     WANTED_CLUSTER,
     facts_of,
+    plan_of,
     specs_of,
 )
-from keelman.state.nouns import broker_cluster, worker_cluster, worker_cluster_checks
-from keelman.state.nouns.checks import check_etag, check_free
+from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.nouns.operation import begin, check_no_operation
-from keelman.state.nouns.plugin_sets import resolved
-from keelman.state.nouns.rows import plain_spec
 from keelman.state.operations.moves import ended
+from keelman.state.plugins.sets import resolved
+from keelman.state.resources.checks import check_etag, check_free
+from keelman.state.resources.rows import plain
 from keelman.state.snapshot import DEDICATED_CONNECTOR, Snapshot
 from keelman.workers.configurations import properties_of
 
@@ -102,10 +104,10 @@ def update(
         wanted = dataclasses.replace(connector, spec=spec)
         new = worker_cluster_spec(wanted, connector.broker_cluster, _configured(tx.snapshot, spec))
         new = resolved(new, tx.snapshot)
-        worker_cluster_checks.check(name, new, tx.snapshot)
+        worker_checks.check(name, new, tx.snapshot)
         spec = dataclasses.replace(spec, plugins=new.plugins, libraries=new.libraries)
-        facts |= {FORMER_CLUSTER: plain_spec(workers.spec), WANTED_CLUSTER: plain_spec(new)}
-    facts |= specs_of(connector.spec, spec)
+        facts |= {FORMER_CLUSTER: plain(workers.spec), WANTED_CLUSTER: plain(new)}
+    facts |= specs_of(connector.spec, spec) | {WAKES: _wakes(tx, connector, start=for_config)}
     changed = dataclasses.replace(connector, spec=spec, generation=connector.generation + 1)
     kind = OperationKind.UPDATE_CONFIG if for_config else OperationKind.UPDATE_WORKERS
     return _begun(tx, changed, kind, **facts)
@@ -133,7 +135,8 @@ def restart(tx: Transaction, name: str, etag: str, *, only_failed: bool) -> tupl
     """Asks it to start again, or what of it has failed."""
     connector = _found(tx, name, etag)
     _check_state(tx, connector, DedicatedState.RUNNING, DedicatedState.FAILED)
-    return _begun(tx, connector, OperationKind.RESTART, **{ONLY_FAILED: only_failed})
+    wakes = _wakes(tx, connector, start=True)
+    return _begun(tx, connector, OperationKind.RESTART, **{ONLY_FAILED: only_failed, WAKES: wakes})
 
 
 def delete(tx: Transaction, name: str, etag: str, *, version: str = "") -> tuple[DedicatedConnector, Operation]:
@@ -158,8 +161,18 @@ def _begun(
 ) -> tuple[DedicatedConnector, Operation]:
     target = Target(DEDICATED_CONNECTOR, connector.name, connector.generation, str(connector.goal))
     origin = connector.spec.annotations.origin
-    operation = begin(tx, kind, target, STEPS[kind], facts_of(connector, **facts), origin=origin)
+    steps = plan_of(kind, wakes=facts.get(WAKES, False))
+    operation = begin(tx, kind, target, steps, facts_of(connector, **facts), origin=origin)
     return tx.put(dataclasses.replace(connector, operation=operation.name)), operation
+
+
+def _wakes(tx: Transaction, connector: DedicatedConnector, *, start: bool) -> bool:
+    """Whether its workers have been stopped, as by a create that failed; with `start` they are to run again."""
+    if tx.snapshot.worker_cluster(connector.name).goal is ClusterGoal.RUNNING:
+        return False
+    if start:
+        worker_cluster.start(tx, connector.name, "")
+    return True
 
 
 def _check_state(tx: Transaction, connector: DedicatedConnector, *legal: DedicatedState) -> None:

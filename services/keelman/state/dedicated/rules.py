@@ -19,6 +19,8 @@ NO_NODE_AFTER = timedelta(seconds=5)
 """For so long it may be chance that no node takes a worker."""
 START_WITHIN = timedelta(seconds=180)
 """So long it may take where no cause is known: the first worker of a node waits for its Spark service."""
+LEAST_HEALTHY = timedelta(seconds=1)
+"""So long at least a connector is watched from the moment when it runs."""
 WORKER_REASONS = {
     "WRONG_TOPIC": "TOPIC_NOT_COMPACTED",
     "UNAUTHENTICATED": "BROKERS_REFUSE",
@@ -60,18 +62,23 @@ def _reason(workers: Sequence[Workload]) -> str:
     return "WORKER_FAILED"
 
 
-def health(
-    goal: DefinitionGoal, connector: Connector, waited: timedelta, *, had_failed: bool, lasts: timedelta
-) -> Outcome:
-    """Whether a connector is healthy after a change so long ago: it and its tasks run, and have not failed until
-    `lasts`. Raises FailedPrecondition when it has failed. `had_failed`: before the change already."""
+def health(goal: DefinitionGoal, connector: Connector, waited: timedelta, *, had_failed: bool) -> Outcome:
+    """Whether a connector is healthy after a change so long ago: it and its tasks run. Raises FailedPrecondition when
+    it has failed. `had_failed`: before the change already."""
     if has_failed(connector) and not had_failed and goal is DefinitionGoal.RUNNING:
         raise FailedPrecondition(failure_of(connector), reason=failure_reason(connector))
-    outcome = awaited(goal, connector, waited, was_running=had_failed)
-    if isinstance(outcome, Done) and waited < lasts and goal is DefinitionGoal.RUNNING:
-        seconds = max(0.1, min(LOOK_AGAIN_SECONDS, (lasts - waited).total_seconds()))
-        return Waiting(f"its health is being watched for {lasts.total_seconds():g} s", seconds)
-    return outcome
+    return awaited(goal, connector, waited, was_running=had_failed)
+
+
+def watched(outcome: Done, waited: timedelta, healthy: timedelta, lasts: timedelta) -> Outcome:
+    """The outcome of a connector that is healthy, once it has been so until `lasts` after its change, and for some time
+    where it took long to start: a task runs before it writes its first record. `healthy`: it has been so for so long.
+    """
+    left = max(lasts - waited, min(lasts, LEAST_HEALTHY) - healthy)
+    if left <= timedelta(0):
+        return outcome
+    seconds = max(0.1, min(LOOK_AGAIN_SECONDS, left.total_seconds()))
+    return Waiting(f"its health is being watched for {lasts.total_seconds():g} s", seconds)
 
 
 def coded(error: KeelmanError) -> KeelmanError:

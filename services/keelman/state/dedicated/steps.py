@@ -18,8 +18,8 @@ from keelman.model.dedicated_connector import (
 from keelman.model.operation import Operation, OperationKind, OperationState
 from keelman.state.dedicated.composition import runtime_config
 from keelman.state.dedicated.wire import FORMER_SPEC, WANTED_SPEC
-from keelman.state.nouns.rows import plain_spec, read_spec
 from keelman.state.operations.connector_steps import ASK, AWAIT, CONFIGURE, STEER, UID
+from keelman.state.resources.rows import plain, read
 
 REACH, START = "reach-brokers", "start-workers"
 INITIALIZE, VALIDATE, FINALIZE = "initialize-update", "validate-update", "finalize-update"
@@ -36,7 +36,10 @@ STEPS: Mapping[OperationKind, tuple[str, ...]] = {
     OperationKind.DELETE_DEDICATED: (STOP, FORGET),
 }
 UPDATES = (OperationKind.UPDATE_WORKERS, OperationKind.UPDATE_CONFIG)
-SKIP_HEALTH, ONLY_FAILED, FORMER_GOAL = "skip_health_check", "only_failed", "former_goal"
+WAKING = (REACH, START)
+"""Come first where the workers had been stopped."""
+SKIP_HEALTH, ONLY_FAILED, FORMER_GOAL, WAKES = "skip_health_check", "only_failed", "former_goal", "wakes"
+"""Facts. WAKES: true where the workers had been stopped, as a create that failed leaves them."""
 FORMER_CLUSTER, WANTED_CLUSTER = "former_workers", "wanted_workers"
 """Facts of an update: the specs of the worker cluster before and after."""
 
@@ -53,7 +56,20 @@ def facts_of(connector: DedicatedConnector, **more: Any) -> dict[str, Any]:
 
 def specs_of(former: DedicatedConnectorSpec, wanted: DedicatedConnectorSpec) -> dict[str, Any]:
     """Facts of an update."""
-    return {FORMER_SPEC: plain_spec(former), WANTED_SPEC: plain_spec(wanted)}
+    return {FORMER_SPEC: plain(former), WANTED_SPEC: plain(wanted)}
+
+
+def plan_of(kind: OperationKind, *, wakes: bool) -> tuple[str, ...]:
+    """The steps of an operation. `wakes`: its workers had been stopped; an update of these starts them as they are to
+    be."""
+    return (*WAKING, *STEPS[kind]) if wakes and kind is not OperationKind.UPDATE_WORKERS else STEPS[kind]
+
+
+def stops_workers(operation: Operation) -> bool:
+    """Whether an operation leaves the workers stopped: nobody is served by those of a connector that never came up."""
+    if not operation.has_ended or operation.state is OperationState.SUCCEEDED:
+        return False
+    return operation.kind is OperationKind.CREATE_DEDICATED or operation.facts.get(WAKES, False)
 
 
 def noted(connector: DedicatedConnector, operation: Operation) -> DedicatedConnector:
@@ -72,7 +88,7 @@ def noted(connector: DedicatedConnector, operation: Operation) -> DedicatedConne
         return dataclasses.replace(connector, goal=DedicatedGoal(former))
     if is_update:
         former_spec, wanted_spec = (
-            read_spec(DedicatedConnectorSpec, operation.facts[name]) for name in (FORMER_SPEC, WANTED_SPEC)
+            read(DedicatedConnectorSpec, operation.facts[name]) for name in (FORMER_SPEC, WANTED_SPEC)
         )
         kept = _kept(former_spec.annotations, wanted_spec.annotations, connector.spec.annotations)
         spec = dataclasses.replace(former_spec, annotations=kept)

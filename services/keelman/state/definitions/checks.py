@@ -5,13 +5,11 @@ from __future__ import annotations
 from keelman.model.connector_definition import ConnectorDefinition, ConnectorDefinitionSpec, DefinitionGoal
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.names import MAX_NAMED
-from keelman.model.shapes import check_labels
-from keelman.state.nouns.checks import check_same
-from keelman.state.nouns.clusters import check_not_deleted
-from keelman.state.nouns.taken import check_origin
+from keelman.state.clusters.goals import check_not_deleted
+from keelman.state.resources.annotations import check_annotations
+from keelman.state.resources.checks import check_same
 from keelman.state.snapshot import CONNECTOR_DEFINITION, Snapshot
 
-MAX_DESCRIPTION = 4096
 MAX_CONNECTOR = 255
 MAX_CONFIG_BYTES = 512 << 10
 """Its event has to fit into a record of Kafka."""
@@ -31,11 +29,7 @@ def check(name: str, spec: ConnectorDefinitionSpec, snapshot: Snapshot) -> None:
     size = sum(len(key.encode()) + len(text.encode()) for key, text in config.items())
     if size > MAX_CONFIG_BYTES:
         raise InvalidArgument.of("spec.config", f"{size} bytes", f"at most {MAX_CONFIG_BYTES} bytes")
-    text = spec.annotations.description
-    if len(text) > MAX_DESCRIPTION:
-        raise InvalidArgument.of("spec.description", f"{text[:20]}...", f"at most {MAX_DESCRIPTION} characters")
-    check_labels("spec.labels", spec.annotations.labels)
-    check_origin(CONNECTOR_DEFINITION, name, spec.annotations.origin, snapshot)
+    check_annotations(CONNECTOR_DEFINITION, name, spec.annotations, snapshot)
     for other in sorted(snapshot.definitions_of_connector(spec.worker_cluster, connector) - {name}):
         raise FailedPrecondition(
             f"spec.connector: connector {connector!r} of worker cluster {spec.worker_cluster!r} is that of connector "

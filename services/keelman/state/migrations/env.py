@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import context
 from sqlmodel import SQLModel
 
-from keelman.state import tables  # noqa: F401  (fills the metadata)
+from keelman.state.database import tables  # noqa: F401  (fills the metadata)
 from keelman.state.nouns import registry  # noqa: F401  (so do the nouns)
 
 context.configure(

@@ -8,8 +8,8 @@ from keelman.api.connect.v1 import connector_report_service_pb2 as pb
 from keelman.api.connect.v1 import connector_report_service_pb2_grpc as grpc
 from keelman.model.cluster import ClusterState
 from keelman.model.workload import WorkloadKind
-from keelman.rpc.server import Context, Service
-from keelman.state.nouns.noun import Parts, service
+from keelman.rpc.server import Context
+from keelman.state.resources.noun import Parts
 from keelman.state.snapshot import WORKER_CLUSTER
 
 ENDED = (ClusterState.STOPPED, ClusterState.STOPPING, ClusterState.DELETING)
@@ -39,7 +39,4 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
         return pb.ListConnectorReportsResponse(connectors=part, next_page_token=token, unreported=unreported)
 
 
-def services(parts: Parts) -> list[Service]:
-    """The gRPC services of connectors."""
-    add = grpc.add_ConnectorReportServiceServicer_to_server
-    return [service("connect", "ConnectorReportService", add, ConnectorReportApi(parts))]
+API = ConnectorReportApi

@@ -8,99 +8,56 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlmodel import Field, SQLModel
+from sqlalchemy import JSON, BigInteger
+from sqlmodel import Field
 
 from keelman.api.connect.v1 import connector_definition_pb2
 from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
 from keelman.api.connect.v1 import connector_definition_service_pb2_grpc as grpc
 from keelman.model.cluster import ClusterGoal, ClusterState
-from keelman.model.connector_definition import (
-    AppliedDefinition,
-    ConnectorDefinition,
-    ConnectorDefinitionSpec,
-    DefinitionGoal,
-)
+from keelman.model.connector_definition import ConnectorDefinition, ConnectorDefinitionSpec, DefinitionGoal
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.operation import Operation, OperationKind, Target
 from keelman.model.workload import WorkloadKind
+from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
-from keelman.rpc.server import Context, Service
 from keelman.rpc.times import to_timestamp
 from keelman.state.definitions.checks import check, check_change, check_worker_cluster
 from keelman.state.definitions.drift import drifts
-from keelman.state.nouns.checks import check_etag, check_free
-from keelman.state.nouns.clusters import annotate, annotations_of
-from keelman.state.nouns.hidden import kept_spec, shown_spec
-from keelman.state.nouns.noun import Noun, Parts, service
-from keelman.state.nouns.operation import begin, check_no_operation, operation_message
-from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain, plain_spec, read, read_spec
-from keelman.state.nouns.serving import Remembered, has_labels, page_of, written
+from keelman.state.nouns.operation import begin, check_no_operation, with_operation
 from keelman.state.operations.connector_steps import STEPS, facts_of
+from keelman.state.resources.annotations import annotated, annotations_of
+from keelman.state.resources.checks import check_free, present
+from keelman.state.resources.noun import Noun
+from keelman.state.resources.rows import ResourceRow
+from keelman.state.resources.serving import NounApi, Remembered, get, labelled_page, listed, verb, writing
+from keelman.state.secrets.hidden import kept_spec, shown_spec
 from keelman.state.snapshot import CONNECTOR_DEFINITION, Snapshot
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
-WANTED, APPLIED = "wanted", "applied"
 
-
-class ConnectorDefinitionRow(SQLModel, table=True):
+class ConnectorDefinitionRow(ResourceRow, table=True):
     """A connector definition; `spec` is JSON of what is wanted and what was applied, `status` of its last operation."""
 
     __tablename__ = "connector_definition"
-    name: str = Field(primary_key=True)
-    uid: str
-    create_time: int = Field(sa_column=big_column())
-    update_time: int = Field(sa_column=big_column())
-    revision: int = Field(sa_column=big_column())
-    generation: int = Field(sa_column=big_column())
+    generation: int = Field(sa_type=BigInteger)
     goal: str
-    spec: dict[str, Any] = Field(sa_column=json_column())
-    status: dict[str, Any] = Field(sa_column=json_column())
-
-
-def to_row(definition: ConnectorDefinition) -> dict[str, Any]:
-    """The values of its row."""
-    return {
-        "name": definition.name, "uid": definition.uid, "create_time": micros(definition.create_time),
-        "update_time": micros(definition.update_time), "revision": int(definition.etag or 0),
-        "generation": definition.generation, "goal": str(definition.goal),
-        "spec": {WANTED: plain_spec(definition.spec), APPLIED: plain(definition.applied)},
-        "status": {
-            "operation": definition.operation, "applying": definition.applying, "message": definition.message,
-        },
-    }  # fmt: skip
-
-
-def from_row(row: ConnectorDefinitionRow) -> ConnectorDefinition:
-    """The connector definition of a row."""
-    time = row.spec[APPLIED]["time"]
-    applied = read(AppliedDefinition, {**row.spec[APPLIED], "time": None})
-    return ConnectorDefinition(
-        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
-        generation=row.generation, spec=read_spec(ConnectorDefinitionSpec, row.spec[WANTED]),
-        goal=DefinitionGoal(row.goal), etag=str(row.revision), **row.status,
-        applied=applied if time is None else dataclasses.replace(applied, time=moment(time)),
-    )  # fmt: skip
+    status: dict[str, Any] = Field(sa_type=JSON)
 
 
 def spec_message(wanted: ConnectorDefinitionSpec) -> connector_definition_pb2.ConnectorDefinitionSpec:
     """What a user wants of a connector, on the wire, complete."""
-    spec = connector_definition_pb2.ConnectorDefinitionSpec(
-        worker_cluster=wanted.worker_cluster, connector=wanted.connector, config=dict(wanted.config)
-    )
-    annotate(spec, wanted.annotations)
-    return spec
+    return message_of(connector_definition_pb2.ConnectorDefinitionSpec, wanted, **annotated(wanted.annotations))
 
 
 def spec_of(message: connector_definition_pb2.ConnectorDefinitionSpec, default: str) -> ConnectorDefinitionSpec:
     """What a user wants of a connector; its name in the worker cluster is the default where none is given."""
-    return ConnectorDefinitionSpec(
-        worker_cluster=message.worker_cluster,
-        connector=message.connector or default,
-        config=dict(message.config),
-        annotations=annotations_of(message),
-    )
+    return value_of(
+        ConnectorDefinitionSpec, message,
+        connector=message.connector or default, annotations=annotations_of(message),
+    )  # fmt: skip
 
 
 def definition_message(
@@ -108,32 +65,23 @@ def definition_message(
 ) -> connector_definition_pb2.ConnectorDefinition:
     """A connector definition as events have it, and as users see it but for its connector."""
     applied = definition.applied
-    status = connector_definition_pb2.ConnectorDefinitionStatus(
-        applied_generation=applied.generation,
-        apply_time=None if applied.time is None else to_timestamp(applied.time),
+    status = message_of(
+        connector_definition_pb2.ConnectorDefinitionStatus, definition,
+        applied_generation=applied.generation, apply_time=to_timestamp(applied.time),
         applied_goal=_goal_message(applied.goal),
-        operation=definition.operation,
-        applying=definition.applying,
-        message=definition.message,
-    )
-    return connector_definition_pb2.ConnectorDefinition(
-        name=definition.name,
-        uid=definition.uid,
-        create_time=to_timestamp(definition.create_time),
-        update_time=to_timestamp(definition.update_time),
-        generation=definition.generation,
-        etag=definition.etag,
-        spec=spec_message(definition.spec if with_secrets else shown_spec(definition.spec)),
-        goal=_goal_message(definition.goal),
-        status=status,
-    )
+    )  # fmt: skip
+    spec = spec_message(definition.spec if with_secrets else shown_spec(definition.spec))
+    return message_of(connector_definition_pb2.ConnectorDefinition, definition, spec=spec, status=status)
 
 
 def _goal_message(goal: DefinitionGoal) -> connector_definition_pb2.DefinitionGoal.ValueType:
     return connector_definition_pb2.DefinitionGoal.Value(f"DEFINITION_GOAL_{goal}")
 
 
-NOUN = Noun(ConnectorDefinition, ConnectorDefinitionRow, to_row, from_row, definition_message)
+NOUN = Noun(
+    ConnectorDefinition, ConnectorDefinitionRow, definition_message,
+    {"spec": {"wanted": "spec", "applied": "applied"}, "status": ("operation", "applying", "message")},
+)  # fmt: skip
 
 
 def create(tx: Transaction, name: str, spec: ConnectorDefinitionSpec) -> ConnectorDefinition:
@@ -148,7 +96,7 @@ def update(
     tx: Transaction, name: str, etag: str, change: Callable[[ConnectorDefinitionSpec], ConnectorDefinitionSpec]
 ) -> ConnectorDefinition:
     """The connector definition with the spec that `change` makes of its present one."""
-    definition = _found(tx, name, etag)
+    definition = present(tx, ConnectorDefinition, name, etag)
     spec = change(definition.spec)
     if spec == definition.spec:
         return definition
@@ -162,7 +110,7 @@ def update(
 
 def apply(tx: Transaction, request: pb.ApplyConnectorDefinitionRequest) -> tuple[ConnectorDefinition, Operation]:
     """The connector definition with an operation that brings its connector to what it says."""
-    definition = _found(tx, request.name, request.etag)
+    definition = present(tx, ConnectorDefinition, request.name, request.etag)
     check_no_operation(tx, CONNECTOR_DEFINITION, definition.name)
     goal = _goal_of(request.goal) if request.goal else definition.goal
     gone = _nothing_to_do(definition, goal, tx.snapshot)
@@ -178,7 +126,7 @@ def apply(tx: Transaction, request: pb.ApplyConnectorDefinitionRequest) -> tuple
 def delete(tx: Transaction, name: str, etag: str, *, keep_connector: bool) -> ConnectorDefinition:
     """Forgets a connector definition. Raises FailedPrecondition while an operation on it has not ended, and while its
     worker cluster has the connector unless that is to stay."""
-    definition = _found(tx, name, etag)
+    definition = present(tx, ConnectorDefinition, name, etag)
     check_no_operation(tx, CONNECTOR_DEFINITION, name)
     spec, clusters = definition.spec, tx.snapshot.worker_clusters
     is_there = definition.applied.goal is not DefinitionGoal.ABSENT and spec.worker_cluster in clusters
@@ -229,102 +177,50 @@ def _asked(spec: ConnectorDefinitionSpec) -> tuple[Any, ...]:
     return spec.worker_cluster, spec.connector, dict(spec.config)
 
 
-def _found(tx: Transaction, name: str, etag: str) -> ConnectorDefinition:
-    definition = tx.snapshot.connector_definition(name)
-    check_etag(name, etag, definition.etag)
-    return definition
-
-
 @dataclass(frozen=True, slots=True)
-class ConnectorDefinitionApi(grpc.ConnectorDefinitionServiceServicer):
+class ConnectorDefinitionApi(NounApi, grpc.ConnectorDefinitionServiceServicer):
     """Connector definitions."""
 
-    parts: Parts
+    noun = CONNECTOR_DEFINITION
     _messages: Remembered[ConnectorDefinition, connector_definition_pb2.ConnectorDefinition] = dataclasses.field(
         default_factory=lambda: Remembered(definition_message)
     )
+    GetConnectorDefinition, ListConnectorDefinitions, ApplyConnectorDefinition = get, listed, verb(apply)
+    DeleteConnectorDefinition = verb(lambda tx, r: delete(tx, r.name, r.etag, keep_connector=r.keep_connector))
+    CreateConnectorDefinition = verb(lambda tx, r: create(tx, r.name, kept_spec(spec_of(r.spec, r.name), None)))
 
-    async def GetConnectorDefinition(
-        self, request: pb.GetConnectorDefinitionRequest, context: Context
-    ) -> pb.GetConnectorDefinitionResponse:
-        """One connector definition, with its configuration as it was sent."""
-        definition = self._snapshot.connector_definition(request.name)
-        return pb.GetConnectorDefinitionResponse(connector_definition=self._shown(definition, with_secrets=True))
-
-    async def ListConnectorDefinitions(
-        self, request: pb.ListConnectorDefinitionsRequest, context: Context
-    ) -> pb.ListConnectorDefinitionsResponse:
-        """A page of connector definitions."""
-        snapshot, labels = self._snapshot, request.labels.items()
-        names = snapshot.names(CONNECTOR_DEFINITION)
-        if request.worker_cluster:
-            names = sorted(snapshot.definitions_on(request.worker_cluster))
-        part, token = page_of(
-            names, snapshot.connector_definitions, request, lambda d: has_labels(d.spec.annotations.labels, labels)
-        )
-        shown = [self._shown(definition) for definition in part]
-        return pb.ListConnectorDefinitionsResponse(connector_definitions=shown, next_page_token=token)
-
-    async def CreateConnectorDefinition(
-        self, request: pb.CreateConnectorDefinitionRequest, context: Context
-    ) -> pb.CreateConnectorDefinitionResponse:
-        """Stores a connector definition."""
-
-        def work(tx: Transaction) -> dict[str, Any]:
-            spec = kept_spec(spec_of(request.spec, request.name), None)
-            return self._fields(create(tx, request.name, spec))
-
-        return await written(self.parts.store, request, pb.CreateConnectorDefinitionResponse, work)
-
-    async def UpdateConnectorDefinition(
-        self, request: pb.UpdateConnectorDefinitionRequest, context: Context
-    ) -> pb.UpdateConnectorDefinitionResponse:
+    @writing
+    def UpdateConnectorDefinition(
+        self, tx: Transaction, request: pb.UpdateConnectorDefinitionRequest
+    ) -> ConnectorDefinition:
         """Changes the spec of a connector definition."""
 
         def change(spec: ConnectorDefinitionSpec) -> ConnectorDefinitionSpec:
             sent = masked(spec_message(spec), request.spec, request.update_mask)
             return kept_spec(spec_of(sent, spec.connector), spec)
 
-        return await written(
-            self.parts.store, request, pb.UpdateConnectorDefinitionResponse,
-            lambda tx: self._fields(update(tx, request.name, request.etag, change)),
-        )  # fmt: skip
+        return update(tx, request.name, request.etag, change)
 
-    async def ApplyConnectorDefinition(
-        self, request: pb.ApplyConnectorDefinitionRequest, context: Context
-    ) -> pb.ApplyConnectorDefinitionResponse:
-        """Begins an operation on a connector."""
+    def _page(self, request: pb.ListConnectorDefinitionsRequest) -> tuple[list[ConnectorDefinition], str]:
+        of_cluster = sorted(self._snapshot.definitions_on(request.worker_cluster)) if request.worker_cluster else None
+        return labelled_page(self._snapshot, CONNECTOR_DEFINITION, request, of_cluster)
 
-        def work(tx: Transaction) -> dict[str, Any]:
-            definition, operation = apply(tx, request)
-            return self._fields(definition) | {"operation": operation_message(operation)}
+    def _fields(
+        self, made: ConnectorDefinition | tuple[ConnectorDefinition, Operation], tx: Transaction
+    ) -> dict[str, Any]:
+        definition, operation = made if isinstance(made, tuple) else (made, None)
+        return with_operation({CONNECTOR_DEFINITION: self._in_list(definition, None)}, operation)
 
-        return await written(self.parts.store, request, pb.ApplyConnectorDefinitionResponse, work)
+    def _in_list(self, found: ConnectorDefinition, request: Any) -> connector_definition_pb2.ConnectorDefinition:
+        return self._with_connector(found, self._messages.copy(found.name, found))
 
-    async def DeleteConnectorDefinition(
-        self, request: pb.DeleteConnectorDefinitionRequest, context: Context
-    ) -> pb.DeleteConnectorDefinitionResponse:
-        """Forgets a connector definition."""
-        return await written(
-            self.parts.store, request, pb.DeleteConnectorDefinitionResponse,
-            lambda tx: self._fields(delete(tx, request.name, request.etag, keep_connector=request.keep_connector)),
-        )  # fmt: skip
+    def _shown(self, found: ConnectorDefinition, request: Any) -> connector_definition_pb2.ConnectorDefinition:
+        return self._with_connector(found, definition_message(found, with_secrets=True))
 
-    @property
-    def _snapshot(self) -> Snapshot:
-        return self.parts.store.snapshot
-
-    def _fields(self, definition: ConnectorDefinition) -> dict[str, Any]:
-        return {"connector_definition": self._shown(definition)}
-
-    def _shown(
-        self, definition: ConnectorDefinition, *, with_secrets: bool = False
+    def _with_connector(
+        self, definition: ConnectorDefinition, made: connector_definition_pb2.ConnectorDefinition
     ) -> connector_definition_pb2.ConnectorDefinition:
         """A connector definition with its connector, as far as its workers report."""
-        if with_secrets:
-            made = definition_message(definition, with_secrets=True)
-        else:
-            made = self._messages.copy(definition.name, definition)
         spec, reports = definition.spec, self.parts.reports
         cluster = self._snapshot.worker_clusters.get(spec.worker_cluster)
         # What workers said before they were stopped is no longer so.
@@ -341,7 +237,4 @@ class ConnectorDefinitionApi(grpc.ConnectorDefinitionServiceServicer):
         return made
 
 
-def services(parts: Parts) -> list[Service]:
-    """The gRPC services of connector definitions."""
-    add = grpc.add_ConnectorDefinitionServiceServicer_to_server
-    return [service("connect", "ConnectorDefinitionService", add, ConnectorDefinitionApi(parts))]
+API = ConnectorDefinitionApi

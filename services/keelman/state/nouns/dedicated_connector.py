@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sqlmodel import Field, SQLModel
+from sqlalchemy import JSON, BigInteger
+from sqlmodel import Field
 
 from keelman.api.connect.v1 import dedicated_connector_pb2
 from keelman.api.connect.v1 import dedicated_connector_service_pb2 as pb
@@ -14,108 +17,57 @@ from keelman.api.connect.v1 import dedicated_connector_service_pb2_grpc as grpc
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.connect.v1.origin_pb2 import Origin
 from keelman.model.cluster import ClusterState
-from keelman.model.dedicated_connector import (
-    DedicatedConnector,
-    DedicatedConnectorSpec,
-    DedicatedFailure,
-    DedicatedGoal,
-)
-from keelman.model.operation import Operation
+from keelman.model.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
+from keelman.model.operation import Operation, OperationKind
 from keelman.model.workload import WorkloadKind
+from keelman.rpc.mapping import message_of
 from keelman.rpc.masks import masked
-from keelman.rpc.server import Context, Service
-from keelman.rpc.times import to_timestamp
 from keelman.state.dedicated import life
 from keelman.state.dedicated.states import standing
 from keelman.state.dedicated.wire import spec_message, spec_of
-from keelman.state.nouns.hidden import kept_spec, shown_spec
-from keelman.state.nouns.log_delivery import check_buckets
-from keelman.state.nouns.noun import Noun, Parts, service
-from keelman.state.nouns.operation import operation_message
-from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain, plain_spec, read, read_spec
-from keelman.state.nouns.serving import has_labels, page_of, verb, written
-from keelman.state.snapshot import DEDICATED_CONNECTOR, Snapshot
+from keelman.state.nouns.operation import with_operation
+from keelman.state.resources.checks import check_quota
+from keelman.state.resources.log_delivery import check_buckets, problem_messages
+from keelman.state.resources.noun import Noun
+from keelman.state.resources.rows import ResourceRow
+from keelman.state.resources.serving import NounApi, Steps, get, has_labels, listed, page_of, rpc, verb, writing
+from keelman.state.secrets.hidden import kept_spec, shown_spec
+from keelman.state.snapshot import DEDICATED_CONNECTOR, OPERATION, Snapshot
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
 Made = tuple[DedicatedConnector, Operation | None]
+SCALING_SECONDS = 20.0
+"""So long at most a request waits for a step of autoscaling, which nobody asked for."""
 
 
-class DedicatedConnectorRow(SQLModel, table=True):
+class DedicatedConnectorRow(ResourceRow, table=True):
     """A dedicated connector; `spec` and `status` are JSON."""
 
     __tablename__ = "dedicated_connector"
-    name: str = Field(primary_key=True)
-    uid: str
-    create_time: int = Field(sa_column=big_column())
-    update_time: int = Field(sa_column=big_column())
-    revision: int = Field(sa_column=big_column())
-    generation: int = Field(sa_column=big_column())
+    generation: int = Field(sa_type=BigInteger)
     goal: str
-    spec: dict[str, Any] = Field(sa_column=json_column())
-    status: dict[str, Any] = Field(sa_column=json_column())
-
-
-@dataclass(frozen=True, slots=True)
-class _Status:
-    broker_cluster: str = ""
-    operation: str = ""
-    failure: DedicatedFailure | None = None
-    updates: int = 0
-    connector_uid: str = ""
-    tasks_max: int = 0
-
-
-def to_row(connector: DedicatedConnector) -> dict[str, Any]:
-    """The values of its row."""
-    status = _Status(**{field.name: getattr(connector, field.name) for field in dataclasses.fields(_Status)})
-    return {
-        "name": connector.name, "uid": connector.uid, "create_time": micros(connector.create_time),
-        "update_time": micros(connector.update_time), "revision": int(connector.etag or 0),
-        "generation": connector.generation, "goal": str(connector.goal), "spec": plain_spec(connector.spec),
-        "status": plain(status),
-    }  # fmt: skip
-
-
-def from_row(row: DedicatedConnectorRow) -> DedicatedConnector:
-    """The dedicated connector of a row."""
-    status = read(_Status, row.status)
-    return DedicatedConnector(
-        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
-        generation=row.generation, spec=read_spec(DedicatedConnectorSpec, row.spec), goal=DedicatedGoal(row.goal),
-        etag=str(row.revision), **{field.name: getattr(status, field.name) for field in dataclasses.fields(_Status)},
-    )  # fmt: skip
+    status: dict[str, Any] = Field(sa_type=JSON)
 
 
 def dedicated_message(
     connector: DedicatedConnector, *, with_secrets: bool = False
 ) -> dedicated_connector_pb2.DedicatedConnector:
     """A dedicated connector as events have it: with what is stored of its status."""
-    status = dedicated_connector_pb2.DedicatedConnectorStatus(
-        worker_cluster=connector.name,
-        broker_cluster=connector.broker_cluster,
-        operation=connector.operation,
-        tasks_max=connector.tasks_max,
-        version=connector.version,
-    )
+    status = message_of(
+        dedicated_connector_pb2.DedicatedConnectorStatus, connector,
+        worker_cluster=connector.name, version=connector.version,
+    )  # fmt: skip
     if connector.failure is not None:
         status.state = dedicated_connector_pb2.DEDICATED_CONNECTOR_STATE_FAILED
         status.code, status.message = connector.failure.code, connector.failure.message
-    return dedicated_connector_pb2.DedicatedConnector(
-        name=connector.name,
-        uid=connector.uid,
-        create_time=to_timestamp(connector.create_time),
-        update_time=to_timestamp(connector.update_time),
-        generation=connector.generation,
-        etag=connector.etag,
-        spec=spec_message(connector.spec if with_secrets else shown_spec(connector.spec)),
-        goal=dedicated_connector_pb2.DedicatedConnectorGoal.Value(f"DEDICATED_CONNECTOR_GOAL_{connector.goal}"),
-        status=status,
-    )
+    spec = spec_message(connector.spec if with_secrets else shown_spec(connector.spec))
+    return message_of(dedicated_connector_pb2.DedicatedConnector, connector, spec=spec, status=status)
 
 
-NOUN = Noun(DedicatedConnector, DedicatedConnectorRow, to_row, from_row, dedicated_message)
+STATUS = ("broker_cluster", "operation", "failure", "updates", "connector_uid", "tasks_max")
+NOUN = Noun(DedicatedConnector, DedicatedConnectorRow, dedicated_message, {"status": STATUS})
 
 
 def _of_origin(connector: DedicatedConnector, wanted: Origin) -> bool:
@@ -124,57 +76,32 @@ def _of_origin(connector: DedicatedConnector, wanted: Origin) -> bool:
     return all(not text or (origin is not None and getattr(origin, name) == text) for text, name in pairs)
 
 
-@dataclass(frozen=True, slots=True)
-class DedicatedConnectorApi(grpc.DedicatedConnectorServiceServicer):
+def _steering(work: Callable[[Any, Transaction, Any], Made]) -> Any:
+    """An RPC that writes once the workers are not being scaled by themselves."""
+    return rpc(Steps(lambda self, tx, request, _: work(self, tx, request), before=lambda api, r: api.settled(r.name)))
+
+
+class DedicatedConnectorApi(NounApi, grpc.DedicatedConnectorServiceServicer):
     """Dedicated connectors."""
 
-    parts: Parts
+    noun = DEDICATED_CONNECTOR
+    GetDedicatedConnector, ListDedicatedConnectors = get, listed
+    PauseDedicatedConnector = _steering(lambda _, tx, r: life.pause(tx, r.name, r.etag))
+    ResumeDedicatedConnector = _steering(lambda _, tx, r: life.resume(tx, r.name, r.etag))
+    RestartDedicatedConnector = _steering(lambda _, tx, r: life.restart(tx, r.name, r.etag, only_failed=r.only_failed))
+    DeleteDedicatedConnector = verb(lambda tx, r: life.delete(tx, r.name, r.etag, version=r.version))
 
-    async def GetDedicatedConnector(
-        self, request: pb.GetDedicatedConnectorRequest, context: Context
-    ) -> pb.GetDedicatedConnectorResponse:
-        """One dedicated connector, with its configuration as it was sent."""
-        snapshot = self._snapshot
-        connector = snapshot.dedicated_connector(request.name)
-        under_way = snapshot.unfinished_operation(DEDICATED_CONNECTOR, connector.name)
-        shown = self._shown(snapshot, connector, under_way, with_secrets=True)
-        return pb.GetDedicatedConnectorResponse(dedicated_connector=shown)
-
-    async def ListDedicatedConnectors(
-        self, request: pb.ListDedicatedConnectorsRequest, context: Context
-    ) -> pb.ListDedicatedConnectorsResponse:
-        """A page of dedicated connectors."""
-        snapshot, labels = self._snapshot, request.labels.items()
-
-        def is_wanted(one: DedicatedConnector) -> bool:
-            return (
-                has_labels(one.spec.annotations.labels, labels)
-                and one.spec.connector.startswith(request.connector_prefix)
-                and _of_origin(one, request.origin)
-            )
-
-        names = snapshot.names(DEDICATED_CONNECTOR)
-        part, token = page_of(names, snapshot.dedicated_connectors, request, is_wanted)
-        shown = [
-            self._shown(snapshot, one, snapshot.unfinished_operation(DEDICATED_CONNECTOR, one.name)) for one in part
-        ]
-        return pb.ListDedicatedConnectorsResponse(dedicated_connectors=shown, next_page_token=token)
-
-    async def CreateDedicatedConnector(
-        self, request: pb.CreateDedicatedConnectorRequest, context: Context
-    ) -> pb.CreateDedicatedConnectorResponse:
+    @writing
+    def CreateDedicatedConnector(self, tx: Transaction, request: pb.CreateDedicatedConnectorRequest) -> Made:
         """Stores a dedicated connector and its worker cluster, and begins to bring it up."""
+        spec = kept_spec(spec_of(request.spec), None)
+        check_buckets("spec.log_delivery", spec.log_delivery, self.parts.buckets)
+        name = request.name or life.new_name()
+        _check_quota(tx.snapshot, name, spec, 0, request.max_workers_of_scope)
+        return life.create(tx, name, spec)
 
-        def work(tx: Transaction) -> dict[str, Any]:
-            spec = kept_spec(spec_of(request.spec), None)
-            check_buckets("spec.log_delivery", spec.log_delivery, self.parts.buckets)
-            return self.fields(life.create(tx, request.name or life.new_name(), spec))
-
-        return await written(self.parts.store, request, pb.CreateDedicatedConnectorResponse, work)
-
-    async def UpdateDedicatedConnector(
-        self, request: pb.UpdateDedicatedConnectorRequest, context: Context
-    ) -> pb.UpdateDedicatedConnectorResponse:
+    @_steering
+    def UpdateDedicatedConnector(self, tx: Transaction, request: pb.UpdateDedicatedConnectorRequest) -> Made:
         """Changes a dedicated connector."""
 
         def change(spec: DedicatedConnectorSpec) -> DedicatedConnectorSpec:
@@ -185,52 +112,57 @@ class DedicatedConnectorApi(grpc.DedicatedConnectorServiceServicer):
             )  # fmt: skip
             return kept_spec(sent, spec)
 
-        def work(tx: Transaction) -> dict[str, Any]:
-            made = life.update(
-                tx, request.name, request.etag, change,
-                version=request.version, skip_health_check=request.skip_health_check,
-            )  # fmt: skip
-            return self.fields(made)
+        before = tx.snapshot.dedicated_connector(request.name).spec.capacity.most_workers
+        made = life.update(
+            tx, request.name, request.etag, change,
+            version=request.version, skip_health_check=request.skip_health_check,
+        )  # fmt: skip
+        _check_quota(tx.snapshot, request.name, made[0].spec, before, request.max_workers_of_scope)
+        return made
 
-        return await written(self.parts.store, request, pb.UpdateDedicatedConnectorResponse, work)
+    def _page(self, request: pb.ListDedicatedConnectorsRequest) -> tuple[list[DedicatedConnector], str]:
+        snapshot, labels = self._snapshot, request.labels.items()
 
-    PauseDedicatedConnector = verb(
-        pb.PauseDedicatedConnectorRequest, pb.PauseDedicatedConnectorResponse,
-        lambda tx, r: life.pause(tx, r.name, r.etag),
-    )  # fmt: skip
-    ResumeDedicatedConnector = verb(
-        pb.ResumeDedicatedConnectorRequest, pb.ResumeDedicatedConnectorResponse,
-        lambda tx, r: life.resume(tx, r.name, r.etag),
-    )  # fmt: skip
-    RestartDedicatedConnector = verb(
-        pb.RestartDedicatedConnectorRequest, pb.RestartDedicatedConnectorResponse,
-        lambda tx, r: life.restart(tx, r.name, r.etag, only_failed=r.only_failed),
-    )  # fmt: skip
-    DeleteDedicatedConnector = verb(
-        pb.DeleteDedicatedConnectorRequest, pb.DeleteDedicatedConnectorResponse,
-        lambda tx, r: life.delete(tx, r.name, r.etag, version=r.version),
-    )  # fmt: skip
+        def is_wanted(one: DedicatedConnector) -> bool:
+            return (
+                has_labels(one.spec.annotations.labels, labels)
+                and one.spec.connector.startswith(request.connector_prefix)
+                and _of_origin(one, request.origin)
+            )
 
-    def fields(self, made: Made) -> dict[str, Any]:
-        """What an answer has of a dedicated connector that was written, and of the operation that was begun."""
+        return page_of(snapshot.names(DEDICATED_CONNECTOR), snapshot.dedicated_connectors, request, is_wanted)
+
+    def _shown(self, found: DedicatedConnector, request: Any) -> dedicated_connector_pb2.DedicatedConnector:
+        return self._standing(found, self._under_way(found), with_secrets=True)
+
+    def _in_list(self, found: DedicatedConnector, request: Any) -> dedicated_connector_pb2.DedicatedConnector:
+        return self._standing(found, self._under_way(found))
+
+    def _fields(self, made: Made, tx: Transaction) -> dict[str, Any]:
         connector, operation = made
-        shown = {"dedicated_connector": self._shown(self._snapshot, connector, operation)}
-        return shown if operation is None else shown | {"operation": operation_message(operation)}
+        return with_operation({DEDICATED_CONNECTOR: self._standing(connector, operation)}, operation)
 
-    @property
-    def _snapshot(self) -> Snapshot:
-        return self.parts.store.snapshot
+    async def settled(self, name: str) -> None:
+        """Waits while the workers of a dedicated connector are being scaled by themselves."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SCALING_SECONDS):
+                with self.parts.commits.subscribe(OPERATION) as changed:
+                    while self._is_scaling(name):
+                        changed.clear()
+                        await changed.wait()
 
-    def _shown(
-        self,
-        snapshot: Snapshot,
-        connector: DedicatedConnector,
-        under_way: Operation | None,
-        *,
-        with_secrets: bool = False,
+    def _is_scaling(self, name: str) -> bool:
+        under_way = self._snapshot.unfinished_operation(DEDICATED_CONNECTOR, name)
+        return under_way is not None and under_way.kind is OperationKind.SCALE
+
+    def _under_way(self, connector: DedicatedConnector) -> Operation | None:
+        return self._snapshot.unfinished_operation(DEDICATED_CONNECTOR, connector.name)
+
+    def _standing(
+        self, connector: DedicatedConnector, under_way: Operation | None, *, with_secrets: bool = False
     ) -> dedicated_connector_pb2.DedicatedConnector:
         """A dedicated connector with all that is known of it."""
-        made = dedicated_message(connector, with_secrets=with_secrets)
+        snapshot, made = self._snapshot, dedicated_message(connector, with_secrets=with_secrets)
         status, reported = made.status, self._reported(snapshot, connector)
         if reported is not None:
             status.connector.CopyFrom(reported)
@@ -240,6 +172,8 @@ class DedicatedConnectorApi(grpc.DedicatedConnectorServiceServicer):
         if under_way is not None:
             status.message = under_way.message
         cluster = snapshot.worker_clusters.get(connector.name)
+        workers = snapshot.workloads_in(WorkloadKind.WORKER, connector.name)
+        status.log_problems.extend(problem_messages(*(worker.status for worker in workers)))
         status.workers = 0 if cluster is None else cluster.status.ready_workers
         return made
 
@@ -257,7 +191,13 @@ class DedicatedConnectorApi(grpc.DedicatedConnectorServiceServicer):
         return reports.with_lag(found, snapshot.workloads_in(WorkloadKind.WORKER, connector.name))
 
 
-def services(parts: Parts) -> list[Service]:
-    """The gRPC services of dedicated connectors."""
-    add = grpc.add_DedicatedConnectorServiceServicer_to_server
-    return [service("connect", "DedicatedConnectorService", add, DedicatedConnectorApi(parts))]
+def _check_quota(snapshot: Snapshot, name: str, spec: DedicatedConnectorSpec, former: int, most: int) -> None:
+    """Raises Exhausted where one that had `former` workers gets more of them, and its scope more than `most`."""
+    if (wanted := spec.capacity.most_workers) <= former:
+        return
+    others = (one.spec for one in snapshot.dedicated_connectors.values() if one.name != name)
+    present = ((other.annotations.origin, other.capacity.most_workers) for other in others)
+    check_quota("workers", spec.annotations.origin, present, wanted, most)
+
+
+API = DedicatedConnectorApi

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.json_format import MessageToDict
-from sqlmodel import Field, SQLModel
 
 from keelman.api.connect.v1 import document_pb2
 from keelman.api.connect.v1 import document_service_pb2 as pb
@@ -17,13 +16,13 @@ from keelman.connect.config.secret_keys import kept_json, shown_json
 from keelman.model.document import Document, check_document_key, check_scope, document_name, parts_of_name
 from keelman.model.errors import AlreadyExists, Conflict, InvalidArgument, NotFound
 from keelman.model.names import checked_name
+from keelman.rpc.mapping import message_of
 from keelman.rpc.pages import key_of, page_limit, token_for
-from keelman.rpc.server import Context, Service
-from keelman.rpc.times import to_timestamp
-from keelman.state.nouns.checks import check_etag, check_numbers
-from keelman.state.nouns.noun import Noun, Parts, service
-from keelman.state.nouns.rows import big_column, json_column, micros, moment
-from keelman.state.nouns.serving import Remembered, written
+from keelman.rpc.server import Context
+from keelman.state.resources.checks import check_etag, check_numbers
+from keelman.state.resources.noun import Noun
+from keelman.state.resources.rows import ResourceRow
+from keelman.state.resources.serving import NounApi, Remembered, verb
 from keelman.state.snapshot import DOCUMENT, Snapshot
 
 if TYPE_CHECKING:
@@ -35,33 +34,10 @@ PAGE_BYTES = 2 << 20  # clients that set nothing take messages of up to 4 MiB
 SECRETS = "secrets"  # under a key of this name all is secret, for the sealer and for who shows it
 
 
-class DocumentRow(SQLModel, table=True):
+class DocumentRow(ResourceRow, table=True):
     """A document; `spec` is JSON of its content and its secrets."""
 
     __tablename__ = "document"
-    name: str = Field(primary_key=True)
-    uid: str
-    create_time: int = Field(sa_column=big_column())
-    update_time: int = Field(sa_column=big_column())
-    revision: int = Field(sa_column=big_column())
-    spec: dict[str, Any] = Field(sa_column=json_column())
-
-
-def to_row(document: Document) -> dict[str, Any]:
-    """The values of its row."""
-    return {
-        "name": document.name, "uid": document.uid, "create_time": micros(document.create_time),
-        "update_time": micros(document.update_time), "revision": int(document.etag or 0),
-        "spec": {"content": document.content, SECRETS: document.secrets},
-    }  # fmt: skip
-
-
-def from_row(row: DocumentRow) -> Document:
-    """The document of a row."""
-    return Document(
-        *parts_of_name(row.name), row.uid, moment(row.create_time), moment(row.update_time), row.spec["content"],
-        row.spec[SECRETS], str(row.revision),
-    )  # fmt: skip
 
 
 def document_message(document: Document, *, with_secrets: bool = False) -> document_pb2.Document:
@@ -69,21 +45,13 @@ def document_message(document: Document, *, with_secrets: bool = False) -> docum
     content, secrets = document.content, document.secrets
     if not with_secrets:
         content, secrets = shown_json(content), shown_json(secrets, SECRETS)
-    made = document_pb2.Document(
-        kind=document.kind,
-        scope=document.scope,
-        key=document.key,
-        uid=document.uid,
-        create_time=to_timestamp(document.create_time),
-        update_time=to_timestamp(document.update_time),
-        etag=document.etag,
-        secrets=secrets,
-    )
-    made.content.update(content)
-    return made
+    return message_of(document_pb2.Document, document, content=content or None, secrets=secrets)
 
 
-NOUN = Noun(Document, DocumentRow, to_row, from_row, document_message)
+NOUN = Noun(
+    Document, DocumentRow, document_message, {"spec": ("content", SECRETS)},
+    fields=lambda row: dict(zip(("kind", "scope", "key"), parts_of_name(row.name), strict=True)),
+)  # fmt: skip
 
 
 def found(snapshot: Snapshot, kind: str, scope: str, key: str) -> Document:
@@ -148,10 +116,11 @@ def check_content(given: document_pb2.Document) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentApi(grpc.DocumentServiceServicer):
+class DocumentApi(NounApi, grpc.DocumentServiceServicer):
     """Documents."""
 
-    parts: Parts
+    noun = DOCUMENT
+    PutDocument, DeleteDocument = verb(put), verb(delete)
     _messages: Remembered[Document, document_pb2.Document] = dataclasses.field(
         default_factory=lambda: Remembered(document_message)
     )
@@ -183,29 +152,12 @@ class DocumentApi(grpc.DocumentServiceServicer):
             answer.documents.append(made)
         return answer
 
-    async def PutDocument(self, request: pb.PutDocumentRequest, context: Context) -> pb.PutDocumentResponse:
-        """Keeps a document."""
-        return await written(
-            self.parts.store,
-            request,
-            pb.PutDocumentResponse,
-            lambda tx: {"document": document_message(put(tx, request))},
-        )
-
-    async def DeleteDocument(self, request: pb.DeleteDocumentRequest, context: Context) -> pb.DeleteDocumentResponse:
-        """Forgets a document."""
-        return await written(
-            self.parts.store,
-            request,
-            pb.DeleteDocumentResponse,
-            lambda tx: {"document": document_message(delete(tx, request))},
-        )
+    def _fields(self, made: Document, tx: Transaction) -> dict[str, Any]:
+        return {DOCUMENT: document_message(made)}
 
 
 def _order(document: Document) -> tuple[str, str, str]:
     return document.kind, document.scope, document.key
 
 
-def services(parts: Parts) -> list[Service]:
-    """The gRPC services of documents."""
-    return [service("connect", "DocumentService", grpc.add_DocumentServiceServicer_to_server, DocumentApi(parts))]
+API = DocumentApi

@@ -5,140 +5,68 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from google.protobuf.message import Message
-from sqlmodel import Field, SQLModel
+from sqlalchemy import BigInteger, Text
+from sqlmodel import Field
 
 from keelman.api.node.v1 import node_pb2
-from keelman.api.node.v1 import node_service_pb2 as pb
 from keelman.api.node.v1 import node_service_pb2_grpc as grpc
 from keelman.model.cluster import ClusterGoal
 from keelman.model.errors import FailedPrecondition
 from keelman.model.node import Node, NodeFigures, NodeSpec, NodeState
 from keelman.model.shapes import check_labels, check_limits
+from keelman.rpc.identity import Identity, IdentityKind
+from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
-from keelman.rpc.server import Context, Service
-from keelman.rpc.times import to_timestamp
-from keelman.state.nouns.checks import check_etag, check_free
-from keelman.state.nouns.limits import limits_message, limits_of
-from keelman.state.nouns.noun import Noun, Parts, service
-from keelman.state.nouns.rows import (
-    big_column,
-    json_column,
-    micros,
-    moment,
-    plain_spec,
-    read_spec,
-    text_column,
-)
-from keelman.state.nouns.serving import labelled_page, verb
 from keelman.state.planning.pinned import pinned_workloads
+from keelman.state.resources.checks import check_free, present
+from keelman.state.resources.limits import limits_message
+from keelman.state.resources.noun import Noun
+from keelman.state.resources.rows import ResourceRow
+from keelman.state.resources.serving import NounApi, get, listed, verb
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, Snapshot
+from keelman.state.trust.rows import without_certificate
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
-M = TypeVar("M", bound=Message)
 
-
-class NodeRow(SQLModel, table=True):
+class NodeRow(ResourceRow, table=True):
     """A node and its last registration; `spec` is JSON."""
 
     __tablename__ = "node"
-    name: str = Field(primary_key=True)
-    uid: str
-    create_time: int = Field(sa_column=big_column())
-    update_time: int = Field(sa_column=big_column())
     state: str
     agent_address: str
     cpus: int
-    memory_bytes: int = Field(sa_column=big_column())
+    memory_bytes: int = Field(sa_type=BigInteger)
     version: str
     incarnation: str
-    session: int = Field(sa_column=big_column())
-    message: str = Field(sa_column=text_column())
+    broker_tls: bool
+    session: int = Field(sa_type=BigInteger)
+    message: str = Field(sa_type=Text)
     address: str
-    spec: dict[str, Any] = Field(sa_column=json_column())
-    generation: int = Field(sa_column=big_column())
-    revision: int = Field(sa_column=big_column())
-
-
-def to_row(node: Node) -> dict[str, Any]:
-    """The values of its row."""
-    return {
-        "name": node.name, "uid": node.uid, "create_time": micros(node.create_time),
-        "update_time": micros(node.update_time), "state": str(node.state), "agent_address": node.agent_address,
-        "cpus": node.cpus, "memory_bytes": node.memory_bytes, "version": node.version,
-        "incarnation": node.incarnation, "session": node.session, "message": node.message, "address": node.address,
-        "spec": plain_spec(node.spec), "generation": node.generation, "revision": int(node.etag or 0),
-    }  # fmt: skip
-
-
-def from_row(row: NodeRow) -> Node:
-    """The node of a row."""
-    return Node(
-        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
-        state=NodeState(row.state), agent_address=row.agent_address, cpus=row.cpus, memory_bytes=row.memory_bytes,
-        version=row.version, message=row.message, address=row.address, spec=read_spec(NodeSpec, row.spec),
-        generation=row.generation, etag=str(row.revision), session=row.session, incarnation=row.incarnation,
-    )  # fmt: skip
+    generation: int = Field(sa_type=BigInteger)
+    revision: int = Field(sa_type=BigInteger)
 
 
 def spec_message(spec: NodeSpec) -> node_pb2.NodeSpec:
     """What a user wants of a node, on the wire."""
-    return node_pb2.NodeSpec(
-        description=spec.description,
-        labels=dict(spec.labels),
-        capacity=limits_message(spec.capacity),
-        cordoned=spec.cordoned,
-        draining=spec.draining,
-    )
-
-
-def spec_of(message: node_pb2.NodeSpec) -> NodeSpec:
-    """What a user wants of a node."""
-    return NodeSpec(
-        description=message.description,
-        labels=dict(message.labels),
-        capacity=limits_of(message.capacity),
-        cordoned=message.cordoned,
-        draining=message.draining,
-    )
+    return message_of(node_pb2.NodeSpec, spec, capacity=limits_message(spec.capacity))
 
 
 def figures_of(message: node_pb2.NodeFigures) -> NodeFigures:
     """What a heartbeat says of its host."""
-    return NodeFigures(message.cpus_used, message.memory_available_bytes, message.disk_free_bytes, message.load)
+    return value_of(NodeFigures, message)
 
 
 def node_message(node: Node, pinned_workloads: Sequence[str] = ()) -> node_pb2.Node:
     """A node; `pinned_workloads` are those that keep a draining node from being empty."""
-    return node_pb2.Node(
-        name=node.name,
-        uid=node.uid,
-        create_time=to_timestamp(node.create_time),
-        update_time=to_timestamp(node.update_time),
-        spec=spec_message(node.spec),
-        generation=node.generation,
-        etag=node.etag,
-        status=node_pb2.NodeStatus(
-            state=node_pb2.NodeState.Value(f"NODE_STATE_{node.state}"),
-            agent_address=node.agent_address,
-            cpus=node.cpus,
-            memory_bytes=node.memory_bytes,
-            version=node.version,
-            message=node.message,
-            heartbeat_time=to_timestamp(node.heartbeat_time),
-            address=node.host,
-            figures=None if node.figures is None else node_pb2.NodeFigures(**dataclasses.asdict(node.figures)),
-            pinned_workloads=pinned_workloads,
-        ),
-    )
+    status = message_of(node_pb2.NodeStatus, node, address=node.host, pinned_workloads=pinned_workloads)
+    return message_of(node_pb2.Node, node, spec=spec_message(node.spec), status=status)
 
 
-NOUN = Noun(Node, NodeRow, to_row, from_row, node_message)
+NOUN = Noun(Node, NodeRow, node_message)
 
 
 def check(spec: NodeSpec) -> None:
@@ -156,8 +84,7 @@ def create(tx: Transaction, name: str, spec: NodeSpec) -> Node:
 
 def update(tx: Transaction, name: str, etag: str, change: Callable[[NodeSpec], NodeSpec]) -> Node:
     """The node with the spec that `change` makes of its present one."""
-    node = tx.snapshot.node(name)
-    check_etag(name, etag, node.etag)
+    node = present(tx, Node, name, etag)
     spec = change(node.spec)
     if spec == node.spec:
         return node
@@ -166,9 +93,8 @@ def update(tx: Transaction, name: str, etag: str, change: Callable[[NodeSpec], N
 
 
 def delete(tx: Transaction, name: str, etag: str) -> None:
-    """Forgets a node without an agent that carries nothing and that no cluster names."""
-    node = tx.snapshot.node(name)
-    check_etag(name, etag, node.etag)
+    """Forgets a node without an agent that carries nothing and that no cluster names, and whose certificate that is."""
+    node = present(tx, Node, name, etag)
     brokers, workers = (_naming(tx.snapshot, noun, name) for noun in (BROKER_CLUSTER, WORKER_CLUSTER))
     if named := ", ".join(sorted({*brokers, *workers})):
         raise FailedPrecondition(
@@ -185,6 +111,7 @@ def delete(tx: Transaction, name: str, etag: str) -> None:
     if node.state not in (NodeState.OFFLINE, NodeState.EXPECTED):
         raise FailedPrecondition(f"node {name!r} is {node.state}: stop its agent first", reason="NOT_OFFLINE")
     tx.drop(NODE, name)
+    tx.statements.append(without_certificate(Identity(IdentityKind.NODE, name).path))
 
 
 def _naming(snapshot: Snapshot, noun: str, node: str) -> list[str]:
@@ -216,43 +143,27 @@ def _marking(**marks: Any) -> Callable[[Transaction, Any], Node]:
     return lambda tx, r: update(tx, r.name, r.etag, lambda spec: dataclasses.replace(spec, **marks))
 
 
-@dataclass(frozen=True, slots=True)
-class NodeApi(grpc.NodeServiceServicer):
+class NodeApi(NounApi, grpc.NodeServiceServicer):
     """Nodes."""
 
-    parts: Parts
-
-    async def GetNode(self, request: pb.GetNodeRequest, context: Context) -> pb.GetNodeResponse:
-        """One node."""
-        return pb.GetNodeResponse(node=self._shown(self.parts.store.snapshot.node(request.name)))
-
-    async def ListNodes(self, request: pb.ListNodesRequest, context: Context) -> pb.ListNodesResponse:
-        """A page of nodes."""
-        part, token = labelled_page(self.parts.store.snapshot, NODE, request, lambda n: n.spec.labels)
-        return pb.ListNodesResponse(nodes=[self._shown(n) for n in part], next_page_token=token)
-
-    CreateNode = verb(pb.CreateNodeRequest, pb.CreateNodeResponse, lambda tx, r: create(tx, r.name, spec_of(r.spec)))
+    noun = NODE
+    GetNode, ListNodes = get, listed
+    CreateNode = verb(lambda tx, r: create(tx, r.name, value_of(NodeSpec, r.spec)))
     UpdateNode = verb(
-        pb.UpdateNodeRequest,
-        pb.UpdateNodeResponse,
         lambda tx, r: update(
-            tx, r.name, r.etag, lambda spec: spec_of(masked(spec_message(spec), r.spec, r.update_mask))
-        ),
+            tx, r.name, r.etag, lambda spec: value_of(NodeSpec, masked(spec_message(spec), r.spec, r.update_mask))
+        )
     )
-    CordonNode = verb(pb.CordonNodeRequest, pb.CordonNodeResponse, _marking(cordoned=True))
-    UncordonNode = verb(pb.UncordonNodeRequest, pb.UncordonNodeResponse, _marking(cordoned=False, draining=False))
-    DrainNode = verb(pb.DrainNodeRequest, pb.DrainNodeResponse, _marking(cordoned=True, draining=True))
-    DeleteNode = verb(pb.DeleteNodeRequest, pb.DeleteNodeResponse, lambda tx, r: delete(tx, r.name, r.etag))
+    CordonNode, UncordonNode = verb(_marking(cordoned=True)), verb(_marking(cordoned=False, draining=False))
+    DrainNode = verb(_marking(cordoned=True, draining=True))
+    DeleteNode = verb(lambda tx, r: delete(tx, r.name, r.etag))
 
-    def fields(self, made: Node | None) -> dict[str, Any]:
-        """Nothing of one that is gone."""
-        return {} if made is None else {"node": node_message(made)}
+    def _shown(self, found: Node, request: Any) -> node_pb2.Node:
+        pinned = pinned_workloads(self._snapshot, found.name) if found.spec.draining else ()
+        return node_message(self.parts.sessions.alive(found), pinned)
 
-    def _shown(self, node: Node) -> node_pb2.Node:
-        pinned = pinned_workloads(self.parts.store.snapshot, node.name) if node.spec.draining else ()
-        return node_message(self.parts.sessions.alive(node), pinned)
+    def _fields(self, made: Node | None, tx: Transaction) -> dict[str, Any]:
+        return {} if made is None else {NODE: node_message(made)}
 
 
-def services(parts: Parts) -> list[Service]:
-    """The gRPC services of nodes."""
-    return [service("node", "NodeService", grpc.add_NodeServiceServicer_to_server, NodeApi(parts))]
+API = NodeApi

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlalchemy import BigInteger, Column
+from sqlalchemy import JSON, BigInteger, Column
 from sqlmodel import Field, SQLModel, col, select
 
 from keelman.api.node.v1 import plan_pb2
 from keelman.api.node.v1 import plan_service_pb2 as pb
 from keelman.api.node.v1 import plan_service_pb2_grpc as grpc
 from keelman.model.errors import InvalidArgument
-from keelman.model.plan import PlanAction, PlanChange, StoredPlan
+from keelman.model.plan import PlanChange, StoredPlan
+from keelman.rpc.mapping import message_of
 from keelman.rpc.pages import key_of, page_limit, token_for
-from keelman.rpc.server import Context, Service
-from keelman.rpc.times import to_timestamp
-from keelman.state.nouns.noun import Parts, service
-from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain
+from keelman.rpc.server import Context
+from keelman.state.resources.noun import Parts
+from keelman.state.resources.rows import micros, moment, plain, read
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
@@ -32,8 +32,8 @@ class PlanRow(SQLModel, table=True):
 
     __tablename__ = "plan"
     revision: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
-    time: int = Field(sa_column=big_column())
-    changes: list[dict[str, Any]] = Field(sa_column=json_column())
+    time: int = Field(sa_type=BigInteger)
+    changes: list[dict[str, Any]] = Field(sa_type=JSON)
 
 
 async def save(tx: Transaction, revision: int, changes: Sequence[PlanChange]) -> None:
@@ -50,27 +50,12 @@ async def save(tx: Transaction, revision: int, changes: Sequence[PlanChange]) ->
 
 def of_row(row: PlanRow) -> StoredPlan:
     """The plan of a row."""
-    changes = (PlanChange(**c | {"action": PlanAction(c["action"])}) for c in row.changes)
-    return StoredPlan(row.revision, moment(row.time), tuple(changes))
+    return StoredPlan(row.revision, moment(row.time), tuple(read(PlanChange, one) for one in row.changes))
 
 
 def plan_message(plan: StoredPlan) -> plan_pb2.Plan:
     """A plan as users see it."""
-    return plan_pb2.Plan(
-        revision=plan.revision,
-        create_time=to_timestamp(plan.create_time),
-        changes=[
-            plan_pb2.PlanChange(
-                workload=c.workload,
-                action=plan_pb2.PlanAction.Value(f"PLAN_ACTION_{c.action}"),
-                node=c.node,
-                from_node=c.from_node,
-                generation=c.generation,
-                reason=c.reason,
-            )
-            for c in plan.changes
-        ],
-    )
+    return message_of(plan_pb2.Plan, plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +82,4 @@ class PlanApi(grpc.PlanServiceServicer):
         return pb.ListPlansResponse(plans=[plan_message(p) for p in part], next_page_token=token)
 
 
-def services(parts: Parts) -> list[Service]:
-    """The gRPC service of plans."""
-    return [service("node", "PlanService", grpc.add_PlanServiceServicer_to_server, PlanApi(parts))]
+API = PlanApi

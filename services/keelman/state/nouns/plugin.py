@@ -3,126 +3,66 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
-from sqlmodel import Field, SQLModel
+from sqlalchemy import JSON, BigInteger, Text
+from sqlmodel import Field
 
-from keelman.api.connect.v1 import origin_pb2, plugin_pb2
+from keelman.api.connect.v1 import plugin_pb2
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
 from keelman.api.connect.v1 import plugin_service_pb2_grpc as grpc
 from keelman.connect.config.versions import ordered
-from keelman.model.cluster import Origin
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from keelman.model.names import MAX_NAMED
-from keelman.model.plugin import Plugin, PluginClass, PluginKind, checked_version
+from keelman.model.plugin import Plugin, checked_version
+from keelman.rpc.mapping import message_of
 from keelman.rpc.masks import masked
 from keelman.rpc.pages import key_of, page, page_limit, token_for
-from keelman.rpc.server import Context, Service
-from keelman.rpc.times import to_timestamp
+from keelman.rpc.server import Context
+from keelman.state.clusters.taken import check_origin
 from keelman.state.failpoints import hit
-from keelman.state.nouns.checks import check_etag
-from keelman.state.nouns.hidden import kept_extra, shown_extra
-from keelman.state.nouns.noun import Noun, Parts, service
-from keelman.state.nouns.plugin_uploads import check_texts, checked_header, extra_of, made_of, origin_of
-from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain, read, text_column
-from keelman.state.nouns.serving import has_labels, written
-from keelman.state.nouns.taken import check_origin
-from keelman.state.nouns.worker_plugins import worker_plugin_key, worker_plugins
 from keelman.state.plugins.files import Quotas, checked_piece
 from keelman.state.plugins.inspecting import inspected
+from keelman.state.plugins.uploads import check_texts, checked_header, extra_of, made_of, origin_of
+from keelman.state.plugins.worker_plugins import worker_plugin_key, worker_plugins
+from keelman.state.resources.checks import check_etag
+from keelman.state.resources.noun import Noun
+from keelman.state.resources.rows import ResourceRow
+from keelman.state.resources.serving import NounApi, Steps, has_labels, rpc, verb, written
+from keelman.state.secrets.hidden import kept_extra, shown_extra
 from keelman.state.snapshot import PLUGIN, Snapshot
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
 
-class PluginRow(SQLModel, table=True):
+class PluginRow(ResourceRow, table=True):
     """A plugin; `content` is JSON of its classes and problems, `spec` of what others keep with it."""
 
     __tablename__ = "plugin"
-    name: str = Field(primary_key=True)
-    uid: str
-    create_time: int = Field(sa_column=big_column())
-    update_time: int = Field(sa_column=big_column())
-    revision: int = Field(sa_column=big_column())
-    file_name: str = Field(sa_column=text_column())
+    file_name: str = Field(sa_type=Text)
     kind: str
-    size_bytes: int = Field(sa_column=big_column())
+    size_bytes: int = Field(sa_type=BigInteger)
     sha256: str
     md5: str
     storage: str
-    content: dict[str, Any] = Field(sa_column=json_column())
-    description: str = Field(sa_column=text_column())
-    labels: dict[str, str] = Field(sa_column=json_column())
-    spec: dict[str, Any] = Field(sa_column=json_column())
-
-
-@dataclass(frozen=True, slots=True)
-class _Content:
-    classes: tuple[PluginClass, ...] = ()
-    problems: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    origin: Origin | None = None
-    extra: Mapping[str, Any] | None = None
-
-
-def to_row(plugin: Plugin) -> dict[str, Any]:
-    """The values of its row."""
-    return {
-        "name": plugin.name, "uid": plugin.uid, "create_time": micros(plugin.create_time),
-        "update_time": micros(plugin.update_time), "revision": int(plugin.etag or 0), "file_name": plugin.file_name,
-        "kind": str(plugin.kind), "size_bytes": plugin.size_bytes, "sha256": plugin.sha256, "md5": plugin.md5,
-        "storage": plugin.storage, "content": plain(_Content(plugin.classes, plugin.problems)),
-        "description": plugin.description, "labels": dict(plugin.labels),
-        "spec": plain(_Kept(plugin.origin, plugin.extra)),
-    }  # fmt: skip
-
-
-def from_row(row: PluginRow) -> Plugin:
-    """The plugin of a row."""
-    content, kept = read(_Content, row.content), read(_Kept, row.spec)
-    return Plugin(
-        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
-        etag=str(row.revision), file_name=row.file_name, kind=PluginKind(row.kind), size_bytes=row.size_bytes,
-        sha256=row.sha256, md5=row.md5, storage=row.storage, classes=content.classes, problems=content.problems,
-        description=row.description, labels=row.labels, origin=kept.origin, extra=kept.extra,
-    )  # fmt: skip
+    content: dict[str, Any] = Field(sa_type=JSON)
+    description: str = Field(sa_type=Text)
+    labels: dict[str, str] = Field(sa_type=JSON)
 
 
 def plugin_message(plugin: Plugin, worker_clusters: Iterable[str] = ()) -> plugin_pb2.Plugin:
     """A plugin as users and events see it; answers name the worker clusters that use it."""
-    made = plugin_pb2.Plugin(
-        name=plugin.plugin,
-        version=plugin.version,
-        uid=plugin.uid,
-        create_time=to_timestamp(plugin.create_time),
-        update_time=to_timestamp(plugin.update_time),
-        etag=plugin.etag,
-        description=plugin.description,
-        labels=dict(plugin.labels),
-        file_name=plugin.file_name,
-        kind=plugin_pb2.PluginKind.Value(f"PLUGIN_KIND_{plugin.kind}"),
-        size_bytes=plugin.size_bytes,
-        sha256=plugin.sha256,
-        md5=plugin.md5,
-        classes=[plugin_pb2.PluginClass(**dataclasses.asdict(one)) for one in plugin.classes],
-        problems=plugin.problems,
+    extra = shown_extra(plugin.extra or {}) or None
+    return message_of(
+        plugin_pb2.Plugin, plugin, name=plugin.plugin, version=plugin.version, extra=extra,
         worker_clusters=worker_clusters,
-    )
-    if plugin.origin is not None:
-        made.origin.CopyFrom(origin_pb2.Origin(**dataclasses.asdict(plugin.origin)))
-    if plugin.extra is not None:
-        made.extra.update(shown_extra(plugin.extra))
-    return made
+    )  # fmt: skip
 
 
-NOUN = Noun(Plugin, PluginRow, to_row, from_row, plugin_message)
+NOUN = Noun(Plugin, PluginRow, plugin_message, {"content": ("classes", "problems"), "spec": ("origin", "extra")})
 
 
 def newest_first(plugins: Iterable[Plugin]) -> list[Plugin]:
@@ -226,11 +166,11 @@ def import_of(snapshot: Snapshot, plugin: Plugin) -> str:
     return "" if made is None or made.plugin_origin != plugin.origin else made.name
 
 
-@dataclass(frozen=True, slots=True)
-class PluginApi(grpc.PluginServiceServicer):
+class PluginApi(NounApi, grpc.PluginServiceServicer):
     """Plugins."""
 
-    parts: Parts
+    noun = PLUGIN
+    UpdatePlugin = verb(update)
 
     async def GetPlugin(self, request: pb.GetPluginRequest, context: Context) -> pb.GetPluginResponse:
         """One plugin."""
@@ -279,15 +219,6 @@ class PluginApi(grpc.PluginServiceServicer):
         async for piece in self.parts.plugins.read(plugin, request.offset):
             yield pb.DownloadPluginResponse(chunk=piece)
 
-    async def UpdatePlugin(self, request: pb.UpdatePluginRequest, context: Context) -> pb.UpdatePluginResponse:
-        """Changes description, labels and extra of a plugin."""
-        return await written(
-            self.parts.store,
-            request,
-            pb.UpdatePluginResponse,
-            lambda tx: {"plugin": _answered(tx, update(tx, request))},
-        )
-
     async def ListWorkerPlugins(
         self, request: pb.ListWorkerPluginsRequest, context: Context
     ) -> pb.ListWorkerPluginsResponse:
@@ -296,26 +227,18 @@ class PluginApi(grpc.PluginServiceServicer):
         part, token = page(found, worker_plugin_key, request.page_size, request.page_token)
         return pb.ListWorkerPluginsResponse(worker_plugins=part, next_page_token=token)
 
-    async def DeletePlugin(self, request: pb.DeletePluginRequest, context: Context) -> pb.DeletePluginResponse:
-        """Forgets a plugin, and its file."""
-        gone: list[Plugin] = []
-
-        def work(tx: Transaction) -> dict[str, Any]:
-            gone.append(delete(tx, request))
-            return {"plugin": plugin_message(gone[0])}
-
-        answer = await written(self.parts.store, request, pb.DeletePluginResponse, work)
+    def _forget(self, gone: Plugin) -> None:
+        """Forgets the file of a plugin that is gone."""
         hit("plugin-forgotten")
-        for plugin in gone:
-            self.parts.plugins.forget(plugin)
-        return answer
+        self.parts.plugins.forget(gone)
 
-    @property
-    def _snapshot(self) -> Snapshot:
-        return self.parts.store.snapshot
+    DeletePlugin = rpc(Steps(lambda self, tx, request, _: delete(tx, request), after=_forget))
 
-    def _shown(self, plugin: Plugin) -> plugin_pb2.Plugin:
-        return plugin_message(plugin, self._snapshot.users_of_plugin(plugin.name))
+    def _shown(self, found: Plugin, request: Any = None) -> plugin_pb2.Plugin:
+        return plugin_message(found, self._snapshot.users_of_plugin(found.name))
+
+    def _fields(self, made: Plugin, tx: Transaction) -> dict[str, Any]:
+        return {PLUGIN: plugin_message(made, tx.snapshot.users_of_plugin(made.name))}
 
     def _check_room(self, header: pb.UploadHeader) -> None:
         """Refuses a file that cannot be kept before it comes, unless it may be one that is there, or is sent again."""
@@ -329,9 +252,8 @@ class PluginApi(grpc.PluginServiceServicer):
     async def _created(self, header: pb.UploadHeader, made: Plugin) -> pb.UploadPluginResponse:
         quotas = self.parts.plugins.quotas
         return await written(
-            self.parts.store, header, pb.UploadPluginResponse,
-            lambda tx: {"plugin": _answered(tx, create(tx, made, quotas))},
-        )  # fmt: skip
+            self.parts.store, header, lambda tx: self._fields(create(tx, made, quotas), tx), pb.UploadPluginResponse()
+        )
 
 
 async def _chunks(requests: AsyncIterator[pb.UploadPluginRequest]) -> AsyncIterator[bytes]:
@@ -341,15 +263,9 @@ async def _chunks(requests: AsyncIterator[pb.UploadPluginRequest]) -> AsyncItera
         yield checked_piece(request.chunk)
 
 
-def _answered(tx: Transaction, plugin: Plugin) -> plugin_pb2.Plugin:
-    return plugin_message(plugin, tx.snapshot.users_of_plugin(plugin.name))
-
-
 def _is_after(plugin: Plugin, key: str) -> bool:
     """Whether a plugin comes after that of a key in the order of lists, which may be gone."""
     return _compared(plugin, dataclasses.replace(plugin, name=key)) > 0
 
 
-def services(parts: Parts) -> list[Service]:
-    """The gRPC services of plugins."""
-    return [service("connect", "PluginService", grpc.add_PluginServiceServicer_to_server, PluginApi(parts))]
+API = PluginApi

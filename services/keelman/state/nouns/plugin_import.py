@@ -4,129 +4,56 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from google.protobuf.message import Message
-from sqlmodel import Field, SQLModel
+from sqlalchemy import JSON
+from sqlmodel import Field
 
 from keelman.api.connect.v1 import plugin_import_pb2, plugin_pb2
 from keelman.api.connect.v1 import plugin_import_service_pb2 as pb
 from keelman.api.connect.v1 import plugin_import_service_pb2_grpc as grpc
-from keelman.connect.config.secret_keys import shown_json
-from keelman.model.cluster import Annotations
 from keelman.model.errors import AlreadyExists, FailedPrecondition
 from keelman.model.operation import OperationKind, Target
 from keelman.model.plugin import Plugin, plugin_key
-from keelman.model.plugin_import import (
-    VERSION,
-    PluginContent,
-    PluginImport,
-    PluginImportState,
-    PluginSource,
-    checked_source,
-)
-from keelman.rpc.masks import masked
-from keelman.rpc.server import Context, Service
-from keelman.rpc.times import to_timestamp
-from keelman.state.nouns.checks import check_etag, check_free, check_numbers
-from keelman.state.nouns.clusters import annotate, annotations_of, check_mask, checked_annotations, origin_page
-from keelman.state.nouns.noun import Noun, Parts, service
+from keelman.model.plugin_import import VERSION, PluginImport, PluginImportState, PluginSource, checked_source
+from keelman.rpc.mapping import message_of, value_of
 from keelman.state.nouns.operation import begin
-from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain, read
-from keelman.state.nouns.serving import written
-from keelman.state.nouns.taken import check_origin
 from keelman.state.operations.import_steps import STEPS
+from keelman.state.resources.annotations import annotated, new_annotations, origin_page, reworded
+from keelman.state.resources.checks import check_free, present
+from keelman.state.resources.noun import Noun
+from keelman.state.resources.rows import ResourceRow
+from keelman.state.resources.serving import NounApi, Steps, get, listed, rpc, verb
+from keelman.state.secrets.hidden import shown_extra
 from keelman.state.snapshot import PLUGIN, PLUGIN_IMPORT, Snapshot
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
 DELETED = "its plugin import was deleted"
-M = TypeVar("M", bound=Message)
 
 
-class PluginImportRow(SQLModel, table=True):
+class PluginImportRow(ResourceRow, table=True):
     """A plugin import; `content` is JSON of where its file is and what came of it, `spec` of what is said of it."""
 
     __tablename__ = "plugin_import"
-    name: str = Field(primary_key=True)
-    uid: str
-    create_time: int = Field(sa_column=big_column())
-    update_time: int = Field(sa_column=big_column())
-    revision: int = Field(sa_column=big_column())
     state: str
-    content: dict[str, Any] = Field(sa_column=json_column())
-    spec: dict[str, Any] = Field(sa_column=json_column())
-
-
-@dataclass(frozen=True, slots=True)
-class _Content:
-    source: PluginSource
-    code: str = ""
-    message: str = ""
-    operation: str = ""
-    size_bytes: int = 0
-    sha256: str = ""
-    md5: str = ""
-
-
-def to_row(made: PluginImport) -> dict[str, Any]:
-    """The values of its row."""
-    content = _Content(
-        made.source, made.code, made.message, made.operation, made.size_bytes, made.sha256, made.md5
-    )  # fmt: skip
-    return {
-        "name": made.name, "uid": made.uid, "create_time": micros(made.create_time),
-        "update_time": micros(made.update_time), "revision": int(made.etag or 0), "state": str(made.state),
-        "content": plain(content), "spec": plain(made.annotations),
-    }  # fmt: skip
-
-
-def from_row(row: PluginImportRow) -> PluginImport:
-    """The plugin import of a row."""
-    content = read(_Content, row.content)
-    return PluginImport(
-        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
-        etag=str(row.revision), state=PluginImportState(row.state), annotations=read(Annotations, row.spec),
-        source=content.source, code=content.code, message=content.message, operation=content.operation,
-        size_bytes=content.size_bytes, sha256=content.sha256, md5=content.md5,
-    )  # fmt: skip
+    content: dict[str, Any] = Field(sa_type=JSON)
 
 
 def import_message(made: PluginImport) -> plugin_import_pb2.PluginImport:
     """A plugin import as users and events see it."""
-    source = made.source
-    message = plugin_import_pb2.PluginImport(
-        name=made.name,
-        uid=made.uid,
-        create_time=to_timestamp(made.create_time),
-        update_time=to_timestamp(made.update_time),
-        etag=made.etag,
-        source=plugin_import_pb2.PluginSource(
-            bucket=source.bucket,
-            key=source.key,
-            version=source.version,
-            content=plugin_import_pb2.PluginContent.Value(f"PLUGIN_CONTENT_{source.content}"),
-        ),
-        state=plugin_import_pb2.PluginImportState.Value(f"PLUGIN_IMPORT_STATE_{made.state}"),
-        code=made.code,
-        message=made.message,
-        size_bytes=made.size_bytes,
-        md5=made.md5,
-        operation=made.operation,
-    )
     annotations = made.annotations
     if annotations.extra is not None:
-        annotations = dataclasses.replace(annotations, extra=shown_json(annotations.extra))
-    annotate(message, annotations)
+        annotations = dataclasses.replace(annotations, extra=shown_extra(annotations.extra))
+    message = message_of(plugin_import_pb2.PluginImport, made, **annotated(annotations))
     if made.state is PluginImportState.ACTIVE:
         message.plugin.CopyFrom(plugin_pb2.PluginRef(name=made.name, version=VERSION, sha256=made.sha256))
     return message
 
 
-NOUN = Noun(PluginImport, PluginImportRow, to_row, from_row, import_message)
+CONTENT = ("source", "code", "message", "operation", "size_bytes", "sha256", "md5")
+NOUN = Noun(PluginImport, PluginImportRow, import_message, {"content": CONTENT, "spec": "annotations"})
 
 
 def answered(made: PluginImport, snapshot: Snapshot) -> plugin_import_pb2.PluginImport:
@@ -145,10 +72,7 @@ def create(tx: Transaction, request: pb.CreatePluginImportRequest) -> PluginImpo
     check_free("plugin import", request.name, tx.snapshot.plugin_imports)
     if any(one.plugin == request.name for one in tx.snapshot.plugins.values()):
         raise AlreadyExists(f"name: a plugin named {request.name!r} exists already: choose another name")
-    given = annotations_of(request)
-    check_origin(PLUGIN_IMPORT, request.name, given.origin, tx.snapshot, field="origin")
-    check_numbers("extra", request.extra)
-    annotations = checked_annotations("", given, None)
+    annotations = new_annotations(PLUGIN_IMPORT, request, tx.snapshot)
     source = checked_source("source", source_of(request.source))
     made = PluginImport(request.name, str(uuid.uuid4()), tx.now, tx.now, source, annotations)
     target = Target(PLUGIN_IMPORT, made.name, goal=str(PluginImportState.ACTIVE))
@@ -158,24 +82,18 @@ def create(tx: Transaction, request: pb.CreatePluginImportRequest) -> PluginImpo
 
 def source_of(message: plugin_import_pb2.PluginSource) -> PluginSource:
     """Where a file is."""
-    content = plugin_import_pb2.PluginContent.Name(message.content).removeprefix("PLUGIN_CONTENT_")
-    return PluginSource(message.bucket, message.key, message.version, PluginContent(content))
+    return value_of(PluginSource, message)
 
 
 def update(tx: Transaction, request: pb.UpdatePluginImportRequest) -> PluginImport:
     """The plugin import with other words about it."""
-    found = _found(tx, request.name, request.etag)
-    check_mask(request.update_mask)
-    check_numbers("plugin_import.extra", request.plugin_import.extra)
-    sent = annotations_of(masked(import_message(found), request.plugin_import, request.update_mask))
-    given = dataclasses.replace(sent, origin=found.annotations.origin)
-    annotations = checked_annotations("plugin_import.", given, found.annotations)
-    return tx.put(dataclasses.replace(found, annotations=annotations))
+    found = present(tx, PluginImport, request.name, request.etag)
+    return tx.put(reworded(found, import_message(found), PLUGIN_IMPORT, request))
 
 
 def delete(tx: Transaction, request: pb.DeletePluginImportRequest) -> tuple[PluginImport, Plugin | None]:
     """The plugin import that is gone, with its plugin. Raises FailedPrecondition for one whose plugin is used."""
-    found = _found(tx, request.name, request.etag)
+    found = present(tx, PluginImport, request.name, request.etag)
     key = plugin_key(found.name, VERSION)
     if users := ", ".join(tx.snapshot.users_of_plugin(key)):
         raise FailedPrecondition(
@@ -196,70 +114,29 @@ def delete(tx: Transaction, request: pb.DeletePluginImportRequest) -> tuple[Plug
     return found, plugin
 
 
-def _found(tx: Transaction, name: str, etag: str) -> PluginImport:
-    found: PluginImport = tx.snapshot.named(PLUGIN_IMPORT, name)
-    check_etag(name, etag, found.etag)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class PluginImportApi(grpc.PluginImportServiceServicer):
+class PluginImportApi(NounApi, grpc.PluginImportServiceServicer):
     """Plugin imports."""
 
-    parts: Parts
+    noun = PLUGIN_IMPORT
+    GetPluginImport, ListPluginImports = get, listed
+    CreatePluginImport, UpdatePluginImport = verb(create), verb(update)
 
-    async def GetPluginImport(self, request: pb.GetPluginImportRequest, context: Context) -> pb.GetPluginImportResponse:
-        """One plugin import."""
-        snapshot = self.parts.store.snapshot
-        return pb.GetPluginImportResponse(plugin_import=answered(snapshot.named(PLUGIN_IMPORT, request.name), snapshot))
+    def _forget(self, gone: tuple[PluginImport, Plugin | None]) -> None:
+        """Forgets the file of one that is gone."""
+        if gone[1] is not None:
+            self.parts.plugins.forget(gone[1])
 
-    async def ListPluginImports(
-        self, request: pb.ListPluginImportsRequest, context: Context
-    ) -> pb.ListPluginImportsResponse:
-        """A page of plugin imports."""
-        snapshot = self.parts.store.snapshot
-        part, token = origin_page(snapshot, PLUGIN_IMPORT, request)
-        return pb.ListPluginImportsResponse(
-            plugin_imports=[answered(one, snapshot) for one in part], next_page_token=token
-        )
+    DeletePluginImport = rpc(Steps(lambda self, tx, request, _: delete(tx, request), after=_forget))
 
-    async def CreatePluginImport(
-        self, request: pb.CreatePluginImportRequest, context: Context
-    ) -> pb.CreatePluginImportResponse:
-        """Begins to fetch a file."""
-        return await self._written(request, pb.CreatePluginImportResponse, create)
+    def _page(self, request: pb.ListPluginImportsRequest) -> tuple[list[PluginImport], str]:
+        return origin_page(self._snapshot, PLUGIN_IMPORT, request)
 
-    async def UpdatePluginImport(
-        self, request: pb.UpdatePluginImportRequest, context: Context
-    ) -> pb.UpdatePluginImportResponse:
-        """Changes what is said of one."""
-        return await self._written(request, pb.UpdatePluginImportResponse, update)
+    def _shown(self, found: PluginImport, request: Any) -> plugin_import_pb2.PluginImport:
+        return answered(found, self._snapshot)
 
-    async def DeletePluginImport(
-        self, request: pb.DeletePluginImportRequest, context: Context
-    ) -> pb.DeletePluginImportResponse:
-        """Forgets one, with its plugin and the file."""
-        gone: list[Plugin] = []
-
-        def work(tx: Transaction, request: pb.DeletePluginImportRequest) -> PluginImport:
-            found, plugin = delete(tx, request)
-            gone.extend([] if plugin is None else [plugin])
-            return found
-
-        answer = await self._written(request, pb.DeletePluginImportResponse, work)
-        for plugin in gone:
-            self.parts.plugins.forget(plugin)
-        return answer
-
-    async def _written(self, request: Any, answer: type[M], work: Callable[[Transaction, Any], PluginImport]) -> M:
-        def fields(tx: Transaction) -> dict[str, Any]:
-            made = work(tx, request)
-            return {"plugin_import": answered(made, tx.snapshot)}
-
-        return await written(self.parts.store, request, answer, fields)
+    def _fields(self, made: PluginImport | tuple[PluginImport, Plugin | None], tx: Transaction) -> dict[str, Any]:
+        found = made if isinstance(made, PluginImport) else made[0]
+        return {PLUGIN_IMPORT: answered(found, tx.snapshot)}
 
 
-def services(parts: Parts) -> list[Service]:
-    """The gRPC services of plugin imports."""
-    add = grpc.add_PluginImportServiceServicer_to_server
-    return [service("connect", "PluginImportService", add, PluginImportApi(parts))]
+API = PluginImportApi

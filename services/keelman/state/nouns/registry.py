@@ -1,4 +1,4 @@
-"""The nouns that there are: each file of this folder that has a NOUN, or services of one."""
+"""The nouns that there are: each file of this folder that has a NOUN, or the API of one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from keelman.api.event.v1 import event_pb2
 from keelman.rpc.server import Service
 from keelman.rpc.times import to_timestamp
 from keelman.state import nouns
-from keelman.state.nouns.noun import Noun, Parts
+from keelman.state.nouns.batch import BatchApi
+from keelman.state.resources.noun import Noun, Parts
 
 _MODULES = [importlib.import_module(f"{nouns.__name__}.{found.name}") for found in pkgutil.iter_modules(nouns.__path__)]
 NOUNS: dict[str, Noun[Any]] = {made.name: made for made in (getattr(m, "NOUN", None) for m in _MODULES) if made}
@@ -21,8 +22,9 @@ DELETED = event_pb2.EVENT_TYPE_DELETED
 
 
 def all_services(parts: Parts) -> list[Service]:
-    """The gRPC services of all nouns."""
-    return [made for module in _MODULES if hasattr(module, "services") for made in module.services(parts)]
+    """The gRPC services of all nouns, and that of several writes together."""
+    apis = [module.API(parts) for module in _MODULES if hasattr(module, "API")]
+    return [*map(Service.of, apis), Service.of(BatchApi(parts.store, apis))]
 
 
 def event_of(kind: event_pb2.EventType.ValueType, resource: Any, revision: int, time: datetime) -> event_pb2.Event:

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from google.protobuf.message import Message
-from sqlmodel import Field, SQLModel
+from typing import TYPE_CHECKING, Any
 
 from keelman.api.connect.v1 import secret_pb2
 from keelman.api.connect.v1 import secret_service_pb2 as pb
@@ -17,15 +12,15 @@ from keelman.api.connect.v1 import secret_service_pb2_grpc as grpc
 from keelman.model.cluster import Annotations
 from keelman.model.errors import AlreadyExists, Exhausted, FailedPrecondition, InvalidArgument
 from keelman.model.secret import Secret, checked_secret_name, checked_values
-from keelman.rpc.server import Context, Service
-from keelman.rpc.times import to_timestamp
+from keelman.rpc.mapping import message_of
 from keelman.runtime.logs.redaction import HIDDEN, REDACTOR
-from keelman.state.nouns.checks import check_etag
-from keelman.state.nouns.clusters import checked_annotations
-from keelman.state.nouns.noun import Noun, Parts, service
-from keelman.state.nouns.rows import big_column, json_column, micros, moment, plain, read
-from keelman.state.nouns.serving import has_labels, page_of, written
+from keelman.state.clusters.credentials import rotated
 from keelman.state.planning.node_secrets import users_of
+from keelman.state.resources.annotations import checked_annotations
+from keelman.state.resources.checks import present
+from keelman.state.resources.noun import Noun
+from keelman.state.resources.rows import ResourceRow
+from keelman.state.resources.serving import NounApi, get, listed, verb
 from keelman.state.snapshot import SECRET, Snapshot
 
 if TYPE_CHECKING:
@@ -34,53 +29,23 @@ if TYPE_CHECKING:
 MAX_TOTAL_BYTES = 2 << 20  # a node is sent all that its workers may read in one message of at most 4 MiB
 SECRETS = "secrets"  # what stands under a key of this name is sealed as a whole
 CHANGED = ("values", "description", "labels")
-M = TypeVar("M", bound=Message)
 
 
-class SecretRow(SQLModel, table=True):
+class SecretRow(ResourceRow, table=True):
     """A secret; `spec` is JSON of its values, sealed, and of what is said of it."""
 
     __tablename__ = "secret"
-    name: str = Field(primary_key=True)
-    uid: str
-    create_time: int = Field(sa_column=big_column())
-    update_time: int = Field(sa_column=big_column())
-    revision: int = Field(sa_column=big_column())
-    spec: dict[str, Any] = Field(sa_column=json_column())
-
-
-def to_row(secret: Secret) -> dict[str, Any]:
-    """The values of its row."""
-    return {
-        "name": secret.name, "uid": secret.uid, "create_time": micros(secret.create_time),
-        "update_time": micros(secret.update_time), "revision": int(secret.etag or 0),
-        "spec": {"annotations": plain(secret.annotations), SECRETS: dict(secret.values)},
-    }  # fmt: skip
-
-
-def from_row(row: SecretRow) -> Secret:
-    """The secret of a row."""
-    return Secret(
-        row.name, row.uid, moment(row.create_time), moment(row.update_time), row.spec[SECRETS],
-        read(Annotations, row.spec["annotations"]), str(row.revision),
-    )  # fmt: skip
 
 
 def secret_message(secret: Secret) -> secret_pb2.Secret:
     """A secret as users and events see it."""
-    return secret_pb2.Secret(
-        name=secret.name,
-        uid=secret.uid,
-        create_time=to_timestamp(secret.create_time),
-        update_time=to_timestamp(secret.update_time),
-        etag=secret.etag,
-        description=secret.annotations.description,
-        labels=dict(secret.annotations.labels),
-        keys=sorted(secret.values),
+    said = secret.annotations
+    return message_of(
+        secret_pb2.Secret, secret, description=said.description, labels=said.labels, keys=sorted(secret.values)
     )
 
 
-NOUN = Noun(Secret, SecretRow, to_row, from_row, secret_message)
+NOUN = Noun(Secret, SecretRow, secret_message, {"spec": {"annotations": "annotations", SECRETS: "values"}})
 
 
 def answered(secret: Secret, snapshot: Snapshot) -> secret_pb2.Secret:
@@ -103,7 +68,7 @@ def create(tx: Transaction, request: pb.CreateSecretRequest) -> Secret:
 
 def update(tx: Transaction, request: pb.UpdateSecretRequest) -> Secret:
     """The secret with other values, or other words about it."""
-    found = _found(tx, request.name, request.etag)
+    found = present(tx, Secret, request.name, request.etag)
     paths = list(request.update_mask.paths) or CHANGED
     if wrong := next((path for path in paths if path not in CHANGED), ""):
         raise InvalidArgument.of("update_mask", wrong, f"one of {', '.join(CHANGED)}")
@@ -116,12 +81,16 @@ def update(tx: Transaction, request: pb.UpdateSecretRequest) -> Secret:
         values = _kept_values(request.values)
     changed = dataclasses.replace(found, values=values, annotations=checked_annotations("", annotations, None))
     _check_room(tx.snapshot, changed)
-    return found if changed == found else tx.put(changed)
+    if changed == found:
+        return found
+    changed = tx.put(changed)
+    rotated(tx, changed)
+    return changed
 
 
 def delete(tx: Transaction, request: pb.DeleteSecretRequest) -> Secret:
     """The secret that is gone. Raises FailedPrecondition for one that is known to be referred to."""
-    found = _found(tx, request.name, request.etag)
+    found = present(tx, Secret, request.name, request.etag)
     if users := users_of(found.name, tx.snapshot):
         raise FailedPrecondition(
             f"secret {found.name!r} is referred to by {', '.join(users)}: have these refer to another one first",
@@ -129,12 +98,6 @@ def delete(tx: Transaction, request: pb.DeleteSecretRequest) -> Secret:
             metadata={"name": found.name, "users": ",".join(users)},
         )
     tx.drop(SECRET, found.name)
-    return found
-
-
-def _found(tx: Transaction, name: str, etag: str) -> Secret:
-    found: Secret = tx.snapshot.named(SECRET, name)
-    check_etag(name, etag, found.etag)
     return found
 
 
@@ -158,44 +121,21 @@ def _size(secret: Secret) -> int:
     return sum(len(key) + len(value.encode(errors="surrogatepass")) for key, value in secret.values.items())
 
 
-@dataclass(frozen=True, slots=True)
-class SecretApi(grpc.SecretServiceServicer):
+class SecretApi(NounApi, grpc.SecretServiceServicer):
     """Secrets."""
 
-    parts: Parts
+    noun = SECRET
+    GetSecret, ListSecrets = get, listed
+    CreateSecret, UpdateSecret, DeleteSecret = verb(create), verb(update), verb(delete)
 
-    async def GetSecret(self, request: pb.GetSecretRequest, context: Context) -> pb.GetSecretResponse:
-        """One secret."""
-        snapshot = self.parts.store.snapshot
-        return pb.GetSecretResponse(secret=answered(snapshot.named(SECRET, request.name), snapshot))
+    def _shown(self, found: Secret, request: pb.GetSecretRequest) -> secret_pb2.Secret:
+        return answered(found, self._snapshot)
 
-    async def ListSecrets(self, request: pb.ListSecretsRequest, context: Context) -> pb.ListSecretsResponse:
-        """A page of secrets."""
-        snapshot, labels = self.parts.store.snapshot, request.labels.items()
-        names, known = snapshot.names(SECRET), snapshot.resources(SECRET)
-        part, token = page_of(names, known, request, lambda one: has_labels(one.annotations.labels, labels))
-        return pb.ListSecretsResponse(secrets=map(secret_message, part), next_page_token=token)
+    def _in_list(self, found: Secret, request: pb.ListSecretsRequest) -> secret_pb2.Secret:
+        return secret_message(found)
 
-    async def CreateSecret(self, request: pb.CreateSecretRequest, context: Context) -> pb.CreateSecretResponse:
-        """Keeps a new secret."""
-        return await self._written(request, pb.CreateSecretResponse, create)
-
-    async def UpdateSecret(self, request: pb.UpdateSecretRequest, context: Context) -> pb.UpdateSecretResponse:
-        """Changes a secret."""
-        return await self._written(request, pb.UpdateSecretResponse, update)
-
-    async def DeleteSecret(self, request: pb.DeleteSecretRequest, context: Context) -> pb.DeleteSecretResponse:
-        """Forgets a secret."""
-        return await self._written(request, pb.DeleteSecretResponse, delete)
-
-    async def _written(self, request: Any, answer: type[M], work: Callable[[Transaction, Any], Secret]) -> M:
-        def fields(tx: Transaction) -> dict[str, Any]:
-            found = work(tx, request)
-            return {"secret": answered(found, tx.snapshot)}
-
-        return await written(self.parts.store, request, answer, fields)
+    def _fields(self, made: Secret, tx: Transaction) -> dict[str, Any]:
+        return {SECRET: answered(made, tx.snapshot)}
 
 
-def services(parts: Parts) -> list[Service]:
-    """The gRPC services of secrets."""
-    return [service("connect", "SecretService", grpc.add_SecretServiceServicer_to_server, SecretApi(parts))]
+API = SecretApi

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keelman.api.connect.v1 import worker_pb2
@@ -10,12 +9,11 @@ from keelman.api.connect.v1 import worker_service_pb2 as pb
 from keelman.api.connect.v1 import worker_service_pb2_grpc as grpc
 from keelman.model.errors import FailedPrecondition
 from keelman.model.workload import Goal, WorkerSpec, Workload, WorkloadKind
-from keelman.rpc.server import Context, Service
+from keelman.rpc.server import Context
 from keelman.state.nouns import workload as workloads
-from keelman.state.nouns.noun import Parts, service
-from keelman.state.nouns.serving import page_of, written
 from keelman.state.nouns.workload import status_message
 from keelman.state.planning.worker_specs import tried_again
+from keelman.state.resources.serving import NounApi, listed, page_of, verb
 from keelman.state.snapshot import WORKLOAD
 
 if TYPE_CHECKING:
@@ -51,35 +49,28 @@ def restart(tx: Transaction, name: str) -> Workload:
     return workloads.save(tx, tried_again(worker))
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerApi(grpc.WorkerServiceServicer):
-    """Workers."""
+class WorkerApi(NounApi, grpc.WorkerServiceServicer):
+    """Workers. Lists raise NotFound for an unknown worker cluster."""
 
-    parts: Parts
+    noun = "worker"
+    ListWorkers, RestartWorker = listed, verb(lambda tx, r: restart(tx, r.name))
 
     async def GetWorker(self, request: pb.GetWorkerRequest, context: Context) -> pb.GetWorkerResponse:
         """One worker."""
-        return pb.GetWorkerResponse(worker=self._shown(self.parts.store.snapshot.worker(request.name)))
+        return pb.GetWorkerResponse(worker=self._shown(self._snapshot.worker(request.name)))
 
-    async def ListWorkers(self, request: pb.ListWorkersRequest, context: Context) -> pb.ListWorkersResponse:
-        """A page of workers. Raises NotFound for an unknown worker cluster."""
-        snapshot, cluster = self.parts.store.snapshot, request.worker_cluster
+    def _page(self, request: pb.ListWorkersRequest) -> tuple[list[Workload], str]:
+        snapshot, cluster = self._snapshot, request.worker_cluster
         names = snapshot.names(WORKLOAD)
         if cluster:
             snapshot.worker_cluster(cluster)
             names = sorted(w.name for w in snapshot.workloads_in(WorkloadKind.WORKER, cluster))
-        part, token = page_of(names, snapshot.workloads, request, lambda w: w.kind is WorkloadKind.WORKER)
-        return pb.ListWorkersResponse(workers=[self._shown(w) for w in part], next_page_token=token)
+        return page_of(names, snapshot.workloads, request, lambda w: w.kind is WorkloadKind.WORKER)
 
-    async def RestartWorker(self, request: pb.RestartWorkerRequest, context: Context) -> pb.RestartWorkerResponse:
-        """Asks for a new process of a worker."""
+    def _fields(self, made: Workload, tx: Transaction) -> dict[str, Any]:
+        return {self.noun: self._shown(made)}
 
-        def work(tx: Transaction) -> dict[str, Any]:
-            return {"worker": self._shown(restart(tx, request.name))}
-
-        return await written(self.parts.store, request, pb.RestartWorkerResponse, work)
-
-    def _shown(self, worker: Workload) -> worker_pb2.Worker:
+    def _shown(self, worker: Workload, request: Any = None) -> worker_pb2.Worker:
         reports = self.parts.reports
         found = worker_message(self.parts.sessions.vital(worker), reports.membership(worker))
         if (usage := reports.usage(worker)) is not None:
@@ -87,6 +78,4 @@ class WorkerApi(grpc.WorkerServiceServicer):
         return found
 
 
-def services(parts: Parts) -> list[Service]:
-    """The gRPC services of workers."""
-    return [service("connect", "WorkerService", grpc.add_WorkerServiceServicer_to_server, WorkerApi(parts))]
+API = WorkerApi

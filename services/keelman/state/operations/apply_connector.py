@@ -7,16 +7,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.model import errors
 from keelman.model.connector_definition import DefinitionGoal
-from keelman.model.errors import (
-    AlreadyExists,
-    Conflict,
-    FailedPrecondition,
-    Internal,
-    InvalidArgument,
-    NotFound,
-    Unavailable,
-)
 from keelman.model.operation import Operation
 from keelman.runtime.supervise import deadline
 from keelman.state.definitions.states import LOOK_AGAIN_SECONDS, STEADY, awaited, has_failed, state_of
@@ -112,8 +104,8 @@ class ConnectorSteps:
                 return await self._connectors.create(
                     *place_of(operation), config, request_id=operation.name, initial_state=initial
                 )
-            except AlreadyExists as error:
-                raise Conflict(error.message) from None  # the next look says with which configuration
+            except errors.AlreadyExists as error:
+                raise errors.Conflict(error.message) from None  # the next look says with which configuration
 
     async def put_back(self, operation: Operation) -> Outcome:
         """Gives the connector the configuration that it had before; deletes one that was not there."""
@@ -139,7 +131,7 @@ class ConnectorSteps:
         if found is None and goal is not DefinitionGoal.RUNNING:
             return Done("it is created so", skipped=True)
         if found is None:
-            raise FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
+            raise errors.FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
         told = await self._steered(operation, found, goal)
         hit("connector-steered")
         return Done(told, skipped=not told)
@@ -156,7 +148,7 @@ class ConnectorSteps:
         """Waits until the connector and its tasks are what was asked for. Raises FailedPrecondition when they fail."""
         found = await self.look(operation)
         if found is None:
-            raise FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
+            raise errors.FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
         goal = DefinitionGoal(operation.target.goal)
         waited = self._store.database.clock() - (operation.step(AWAIT).start_time or operation.create_time)
         return awaited(goal, found, waited, was_running=ran_otherwise(operation.facts))
@@ -168,7 +160,7 @@ class ConnectorSteps:
         try:
             async with calling():
                 await self._connectors.delete(*place_of(operation))
-        except NotFound as error:
+        except errors.NotFound as error:
             if not _is_connects(error):
                 raise
             return Done("it is gone")
@@ -205,7 +197,7 @@ class ConnectorSteps:
         async with calling():
             try:
                 return await self._connectors.get(*place_of(operation))
-            except NotFound as error:
+            except errors.NotFound as error:
                 if _is_connects(error):
                     return None
                 raise
@@ -214,13 +206,13 @@ class ConnectorSteps:
 @asynccontextmanager
 async def calling() -> AsyncIterator[None]:
     """Bounds calls of workers, and has what Connect answers in a rebalance tried again."""
-    late = Unavailable(f"no worker answered in {CALL_SECONDS:g} s")
+    late = errors.Unavailable(f"no worker answered in {CALL_SECONDS:g} s")
     try:
         async with deadline(CALL_SECONDS, late):
             yield
-    except Internal as error:
+    except errors.Internal as error:
         if "timed out" in error.message.lower():
-            raise Unavailable(error.message) from None
+            raise errors.Unavailable(error.message) from None
         raise
 
 
@@ -230,8 +222,8 @@ async def _refusing() -> AsyncIterator[None]:
     try:
         async with calling():
             yield
-    except InvalidArgument as error:
-        raise InvalidArgument(
+    except errors.InvalidArgument as error:
+        raise errors.InvalidArgument(
             error.message, reason="CONFIG_REFUSED", metadata=error.metadata, violations=error.violations
         ) from None
 
@@ -241,6 +233,6 @@ def place_of(operation: Operation) -> tuple[str, str]:
     return operation.facts["worker_cluster"], operation.facts["connector"]
 
 
-def _is_connects(error: NotFound) -> bool:
+def _is_connects(error: errors.NotFound) -> bool:
     """Whether it is the connector that is not there; not its worker cluster."""
     return "http_status" in error.metadata

@@ -18,18 +18,10 @@ from keelman.model.operation import Operation, OperationState, StepState
 from keelman.model.topic import TopicApplied, TopicGoal, TopicSpec
 from keelman.runtime.supervise import deadline
 from keelman.state.failpoints import hit
-from keelman.state.nouns.rows import read
 from keelman.state.operations.kinds import Kind, StepWork, Tools
 from keelman.state.operations.moves import Done, Outcome, Waiting
-from keelman.state.operations.topic_steps import (
-    ASK,
-    AWAIT,
-    AWAIT_GONE,
-    CONFIGURE,
-    CREATE,
-    DELETE,
-    GROW,
-)
+from keelman.state.operations.topic_steps import ASK, AWAIT, AWAIT_GONE, CONFIGURE, CREATE, DELETE, GROW
+from keelman.state.resources.rows import read
 from keelman.state.topics.differences import config_changes, differences
 from keelman.state.topics.reaching import asked_properties
 from keelman.state.topics.seen import Seen, SeenTopic, seen_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from keelman.kafka.cluster_state import kafka_cluster_id
@@ -23,14 +23,14 @@ from keelman.model.operation import Operation, OperationKind, OperationState, St
 from keelman.model.workload import WorkloadKind
 from keelman.state.dedicated import steps as names
 from keelman.state.dedicated.composition import is_made
-from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, START_WITHIN, coded, health, workers_outcome
+from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, START_WITHIN, coded, health, watched, workers_outcome
 from keelman.state.failpoints import hit
 from keelman.state.nouns import broker_cluster, worker_cluster
-from keelman.state.nouns.rows import read_spec
 from keelman.state.operations.apply_connector import DELETED, ConnectorSteps, calling, place_of
 from keelman.state.operations.connector_steps import ASK, AWAIT, CONFIGURE, FORMER, STEER, UID
 from keelman.state.operations.kinds import Kind, StepWork, Tools, Work
 from keelman.state.operations.moves import Done, Outcome, Waiting
+from keelman.state.resources.rows import read
 from keelman.state.snapshot import DEDICATED_CONNECTOR
 
 if TYPE_CHECKING:
@@ -73,10 +73,14 @@ def kind(tools: Tools) -> Kind:
 
 
 def noted(tx: Transaction, operation: Operation) -> None:
-    """Has a dedicated connector note how far its operation is; forgets it once its delete is through."""
+    """Has a dedicated connector note how far its operation is; forgets it once its delete is through, and stops the
+    workers of one that never came up."""
     connector = tx.snapshot.dedicated_connectors.get(operation.target.name)
     if connector is None or connector.operation != operation.name:
         return
+    workers = tx.snapshot.worker_clusters.get(connector.name)
+    if names.stops_workers(operation) and workers is not None and workers.goal is ClusterGoal.RUNNING:
+        worker_cluster.stop(tx, workers.name, "")
     if operation.kind is OperationKind.DELETE_DEDICATED and operation.state is OperationState.SUCCEEDED:
         tx.drop(DEDICATED_CONNECTOR, connector.name)
         _let_go(tx, tx.snapshot.broker_clusters.get(connector.broker_cluster))
@@ -110,6 +114,8 @@ class _Steps:
         self._connectors = tools.connectors
         self._planned = tools.planned
         self._store = tools.store
+        self._healthy: dict[str, tuple[str, datetime]] = {}
+        """By connector: the operation that watches it, and since when it has been healthy without a break."""
 
     async def reach(self, operation: Operation) -> Outcome:
         """Waits until the brokers answer. Raises FailedPrecondition when they refuse us, or are out of reach for
@@ -145,8 +151,10 @@ class _Steps:
         return self._workers(operation, self._waited(operation, names.UPDATE_WORKERS), placed=former != wanted)
 
     async def put_workers_back(self, operation: Operation) -> Outcome:
-        """Gives the worker cluster its former spec again and waits until all workers run with it."""
+        """Gives the worker cluster its former spec again and waits until all workers run with it, where they ran."""
         await self._write_workers(operation, names.FORMER_CLUSTER)
+        if operation.facts.get(names.WAKES):
+            return Done("its workers are stopped again")
         since = operation.back_time or operation.create_time
         return self._workers(operation, self._store.database.clock() - since)
 
@@ -161,7 +169,7 @@ class _Steps:
         since = self._store.database.clock() - (operation.back_time or operation.create_time)
         if found is None:
             return told
-        return health(DefinitionGoal.RUNNING, found, since, had_failed=True, lasts=timedelta(0))
+        return health(DefinitionGoal.RUNNING, found, since, had_failed=True)
 
     async def validate(self, operation: Operation) -> Outcome:
         """Waits until the connector has run healthily for HEALTHY_FOR; writes it first where its workers have none.
@@ -179,7 +187,16 @@ class _Steps:
         had_failed = former is not None and former["failed"]
         waited = self._waited(operation, names.VALIDATE)
         goal = DefinitionGoal(operation.target.goal)
-        outcome = health(goal, found, waited, had_failed=had_failed, lasts=HEALTHY_FOR[operation.kind])
+        outcome = health(goal, found, waited, had_failed=had_failed)
+        if not isinstance(outcome, Done):
+            self._healthy.pop(operation.target.name, None)
+            return outcome
+        if goal is DefinitionGoal.RUNNING:
+            now = self._store.database.clock()
+            since = self._healthy.get(operation.target.name)
+            if since is None or since[0] != operation.name:
+                since = self._healthy[operation.target.name] = operation.name, now
+            outcome = watched(outcome, waited, now - since[1], HEALTHY_FOR[operation.kind])
         return dataclasses.replace(outcome, facts=uid) if isinstance(outcome, Done) else outcome
 
     async def finalize(self, operation: Operation) -> Outcome:
@@ -203,7 +220,7 @@ class _Steps:
         is_restart = operation.kind is OperationKind.RESTART
         waited = self._waited(operation, AWAIT)
         goal = DefinitionGoal(operation.target.goal)
-        return health(goal, found, waited, had_failed=is_restart, lasts=timedelta(0))
+        return health(goal, found, waited, had_failed=is_restart)
 
     async def stop(self, operation: Operation) -> Outcome:
         """Has the workers end, and waits until the last process has."""
@@ -231,14 +248,17 @@ class _Steps:
         return Done()
 
     async def _write_workers(self, operation: Operation, fact: str) -> None:
-        """Gives the worker cluster a spec, unless the operation has ended meanwhile."""
-        spec = read_spec(WorkerClusterSpec, operation.facts[fact])
-        if self._cluster(operation).spec == spec:
+        """Gives the worker cluster a spec, and has it run, unless the operation has ended meanwhile."""
+        spec, name = read(WorkerClusterSpec, operation.facts[fact]), operation.target.name
+        cluster = self._store.snapshot.worker_clusters.get(name)
+        if cluster is not None and cluster.goal is ClusterGoal.RUNNING and cluster.spec == spec:
             return
         async with self._store.write() as tx:
             present = tx.snapshot.operations.get(operation.name)
             if present is not None and not present.has_ended:
-                worker_cluster.update(tx, operation.target.name, "", lambda _: spec)
+                worker_cluster.update(tx, name, "", lambda _: spec)
+                if operation.facts.get(names.WAKES):
+                    worker_cluster.start(tx, name, "")
         hit("dedicated-workers-written")
 
     def _workers(self, operation: Operation, waited: timedelta, *, placed: bool = False) -> Outcome:
@@ -260,8 +280,6 @@ class _Steps:
 async def _ask(brokers: BrokerCluster) -> None:
     """Raises Unavailable while the brokers do not answer, Unauthenticated when they refuse us."""
     if isinstance(brokers.spec, ExternalBrokers):
-        spec = brokers.spec
-        properties = {**spec.client_properties, "bootstrap.servers": spec.bootstrap_servers}
-        await kafka_cluster_id(properties, seconds=ASK_SECONDS)
+        await kafka_cluster_id(brokers.asked_at(brokers.spec.bootstrap_servers), seconds=ASK_SECONDS)
     elif brokers.status.state is not ClusterState.RUNNING:
         raise Unavailable(f"broker cluster {brokers.name!r} is {brokers.status.state}: {brokers.status.message}")

@@ -11,12 +11,12 @@ from keelman.model.operation import Operation, OperationState
 from keelman.model.plugin import Plugin, PluginKind, plugin_key
 from keelman.model.plugin_import import VERSION, PluginContent, PluginImport, PluginImportState, code_of
 from keelman.state.failpoints import hit
-from keelman.state.nouns.rows import moment
 from keelman.state.operations.import_steps import FETCH
 from keelman.state.operations.kinds import Kind, StepWork, Tools
 from keelman.state.operations.moves import Done, Outcome
 from keelman.state.plugins.files import Quotas, Received
 from keelman.state.plugins.inspecting import inspected
+from keelman.state.resources.rows import moment
 from keelman.state.snapshot import PLUGIN
 from keelman.workers.plugins.archive import ArchiveRefused
 from keelman.workers.plugins.inspection import Inspection

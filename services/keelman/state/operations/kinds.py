@@ -26,9 +26,9 @@ from keelman.workers.rest.connectors import Connectors
 
 if TYPE_CHECKING:
     from keelman.model.topic import Topic
-    from keelman.state.nouns.noun import Planned
     from keelman.state.plugins.buckets import Buckets
     from keelman.state.plugins.files import PluginFiles
+    from keelman.state.resources.noun import Planned
     from keelman.state.store import Store, Transaction
     from keelman.state.topics.seen import Seen
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -14,30 +13,13 @@ from keelman.model.operation import Operation, OperationKind
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.redaction import REDACTOR
-from keelman.runtime.supervise import Siblings, first_of
+from keelman.runtime.supervise import Siblings, wait_or_stop
 from keelman.state.failpoints import hit
 from keelman.state.hub import Hub
-from keelman.state.lease import Lease, LeaseLost
+from keelman.state.operations import moves
 from keelman.state.operations.kinds import Kind, StepWork, Work
-from keelman.state.operations.moves import (
-    Begin,
-    Do,
-    Done,
-    End,
-    TurnBack,
-    Undo,
-    Waiting,
-    begun,
-    done,
-    ended,
-    failed,
-    next_move,
-    not_undone,
-    turned_back,
-    undone,
-    waits,
-)
-from keelman.state.snapshot import OPERATION
+from keelman.state.replicas.lease import Lease, LeaseLost
+from keelman.state.snapshot import OPERATION, WORKER_CLUSTER
 from keelman.state.store import Store
 
 log = get_logger()
@@ -47,7 +29,7 @@ AGAIN = (Unavailable, DeadlineExceeded, Conflict)
 """Errors of a step that another try may not have."""
 
 
-async def _unknown(operation: Operation) -> Done:
+async def _unknown(operation: Operation) -> moves.Done:
     raise Internal(f"this state service does not know how to do {operation.kind}", reason="UNKNOWN_STEP")
 
 
@@ -64,7 +46,8 @@ class _Tries:
 
 @dataclass(slots=True)
 class Runner:
-    """Does them while it has the lease. `wait_seconds`: for so long a step is tried again that has to wait."""
+    """Does them while this process leads, with a store that is fenced by the lease. `wait_seconds`: for so long a step
+    is tried again that has to wait."""
 
     store: Store
     commits: Hub
@@ -76,18 +59,10 @@ class Runner:
     _tries: dict[tuple[str, int, bool], _Tries] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Runs until cancelled."""
-        while True:
-            await self.lease.take()
-            log.info("operations_led", epoch=self.lease.epoch)
-            hit("operations-led")
-            try:
-                await first_of(self._lead(), self.lease.keep())
-            except LeaseLost as error:
-                log.warning("operations_lost", error=error.message)
-
-    async def _lead(self) -> None:
-        """Goes on with every operation that has not ended, many side by side."""
+        """Goes on with every operation that has not ended, many side by side, until cancelled. Raises LeaseLost."""
+        hit("operations-led")
+        self._running.clear()
+        self._tries.clear()
         await self.store.catch_up()
         async with Siblings() as group:
             with self.commits.subscribe(OPERATION) as changed:
@@ -108,7 +83,7 @@ class Runner:
 
     async def _go_on(self, name: str) -> None:
         backoff = Backoff(first=0.2, most=5.0)
-        with self.commits.subscribe((OPERATION, name)) as changed:
+        with self.commits.subscribe((OPERATION, name), *self._awaited(name)) as changed:
             while True:
                 changed.clear()
                 operation = self.store.snapshot.operations.get(name)
@@ -128,27 +103,36 @@ class Runner:
                 changed.clear()  # of what was stored here
                 present = self.store.snapshot.operations.get(name)
                 if pause and present is not None and present.cancel_reason == operation.cancel_reason:
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(pause):
-                            await changed.wait()
+                    await wait_or_stop(changed, pause)
+
+    def _awaited(self, name: str) -> list[Hashable]:
+        """What an operation waits for, beside time: the worker cluster that it is about."""
+        operation = self.store.snapshot.operations.get(name)
+        if operation is None:
+            return []
+        target = operation.target
+        cluster = target.name if target.noun == WORKER_CLUSTER else operation.facts.get("worker_cluster")
+        return [(WORKER_CLUSTER, cluster)] if cluster else []
 
     async def _move(self, operation: Operation) -> float:
         """Does the next thing; returns how many seconds to wait before the one after it."""
         kind = self.kinds.get(operation.kind, Kind({}))
-        match next_move(operation):
-            case Begin(index):
-                await self._store(operation, lambda present, now: begun(present, index, now))
+        match moves.next_move(operation):
+            case moves.Begin(index):
+                await self._store(operation, lambda present, now: moves.begun(present, index, now))
                 hit("step-begun")
-            case Do(index):
+            case moves.Do(index):
                 return await self._do(operation, index, kind.steps.get(operation.steps[index].name, NO_WORK))
-            case TurnBack():
+            case moves.TurnBack():
                 takes_back = kind.takes_back(operation)
-                await self._store(operation, lambda present, now: turned_back(present, now, takes_back=takes_back))
+                await self._store(
+                    operation, lambda present, now: moves.turned_back(present, now, takes_back=takes_back)
+                )
                 hit("operation-turned")
-            case Undo(index):
+            case moves.Undo(index):
                 return await self._undo(operation, index, kind.steps.get(operation.steps[index].name, NO_WORK))
-            case End(state):
-                await self._store(operation, lambda present, now: ended(present, state, now))
+            case moves.End(state):
+                await self._store(operation, lambda present, now: moves.ended(present, state, now))
                 hit("operation-ended")
                 log.info("operation_ended", operation=operation.name, state=str(state))
         return 0.0
@@ -160,21 +144,23 @@ class Runner:
         hit("step-tried")
         attempts = max(step.attempts, tries.count)
         match outcome:
-            case Done():
-                await self._store(operation, lambda present, now: done(present, index, outcome, attempts, now))
+            case moves.Done():
+                await self._store(operation, lambda present, now: moves.done(present, index, outcome, attempts, now))
                 hit("step-ended")
                 return 0.0
-            case Waiting():
+            case moves.Waiting():
                 assert step.start_time is not None
                 return await self._wait(operation, index, outcome, work, attempts)
             case _:
                 if not isinstance(outcome, AGAIN):
                     await self._fail(operation, index, outcome, attempts)
                     return 0.0
-                waiting = Waiting(outcome.message, tries.backoff.next())
+                waiting = moves.Waiting(outcome.message, tries.backoff.next())
                 return await self._wait(operation, index, waiting, work, attempts)
 
-    async def _wait(self, operation: Operation, index: int, waiting: Waiting, work: StepWork, attempts: int) -> float:
+    async def _wait(
+        self, operation: Operation, index: int, waiting: moves.Waiting, work: StepWork, attempts: int
+    ) -> float:
         seconds = min(self.wait_seconds, work.at_most) if work.seconds is None else work.seconds
         start = operation.steps[index].start_time or operation.create_time
         if self._now() >= (until := start + timedelta(seconds=seconds)):
@@ -183,30 +169,30 @@ class Runner:
             return 0.0
         message = f"{waiting.message}; waits until {_clock(until)}"
         if operation.steps[index].message != message:
-            await self._store(operation, lambda present, now: waits(present, index, message, attempts))
+            await self._store(operation, lambda present, now: moves.waits(present, index, message, attempts))
         return waiting.seconds
 
     async def _fail(self, operation: Operation, index: int, error: KeelmanError, attempts: int) -> None:
         log.info("operation_failed", operation=operation.name, step=operation.steps[index].name, error=error.message)
-        await self._store(operation, lambda present, now: failed(present, index, error, attempts, now))
+        await self._store(operation, lambda present, now: moves.failed(present, index, error, attempts, now))
         hit("step-failed")
 
     async def _undo(self, operation: Operation, index: int, work: StepWork) -> float:
         tries = self._tries.setdefault((operation.name, index, True), _Tries())
-        outcome = Done() if work.undo is None else await self._tried(operation, work.undo)
+        outcome = moves.Done() if work.undo is None else await self._tried(operation, work.undo)
         hit("undo-tried")
         match outcome:
-            case Done():
-                await self._store(operation, lambda present, now: undone(present, index, outcome.message, now))
+            case moves.Done():
+                await self._store(operation, lambda present, now: moves.undone(present, index, outcome.message, now))
                 hit("undo-ended")
                 return 0.0
-            case Waiting():
+            case moves.Waiting():
                 why, pause = outcome.message, outcome.seconds
             case _:
                 why, pause = outcome.message, tries.backoff.next()
         until = (operation.back_time or operation.create_time) + timedelta(seconds=self.wait_seconds)
-        if self._now() >= until or not isinstance(outcome, (Waiting, *AGAIN)):
-            await self._store(operation, lambda present, now: not_undone(present, index, why, now))
+        if self._now() >= until or not isinstance(outcome, (moves.Waiting, *AGAIN)):
+            await self._store(operation, lambda present, now: moves.not_undone(present, index, why, now))
             hit("undo-ended")
             return 0.0
         message = f"{operation.steps[index].name} is being taken back: {why}; waits until {_clock(until)}"
@@ -214,7 +200,7 @@ class Runner:
             await self._store(operation, lambda present, now: dataclasses.replace(present, message=message))
         return pause
 
-    async def _tried(self, operation: Operation, work: Work) -> Done | Waiting | KeelmanError:
+    async def _tried(self, operation: Operation, work: Work) -> moves.Done | moves.Waiting | KeelmanError:
         """What came of one try."""
         await self.lease.confirm()
         try:
@@ -229,7 +215,6 @@ class Runner:
     async def _store(self, operation: Operation, change: Callable[[Operation, datetime], Operation]) -> None:
         """Stores what a change makes of the operation as it is by now, while this process has the lease."""
         async with self.store.write() as tx:
-            await self.lease.check(tx)
             present = tx.snapshot.operations.get(operation.name)
             if present is None or present.has_ended:
                 return

@@ -8,9 +8,9 @@ from keelman.model.cluster import WorkerCluster
 from keelman.model.operation import Operation
 from keelman.model.workload import WorkloadKind
 from keelman.state.autoscaling.steps import AWAIT_WORKERS, CLUSTER_UID, SET, noted, scaled
+from keelman.state.clusters.goals import saved
 from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, START_WITHIN, workers_outcome
 from keelman.state.failpoints import hit
-from keelman.state.nouns.clusters import saved
 from keelman.state.operations.apply_connector import ConnectorSteps
 from keelman.state.operations.connector_steps import ASK, CONFIGURE, FORMER
 from keelman.state.operations.kinds import Kind, StepWork, Tools

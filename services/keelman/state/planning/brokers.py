@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers, ManagedBrokers
+from keelman.model.cluster import BrokerCluster, BrokerTls, ClusterGoal, ExternalBrokers, ManagedBrokers
 from keelman.model.workload import (
     BrokerSpec,
     Goal,
@@ -23,6 +23,7 @@ from keelman.model.workload import (
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
 from keelman.state.planning.kept_brokers import (
     QUORUM,
+    WITH_TLS,
     brokers_of,
     controllers_of,
     held_nodes,
@@ -37,7 +38,7 @@ def plan_brokers(draft: Draft, cluster: BrokerCluster) -> bool:
     present = draft.snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)
     if cluster.goal is ClusterGoal.DELETED:
         for workload in present:
-            draft.remove(workload, why="its cluster is deleted")
+            draft.remove(workload, force=cluster.force, why="its cluster is deleted")
         return not any(w.name in draft.workloads for w in present)
     if isinstance(cluster.spec, ExternalBrokers):
         return False
@@ -48,7 +49,8 @@ def plan_brokers(draft: Draft, cluster: BrokerCluster) -> bool:
             if draft.snapshot.is_offline(workload.node):
                 going.append(f"{workload.name} is removed when node {workload.node} is online again")
         elif cluster.goal is ClusterGoal.STOPPED:
-            draft.set_goal(workload, Goal.STOPPED)
+            why = "its cluster was stopped by force" if cluster.force else ""
+            draft.set_goal(workload, Goal.STOPPED, force=cluster.force, why=why)
     draft.broker_notes[cluster.name] = "; ".join(going)
     if cluster.goal is ClusterGoal.STOPPED:
         return False
@@ -83,7 +85,8 @@ def _broker_specs(
         if not host:
             raise NoPort(f"node {node} has no address yet: its agent has not come")
         old = draft.workloads.get(broker_name(cluster.name, number))
-        ports = _ports(draft, node, wanted.port, old, given.get(host, set()), votes=number in controllers)
+        beside = {*given.get(host, ()), *_metrics_port(draft, node, wanted.metrics_port, old)}
+        ports = _ports(draft, node, wanted.port, old, beside, votes=number in controllers)
         given.setdefault(host, set()).update(ports)
         places[node] = (host, *ports)
     voters = ",".join(
@@ -102,6 +105,10 @@ def _broker_specs(
                 replicas=replicas,
                 heap_mb=wanted.heap_mb,
                 routes=dict(wanted.routes),
+                metrics_port=wanted.metrics_port,
+                data_folders=_data_folders(cluster, wanted, number),
+                tls=wanted.tls in WITH_TLS,
+                client_certificates=wanted.tls is BrokerTls.MUTUAL,
             ),
         )
         for node, number in numbers.items()
@@ -113,7 +120,7 @@ def _ports(
 ) -> tuple[int, int]:
     """The ports of a broker, its own and that of its controller (0 without one). Raises NoPort."""
     spec = old.spec if old is not None and isinstance(old.spec, BrokerSpec) else None
-    if old is not None and spec is not None and (old.has_run or not ports_taken(old)) and fixed in (0, spec.port):
+    if old is not None and spec is not None and (old.has_run or _has_its_ports(old, spec)) and fixed in (0, spec.port):
         return spec.port, spec.controller_port
     tried = () if old is None else (*old.tried_ports, *ports_taken(old))
     range_ = draft.limits.broker_ports
@@ -127,6 +134,24 @@ def _ports(
     if spec is not None and old is not None and old.has_run:
         return fixed, spec.controller_port
     return fixed, draft.ports(node, range_, 1, (*tried, *given, fixed))[0]
+
+
+def _data_folders(cluster: BrokerCluster, wanted: ManagedBrokers, number: int) -> tuple[str, ...]:
+    """The folders of one broker, which no other cluster's has: not even that of one that had the same name before."""
+    own = f"{cluster.name}-{number}-{cluster.kafka_cluster_id}"
+    return tuple(f"{folder.rstrip('/')}/{own}" for folder in wanted.data_folders)
+
+
+def _has_its_ports(old: Workload, spec: BrokerSpec) -> bool:
+    """Whether nothing else was found to have a broker's own port or that of its controller."""
+    return not {spec.port, spec.controller_port} & {*ports_taken(old)}
+
+
+def _metrics_port(draft: Draft, node: str, wanted: int, old: Workload | None) -> set[int]:
+    """The port of a broker's metrics, if it is to have one. Raises NoPort for one that something else has by now."""
+    if wanted and (old is None or wanted not in old.ports):
+        draft.ports(node, range(wanted, wanted + 1))
+    return {wanted} - {0}
 
 
 def _change(draft: Draft, cluster: BrokerCluster, wanted: Mapping[str, tuple[str, BrokerSpec]]) -> str:
@@ -175,6 +200,8 @@ def _why(old: Workload | None, new: BrokerSpec) -> str:
         found.append("its address changed")
     if (had.voters, had.replicas) != (new.voters, new.replicas):
         found.append("its cluster has other brokers")
+    if had.metrics_port != new.metrics_port:
+        found.append("the port of its metrics changed")
     if had.heap_mb != new.heap_mb:
         found.append("its heap changed")
     if names := sorted({name for name, _ in {*had.routes.items()} ^ {*new.routes.items()}}):

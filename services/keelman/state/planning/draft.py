@@ -170,11 +170,9 @@ class Draft:
         return self.made.workloads_in(WorkloadKind.WORKER, cluster)
 
     def client_properties_of(self, name: str) -> Mapping[str, str]:
-        """How the brokers of a cluster are reached; empty for managed ones, which anybody may reach."""
+        """How the brokers of a cluster are reached; empty for those that anybody may reach."""
         cluster = self.snapshot.broker_clusters.get(name)
-        if cluster is None or not isinstance(cluster.spec, ExternalBrokers):
-            return {}
-        return cluster.spec.client_properties
+        return {} if cluster is None else cluster.spec.connection
 
     def bootstrap_of(self, name: str) -> tuple[str, int]:
         """Bootstrap servers and number of brokers of a broker cluster; empty and 0 while they are not all placed that

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from keelman.model.cluster import BrokerCluster, ManagedBrokers
+from keelman.model.cluster import BrokerCluster, BrokerTls, ManagedBrokers
 from keelman.model.workload import Goal, ProcessState, Workload, WorkloadKind
 from keelman.state.snapshot import Snapshot
 
 QUORUM = 3
+WITH_TLS = frozenset({BrokerTls.SERVER, BrokerTls.MUTUAL})
 
 
 def brokers_of(snapshot: Snapshot, cluster: BrokerCluster) -> list[Workload]:
@@ -21,16 +22,19 @@ def brokers_of(snapshot: Snapshot, cluster: BrokerCluster) -> list[Workload]:
 
 
 def held_nodes(snapshot: Snapshot, cluster: BrokerCluster) -> dict[str, str]:
-    """The nodes of a managed cluster that are to get a broker and take nothing new, with the reason for people."""
+    """The nodes of a managed cluster that are to get a broker and take nothing new, or would start it without the TLS
+    that it is to speak, with the reason for people."""
     if not isinstance(cluster.spec, ManagedBrokers):
         return {}
     had = {w.node for w in snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)}
     new = [snapshot.nodes[name] for name in cluster.spec.nodes if name not in had and name in snapshot.nodes]
-    return {
-        node.name: f"waits for node {node.name}, which is {'drained' if node.spec.draining else 'cordoned'}"
-        for node in new
-        if node.spec.draining or node.spec.cordoned
-    }
+    found = {}
+    for node in new:
+        if node.spec.draining or node.spec.cordoned:
+            found[node.name] = f"which is {'drained' if node.spec.draining else 'cordoned'}"
+        elif cluster.spec.tls in WITH_TLS and node.host and not node.broker_tls:
+            found[node.name] = "whose agent is of a version that starts brokers without TLS: upgrade it"
+    return {name: f"waits for node {name}, {why}" for name, why in found.items()}
 
 
 def nodes_with_brokers(snapshot: Snapshot, cluster: BrokerCluster) -> list[str]:

@@ -7,16 +7,22 @@ from collections.abc import Iterable, Mapping
 from keelman.api.node.v1 import session_service_pb2 as pb
 from keelman.connect.config.providers import is_named, secret_providers
 from keelman.connect.config.references import references_of
+from keelman.model.cluster import ExternalBrokers
 from keelman.model.workload import WorkerSpec
 from keelman.state.snapshot import SECRET, Snapshot
 
 
 def users_of(name: str, snapshot: Snapshot) -> list[str]:
-    """What is known to refer to a secret: worker clusters, connector definitions and dedicated connectors.
+    """What is known to refer to a secret: broker clusters, worker clusters, connector definitions and dedicated
+    connectors.
 
     Connectors that were made by the REST of workers are not known here.
     """
-    found = []
+    found = [
+        f"broker cluster {one.name}"
+        for one in snapshot.broker_clusters.values()
+        if isinstance(one.spec, ExternalBrokers) and one.spec.credential_profile == name
+    ]
     for cluster in snapshot.worker_clusters.values():
         providers = secret_providers(cluster.spec.properties)
         if not providers:
@@ -37,12 +43,16 @@ def _refers(configs: Iterable[Mapping[str, str]], providers: Iterable[str], name
     return any(one.provider in providers and one.path == name for one in references_of(*configs))
 
 
-def secrets_of(node: str, snapshot: Snapshot) -> pb.NodeSecrets:
-    """All secrets that the workers of a node may read, with their values."""
+def secrets_of(node: str, snapshot: Snapshot, bucket_keys: pb.BucketKeys | None = None) -> pb.NodeSecrets:
+    """All secrets that the workers of a node may read, with their values; and the keys of buckets, where its agent
+    delivers logs to these."""
     made, wanted = pb.NodeSecrets(), set[str]()
     for workload in snapshot.workloads_on(node):
         if not isinstance(workload.spec, WorkerSpec):
             continue
+        targets = workload.spec.log_targets
+        if bucket_keys is not None and targets.bucket and targets.buckets == bucket_keys.buckets:
+            made.bucket_keys.CopyFrom(bucket_keys)
         patterns = [one for some in secret_providers(workload.spec.properties).values() for one in some]
         if not patterns:
             continue

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from keelman.model.workload import (
-    Goal,
-    ProcessState,
-    SparkSpec,
-    WorkerSpec,
-    Workload,
-    spark_name,
-)
+from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, spark_name
 from keelman.state.planning.draft import Draft, ports_taken
 
 

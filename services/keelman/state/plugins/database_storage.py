@@ -12,11 +12,11 @@ import sqlalchemy as sa
 from sqlmodel import col, select
 
 from keelman.model.errors import NotFound
-from keelman.state.database import Database
+from keelman.state.database.database import Database
+from keelman.state.database.tables import PluginChunkRow
 from keelman.state.failpoints import hit
-from keelman.state.nouns.rows import micros, moment
 from keelman.state.plugins.storage import CHUNK_BYTES
-from keelman.state.tables import PluginChunkRow
+from keelman.state.resources.rows import micros, moment
 
 
 @dataclass(frozen=True, slots=True)

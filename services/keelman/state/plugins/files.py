@@ -12,14 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from keelman.model.errors import (
-    DeadlineExceeded,
-    Exhausted,
-    FailedPrecondition,
-    InvalidArgument,
-    NotFound,
-    Unavailable,
-)
+from keelman.model import errors
 from keelman.model.plugin import Plugin
 from keelman.runtime.background import Background
 from keelman.runtime.logs.logging import get_logger
@@ -47,7 +40,7 @@ class Quotas:
     def check_file(self, size: int) -> None:
         """Raises Exhausted for a file of more bytes than one may have."""
         if size > self.file_bytes:
-            raise Exhausted(
+            raise errors.Exhausted(
                 f"the file has more than {self.file_bytes} bytes: state.plugin_max_bytes allows no more",
                 reason="PLUGIN_TOO_LARGE",
                 metadata={"max_bytes": str(self.file_bytes)},
@@ -56,7 +49,7 @@ class Quotas:
     def check_total(self, present: int, size: int) -> None:
         """Raises Exhausted when all plugins have too many bytes with another one of this size."""
         if present + size > self.total_bytes:
-            raise Exhausted(
+            raise errors.Exhausted(
                 f"{size} bytes more than the {present} bytes of the present plugins are more than "
                 f"{self.total_bytes} bytes: state.plugins_max_bytes allows no more; delete plugins that are not used",
                 reason="PLUGIN_QUOTA",
@@ -106,10 +99,10 @@ class PluginFiles:
             with self._nameless() as file:
                 received = await self._receive(file, pieces, size_bytes)
                 if not (received.size_bytes or may_be_empty):
-                    raise InvalidArgument("the file is empty", reason="PLUGIN_EMPTY")
+                    raise errors.InvalidArgument("the file is empty", reason="PLUGIN_EMPTY")
                 if sha256 and received.sha256 != sha256.lower():
                     text = f"that of the bytes that came, {received.sha256}: the file is damaged, or another one"
-                    raise InvalidArgument.of("header.sha256", sha256, text)
+                    raise errors.InvalidArgument.of("header.sha256", sha256, text)
                 hit("plugin-received")
                 yield received
 
@@ -121,7 +114,7 @@ class PluginFiles:
                 yield file
         except OSError as error:
             text = f"the file cannot be kept in {self.scratch} while it comes: {error.strerror or error}"
-            raise Unavailable(text, reason="NO_ROOM") from error
+            raise errors.Unavailable(text, reason="NO_ROOM") from error
 
     async def _receive(self, file: IO[bytes], pieces: AsyncIterator[bytes], size_bytes: int) -> Received:
         size, sha256, md5 = 0, hashlib.sha256(), hashlib.md5(usedforsecurity=False)
@@ -134,7 +127,7 @@ class PluginFiles:
             md5.update(piece)
             file.write(piece)
         if size_bytes and size != size_bytes:
-            raise InvalidArgument.of("header.size_bytes", size_bytes, f"the number of bytes that came, {size}")
+            raise errors.InvalidArgument.of("header.size_bytes", size_bytes, f"the number of bytes that came, {size}")
         file.flush()
         return Received(file, size, sha256.hexdigest(), md5.hexdigest())
 
@@ -173,10 +166,10 @@ class PluginFiles:
             async for piece in self._of(plugin).read(plugin.uid, offset):
                 left -= len(piece)
                 yield piece
-        except NotFound:
+        except errors.NotFound:
             left = -1
         if left:
-            raise Unavailable(
+            raise errors.Unavailable(
                 f"the file of plugin {plugin.name} is not whole in the {plugin.storage} storage: if it was not deleted "
                 "just now, delete it and upload it again",
                 reason="PLUGIN_FILE_MISSING",
@@ -187,7 +180,7 @@ class PluginFiles:
         for one in (self.storage, *self.others.values()):
             if one.kind == plugin.storage:
                 return one
-        raise FailedPrecondition(
+        raise errors.FailedPrecondition(
             f"the file of plugin {plugin.name} is in the {plugin.storage} storage, and state.plugin_storage is another "
             "one now: set that again, or delete the plugin and upload it",
             reason="PLUGIN_STORAGE",
@@ -228,7 +221,7 @@ async def _in_time(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
                 piece = await anext(pieces, None)
         except TimeoutError:
             late = f"no piece of the file came for {PIECE_SECONDS:.0f} s, or not all within {WHOLE_SECONDS:.0f} s"
-            raise DeadlineExceeded(late) from None
+            raise errors.DeadlineExceeded(late) from None
         if piece is None:
             return
         yield piece
@@ -237,5 +230,5 @@ async def _in_time(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 def checked_piece(piece: bytes) -> bytes:
     """A piece of an upload; raises InvalidArgument for one that is too large."""
     if len(piece) > CHUNK_BYTES:
-        raise InvalidArgument.of("chunk", f"{len(piece)} bytes", f"at most {CHUNK_BYTES} bytes")
+        raise errors.InvalidArgument.of("chunk", f"{len(piece)} bytes", f"at most {CHUNK_BYTES} bytes")
     return piece

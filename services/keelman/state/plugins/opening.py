@@ -8,6 +8,7 @@ from sqlmodel import select
 
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.home import writable
+from keelman.state.database.tables import InstallationRow
 from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.plugins.files import PluginFiles, Quotas
 from keelman.state.plugins.folder_storage import FolderStorage
@@ -15,17 +16,13 @@ from keelman.state.plugins.s3_storage import S3Storage
 from keelman.state.plugins.storage import PluginStorage
 from keelman.state.settings import Settings
 from keelman.state.store import Store
-from keelman.state.tables import InstallationRow
 
 DATABASE = "database"
 
 
-async def opened_files(store: Store, settings: Settings, *, sole: bool) -> PluginFiles:
+async def opened_files(store: Store, settings: Settings) -> PluginFiles:
     """The files of plugins, kept where `state.plugin_storage` says. Raises InvalidArgument for what cannot be used, and
-    FailedPrecondition where what it needs is not installed.
-
-    `sole` says that no other process can use the database.
-    """
+    FailedPrecondition where what it needs is not installed."""
     database = DatabaseStorage(store.database)
     storage: PluginStorage = database
     if settings.plugin_storage != DATABASE:
@@ -33,7 +30,7 @@ async def opened_files(store: Store, settings: Settings, *, sole: bool) -> Plugi
     quotas = Quotas(settings.plugin_max_bytes, settings.plugins_max_bytes)
     scratch = settings.folder.uploads
     writable("state.home", scratch, private=True)
-    return PluginFiles(store, storage, quotas, scratch, {database.kind: database}, sole=sole)
+    return PluginFiles(store, storage, quotas, scratch, {database.kind: database}, sole=store.database.is_sole)
 
 
 async def _elsewhere(store: Store, settings: Settings) -> PluginStorage:

@@ -8,10 +8,9 @@ from keelman.connect.config.near_keys import mistyped, similar
 from keelman.kafka.topic_configs import TOPIC_CONFIGS, value_problem
 from keelman.model.cluster import BrokerCluster, ClusterGoal, ManagedBrokers
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Violation
-from keelman.model.shapes import check_labels
 from keelman.model.topic import Topic, TopicGoal, TopicSpec, check_topic_counts, checked_topic
-from keelman.state.nouns.taken import check_origin
-from keelman.state.properties import raise_all
+from keelman.state.clusters.properties import raise_all
+from keelman.state.resources.annotations import check_annotations
 from keelman.state.snapshot import TOPIC, Snapshot
 
 MAX_VALUE = 10_000
@@ -22,7 +21,6 @@ def check(name: str, spec: TopicSpec, snapshot: Snapshot) -> None:
     FailedPrecondition for a topic that another resource or a worker cluster has."""
     checked_topic("spec.topic", spec.topic)
     check_topic_counts("spec", spec.partitions, spec.replication_factor)
-    check_labels("spec.labels", spec.annotations.labels)
     if not spec.broker_cluster:
         raise InvalidArgument.of("spec.broker_cluster", "", "the name of a broker cluster")
     cluster = snapshot.broker_cluster(spec.broker_cluster)
@@ -30,7 +28,7 @@ def check(name: str, spec: TopicSpec, snapshot: Snapshot) -> None:
         raise FailedPrecondition(f"broker cluster {cluster.name!r} is being deleted", reason="DELETING")
     _check_replication(spec, cluster)
     raise_all(config_violations(spec.config, managed=isinstance(cluster.spec, ManagedBrokers)))
-    check_origin(TOPIC, name, spec.annotations.origin, snapshot)
+    check_annotations(TOPIC, name, spec.annotations, snapshot)
     for other in sorted(snapshot.topics_named(spec.broker_cluster, spec.topic) - {name}):
         raise FailedPrecondition(
             f"spec.topic: topic resource {other!r} has topic {spec.topic!r} of broker cluster "

@@ -202,5 +202,5 @@ class _Follower:
 
 def _address(cluster: BrokerCluster) -> tuple[object, ...]:
     spec = cluster.spec
-    external = (spec.bootstrap_servers, dict(spec.client_properties)) if isinstance(spec, ExternalBrokers) else ()
+    external = (spec.bootstrap_servers, dict(spec.connection)) if isinstance(spec, ExternalBrokers) else ()
     return cluster.goal, cluster.status.bootstrap_servers, external

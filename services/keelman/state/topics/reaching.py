@@ -10,7 +10,7 @@ def asked_properties(cluster: BrokerCluster) -> dict[str, str]:
     """Java's client properties of who asks these brokers. Raises FailedPrecondition for a cluster that is not to run,
     Unavailable for one that has no address yet."""
     if isinstance(cluster.spec, ExternalBrokers):
-        return {**cluster.spec.client_properties, "bootstrap.servers": cluster.spec.bootstrap_servers}
+        return cluster.asked_at(cluster.spec.bootstrap_servers)
     if cluster.goal is not ClusterGoal.RUNNING:
         raise FailedPrecondition(
             f"broker cluster {cluster.name!r} does not run: start it first",
@@ -19,4 +19,4 @@ def asked_properties(cluster: BrokerCluster) -> dict[str, str]:
         )
     if not cluster.status.bootstrap_servers:
         raise Unavailable(f"broker cluster {cluster.name!r} does not run yet", reason="NOT_RUNNING")
-    return {"bootstrap.servers": cluster.status.bootstrap_servers}
+    return cluster.asked_at(cluster.status.bootstrap_servers)

@@ -19,6 +19,7 @@ from keelman.connect.config.secret_keys import literal_secrets
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.own_thread import in_thread
+from keelman.runtime.supervise import wait_or_stop
 from keelman.worker.intervals import LOOK_AGAIN_SECONDS
 
 log = get_logger()
@@ -124,11 +125,7 @@ class Secrets:
     async def run(self) -> None:
         """Reads what is asked for, and looks now and then whether it has changed. Runs for ever."""
         while True:
-            try:
-                async with asyncio.timeout(self._look_seconds if self._sources else None):
-                    await self._some.wait()
-            except TimeoutError:
-                pass
+            await wait_or_stop(self._some, self._look_seconds if self._sources else None)
             self._some.clear()
             now = time.monotonic()
             self._sources = {where: one for where, one in self._sources.items() if now - one.used < UNUSED_SECONDS}

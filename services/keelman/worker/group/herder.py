@@ -14,7 +14,7 @@ from keelman.model.errors import Conflict, DeadlineExceeded, Exhausted, KeelmanE
 from keelman.model.work import Work
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
-from keelman.runtime.supervise import Siblings, first_of
+from keelman.runtime.supervise import Siblings, first_of, wait_or_stop
 from keelman.worker import addressed
 from keelman.worker.errors import Elsewhere
 from keelman.worker.group.leader import Leader
@@ -123,7 +123,7 @@ class Herder:
             return
         self.store.config.restarts.clear()  # orders of the past
         await self.membership.replace_predecessors(self.url)
-        backoff, logged = Backoff(first=0.1, most=2.0), ""
+        backoff = Backoff(first=0.1, most=2.0)
         async with Siblings() as siblings:
             self.owned.begin(siblings)
             self.leader.begin(siblings)
@@ -132,16 +132,11 @@ class Herder:
                 try:
                     pause = await self._turn(stop)
                     backoff.reset()
-                    logged = ""
                 except (Unavailable, DeadlineExceeded, Conflict, Exhausted) as error:
-                    if logged != error.message:
+                    if backoff.is_new(error.message):
                         log.warning("turn_failed", error=error.message)
-                    logged, pause = error.message, backoff.next()
-                try:
-                    async with asyncio.timeout(pause):
-                        await self._wake.wait()
-                except TimeoutError:
-                    pass
+                    pause = backoff.next()
+                await wait_or_stop(self._wake, pause)
             # Nothing of what waits was begun: another worker, which is to lead in a moment, can do it.
             self._leaving = True
             self._requests.refuse_all(lambda: Elsewhere(""))

@@ -133,7 +133,8 @@ class Membership:
     async def replace_predecessors(self, url: str) -> None:
         """Lets dead members that had this worker's address leave. Called once, before the first join.
 
-        Tries for as long as they can live on, and never raises: who does not leave is thrown out by then.
+        Tries for as long as they can live on: who does not leave is thrown out by then. Raises PermissionDenied where
+        this worker may not be in its group.
         """
         try:
             async with asyncio.timeout(self._session):
@@ -152,7 +153,7 @@ class Membership:
         try:
             async with asyncio.timeout(self._clock.patience_seconds):
                 return by_url(await self._group.describe())
-        except (TimeoutError, Unavailable):
+        except (TimeoutError, Unavailable, PermissionDenied):
             return {}
 
     async def _describe(self) -> Described:
@@ -234,7 +235,7 @@ class Membership:
                 "group.max.session.timeout.ms (6000 to 1800000 unless set)"
             )
         if error == codes.GROUP_AUTHORIZATION_FAILED:
-            raise PermissionDenied(f"group.id: the broker's access rules keep this worker out of {self._group_id!r}")
+            raise PermissionDenied(codes.kept_out(self._group_id))
         if error == codes.UNKNOWN_MEMBER:
             self._forget(events)
         elif error == codes.UNKNOWN_SERVER_ERROR:

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from keelman.kafka.writer import Record
 from keelman.model.errors import DeadlineExceeded, Exhausted, KeelmanError
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import wait_or_stop
 from keelman.worker.deadlines import TIMED_OUT
 from keelman.worker.errors import Elsewhere, RestError
 from keelman.worker.storage.config_topic import ConfigTopic
@@ -100,9 +101,7 @@ class Requests:
             if seconds <= 0:
                 return False
             self._moved.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._moved.wait()
+            await wait_or_stop(self._moved, seconds)
         return True
 
     async def done(self, request: Request) -> Any:

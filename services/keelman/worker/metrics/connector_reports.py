@@ -12,15 +12,7 @@ from collections.abc import Callable, Iterator
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from keelman.api.connect.v1.connector_pb2 import (
-    CONNECTOR_STATE_UNASSIGNED,
-    CONNECTOR_TYPE_SINK,
-    CONNECTOR_TYPE_SOURCE,
-    CONNECTOR_TYPE_UNKNOWN,
-    Connector,
-    ConnectorState,
-    ConnectorTask,
-)
+from keelman.api.connect.v1 import connector_pb2 as pb
 from keelman.api.event.v1.report_pb2 import ConnectorReport, ConnectorsReport, Report
 from keelman.connect.config.secret_keys import shown
 from keelman.kafka.feed import CONNECTOR_REPORTS, ReportPublisher
@@ -34,7 +26,7 @@ LOOK_SECONDS = 0.5
 ROUND_SECONDS = 600.0
 SLICE = 50
 TRACE = 4_000  # characters of a trace
-TYPES = {"source": CONNECTOR_TYPE_SOURCE, "sink": CONNECTOR_TYPE_SINK}
+TYPES = {"source": pb.CONNECTOR_TYPE_SOURCE, "sink": pb.CONNECTOR_TYPE_SINK}
 
 
 class ConnectorReports:
@@ -49,7 +41,7 @@ class ConnectorReports:
         self._worker = worker
         self._round = ""
         self._begun = 0.0
-        self._reported: dict[str, Connector] = {}
+        self._reported: dict[str, pb.Connector] = {}
         self._types: dict[str, str] = {}
         self._changes = ChangeSet(lambda: store.config.connectors)
         store.change_sets.append(self._changes)
@@ -93,7 +85,7 @@ class ConnectorReports:
             about = ConnectorReport(connector=found, round=self._round)
             self._publish(self._key(name), self._report(self._key(name), connector=about))
 
-    def connector(self, name: str) -> Connector | None:
+    def connector(self, name: str) -> pb.Connector | None:
         """A connector as lists show it; None for one that there is not."""
         config = self._store.config.connectors.get(name)
         if config is None:
@@ -101,10 +93,10 @@ class ConnectorReports:
         own, tasks = self._store.statuses.of(name)
         if config.get("connector.class", "") not in self._types:
             self._types[config.get("connector.class", "")] = connector_type(config)
-        found = Connector(
+        found = pb.Connector(
             worker_cluster=self._cluster,
             name=name,
-            type=TYPES.get(self._types[config.get("connector.class", "")], CONNECTOR_TYPE_UNKNOWN),
+            type=TYPES.get(self._types[config.get("connector.class", "")], pb.CONNECTOR_TYPE_UNKNOWN),
             config=shown(config),
             state=_state(own),
             tasks=self._tasks(name, tasks),
@@ -114,14 +106,14 @@ class ConnectorReports:
             found.worker_id, found.trace = own.worker_id, (own.trace or "")[:TRACE]
         return found
 
-    def _tasks(self, name: str, known: list[tuple[int, Status]]) -> Iterator[ConnectorTask]:
+    def _tasks(self, name: str, known: list[tuple[int, Status]]) -> Iterator[pb.ConnectorTask]:
         """Those with a status; before there is any, those that are configured, as REST's answers have them."""
         for number, status in known:
             trace = (status.trace or "")[:TRACE]
-            yield ConnectorTask(task=number, state=_state(status), worker_id=status.worker_id, trace=trace)
+            yield pb.ConnectorTask(task=number, state=_state(status), worker_id=status.worker_id, trace=trace)
         if not known:
             for number in range(len(self._store.config.tasks.get(name, ()))):
-                yield ConnectorTask(task=number, state=CONNECTOR_STATE_UNASSIGNED)
+                yield pb.ConnectorTask(task=number, state=pb.CONNECTOR_STATE_UNASSIGNED)
 
     def _key(self, name: str) -> str:
         return f"{self._cluster}/{name}"
@@ -132,10 +124,10 @@ class ConnectorReports:
         return Report(time=now, reporter=self._worker, name=name, **subject).SerializeToString()  # type: ignore[arg-type]
 
 
-def _state(status: Status | None) -> ConnectorState.ValueType:
+def _state(status: Status | None) -> pb.ConnectorState.ValueType:
     if status is None:
-        return CONNECTOR_STATE_UNASSIGNED
-    return ConnectorState.Value(f"CONNECTOR_STATE_{status.state}")
+        return pb.CONNECTOR_STATE_UNASSIGNED
+    return pb.ConnectorState.Value(f"CONNECTOR_STATE_{status.state}")
 
 
 async def report_connectors(

@@ -39,6 +39,9 @@ FAILURES = Family(
     COUNTER,
     "Copy runs of the task that ended by an error, and its failures before there was one.",
 )
+ROLLBACKS = Family(
+    "keelman_task_rollbacks_total", COUNTER, "How often the task's source has taken back what it had given."
+)
 BYTES = Family("keelman_task_bytes_total", COUNTER, "Bytes of the keys and values that the task has committed.")
 BYTES_RATE = Family("keelman_task_bytes_per_second", GAUGE, "Bytes that the task commits in a second now.")
 LAG_RECORDS = Family("keelman_task_lag_records", GAUGE, "Records that the task has left to copy.")

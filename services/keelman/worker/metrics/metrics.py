@@ -206,6 +206,7 @@ class Metrics:
         out.add(names.RUNS, meter.runs, labels)
         out.add(names.FAILURES, meter.failures, labels)
         out.add(names.BYTES, meter.bytes, labels)
+        out.add(names.ROLLBACKS, meter.rollbacks, labels)
         kind = self._type(work.connector)
         source = kind == "source"
         lag = meter.lag(LAG_UNIT_RECORDS)

@@ -82,11 +82,11 @@ class _Lot:
 
 def merged(watches: Iterable[Watch]) -> list[Watch]:
     """The watches with those of the same cluster made one; of two positions in a partition the earlier counts."""
-    files: list[Watch] = []
+    others: list[Watch] = []
     topics: dict[frozenset[tuple[str, str]], TopicWatch] = {}
     for watch in watches:
         if not isinstance(watch, TopicWatch):
-            files.append(watch)
+            others.append(watch)
             continue
         key = frozenset(watch.properties.items())
         known = topics.get(key)
@@ -97,4 +97,4 @@ def merged(watches: Iterable[Watch]) -> list[Watch]:
         for part, offset in watch.positions.items():
             positions[part] = min(offset, positions.get(part, offset))
         topics[key] = TopicWatch(known.properties, positions)
-    return [*files, *topics.values()]
+    return [*others, *topics.values()]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from keelman.connect.watches import FileWatch, Watch
+from keelman.connect.watches import FileWatch, VbucketWatch, Watch
 from keelman.runtime.supervise import Siblings
 from keelman.worker.parking.file_watches import FileWatches, WatchedFile
 from keelman.worker.parking.topic_watches import TopicWatches, WatchedTopics
+from keelman.worker.parking.vbucket_watches import VbucketWatches, WatchedVbuckets
 
 
 class Watched:
@@ -43,15 +44,17 @@ class Watcher:
     def __init__(self, *, client_id: str) -> None:
         self._files = FileWatches()
         self._topics = TopicWatches(client_id=client_id)
+        self._vbuckets = VbucketWatches()
 
     def begin(self, siblings: Siblings) -> None:
         """Where its loops run."""
         siblings.start(self._files.run(), name="file watches")
         self._topics.begin(siblings)
+        self._vbuckets.begin(siblings)
 
     def __len__(self) -> int:
-        """How many files and sets of partitions are watched."""
-        return len(self._files) + len(self._topics)
+        """How many files and sets of partitions and of vbuckets are watched."""
+        return len(self._files) + len(self._topics) + len(self._vbuckets)
 
     def watch(self, watches: Iterable[Watch], wake: Callable[[], None]) -> Watched:
         """Has `wake` called once as soon as any of them finds more. Never calls it before it returns."""
@@ -61,6 +64,10 @@ class Watcher:
                 file = WatchedFile(watch, watched.woken)
                 self._files.add(file)
                 watched.add_end(lambda file=file: self._files.remove(file))  # type: ignore[misc]
+            elif isinstance(watch, VbucketWatch):
+                vbuckets = WatchedVbuckets(watch, watched.woken)
+                self._vbuckets.add(vbuckets)
+                watched.add_end(lambda vbuckets=vbuckets: self._vbuckets.remove(vbuckets))  # type: ignore[misc]
             elif watch.positions:
                 topics = WatchedTopics(watch, watched.woken)
                 self._topics.add(topics)

@@ -16,7 +16,7 @@ from keelman.model.errors import DeadlineExceeded, Unavailable
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import deadline
 from keelman.worker import deadlines
-from keelman.worker.asking.third_party import plugin_of
+from keelman.worker.asking.third_party import plugin_for
 from keelman.worker.connector_facts import shared_worker_properties
 from keelman.worker.errors import RestError
 from keelman.workers.properties.plugin_bounds import plugin_bounds
@@ -62,7 +62,7 @@ class SideProcess:
         """
         request = {"id": 0, "method": method, "class": kind.names[0], "name": name}
         request |= {"config": dict(config), "worker_config": self._worker_config, **more}
-        plugin = plugin_of(kind)
+        plugin = plugin_for(kind, config)
         folder = None if plugin is None else Path(plugin.folder)
         return await self._asked(f"{WORDS[method]} of {name}", folder, request, seconds)
 

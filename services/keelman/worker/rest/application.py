@@ -17,14 +17,7 @@ from keelman.worker.previews.databases import Databases
 from keelman.worker.previews.previews import Previews
 from keelman.worker.previews.replays import Replays
 from keelman.worker.previews.side_process import SideProcess
-from keelman.worker.rest.answers import (
-    STARTING,
-    error_response,
-    on_exception,
-    on_keelman_error,
-    on_rest_error,
-    on_status,
-)
+from keelman.worker.rest import answers
 from keelman.worker.rest.context import Handler, RestContext
 from keelman.worker.rest.forwarding import Forwarder
 from keelman.worker.rest.observability import Observability
@@ -75,7 +68,7 @@ class RestApi:
 
     def _ready(self) -> RestContext:
         if self._context is None:
-            raise RestError(503, STARTING)
+            raise RestError(503, answers.STARTING)
         return self._context
 
     def app(self, guard: Callable[[Starlette], ASGIApp]) -> ASGIApp:
@@ -88,7 +81,7 @@ class RestApi:
                 try:
                     scope = {**scope, "path": plain_path(scope["raw_path"].decode("ascii", "replace"))}
                 except RestError as error:
-                    await error_response(error.status, error.message)(scope, receive, send)
+                    await answers.error_response(error.status, error.message)(scope, receive, send)
                     return
             await routed(scope, receive, send)
 
@@ -144,10 +137,10 @@ class RestApi:
                 *(_route(path, handlers) for path, handlers in table.items()),
             ],
             exception_handlers={
-                RestError: on_rest_error,
-                KeelmanError: on_keelman_error,
-                HTTPException: on_status,
-                Exception: on_exception,
+                RestError: answers.on_rest_error,
+                KeelmanError: answers.on_keelman_error,
+                HTTPException: answers.on_status,
+                Exception: answers.on_exception,
             },
         )
 

@@ -12,16 +12,7 @@ from starlette.responses import Response
 
 from keelman.runtime.tls.failures import tls_error
 from keelman.worker import addressed, deadlines
-from keelman.worker.rest import key_notes, repeats, signatures
-from keelman.worker.rest.answers import (
-    CONFLICT,
-    FORWARD_FAILED,
-    NO_LEADER,
-    SHUTTING_DOWN,
-    STARTING,
-    Forwarded,
-    error_response,
-)
+from keelman.worker.rest import answers, key_notes, repeats, signatures
 from keelman.worker.rest.views import UID_HEADER
 
 WRITE_SECONDS = 40.0  # what has begun before its time was over may be written until then, and is answered
@@ -33,8 +24,8 @@ KEPT = ("location", "content-type", "etag", UID_HEADER, key_notes.HEADER, key_no
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 BROKEN_OFF = (httpx.NetworkError, httpx.RemoteProtocolError)
 ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)  # of TLS errors those that are no refusals
-MOMENTARY = ((409, CONFLICT), (409, NO_LEADER), (503, STARTING))
-LOST = ((500, FORWARD_FAILED), (500, SHUTTING_DOWN))
+MOMENTARY = ((409, answers.CONFLICT), (409, answers.NO_LEADER), (503, answers.STARTING))
+LOST = ((500, answers.FORWARD_FAILED), (500, answers.SHUTTING_DOWN))
 
 
 class Peers:
@@ -48,24 +39,26 @@ class Peers:
         """Ends the connections."""
         await self._http.aclose()
 
-    async def answer(self, request: Request, url: str, query: Sequence[tuple[str, str]], leader: str) -> Forwarded:
+    async def answer(
+        self, request: Request, url: str, query: Sequence[tuple[str, str]], leader: str
+    ) -> answers.Forwarded:
         """What the worker at this URL answers to the request with this query; `leader` is the member that it is meant
         for, empty where that does not matter."""
         try:
             answer = await self._passed_on(request, url, query, leader)
         except ssl.SSLError as error:  # httpx lets some through as they are
-            return Forwarded(_unreachable(error))
+            return answers.Forwarded(_unreachable(error))
         except NOT_SENT as error:  # it has ended, and the group has not noticed yet
-            return Forwarded(_unreachable(error), again=not _refuses(error))
+            return answers.Forwarded(_unreachable(error), again=not _refuses(error))
         except BROKEN_OFF as error:  # it ended meanwhile
-            return Forwarded(_unreachable(error), again=True, lost=True)
+            return answers.Forwarded(_unreachable(error), again=True, lost=True)
         except httpx.HTTPError as error:
-            return Forwarded(_unreachable(error))
+            return answers.Forwarded(_unreachable(error))
         kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
         if "location" in kept:  # as if this worker had made it
             kept["location"] = f"{request.base_url}{urlsplit(kept['location']).path.removeprefix('/')}"
         again, lost = (_is_one_of(kinds, answer) for kinds in (MOMENTARY, LOST))
-        return Forwarded(Response(answer.content, answer.status_code, kept), again or lost, lost)
+        return answers.Forwarded(Response(answer.content, answer.status_code, kept), again or lost, lost)
 
     async def _passed_on(
         self, request: Request, url: str, query: Sequence[tuple[str, str]], leader: str
@@ -95,7 +88,7 @@ def _refuses(error: httpx.HTTPError) -> bool:
 
 
 def _unreachable(error: httpx.HTTPError | ssl.SSLError) -> Response:
-    return error_response(500, f"{FORWARD_FAILED}: {str(error) or type(error).__name__}")
+    return answers.error_response(500, f"{answers.FORWARD_FAILED}: {str(error) or type(error).__name__}")
 
 
 def _is_one_of(kinds: Sequence[tuple[int, str]], answer: httpx.Response) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from keelman.kafka.writer import Record
 from keelman.model.errors import DeadlineExceeded, Unavailable
@@ -19,30 +19,24 @@ log = get_logger()
 PLACE_SECONDS = 0.1
 
 
+@dataclass
 class StatusWriter:
-    """`put` a status and it is written soon by `run`; `read` must be called after each record of the status topic."""
+    """`put` a status and it is written soon by `run`; `read` must be called after each record of the status topic.
 
-    def __init__(
-        self,
-        config: ConfigState,
-        statuses: StatusState,
-        *,
-        write: Callable[[Sequence[Record]], Awaitable[None]],
-        read_config: Callable[[], Awaitable[None]],
-        may_write: Callable[[], bool],
-    ) -> None:
-        """`config` and `statuses` are what was read. `write` appends to the status topic and `read_config` reads the
-        config topic to its end: both raise DeadlineExceeded and Unavailable. `may_write` is that of `Store`."""
-        self._config = config
-        self._statuses = statuses
-        self._write = write
-        self._read_config = read_config
-        self._may_write = may_write
-        self._pending: dict[Work, Status | None] = {}
-        self._said: dict[Work, Status] = {}
-        self._erased: set[Work] = set()  # of what was said, that of which a tombstone has come
-        self._wake = asyncio.Event()
-        self._written = asyncio.Event()
+    `config` and `statuses` are what was read. `write` appends to the status topic and `read_config` reads the config
+    topic to its end: both raise DeadlineExceeded and Unavailable. `may_write` is that of `Store`."""
+
+    config: ConfigState
+    statuses: StatusState
+    _: KW_ONLY
+    write: Callable[[Sequence[Record]], Awaitable[None]]
+    read_config: Callable[[], Awaitable[None]]
+    may_write: Callable[[], bool]
+    _pending: dict[Work, Status | None] = field(default_factory=dict)
+    _said: dict[Work, Status] = field(default_factory=dict)
+    _erased: set[Work] = field(default_factory=set)  # of what was said, that of which a tombstone has come
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _written: asyncio.Event = field(default_factory=asyncio.Event)
 
     def put(self, work: Work, status: Status | None) -> None:
         """Has a status (None: a tombstone) written soon; the newest of each wins."""
@@ -73,10 +67,10 @@ class StatusWriter:
 
     async def run(self) -> None:
         """Writes what is put, until cancelled; while the worker has no place in its group nothing is written."""
-        backoff, logged = Backoff(first=0.1, most=2.0), ""
+        backoff = Backoff(first=0.1, most=2.0)
         while True:
             self._wake.clear()
-            if (self._pending or self._erased) and not self._may_write():
+            if (self._pending or self._erased) and not self.may_write():
                 await asyncio.sleep(PLACE_SECONDS)
                 continue
             batch = dict(self._pending)
@@ -86,15 +80,13 @@ class StatusWriter:
                     await self._write_erased()
                     continue  # perhaps without its place by now
                 if allowed:
-                    await self._write([(key_of(w), s.value() if s else None) for w, s in allowed])
+                    await self.write([(key_of(w), s.value() if s else None) for w, s in allowed])
             except (Unavailable, DeadlineExceeded) as error:
-                if logged != error.message:
+                if backoff.is_new(error.message):
                     log.warning("statuses_unwritten", error=error.message)
-                logged = error.message
                 await asyncio.sleep(backoff.next())
                 continue
             backoff.reset()
-            logged = ""
             for work, status in batch.items():
                 if work in self._pending and self._pending[work] is status:
                     del self._pending[work]
@@ -104,16 +96,16 @@ class StatusWriter:
 
     def _is_current(self, work: Work, status: Status | None) -> bool:
         """A tombstone for what was made again before it could be written would take the new one's status."""
-        return work not in self._config.work() if status is None else self._statuses.allows(work, status)
+        return work not in self.config.work() if status is None else self.statuses.allows(work, status)
 
     async def _write_erased(self) -> None:
         """A tombstone may be long on its way: meanwhile what it is for was made again, and has its status here."""
-        await self._read_config()  # else it would be said of what is deleted
+        await self.read_config()  # else it would be said of what is deleted
         erased, self._erased = self._erased, set()
         for work in erased & self._said.keys() - self._pending.keys():
-            if work not in self._config.work():
+            if work not in self.config.work():
                 del self._said[work]
-            elif work not in self._statuses.statuses:
+            elif work not in self.statuses.statuses:
                 self.put(work, self._said[work])
 
     def read(self, key: str) -> None:
@@ -124,12 +116,12 @@ class StatusWriter:
     def _find_again(self, key: str) -> None:
         """There is a newer word on what this worker has lost: not one of its own that was on its way by then."""
         work = work_of(key)
-        lost = self._statuses.lost.get(work) if work is not None else None
+        lost = self.statuses.lost.get(work) if work is not None else None
         if work is None or lost is None:
             return
-        found = self._statuses.statuses.get(work)
+        found = self.statuses.statuses.get(work)
         if found is None or found.worker_id != lost.worker_id or work in self._said:
-            del self._statuses.lost[work]
+            del self.statuses.lost[work]
 
     def _write_again(self, key: str) -> None:
         """A worker that was frozen had a status on its way when it lost its place: this worker's word is the later.
@@ -137,7 +129,7 @@ class StatusWriter:
         It may be so behind a tombstone too."""
         work = work_of(key)
         said = self._said.get(work) if work is not None else None
-        found = self._statuses.statuses.get(work) if work is not None else None
+        found = self.statuses.statuses.get(work) if work is not None else None
         if work is None or said is None or work in self._pending:
             return
         if found is None:

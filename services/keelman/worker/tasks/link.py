@@ -114,7 +114,6 @@ class SparkLink:
     async def run(self, runs: CopyRuns) -> None:
         """Keeps a link for ever; `runs` is notified of all that comes in."""
         backoff = Backoff(first=0.1, most=1.0)
-        logged = False
         while True:
             try:
                 async with channel(self._address) as opened:
@@ -125,9 +124,8 @@ class SparkLink:
             if self.up.is_set():
                 backoff.reset()
                 log.warning("spark_link_lost", address=self._address, error=reason)
-            elif not logged:
+            elif backoff.is_new(reason):
                 log.info("spark_link_waiting", address=self._address, error=reason)
-                logged = True
             self.up.clear()
             if time.monotonic() - self._renewed > LEASE_SECONDS:
                 runs.reconcile(frozenset())

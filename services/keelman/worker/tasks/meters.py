@@ -27,6 +27,8 @@ class Meter:
     """Records that were passed over."""
     bad: copy.BadRecords = field(default_factory=copy.BadRecords)
     """All else of records that could not be copied, over all copy runs."""
+    rollbacks: int = 0
+    """How often its source has taken back what it had given."""
     runs: int = 0
     failures: int = 0
     """Copy runs that ended by an error."""
@@ -46,6 +48,7 @@ class Meter:
             self.records += max(0, reported.records - before.records)
             self.bytes += max(0, reported.bytes - before.bytes)
             self.errors += max(0, reported.errors - before.errors)
+            self.rollbacks += max(0, reported.rollbacks - before.rollbacks)
             self._add_bad(before.bad_records, reported.bad_records)
             self._seen[update.run_uid] = reported
             if reported.HasField("commit_time"):

@@ -11,17 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
-from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
-from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
 from keelman.testing.postgresql import BINARIES, PostgresqlServer, running_postgresql
-from support.debezium_kit import changes, followed, put, running, slot_of, source_config
-from support.java_kit import needs_java
-from support.java_plugins import JDBC, POSTGRES, plugin_path
-from support.numbered_rows import NumberedRows, confirmed, written_lsn
-from support.spark_kit import SparkService
-from support.worker_kit import WorkerProcess
+from support.java.debezium import ends_clean, followed, in_mid_snapshot, put, slot_of, source_config, streams_on
+from support.java.kit import needs_java
+from support.java.numbered_rows import NumberedRows, confirmed, written_lsn
+from support.java.published import JDBC, POSTGRES, plugin_path
+from support.spark.service import SparkService, kill_slot_of
+from support.worker.processes import WorkerProcess
 
 pytestmark = [
     pytest.mark.component,
@@ -51,41 +48,6 @@ async def worker_of(folder: Path, bootstrap: str, group: str, spark: SparkServic
     return WorkerProcess(folder, bootstrap, group, spark.address, {"plugin.path": await plugin_path(POSTGRES, JDBC)})
 
 
-async def kill_slot_of(name: str, spark: SparkService) -> None:
-    """kill -9 of the process in which the connector's task copies."""
-
-    async def slot() -> str:
-        async with channel(spark.address) as opened:
-            told = await CopyRunServiceStub(opened).ListCopyRuns(ListCopyRunsRequest(connector=name))
-        return next((run.slot for run in told.copy_runs if run.slot), "")
-
-    spark.signal_slot(await eventually(slot, seconds=60, what=f"{name} copies in a slot"), signal.SIGKILL)
-
-
-async def in_mid_snapshot(bootstrap: str, name: str) -> None:
-    """Waits until a part of the rows is there, and only a part."""
-
-    async def some() -> int:
-        return sum(one.op == "r" for one in await changes(bootstrap, name))
-
-    there = await eventually(some, seconds=120, what=f"the snapshot of {name} has begun")
-    assert there < ROWS, "the snapshot was at its end already"
-
-
-async def streams_on(bootstrap: str, name: str) -> None:
-    """Waits until more changes are there than now: the snapshot is at its end, and the stream goes on."""
-
-    async def streamed() -> int:
-        return sum(one.op == "u" for one in await changes(bootstrap, name))
-
-    before = await streamed()
-
-    async def more() -> bool:
-        return await streamed() > before + 50
-
-    await eventually(more, seconds=120, every=0.2, what=f"{name} streams changes")
-
-
 async def test_snapshot_and_stream_through_kills_of_slots_and_workers(
     bootstrap: str, spark: SparkService, server: PostgresqlServer, tmp_path: Path
 ) -> None:
@@ -97,7 +59,7 @@ async def test_snapshot_and_stream_through_kills_of_slots_and_workers(
         await worker.start()
         await put(worker, "inventory", source_config(rows, "inventory", **SLOW))
         with rows.changing(ROWS):
-            await in_mid_snapshot(bootstrap, "inventory")
+            await in_mid_snapshot(bootstrap, "inventory", ROWS)
             await kill_slot_of("inventory", spark)
             await put(worker, "inventory", source_config(rows, "inventory", **FAST))
             await streams_on(bootstrap, "inventory")
@@ -111,13 +73,9 @@ async def test_snapshot_and_stream_through_kills_of_slots_and_workers(
         rows.add(20, first=ROWS)
         await followed(bootstrap, "inventory", rows)
         await eventually(lambda: confirmed(rows, slot_of("inventory"), lsn), seconds=60, what="the log is let go")
-        await running(worker, "inventory")
-        assert await worker.end() == 0
-        report = rows.judged(await changes(bootstrap, "inventory"), before)
-        assert report.clean, report
-        assert report.snapshots > 1, f"no kill came in mid-snapshot: {report}"
+        await ends_clean(worker, bootstrap, "inventory", rows, before)
     finally:
-        await _gone(worker)
+        await worker.kill()
 
 
 async def test_snapshot_and_stream_through_kills_of_postgresql(
@@ -130,7 +88,7 @@ async def test_snapshot_and_stream_through_kills_of_postgresql(
     try:
         await worker.start()
         await put(worker, "ledger", source_config(rows, "ledger", **SLOW))
-        await in_mid_snapshot(bootstrap, "ledger")
+        await in_mid_snapshot(bootstrap, "ledger", ROWS)
         server.kill()
         server.start()
         await put(worker, "ledger", source_config(rows, "ledger", **FAST))
@@ -140,15 +98,6 @@ async def test_snapshot_and_stream_through_kills_of_postgresql(
             await asyncio.to_thread(server.start)
             await streams_on(bootstrap, "ledger")
         await followed(bootstrap, "ledger", rows)
-        await running(worker, "ledger")
-        assert await worker.end() == 0
-        report = rows.judged(await changes(bootstrap, "ledger"), before)
-        assert report.clean, report
-        assert report.snapshots > 1, f"no kill came in mid-snapshot: {report}"
+        await ends_clean(worker, bootstrap, "ledger", rows, before)
     finally:
-        await _gone(worker)
-
-
-async def _gone(worker: WorkerProcess) -> None:
-    if worker.child is not None and worker.child.returncode is None:
-        await worker.end(signal.SIGKILL)
+        await worker.kill()

@@ -8,14 +8,14 @@ import sys
 
 import pytest
 
-from support.java_kit import needs_java
+from support.java.kit import needs_java
 from support.places import with_tests
 
 pytestmark = [pytest.mark.component, needs_java()]
 
 
 def test_lines_have_logger_level_task_and_trace_and_obey_levels() -> None:
-    command = [sys.executable, "-m", "support.java_logs"]
+    command = [sys.executable, "-m", "support.java.logs"]
     done = subprocess.run(command, check=True, capture_output=True, timeout=120, env=with_tests())
     lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith(b"{")]
     found = [(one["logger"], one["level"], one["message"], one.get("context")) for one in lines if "logger" in one]

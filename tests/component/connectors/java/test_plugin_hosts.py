@@ -15,18 +15,12 @@ from keelman.connectors.plugins import java_folders
 from keelman.connectors.plugins.client import PluginHost
 from keelman.connectors.plugins.plugin_path import Plugin, scan
 from keelman.testing.eventually import eventually
-from support.java_kit import compiled, needs_java
-from support.java_plugins import FILES, JDBC, MIRROR, MONGO, POSTGRES, Published
+from support.java.kit import needs_java
+from support.java.published import FILES, JDBC, MIRROR, MONGO, POSTGRES, Published
 
 pytestmark = [pytest.mark.component, needs_java()]
 RESTLESS, SCRIPTED, BROKEN = "acme.RestlessSource", "acme.ScriptedSource", "acme.BrokenSink"
 STAMP = "acme.StampTransform"
-
-
-@pytest.fixture(scope="session")
-async def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The kit's classes."""
-    return await compiled(tmp_path_factory.mktemp("classes"))
 
 
 @pytest.fixture(scope="session")

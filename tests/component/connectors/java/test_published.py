@@ -5,12 +5,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from keelman.testing.eventually import eventually
-from support.java_kit import needs_java
-from support.java_plugins import (
+from support.java.kit import needs_java
+from support.java.published import (
     DEBEZIUM_JDBC,
+    DEBEZIUM_MARIADB,
     DEBEZIUM_POSTGRES,
     FILES,
     JDBC,
+    MARIADB,
     MIRROR,
     MONGO,
     MONGO_SINK,
@@ -18,8 +20,8 @@ from support.java_plugins import (
     POSTGRES,
     plugin_path,
 )
-from support.spark_kit import SparkService
-from support.worker_kit import WorkerProcess, workers
+from support.spark.service import SparkService
+from support.worker.processes import WorkerProcess, workers
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(300), needs_java()]
 
@@ -29,7 +31,7 @@ async def worker(
     bootstrap: str, spark: SparkService, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[WorkerProcess]:
     """One that has them all."""
-    path = {"plugin.path": await plugin_path(POSTGRES, JDBC, MONGO, FILES, MIRROR)}
+    path = {"plugin.path": await plugin_path(POSTGRES, MARIADB, JDBC, MONGO, FILES, MIRROR)}
     made = WorkerProcess(tmp_path_factory.mktemp("published"), bootstrap, "published", spark.address, path)
     async with workers(made):
         yield made
@@ -39,6 +41,7 @@ async def worker(
     ("name", "kind", "version", "key", "bad", "error"),
     [
         (DEBEZIUM_POSTGRES, "source", POSTGRES.version, "database.port", "many", "An integer is expected"),
+        (DEBEZIUM_MARIADB, "source", MARIADB.version, "database.port", "many", "An integer is expected"),
         (DEBEZIUM_JDBC, "sink", JDBC.version, "batch.size", "many", "Not a number of type INT"),
         (MONGO_SOURCE, "source", MONGO.version, "poll.max.batch.size", "many", "Not a number of type INT"),
         (MONGO_SINK, "sink", MONGO.version, "max.batch.size", "-1", "Value must be at least 0"),

@@ -15,15 +15,15 @@ from keelman.connect.records import Column
 from keelman.connect.schema import STRING
 from keelman.engine.records.registries import open_registry
 from keelman.testing.registry import RegistryProcess
-from support.copy_harness import create_topic, hosted, latest, messages, until
-from support.java_kit import compiled, needs_java
+from support.copying.harness import create_topic, hosted, latest, messages, until
+from support.java.kit import compiled, needs_java
 from support.places import with_tests
 
 pytestmark = [pytest.mark.component, needs_java()]
 
 
 def test_all_that_connects_data_may_be_crosses_and_comes_back() -> None:
-    command = [sys.executable, "-m", "support.java_data"]
+    command = [sys.executable, "-m", "support.java.data"]
     said = subprocess.run(command, check=True, capture_output=True, timeout=120, env=with_tests()).stdout
     found = json.loads(said.splitlines()[-1])
     assert {what: is_so for what, is_so in found.items() if is_so is not True} == {}
@@ -54,7 +54,7 @@ async def test_a_java_source_writes_avro_and_its_bad_record_has_its_stage(
         "errors.deadletterqueue.topic.replication.factor": "1",
         "errors.deadletterqueue.context.headers.enable": "true",
     }
-    with hosted(bootstrap, config, log, program="support.java_kit") as process:
+    with hosted(bootstrap, config, log, program="support.java.kit") as process:
 
         def done() -> bool:
             assert process.poll() is None, log.read_text(errors="replace")[-3000:]
@@ -106,7 +106,7 @@ async def test_a_java_sink_reads_avro_and_its_bad_record_has_its_stage(
         lines = calls.read_text().splitlines() if calls.exists() else []
         return [line.split(" ")[5] for line in lines if line.startswith("record ")]
 
-    with hosted(bootstrap, config, log, program="support.java_kit") as process:
+    with hosted(bootstrap, config, log, program="support.java.kit") as process:
 
         def done() -> bool:
             assert process.poll() is None, log.read_text(errors="replace")[-3000:]

@@ -34,7 +34,7 @@ async def test_inner_classes_are_as_they_were_recorded() -> None:
 def test_every_inner_class_that_is_used_is_recorded() -> None:
     used = {
         name
-        for file in Path(bridge.__path__[0]).glob("*.py")
+        for file in Path(bridge.__path__[0]).rglob("*.py")
         for name in _NAME.findall(file.read_text())
         if not name.startswith("util.concurrent") and not name.endswith(PUBLIC)
     }

@@ -4,112 +4,17 @@ they throw, and no record lost, whatever kills them."""
 from __future__ import annotations
 
 import signal
-import time
 from contextlib import ExitStack
-from pathlib import Path
-from subprocess import Popen
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
 
-from support.copy_harness import create_topic, hosted, latest, messages, until
-from support.java_kit import compiled, needs_java
+from support.copying.harness import create_topic, messages, until
+from support.java.kit import needs_java, previewed
+from support.java.scripted_sink import Scripted
 
 pytestmark = [pytest.mark.component, needs_java()]
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
-
-
-@pytest.fixture(scope="session")
-async def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The kit's Java classes."""
-    return await compiled(tmp_path_factory.mktemp("classes"))
-
-
-class Scripted:
-    """Tasks of acme.ScriptedSink: their configuration, what they note, and what their group shows."""
-
-    def __init__(self, bootstrap: str, name: str, classes: Path, folder: Path) -> None:
-        self.bootstrap, self.name = bootstrap, name
-        self.sent_ms = time.time_ns() // 1_000_000
-        self.calls, self.log = folder / "calls", folder / "log"
-        self.config = {
-            "name": name,
-            "connector.class": "acme.ScriptedSink",
-            "task.class": "acme.ScriptedSink$ScriptedTask",
-            "classes": str(classes),
-            "log": str(self.calls),
-            "topics": name,
-        }
-
-    def hosted(
-        self, die: list[Any] | None = None, worker: dict[str, str] | None = None, task: int = 0, **config: Any
-    ) -> Any:
-        """A process that copies, with these keys too, in which an underscore stands for a dot."""
-        workers = {"keelman.commit.interval.ms": "300", **(worker or {})}
-        spec: dict[str, Any] = {"fields": {"worker_config": workers, "task": task}, **({"die": die} if die else {})}
-        given = {**self.config, **{key.replace("_", "."): value for key, value in config.items()}}
-        self.log.unlink(missing_ok=True)
-        return hosted(self.bootstrap, given, self.log, program="support.java_kit", **spec)
-
-    def send(self, values: list[str], topic: str = "", **more: Any) -> None:
-        """Records with keys, headers and a time."""
-        producer = Producer({"bootstrap.servers": self.bootstrap})
-        for n, value in enumerate(values):
-            given = {"key": f"k{n}", "headers": [("h", str(n).encode())], "timestamp": self.sent_ms + n, **more}
-            producer.produce(topic or self.name, value.encode(), **given)
-        assert producer.flush(60) == 0
-
-    def noted(self, word: str) -> list[str]:
-        """What the task noted under a word, in order."""
-        text = self.calls.read_text() if self.calls.exists() else ""
-        return [line.partition(" ")[2] for line in text.splitlines() if line.split(" ")[0] == word]
-
-    def values(self) -> list[str]:
-        """Those of the records that were put, in order; a kill may leave half a line, which counts for nothing."""
-        lines = [line.split(" ") for line in self.noted("record")]
-        return [fields[4] for fields in lines if len(fields) == 7]
-
-    def group(self, topic: str = "", partition: int = 0) -> int:
-        """The offset that the group shows."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": f"connect-{self.name}"})
-        (found,) = consumer.committed([TopicPartition(topic or self.name, partition)], timeout=30)
-        consumer.close()
-        return int(found.offset)
-
-    def until_put(self, process: Popen[bytes], values: list[str]) -> None:
-        """Returns once just these were put, in any order."""
-
-        def done() -> bool:
-            assert process.poll() is None, self.ended_with()
-            return sorted(self.values()) == sorted(values)
-
-        try:
-            until(done, self.name, 60)
-        except AssertionError as error:
-            raise AssertionError(f"{error}: {self.values()[-5:]}\n{self.ended_with()}") from error
-
-    def ended_with(self) -> str:
-        """The end of the log."""
-        return self.log.read_text(errors="replace")[-4000:]
-
-    def stopped(self, process: Popen[bytes]) -> None:
-        """Drains it."""
-        process.terminate()
-        assert process.wait(60) == 0, self.ended_with()
-
-    def ends(self, process: Popen[bytes]) -> dict[str, Any]:
-        """The last that is heard of a process that is about to end by itself."""
-        until(lambda: process.poll() is not None, f"{self.name} ends: {self.ended_with()}", 60)
-        return latest(self.log)
-
-
-@pytest.fixture
-def scripted(bootstrap: str, name: str, classes: Path, tmp_path: Path) -> Scripted:
-    """A task whose topic has one partition."""
-    create_topic(bootstrap, name)
-    return Scripted(bootstrap, name, classes, tmp_path)
 
 
 def test_a_task_lives_as_in_connect_and_its_group_shows_what_it_says(scripted: Scripted) -> None:
@@ -323,3 +228,37 @@ def test_no_record_is_lost_whatever_kills_its_slot(scripted: Scripted, count: in
         until(lambda: scripted.noted("precommit")[-1:] == [str(len(values))], "all are committed", 60)
         scripted.stopped(process)
     assert set(scripted.values()) == set(values)
+
+
+def test_a_preview_shows_what_the_task_would_be_given(scripted: Scripted) -> None:
+    scripted.send(['{"id": 7, "name": "seven"}', "no JSON"])
+    steps = {
+        "transforms": "only",
+        "transforms.only.type": "org.apache.kafka.connect.transforms.ExtractField$Value",
+        "transforms.only.field": "name",
+    }
+    shown = previewed(
+        {
+            "name": scripted.name,
+            "config": {**scripted.config, **steps, "value.converter": JSON, "value.converter.schemas.enable": "false"},
+            "tasks": [],
+            "worker_config": {
+                "bootstrap.servers": scripted.bootstrap,
+                "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            },
+            "offsets": [],
+            "from": "beginning",
+            "records": 2,
+            "seconds": 30,
+        }
+    )
+    first, last = shown["records"]
+    read, converted, only = first["steps"]
+    assert read["record"]["value"]["text"] == '{"id": 7, "name": "seven"}'
+    assert converted["record"]["key"] == {"schema": "string?", "value": "k0"}
+    assert converted["record"]["value"]["value"] == {"id": 7, "name": "seven"}
+    assert (converted["record"]["offset"], converted["record"]["timestamp_ms"]) == (0, scripted.sent_ms)
+    assert [one["name"] for one in converted["record"]["headers"]] == ["h"]
+    assert (first["outcome"], only["record"]["value"]["value"]) == ("given", "seven")
+    assert (last["outcome"], last["error"]["stage"]) == ("failed", "VALUE_CONVERTER")
+    assert scripted.calls.exists() is False, "no task is started"

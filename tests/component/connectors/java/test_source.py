@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -16,20 +14,13 @@ import pytest
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_AT_LEAST_ONCE, DELIVERY_GUARANTEE_EXACTLY_ONCE
 from keelman.connect.offsets import parse_key
 from recorded.record_java_offsets import CONFIG, CONNECTOR, FILE
-from support.copy_harness import OFFSET_TOPIC, committed_offsets, create_topic, hosted, latest, messages, until
-from support.java_kit import compiled, needs_java
-from support.places import with_tests
+from support.copying.harness import OFFSET_TOPIC, committed_offsets, create_topic, hosted, latest, messages, until
+from support.java.kit import needs_java, previewed
 
 pytestmark = [pytest.mark.component, needs_java()]
 
 ONCE, AT_LEAST_ONCE = DELIVERY_GUARANTEE_EXACTLY_ONCE, DELIVERY_GUARANTEE_AT_LEAST_ONCE
 JSON = "org.apache.kafka.connect.json.JsonConverter"
-
-
-@pytest.fixture(scope="session")
-async def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The kit's Java classes."""
-    return await compiled(tmp_path_factory.mktemp("classes"))
 
 
 class Scripted:
@@ -55,7 +46,7 @@ class Scripted:
         spec |= {"die": die} if die else {}
         self.log.unlink(missing_ok=True)
         given = {**self.config, **{key.replace("_", "."): value for key, value in config.items()}}
-        return hosted(self.bootstrap, given, self.log, program="support.java_kit", **spec)
+        return hosted(self.bootstrap, given, self.log, program="support.java.kit", **spec)
 
     def noted(self, word: str) -> list[str]:
         """What the task noted under a word, in order."""
@@ -251,22 +242,46 @@ def test_offsets_are_byte_for_byte_those_of_kafka_connect(scripted: Scripted) ->
 
 def test_a_preview_shows_what_would_be_written(classes: Path, tmp_path: Path) -> None:
     scripted = Scripted("", "previewed", classes, tmp_path)
-    given = {
-        "name": "previewed",
-        "config": {**scripted.config, "value.converter": JSON, "records": "4", "bad": "3"},
-        "tasks": [{**scripted.config, "records": "4", "bad": "3"}],
-        "worker_config": {"key.converter": "org.apache.kafka.connect.storage.StringConverter"},
-        "offsets": [],
-        "from": "beginning",
-        "records": 4,
-        "seconds": 20,
+    steps = {
+        "transforms": "hoist,drop",
+        "transforms.hoist.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+        "transforms.hoist.field": "line",
+        "transforms.drop.type": "org.apache.kafka.connect.transforms.Filter",
+        "transforms.drop.predicate": "second",
+        "predicates": "second",
+        "predicates.second.type": "acme.HasWord",
+        "predicates.second.word": "v1",
     }
-    command = [sys.executable, "-m", "support.java_kit", json.dumps({"preview": given})]
-    shown = json.loads(subprocess.run(command, env=with_tests(), check=True, timeout=60, capture_output=True).stdout)
-    first, *_, last = shown["records"]
-    assert (first["outcome"], first["steps"][-1]["record"]["key"]["text"]) == ("written", "k0")
-    assert json.loads(first["steps"][-1]["record"]["value"]["text"])["payload"] == "v0"
-    assert (last["outcome"], last["error"]["stage"]) == ("failed", "VALUE_CONVERTER")
+    shown = previewed(
+        {
+            "name": "previewed",
+            "config": {**scripted.config, **steps, "value.converter": JSON, "records": "4", "bad": "3"},
+            "tasks": [{**scripted.config, "records": "4", "bad": "3"}],
+            "worker_config": {"key.converter": "org.apache.kafka.connect.storage.StringConverter"},
+            "offsets": [],
+            "from": "beginning",
+            "records": 4,
+            "seconds": 20,
+        }
+    )
+    first, second, _, last = shown["records"]
+    read, hoist, drop, written = first["steps"]
+    assert read["record"]["key"] == {"schema": "string?", "value": "k0"}
+    assert read["record"]["value"] == {"schema": "string", "value": "v0"}
+    assert read["record"]["headers"] == [{"name": "from", "schema": "string", "value": "h0"}]
+    assert (hoist["alias"], hoist["applied"]) == ("hoist", True)
+    assert hoist["record"]["value"] == {"schema": "struct<line:string>", "value": {"line": "v0"}}
+    assert (drop["applied"], drop["predicate"]["holds"], drop["record"]) == (False, False, hoist["record"])
+    assert (first["outcome"], written["record"]["key"]["text"]) == ("written", "k0")
+    assert json.loads(written["record"]["value"]["text"])["payload"] == {"line": "v0"}
+    assert written["record"]["headers"][0]["value"] == {"bytes": 2, "text": "h0"}
+    assert (second["outcome"], second["steps"][-1]["record"]) == ("dropped", None)
+    assert (last["outcome"], last["error"]["stage"], last["error"]["step"]) == (
+        "failed",
+        "TRANSFORMATION",
+        "transforms.hoist",
+    )
+    assert "not shown" in last["steps"][0]["record"]["value"]["value"]
     assert scripted.noted("commit") == []
 
 
@@ -298,3 +313,11 @@ def test_a_transform_that_fails_is_named_and_the_run_goes_on_without_transaction
     assert [json.loads(one.value() or b"")["payload"] for one in letters] == [f"v{n}" for n in range(100) if n != 7]
     assert dict(letters[0].headers() or [])["__connect.errors.stage"] == b"TRANSFORMATION"
     assert f"7 {scripted.name} 0 0" in scripted.noted("record")
+
+
+def test_a_task_without_records_is_told_of_commits_too(scripted: Scripted) -> None:
+    with scripted.hosted(records="10", worker={"offset.flush.interval.ms": "300"}) as process:
+        scripted.copied(10, process)
+        told = len(scripted.noted("commit"))
+        until(lambda: len(scripted.noted("commit")) >= told + 2, "its task is told again", 60)
+        scripted.stopped(process)

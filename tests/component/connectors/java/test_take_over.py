@@ -10,7 +10,7 @@ import pytest
 from keelman.testing.connect_worker import ConnectProcess
 from keelman.testing.eventually import eventually
 from keelman.testing.postgresql import BINARIES, PostgresqlServer, running_postgresql
-from support.debezium_kit import (
+from support.java.debezium import (
     RestWorker,
     changes,
     copied,
@@ -21,11 +21,11 @@ from support.debezium_kit import (
     source_config,
     topic_of,
 )
-from support.java_kit import needs_java
-from support.java_plugins import JDBC, POSTGRES, plugin_path
-from support.numbered_rows import NumberedRows
-from support.spark_kit import SparkService
-from support.worker_kit import WorkerProcess
+from support.java.kit import needs_java
+from support.java.numbered_rows import NumberedRows
+from support.java.published import JDBC, POSTGRES, plugin_path
+from support.spark.service import SparkService
+from support.worker.processes import WorkerProcess
 
 pytestmark = [
     pytest.mark.component,
@@ -34,6 +34,8 @@ pytestmark = [
     pytest.mark.skipif(not BINARIES, reason="PostgreSQL is not installed"),
 ]
 ROWS = 2000
+REST_SECONDS = 0.05
+"""Between changes of ten rows: starts take long, and each change is copied three times and read again and again."""
 GROUP = "java-take-over"
 
 
@@ -51,7 +53,8 @@ async def test_debezium_and_a_jdbc_sink_go_over_to_us_and_back(
     rows.add(ROWS)
     before = rows.versions()
     extra = {"plugin.path": await plugin_path(POSTGRES, JDBC), "exactly.once.source.support": "enabled"}
-    java = ConnectProcess(tmp_path / "java", bootstrap, GROUP, extra)
+    # Without a scan of all jars, which takes it longer than all else of its start.
+    java = ConnectProcess(tmp_path / "java", bootstrap, GROUP, {**extra, "plugin.discovery": "service_load"})
     ours = WorkerProcess(tmp_path / "ours", bootstrap, GROUP, spark.address, extra)
 
     async def goes_on(worker: RestWorker) -> None:
@@ -68,14 +71,14 @@ async def test_debezium_and_a_jdbc_sink_go_over_to_us_and_back(
         await java.start()
         await put(java, "orders", source_config(rows, "orders"))
         await put(java, "warehouse", sink_config(target, topic_of("orders")))
-        with rows.changing(ROWS):
+        with rows.changing(ROWS, rest=REST_SECONDS):
             await running(java, "orders")
         await goes_on(java)
-        with rows.changing(ROWS):
+        with rows.changing(ROWS, rest=REST_SECONDS):
             await java.end()
             await ours.start()
         await goes_on(ours)
-        with rows.changing(ROWS):
+        with rows.changing(ROWS, rest=REST_SECONDS):
             assert await ours.end() == 0
             await java.start()
         await goes_on(java)

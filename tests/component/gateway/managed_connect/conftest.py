@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from support.managed_connect_kit import World, managed_connect_world
+from support.gateway.managed_connect.world import World, managed_connect_world
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from support.managed_connect_kit import World, bad_request, connector, file_source, provisioned
+from support.gateway.managed_connect.world import World, bad_request, connector, file_source, provisioned
 
 
 async def test_an_autoscaled_connector_runs_with_tasks_for_its_workers(world: World, tmp_path: Path) -> None:

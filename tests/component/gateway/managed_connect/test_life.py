@@ -3,7 +3,7 @@
 from base64 import b64encode
 from pathlib import Path
 
-from support.managed_connect_kit import (
+from support.gateway.managed_connect.world import (
     PROPERTIES,
     World,
     bad_request,

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from keelman.testing.eventually import eventually
-from support.managed_connect_kit import World, bad_request, connector, plugins, refusal
-from support.numbers_wheel import CLASS, numbers_wheel
+from support.connectors.numbers_wheel import CLASS, numbers_wheel
+from support.gateway.managed_connect.world import World, bad_request, connector, plugins, refusal
 
 BUCKET = "connectors"
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from support.ohara_kit import JsClient, OharaWorld, ohara_world
+from support.gateway.ohara.clients import JsClient, OharaWorld, ohara_world
 
 NUMBERS = itertools.count()
 

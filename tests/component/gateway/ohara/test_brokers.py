@@ -11,7 +11,7 @@ from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, Externa
 from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
 from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
-from support.ohara_kit import (
+from support.gateway.ohara.clients import (
     BAD_VALUE,
     DATA_CHECK,
     ILLEGAL_ARGUMENT,

@@ -11,7 +11,8 @@ import pytest
 
 from keelman.testing import jar_files
 from keelman.testing.eventually import eventually
-from support.ohara_kit import (
+from support.cli.system import FILE, Keelman
+from support.gateway.ohara.clients import (
     BAD_VALUE,
     DATA_CHECK,
     ILLEGAL_ARGUMENT,
@@ -22,7 +23,6 @@ from support.ohara_kit import (
     client_of,
     key,
 )
-from support.system_kit import FILE, Keelman
 
 pytestmark = pytest.mark.component
 WORKER = {"group": "default", "name": "wk"}

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from support.ohara_kit import (
+from support.gateway.ohara.clients import (
     BAD_JSON,
     BAD_VALUE,
     DATA_CHECK,

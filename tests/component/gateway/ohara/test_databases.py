@@ -6,11 +6,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from keelman.testing.eventually import eventually
 from keelman.testing.postgresql import BINARIES, USER, PostgresqlServer, running_postgresql
-from support.java_kit import needs_java
-from support.java_plugins import POSTGRES
-from support.ohara_kit import DATA_CHECK, ILLEGAL_ARGUMENT, JsClient, client_of, key
-from support.system_kit import Keelman
+from support.cli.system import Keelman
+from support.gateway.ohara.clients import DATA_CHECK, ILLEGAL_ARGUMENT, JsClient, client_of, key
+from support.java.kit import needs_java
+from support.java.published import POSTGRES
 
 pytestmark = [
     pytest.mark.component,
@@ -63,7 +64,8 @@ async def test_tables_of_a_database_are_told_with_columns_and_keys(live: JsClien
         "url": f"jdbc:postgresql://127.0.0.1:{server.port}/postgres",
         "user": USER, "password": "no secret", "workerClusterKey": "wk",
     }  # fmt: skip
-    found = await live.ok("POST", "/inspect/rdb", query)
+    # The first question starts a Java virtual machine, for which a busy machine may take longer than an answer may.
+    found = await eventually(lambda: live.ok("POST", "/inspect/rdb", query))
     place = {"catalogPattern": "postgres", "schemaPattern": "public"}
     tables = {one["name"]: one for one in found["tables"]}
     assert found["name"] == "postgresql"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from support.ohara_kit import (
+from support.gateway.ohara.clients import (
     BAD_VALUE,
     DATA_CHECK,
     ILLEGAL_ARGUMENT,

@@ -9,8 +9,8 @@ import orjson
 
 from keelman.gateway.ohara.files.files import GOES_BACK
 from keelman.testing.eventually import eventually
-from support.ohara_kit import BAD_VALUE, ILLEGAL_ARGUMENT, NO_SUCH, JsClient, brokers, judge, key
-from support.upload_kit import jar
+from support.gateway.ohara.clients import BAD_VALUE, ILLEGAL_ARGUMENT, NO_SUCH, JsClient, brokers, judge, key
+from support.state.uploads import jar
 
 MIB = 1 << 20
 

@@ -21,8 +21,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from schemathesis.generation import GenerationMode
 
-from support.ohara_kit import OharaWorld, brokers, judge_parts, ohara_world
-from support.ohara_schemas import Schemas
+from support.gateway.ohara.clients import OharaWorld, brokers, judge_parts, ohara_world
+from support.gateway.ohara.schemas import Schemas
 
 pytestmark = pytest.mark.component
 ROUNDS = int(os.environ.get("KEELMAN_FUZZ_ROUNDS", "1"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.ohara_kit import BAD_VALUE, JsClient, OharaWorld, brokers, key, no_brokers
+from support.gateway.ohara.clients import BAD_VALUE, JsClient, OharaWorld, brokers, key, no_brokers
 
 pytestmark = pytest.mark.component
 NO_CLUSTER = "oharastream.ohara.agent.NoSuchClusterException"

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from keelman.runtime.processes.ports import free_ports
-from support.gateway_system import Process
-from support.ohara_kit import JsClient, OharaWorld, client_of, key
+from support.gateway.ohara.clients import JsClient, OharaWorld, client_of, key
+from support.gateway.system import Process
 
 pytestmark = pytest.mark.component
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.ohara_kit import ILLEGAL_ARGUMENT, ILLEGAL_STATE, JsClient, brokers, key
+from support.gateway.ohara.clients import ILLEGAL_ARGUMENT, ILLEGAL_STATE, JsClient, brokers, key
 
 pytestmark = pytest.mark.component
 MANY = 8

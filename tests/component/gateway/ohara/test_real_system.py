@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
@@ -18,9 +19,9 @@ from keelman.runtime.home import Home
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.processes.process_trees import is_marked, kill_all
 from keelman.testing.eventually import eventually
-from support.gateway_system import Process
-from support.ohara_kit import ILLEGAL_ARGUMENT, JsClient, Json, client_of, key
-from support.state_kit import free_range
+from support.gateway.ohara.clients import ILLEGAL_ARGUMENT, JsClient, Json, client_of, key
+from support.gateway.system import Process
+from support.state.service import free_range
 
 pytestmark = pytest.mark.component
 SECONDS = 120.0
@@ -44,6 +45,10 @@ class Agents:
         command = [sys.executable, "-m", "keelman.agent", "run", *words, "--state-address", self._state]
         with (home / "agent.log").open("ab") as log:
             self._running[node] = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def home(self, node: str) -> Home:
+        """The home of a node."""
+        return Home(self._folder / node)
 
     def logs(self, node: str, kind: str) -> list[Path]:
         """The files of the logs of a node's processes of a kind."""
@@ -154,6 +159,15 @@ async def test_from_a_node_without_an_agent_to_workers_and_back(world: tuple[JsC
     assert await wire.list("nodes") == []
 
 
+async def metrics_of(wire: JsClient, name: str) -> str:
+    """What the only broker of a cluster serves at its jmxPort."""
+    found = await wire.get("brokers", name)
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
+        answer = await client.get(f"http://{HOSTS[found['nodeNames'][0]]}:{found['jmxPort']}/metrics")
+    assert answer.status_code == 200
+    return answer.text
+
+
 async def test_brokers_come_and_go_one_by_one(world: tuple[JsClient, Agents]) -> None:
     wire, agents = world
     for node in HOSTS:
@@ -166,13 +180,27 @@ async def test_brokers_come_and_go_one_by_one(world: tuple[JsClient, Agents]) ->
     await eventually(there, seconds=SECONDS)
     await wire.create("zookeepers", name="bk", nodeNames=["n1"])
     await wire.act("zookeepers", "bk", "start")
-    heap = {"xmx": 300, "routes": {"kafka.example": "127.0.0.9"}}
+    await wire.create("volumes", name="disk", nodeNames=["n1"], path="/mnt/disk")
+    await wire.act("volumes", "disk", "start")
+    heap = {"xmx": 300, "routes": {"kafka.example": "127.0.0.9"}, "log.dirs": ["disk"]}
     await wire.create("brokers", name="bk", nodeNames=["n1"], zookeeperClusterKey="bk", **heap)
     await wire.act("brokers", "bk", "start")
     await wire.reaches("brokers", "bk", "RUNNING", seconds=SECONDS)
     (java,) = agents.processes("n1", "-Xmx300m")
+    (data,) = agents.home("n1").broker_data.glob("mnt/disk/*")
+    assert (data / "meta.properties").is_file()
+    refused = await wire.refused("PUT", "/volumes/disk/stop")
+    assert (refused.code, "is used by broker" in refused.message) == (ILLEGAL_ARGUMENT, True)
+    await wire.create("topics", name="kept", brokerClusterKey="bk")
+    await wire.act("topics", "kept", "start")
+    await wire.reaches("topics", "kept", "RUNNING", seconds=SECONDS)
+    assert list(data.glob("default-kept-*"))
+    await wire.act("topics", "kept", "stop")
+    await wire.reaches("topics", "kept", None, seconds=SECONDS)
+    await wire.delete("topics", "kept")
     hosts = Path(f"/proc/{java.pid}/root/etc/hosts").read_text()
     assert {"127.0.0.9", "kafka.example"} <= set(hosts.split())
+    assert "kafka_server_kafkaserver_value" in await metrics_of(wire, "bk")
     await wire.act("brokers", "bk", "n2")
 
     async def both() -> bool:
@@ -194,4 +222,13 @@ async def test_brokers_come_and_go_one_by_one(world: tuple[JsClient, Agents]) ->
     resource = ConfigResource(ConfigResource.Type.BROKER, "0")
     told = await asyncio.to_thread(admin.describe_configs([resource])[resource].result, 60)
     assert {name: told[name].value for name in changes} == {name: str(value) for name, value in changes.items()}
+    at, before = await metrics_of(wire, "bk"), agents.processes("n1", "kafka.Kafka")
+    assert "kafka_server_brokertopicmetrics_count" in at
+    await wire.act("brokers", "bk", "stop", force="true")
+    await wire.reaches("brokers", "bk", None, seconds=SECONDS)
+    await eventually(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in before))
+    assert '"broker_ended"' not in agents.logs("n1", "broker")[0].read_text().partition('"broker_ready"')[2]
+    await wire.act("brokers", "bk", "start")
+    await wire.reaches("brokers", "bk", "RUNNING", seconds=SECONDS)
     await wire.without("brokers", "bk")
+    await eventually(lambda: not data.exists(), seconds=SECONDS, what="the data goes with its broker")

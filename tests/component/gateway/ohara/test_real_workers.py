@@ -10,7 +10,7 @@ import pytest
 
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
-from support.ohara_machines import MACHINES, Machines, ohara_machines
+from support.gateway.ohara.machines import MACHINES, Machines, ohara_machines
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(300)]
 

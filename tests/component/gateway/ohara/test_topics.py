@@ -9,7 +9,7 @@ from keelman.api.connect.v1 import broker_cluster_service_pb2 as pb
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers
 from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
 from keelman.rpc.channels import channel
-from support.ohara_kit import BAD_VALUE, DATA_CHECK, ILLEGAL_STATE, NO_SUCH, JsClient, OharaWorld, key
+from support.gateway.ohara.clients import BAD_VALUE, DATA_CHECK, ILLEGAL_STATE, NO_SUCH, JsClient, OharaWorld, key
 
 pytestmark = pytest.mark.component
 NUMBERS = itertools.count()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 import pytest
 
-from support.ohara_kit import ACCEPTED, OharaWorld, brokers, ohara_world
+from support.gateway.ohara.clients import ACCEPTED, OharaWorld, brokers, ohara_world
 from support.places import RECORDED_FOLDER
 
 pytestmark = pytest.mark.component

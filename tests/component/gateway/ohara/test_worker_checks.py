@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keelman.testing.eventually import eventually
-from support.ohara_kit import (
+from support.gateway.ohara.clients import (
     DATA_CHECK,
     ILLEGAL_ARGUMENT,
     ILLEGAL_STATE,

@@ -15,11 +15,11 @@ import pytest
 from keelman.api.connect.v1 import worker_cluster_pb2
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as workers_pb
 from keelman.api.node.v1 import workload_pb2
-from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.routes import OharaApi
+from keelman.gateway.ohara.state.control import Control
 from keelman.gateway.ohara.workers.resource import Workers
 from keelman.testing.eventually import eventually
-from support.state_kit import Agent, Clients, free_range, state_in_loop
+from support.state.service import Agent, Clients, free_range, state_in_loop
 
 pytestmark = pytest.mark.component
 LEAST = {"nodeNames": ["node00"], "brokerClusterKey": "bk"}
@@ -141,6 +141,32 @@ async def test_what_is_starting_is_stopped_when_a_node_has_begun_or_by_force(
             await world.reaches("wk", "RUNNING", group=group)
             await world.ok("PUT", "/workers/wk/stop", group=group)
         await world.reaches("wk", None, group=group)
+    await world.ok("DELETE", "/workers/wk", group=group)
+
+
+async def test_what_is_on_its_way_is_neither_deleted_nor_turned_round(
+    world: World, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.create("wk", group=group, nodeNames=["node02"])
+    key, agent = f'{{"group":"{group}","name":"wk"}}', world.agents["node02"]
+    with monkeypatch.context() as silent:
+        silent.setattr(agent, "report", lambda *_, **__: None)
+        await world.ok("PUT", "/workers/wk/start", group=group)
+        await world.reaches("wk", "PENDING", group=group)
+        assert await world.refused("DELETE", "/workers/wk", group=group) == (
+            400, "IllegalArgumentException", f"You cannot delete a non-stopped WorkerClusterInfo :{key}",
+        )  # fmt: skip
+    agent.report()
+    await world.reaches("wk", "RUNNING", group=group)
+    with monkeypatch.context() as silent:
+        silent.setattr(agent, "report", lambda *_, **__: None)
+        for _ in range(2):
+            await world.ok("PUT", "/workers/wk/stop", group=group)
+        assert await world.refused("PUT", "/workers/wk/start", group=group) == (
+            500, "IllegalStateException", f"KeyKind({key},worker) is stopping",
+        )  # fmt: skip
+    agent.report()
+    await world.reaches("wk", None, group=group)
     await world.ok("DELETE", "/workers/wk", group=group)
 
 

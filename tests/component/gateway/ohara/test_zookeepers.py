@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.ohara_kit import (
+from support.gateway.ohara.clients import (
     BAD_VALUE,
     DATA_CHECK,
     ILLEGAL_ARGUMENT,

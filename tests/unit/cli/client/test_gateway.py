@@ -170,7 +170,7 @@ RPCS = {
 @pytest.mark.parametrize("kind", KINDS[:7])
 def test_each_verb_of_a_kind_is_a_method_of_the_gateway(kind: kinds.Kind) -> None:
     link = Link()
-    Gateway(link)
+    Gateway(link)._service(kind)
     noun = "".join(word.capitalize() for word in kind.singular.split("-"))
     assert f"List{noun}s" in link.paths
     for verb in kind.verbs:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.cli.client.target import gateway_address
+from keelman.cli.client.target import place_of
 from keelman.cli.machine.system import Process, Service, System, read_system, running_system
 from keelman.runtime.home import Home
 
@@ -20,12 +20,13 @@ def system_of(home: Home, process: Process) -> System:
 def test_the_gateway_is_looked_up_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home(tmp_path)
     monkeypatch.delenv("KEELMAN_GATEWAY", raising=False)
-    assert gateway_address(None, home) == ("127.0.0.1:7400", "default")
+    found = place_of(None, None, tmp_path)
+    assert (found.address, found.source) == ("127.0.0.1:7400", "default")
     system_of(home, Process.of(os.getpid())).write(home)
-    assert gateway_address(None, home)[0] == "127.0.0.1:1"
+    assert place_of(None, None, tmp_path).address == "127.0.0.1:1"
     monkeypatch.setenv("KEELMAN_GATEWAY", "there:2")
-    assert gateway_address(None, home)[0] == "there:2"
-    assert gateway_address("here:3", home)[0] == "here:3"
+    assert place_of(None, None, tmp_path).address == "there:2"
+    assert place_of("here:3", None, tmp_path).address == "here:3"
 
 
 def test_a_system_file_of_a_process_that_is_gone_names_no_gateway(tmp_path: Path) -> None:

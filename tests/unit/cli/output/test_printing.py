@@ -195,6 +195,11 @@ def test_a_spec_and_its_rollout_are_described_in_sentences() -> None:
     }
     managed = BrokerClusterSpec(managed=ManagedBrokers(nodes=["a"], controllers=1))
     assert in_words(BrokerCluster(spec=managed))["spec"] == {"managed": {"nodes": ["a"], "controllers": 1}}
+    more = {"heap_mb": 1024, "routes": {"kafka.example": "10.0.0.9"}, "metrics_port": 9404, "data_folders": ["/data"]}
+    managed.managed.MergeFrom(ManagedBrokers(**more))
+    assert in_words(BrokerCluster(spec=managed))["spec"]["managed"].items() >= more.items(), (
+        "what was given is described"
+    )
 
 
 def test_a_node_is_described_with_what_it_has_left_and_whether_it_takes_work(

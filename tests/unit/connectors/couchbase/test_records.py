@@ -1,20 +1,26 @@
 """Records, offsets and task sets, byte for byte as the official connector was recorded to write them."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from keelman.connect.offsets import value_bytes
-from keelman.connect.schema import Struct
+from keelman.api.copy.v1 import watch_pb2 as wire
+from keelman.connect.offsets import key_bytes, value_bytes
+from keelman.connect.watches import VbucketWatch
 from keelman.connectors.couchbase import documents, partitions
+from keelman.connectors.couchbase.documents import SKIPPED
 from keelman.connectors.couchbase.first import CouchbaseSource2016
-from keelman.connectors.couchbase.official import CouchbaseSource
+from keelman.connectors.couchbase.keys import access_by, access_of, official_keys, reached_by
+from keelman.connectors.couchbase.official import CouchbaseSource, OfficialRecords
 from keelman.connectors.couchbase.reader import Pace
 from keelman.connectors.couchbase.values import seconds, size_bytes
+from keelman.connectors.registry import Registry
 from keelman.couchbase.frames import Opcode
-from keelman.couchbase.manifest import DEFAULT_COLLECTION
+from keelman.couchbase.manifest import DEFAULT_COLLECTION, Collection
 from keelman.couchbase.vbucket import Event, Place, Position
+from keelman.engine.watches import from_wire, to_wire
 
 PLACE = Place(0xABC0_0000_0000_0000, 0, 6, 2)
 VBUUID = -6_070_852_297_695_428_608
@@ -29,39 +35,95 @@ def changed(kind: int = Opcode.MUTATION, value: bytes = b'{"vb": 0}', **more: An
 
 def test_json_with_metadata() -> None:
     made = documents.with_metadata(changed(), "travel", False)
-    assert made is not None
-    assert made.value == (
+    assert made == (
         b'{"bucket":"travel","partition":0,"cas":1657324662872342531,"revSeqno":1,"lockTime":0,"bySeqno":3,'
         b'"vBucketUuid":%d,"flags":33554432,"expiration":0,"event":"mutation","key":"doc-0","content":{"vb": 0}}'
         % VBUUID
     )
     made = documents.with_metadata(changed(Opcode.DELETION, b""), "travel", False)
-    assert made is not None
-    assert list(json.loads(made.value)) == [
+    assert isinstance(made, bytes)
+    assert list(json.loads(made)) == [
         "bucket", "partition", "cas", "revSeqno", "bySeqno", "vBucketUuid", "event", "key",
     ]  # fmt: skip
 
 
 def test_raw_json() -> None:
-    assert documents.raw_json(changed(), "b", False) == (None, b'{"vb": 0}')
-    assert documents.raw_json(changed(value=b"no JSON"), "b", False) is None
-    assert documents.raw_json(changed(value=b"no JSON"), "b", True) == (None, None)
-    assert documents.raw_json(changed(Opcode.DELETION), "b", False) == (None, None)
+    assert documents.raw_json(changed(), "b", False) == b'{"vb": 0}'
+    assert documents.raw_json(changed(value=b"no JSON"), "b", False) is SKIPPED
+    assert documents.raw_json(changed(value=rb'"\ud800"'), "b", False) == rb'"\ud800"'
+    assert documents.raw_json(changed(value=b"no JSON"), "b", True) is None
+    assert documents.raw_json(changed(Opcode.DELETION), "b", False) is None
 
 
 def test_a_struct_of_everything() -> None:
     made = documents.message(changed(value=b"\xff", cas=2**64 - 1, flags=2**31), "travel", False)
-    assert made is not None
-    assert isinstance(made.value, Struct)
-    assert dict(made.value.values) == {
+    assert dict(made.values) == {
         "event": "mutation", "partition": 0, "key": "doc-0", "cas": -1, "bySeqno": 3, "revSeqno": 1, "expiration": 0,
         "flags": -(2**31), "lockTime": 0, "content": b"\xff", "bucket": "travel", "vBucketUuid": VBUUID,
     }  # fmt: skip
     gone = documents.message(changed(Opcode.EXPIRATION), "travel", False)
-    assert gone is not None
-    assert (gone.value.values["event"], gone.value.values["content"], gone.value.values["flags"]) == (
+    assert (gone.values["event"], gone.values["content"], gone.values["flags"]) == (
         "expiration", None, None,
     )  # fmt: skip
+
+
+def records(**more: str) -> OfficialRecords:
+    config = {**GOOD, **{f"couchbase.{key.replace('_', '.')}": text for key, text in more.items()}}
+    return OfficialRecords(config, official_keys().parse(config))
+
+
+def test_what_is_passed_over_has_a_record_in_its_place() -> None:
+    """Recorded: key `ignored-<vbucket>`, a null, no headers, the event's own offset."""
+    given = [changed(), changed(value=b"no JSON", vbucket=7), changed(key=b"_txn:1"),
+             changed(collection=Collection("_system", "_query")),
+             changed(collection=Collection("%x", "y"))]  # fmt: skip
+    made = records(black_hole_topic="hole", headers="key").rows(given)
+    assert [(rows.topic, rows.keys, rows.values, rows.schema) for rows in made] == [
+        ("travel._default._default", [b"doc-0"], [b'{"vb": 0}'], None),
+        ("hole", [b"ignored-7", b"ignored-0", b"ignored-0", b"ignored-0"], [None] * 4, None),
+    ]
+    assert [len(rows.headers) for rows in made] == [1, 0]
+    assert made[1].events == given[1:]
+    assert [rows.topic for rows in records().rows(given)] == ["travel._default._default"]
+    all_of_them = records(event_filter="com.couchbase.connect.kafka.filter.AllPassIncludingSystemFilter").rows(given)
+    assert [rows.topic for rows in all_of_them] == [
+        "travel._default._default", "travel._system._query", "travel._x.y",
+    ]  # fmt: skip
+
+
+def test_a_vbucket_that_begins_with_now_has_a_record() -> None:
+    """Recorded: this key, a null, and the offset of the vbucket's last change."""
+    maker = records(initial_offset_topic="begin", stream_from="SAVED_OFFSET_OR_NOW")
+    begins = {number: Position(6, PLACE._replace(snapshot_start=6, manifest_uid=0)) for number in (0, 1)}
+    (rows,) = maker.first(begins, [1])
+    key = b"__COUCHBASE_INITIAL_OFFSET_TOMBSTONE__a54ee32b-4a7e-4d98-aa36-45d8417e942a"
+    assert (rows.topic, rows.keys, rows.values) == ("begin", [key], [None])
+    assert partitions.offset(rows.events[0].seqno, rows.events[0].place) == {
+        "bySeqno": 6, "collectionsManifestUid": 0, "snapshotEndSeqno": 6, "snapshotStartSeqno": 6, "vbuuid": VBUUID,
+    }  # fmt: skip
+    assert not records(initial_offset_topic="begin").first(begins, [1])
+
+
+def test_headers_in_their_order() -> None:
+    names = "rev,bucket,scope,collection,key,qualifiedKey,cas,partition,partitionUuid,seqno,expiry"
+    (rows,) = records(headers=names, header_name_prefix="x-").rows([changed(collection=Collection("s", "c"))])
+    assert rows.headers == [[
+        ("x-rev", b"1"), ("x-bucket", b"travel"), ("x-scope", b"s"), ("x-collection", b"c"), ("x-key", b"doc-0"),
+        ("x-qualifiedKey", b"s.c.doc-0"), ("x-cas", b"1657324662872342531"), ("x-partition", b"0"),
+        ("x-partitionUuid", b"%d" % VBUUID), ("x-seqno", b"3"), ("x-expiry", None),
+    ]]  # fmt: skip
+
+
+def test_topics_of_collections() -> None:
+    made = records(collection_to_topic="s.c=old,s.d=other").rows(
+        [changed(collection=Collection("s", name)) for name in ("c", "d", "%e")]
+    )
+    assert [rows.topic for rows in made] == ["old", "other", "travel.s._e"]
+
+
+def test_source_partitions_as_recorded() -> None:
+    assert key_bytes("c", partitions.partition("travel", 0)) == b'["c",{"bucket":"travel","partition":"0"}]'
+    assert partitions.partition("travel", 0, "c") == {"bucket": "travel", "partition": "0", "connector": "c"}
 
 
 def test_offsets_as_recorded_and_back() -> None:
@@ -118,6 +180,7 @@ GOOD = {
             "Invalid config property 'couchbase.scope[a.b]' ; property 'couchbase.scope' does not support contextual "
             "overrides (square brackets)",
         ),
+        ({"couchbase.client.certificate.path": "/own.p12"}, "needs couchbase.enable.tls=true"),
         ({"couchbase.scope": "a", "couchbase.collections": "a.b"}, "exclude each other"),
     ],
 )
@@ -136,6 +199,41 @@ def test_handlers_that_are_not_served_are_named() -> None:
         CouchbaseSource.config_def().parse({**GOOD, "couchbase.jsonpath.filter": "$.a"})
 
 
+def test_how_a_bucket_is_reached_goes_to_who_watches_it() -> None:
+    parsed = official_keys().parse({**GOOD, "couchbase.bootstrap.timeout": "7s", "couchbase.network": "external"})
+    texts = reached_by(parsed, parsed["couchbase.seed.nodes"], "travel")
+    found = access_by(texts)
+    assert found == replace(access_of(parsed, parsed["couchbase.seed.nodes"], "travel"), compression="ENABLED")
+    assert (found.user, found.password, found.bootstrap_seconds, found.network) == ("u", "p", 7.0, "external")
+
+
+def test_a_task_at_its_offsets_rests_until_there_is_more() -> None:
+    config = {**GOOD, "couchbase.partitions": "0;1"}
+    offsets = {"0": {"bySeqno": 5, "vbuuid": 7}, "1": {"bySeqno": -1, "vbuuid": -1}}
+    watch = CouchbaseSource.resting(config, lambda one: offsets.get(one["partition"]))
+    assert isinstance(watch, VbucketWatch)
+    assert watch.positions == {0: (5, 7), 1: (2**64 - 1, 2**64 - 1)}
+    assert from_wire(to_wire(watch) or wire.Watch()) == watch
+    offsets["1"] = {"bySeqno": 5}
+    assert CouchbaseSource.resting(config, lambda one: offsets.get(one["partition"])) is None
+    del offsets["1"]
+    assert CouchbaseSource.resting(config, lambda one: offsets.get(one["partition"])) is None
+    assert CouchbaseSource.resting({**config, "couchbase.stream.from": "BEGINNING"}, lambda _: {"bySeqno": 5}) is None
+
+
+def test_what_a_worker_makes_of_classes_that_are_no_plugins() -> None:
+    """A worker looks classes up before the connector judges them."""
+    keys, find = CouchbaseSource.config_def(), Registry().find
+    filters = "com.couchbase.connect.kafka.filter."
+    for given in ({}, {"couchbase.event.filter": f"{filters}AllPassIncludingSystemFilter"}):
+        found = keys.validate({**GOOD, **given}, find)
+        assert not [error for one in found.values() for error in one.errors]
+    other = {"couchbase.source.handler": f"{documents.HANDLERS}Other", "couchbase.event.filter": f"{filters}Other"}
+    found = keys.validate({**GOOD, **other}, find)
+    assert "other handlers are not served" in found["couchbase.source.handler"].errors[0]
+    assert "AllPassFilter" in found["couchbase.event.filter"].errors[0]
+
+
 AS_PRINTED = {
     "topic": "couchbase-kafka-connector", "schema.name": "couchbaseschema", "couchbase.nodes": "localhost",
     "couchbase.bucket": "PMCONCURRENCY", "dcp.maximum.drainrate": "1000",
@@ -145,8 +243,12 @@ AS_PRINTED = {
 
 def test_both_configurations_of_2016_as_they_were_printed() -> None:
     other = {("couchbase.buckets" if key == "couchbase.bucket" else key): text for key, text in AS_PRINTED.items()}
-    assert CouchbaseSource2016.validate(AS_PRINTED) == ()
-    assert CouchbaseSource2016.validate(other) == ()
+    assert CouchbaseSource2016.validate(AS_PRINTED) == []
+    assert CouchbaseSource2016.validate(other) == []
+    (error,) = CouchbaseSource2016.validate({**AS_PRINTED, "couchbase.client.certificate.path": "/own.p12"})
+    assert str(error).endswith(
+        "/own.p12 for configuration couchbase.client.certificate.path: needs couchbase.enable.tls=true"
+    )
 
 
 @pytest.mark.parametrize(

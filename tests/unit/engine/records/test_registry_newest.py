@@ -12,7 +12,7 @@ from keelman.connect.registry.interface import SchemaKind, SchemaText
 from keelman.connect.schema import Schema
 from keelman.engine.records import registries
 from keelman.engine.records.registries import CachedRegistry
-from support.registry_double import MemoryRegistry
+from support.connectors.memory_registry import MemoryRegistry
 
 NEWEST = {"auto.register.schemas": "false", "use.latest.version": "true"}
 INT = Schema("int32")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import KafkaError, Message
 
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS
 from keelman.connect.plugin import KeptOffset, Writer
@@ -41,6 +41,7 @@ class World(Writer):
         config = {**CONFIG, "errors.deadletterqueue.topic.name": "dead"}
         self.pipeline = SinkPipeline("c", 0, WORKER, config, Control())
         consumer: Any = Consumed(self)
+        self.consumer = consumer
         self.commits = SinkCommits(
             Control(),
             consumer=consumer,
@@ -85,6 +86,7 @@ class Consumed:
 
     def __init__(self, world: World) -> None:
         self._world, self._asked = world, list[Any]()
+        self.refuses: KafkaError | None = None
 
     def commit(self, *, offsets: Any, asynchronous: bool) -> None:
         self._world.said.append(f"group {offsets[0].offset}{'' if asynchronous else ' now'}")
@@ -92,7 +94,7 @@ class Consumed:
 
     def poll(self, _seconds: float) -> None:
         for offsets in self._asked:
-            self._world.positions.answered(None, offsets)
+            self._world.positions.answered(self.refuses, offsets)
         self._asked.clear()
 
     def pause(self, _partitions: Any) -> None:
@@ -108,6 +110,43 @@ def test_the_writer_commits_before_the_group_and_each_once() -> None:
     assert world.said == ["kept 3", "group 3"]
     assert world.progress.message(0, LAG_UNIT_RECORDS).records == 2
     assert (world.commits.unkept, world.commits.settled) == (False, False), "its answer is still to come"
+
+
+def test_what_the_group_has_refused_it_is_told_again_though_nothing_new_came() -> None:
+    world = World()
+    world.wrote(b"1")
+    world.consumer.refuses = KafkaError(KafkaError.REBALANCE_IN_PROGRESS)
+    world.commits.commit()
+    world.consumer.poll(0)
+    assert not world.commits.settled
+    world.consumer.refuses = None
+    world.commits.commit()
+    world.consumer.poll(0)
+    world.commits.commit()
+    assert world.said == ["kept 1", "group 1", "group 1"]
+    assert world.commits.settled
+
+
+def test_a_drained_run_tells_its_group_again_what_that_has_refused() -> None:
+    world = World()
+    world.wrote(b"1")
+    world.consumer.refuses = KafkaError(KafkaError.REBALANCE_IN_PROGRESS)
+    world.commits.commit()
+    world.consumer.poll(0)
+    world.consumer.refuses = None
+    world.commits.finish()
+    assert world.said == ["kept 1", "group 1", "group 1", "kept 1 clean", "handed over"]
+
+
+@pytest.mark.parametrize(("shown", "told"), [(3, ["group 7"]), (None, ["group 7"]), (7, [])])
+def test_a_run_that_goes_on_from_the_data_tells_its_group(shown: int | None, told: list[str]) -> None:
+    world = World()
+    world.commits.forget()
+    world.positions.begin(WHERE, shown, 7)
+    world.commits.commit()
+    world.consumer.poll(0)
+    world.commits.commit()
+    assert world.said == told
 
 
 def test_a_drained_run_keeps_what_the_group_has_answered() -> None:
@@ -149,7 +188,7 @@ def test_the_group_hears_of_no_more_than_the_writer_says() -> None:
     world.safe = 1
     world.wrote(b"1", b"2", b"3")
     world.commits.commit()
-    world.commits._consumer.poll(0)
+    world.commits.consumer.poll(0)
     assert world.said == ["kept 3", "group 1"]
     assert not world.commits.settled
     assert world.positions.texts() == {'{"topic":"t","partition":0}': "1"}
@@ -166,7 +205,7 @@ def test_what_a_writer_says_last_is_committed_too() -> None:
     world.safe = 0
     world.wrote(b"1", b"2")
     world.commits.commit()
-    world.commits._consumer.poll(0)
+    world.commits.consumer.poll(0)
     world.safe = 9
     world.commits.commit()
     assert world.said[-1] == "kept 2", "it cannot be further than what it was given"
@@ -177,7 +216,7 @@ def test_what_is_read_again_is_given_to_the_group_from_there() -> None:
     world.safe = 2
     world.wrote(b"1", b"2")
     world.commits.commit()
-    world.commits._consumer.poll(0)
+    world.commits.consumer.poll(0)
     world.positions.rewind(WHERE, 1)
     world.commits.advanced()
     world.safe = 1

@@ -12,7 +12,7 @@ from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.api.copy.v1.run_order_pb2 import Cut, Drain, RunOrder, RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Limits, StartTicket
 from keelman.api.event.v1.report_pb2 import Report
-from keelman.engine.slot.host import MAX_REST_SECONDS, CpuShare, SlotLease
+from keelman.engine.slot.host import MAX_REST_SECONDS, CpuShare, SlotLease, Standstill
 from keelman.engine.slot.loops import OPENING_AT_ONCE, OPENING_SECONDS, Loops
 from keelman.engine.slot.updates import UpdateQueue
 from keelman.spark.copy_runs.reports import Reporter
@@ -64,6 +64,46 @@ def test_a_blocked_event_loop_ends_the_right_to_act_too() -> None:
         clock.now += 1
         vitals.heard()
     assert not vitals.allowed()
+
+
+def test_an_announced_standstill_is_no_reason_to_end_and_counts_to_its_end_only() -> None:
+    clock = Clock()
+    lease = SlotLease(4.0, clock)
+    lease.excuse(60)
+    clock.now += 50
+    assert lease.allowed()
+    assert lease.excused_seconds == 10
+    lease.resume()
+    assert lease.excused_seconds == 0
+    clock.now += 3
+    assert lease.allowed(), "ticks and beats count from its end"
+    clock.now += 2
+    assert not lease.allowed()
+
+
+def test_a_standstill_that_is_longer_than_announced_ends_the_right_to_act() -> None:
+    clock = Clock()
+    lease = SlotLease(4.0, clock)
+    lease.excuse(60)
+    clock.now += 61
+    lease.resume()
+    assert not lease.allowed()
+    lease.excuse(60)
+    assert not lease.allowed(), "once lost it stays so"
+
+
+async def test_the_home_hears_of_a_standstill_before_it_begins() -> None:
+    lease = SlotLease(4.0, Clock())
+    said: list[float] = []
+
+    async def beat() -> None:
+        said.append(lease.excused_seconds)
+
+    announcer = Standstill(lease, beat)
+    await asyncio.to_thread(announcer.begin, 60.0)
+    assert said == [60]
+    announcer.end()
+    assert lease.excused_seconds == 0
 
 
 async def drained(queue: UpdateQueue) -> list[RunUpdate]:

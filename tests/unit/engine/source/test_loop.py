@@ -184,8 +184,8 @@ def test_offsets_that_are_bytes_already_are_committed_as_they_are() -> None:
     world = World([SourceBatch("t", Column([1]), raw_offsets=[raw]), SourceBatch("t", Column([2]))], "poll")
     world.loop.run()
     assert world.producer.ends == [[b'{"p" : 1.0E2}']]
-    assert world.commits._committed.raw_value(raw.key) == raw.value
-    assert world.commits._committed.offset(FILE) == {"p": 100.0}
+    assert world.commits.committed.raw_value(raw.key) == raw.value
+    assert world.commits.committed.offset(FILE) == {"p": 100.0}
 
 
 @pytest.mark.parametrize(("kind", "ends"), [("poll", [[b'{"p":5}']]), ("interval", [[b'{"p":0}'], [b'{"p":5}']])])

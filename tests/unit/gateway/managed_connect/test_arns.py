@@ -2,11 +2,11 @@
 
 import pytest
 
-from keelman.gateway.access import Caller
+from keelman.gateway.access.signatures import SignedCaller
 from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.errors import WireError
 
-CALLER = Caller("123450006789", "us-east-1")
+CALLER = SignedCaller("123450006789", "us-east-1")
 EXAMPLE = (
     "arn:aws:kafkaconnect:us-east-1:123450006789:connector/example-Debezium-source-connector/"
     "abc12345-abcd-4444-a8b9-123456f513ed-2"
@@ -20,7 +20,7 @@ def test_they_are_read_and_written() -> None:
     assert arns.arn_of(arns.CONNECTOR, arn.region, arn.account, arn.name, arn.resource) == arn
     operation = str(arn.of_operation("d0a7b0d8-0000-4000-8000-000000000001"))
     assert arns.parsed("connectorOperationArn", operation, arns.OPERATION, caller=CALLER).connector == arn
-    chinese = arns.new_arn(arns.PLUGIN, Caller("123450006789", "cn-north-1"), "p")
+    chinese = arns.new_arn(arns.PLUGIN, SignedCaller("123450006789", "cn-north-1"), "p")
     assert str(chinese).startswith("arn:aws-cn:kafkaconnect:cn-north-1:123450006789:custom-plugin/p/")
 
 

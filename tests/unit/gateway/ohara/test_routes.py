@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
-from keelman.gateway.ohara.call import ACCEPTED, Call, ok
-from keelman.gateway.ohara.errors import data_check, no_such
-from keelman.gateway.ohara.keys import ObjectKey
-from keelman.gateway.ohara.resource import Json, Resource
 from keelman.gateway.ohara.routes import Endpoint, OharaApi
-from keelman.gateway.ohara.values import Settings
+from keelman.gateway.ohara.wire.call import ACCEPTED, Call, ok
+from keelman.gateway.ohara.wire.errors import data_check, no_such
+from keelman.gateway.ohara.wire.keys import ObjectKey
+from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.values import Settings
 from keelman.model.errors import InvalidArgument, NotFound, Unavailable
 
 LIMIT = 4096

@@ -234,7 +234,6 @@ def test_what_may_be_passed_on(fields: dict[str, int], codec: int | None, fit: b
 def test_the_brokers_time_is_that_of_all_records() -> None:
     batch = with_fields(encode([b"a", b"b"], timestamps_ms=[1, 2], now_ms=NOW), attributes=0x08, max_timestamp=NOW)
     header = read_header(batch)
-    assert header.log_append_time
     assert decode(header, batch).timestamps_ms == [NOW, NOW]
 
 

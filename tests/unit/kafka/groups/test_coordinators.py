@@ -8,9 +8,10 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 
-from keelman.kafka import coordinator_lookup
+from keelman.kafka import coordinator_lookup, reaching
 from keelman.kafka.groups.protocol import GroupClient
 from keelman.model.errors import Unavailable
+from keelman.testing.eventually import eventually
 
 
 class Brokers:
@@ -20,7 +21,8 @@ class Brokers:
         self.coordinators, self.silent = list(coordinators), silent
         self.asked: list[tuple[int, str]] = []
 
-        self.cluster = SimpleNamespace(brokers=lambda: [SimpleNamespace(nodeId=node) for node in known])
+        brokers = [SimpleNamespace(nodeId=node, host=f"h{node}", port=9092) for node in known]
+        self.cluster = SimpleNamespace(brokers=lambda: brokers)
         self._conns: dict[Any, Any] = {}
 
     async def send(self, node: int, request: Any, *, group: Any = None) -> Any:
@@ -43,6 +45,7 @@ async def test_a_join_at_a_silent_coordinator_is_given_up_when_another_is_known(
     brokers = Brokers(1, 1, 2, silent=(1,))
     group = client(brokers)
     join = asyncio.ensure_future(group.join("m", "connect", "p", b""))
+    await eventually(lambda: (1, "JoinGroupRequest") in brokers.asked)
     for _ in range(2):
         with pytest.raises(Unavailable, match="no heartbeat answer"):
             await group.heartbeat(1, "m", seconds=0.05)
@@ -62,6 +65,18 @@ async def test_a_silent_broker_is_not_waited_for_to_say_who_coordinates(monkeypa
     brokers = Brokers(2, silent=(7,), known=(0, 7))
     assert (await client(brokers).join("m", "connect", "p", b"")).member == "m"
     assert [node for node, _ in brokers.asked] == [7, 0, 2]
+
+
+async def test_a_broker_that_was_silent_lately_is_asked_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator_lookup.random, "shuffle", lambda nodes: nodes.sort(reverse=True))
+    reaching.note_silent("h7", 9092)
+    brokers = Brokers(2, known=(0, 7))
+    brokers._conns = {(0, "default"): SimpleNamespace(_requests=["a batch that replicas hold up"])}
+    assert (await client(brokers).join("m", "connect", "p", b"")).member == "m"
+    assert [node for node, _ in brokers.asked] == [0, 2]
+    with reaching.connecting("h7", 9092):
+        pass
+    assert not reaching.is_silent("h7", 9092), "it took a connection"
 
 
 async def test_a_coordinator_that_cannot_be_asked_is_looked_for_again() -> None:

@@ -7,9 +7,13 @@ import pytest
 from keelman.model.autoscale import Autoscale
 from keelman.state.autoscaling.decision import NO_TREND, Measure, Move, followed, leaning, next_workers, reason
 
-WANTED = Autoscale(1, 4, scale_out_lag_records=1000)
+WANTED = Autoscale(1, 4, scale_out_lag_records=1000, sample_seconds=10.0)
 BUSY, IDLE, FAIR, SILENT = Measure(90.0), Measure(3.0), Measure(50.0), Measure(None, whole=False)
 LAGGING, HALF_IDLE = Measure(3.0, lag_records=1001), Measure(3.0, whole=False)
+
+
+REPORT_SECONDS = 5
+"""So often a worker says what it uses."""
 
 
 def walk(looks: Iterable[tuple[float, Measure]], workers: int = 2, stepped: float | None = None) -> list[str]:
@@ -59,3 +63,18 @@ def test_silence_scales_nothing_and_half_of_it_never_in() -> None:
 
 def test_a_step_is_followed_by_a_pause() -> None:
     assert walk(each_second(BUSY, 100), stepped=-10.0) == ["50 s: 2 -> 3: processor 90 %, above 80 % in 3 samples"]
+
+
+@pytest.mark.parametrize("before", range(REPORT_SECONDS))
+def test_by_default_workers_come_within_thirty_seconds_of_a_load(before: int) -> None:
+    """`before`: seconds from a worker's last report to the load, which the next one tells half of, as reports are of
+    the time since the last."""
+    wanted, trend = Autoscale(1, 2), NO_TREND
+    for now in range(60):  # seconds after the load
+        reports = (now + before) // REPORT_SECONDS
+        share = min(1.0, (reports * REPORT_SECONDS - before) / REPORT_SECONDS) if reports else 0.0
+        trend = followed(trend, wanted, Measure(100.0 * share), float(now))
+        if next_workers(trend, wanted, 1, None) == 2:
+            assert 10 <= now <= 22, "not for what is over at once, and with time to spare"
+            return
+    pytest.fail("nothing came")

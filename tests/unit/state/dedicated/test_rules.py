@@ -24,7 +24,7 @@ from keelman.model.cluster import (
 from keelman.model.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition, Internal
 from keelman.model.workload import Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
-from keelman.state.dedicated.rules import START_WITHIN, coded, health, workers_outcome
+from keelman.state.dedicated.rules import START_WITHIN, coded, health, watched, workers_outcome
 from keelman.state.operations.moves import Done, Waiting
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -92,7 +92,7 @@ def connector(state: int, *tasks: int) -> Connector:
     ("found", "waited", "had_failed", "expected"),
     [
         (connector(R, R), 4.0, False, Done),
-        (connector(R, R), 1.0, False, Waiting),
+        (connector(R, R), 1.0, False, Done),
         (connector(R, U), 9.0, False, Waiting),
         (connector(U), 9.0, False, Waiting),
         (connector(R), 4.0, False, Waiting),
@@ -105,13 +105,21 @@ def connector(state: int, *tasks: int) -> Connector:
 )
 def test_health(found: Connector, waited: float, *, had_failed: bool, expected: object) -> None:
     try:
-        made: object = type(
-            health(DefinitionGoal.RUNNING, found, timedelta(seconds=waited), had_failed=had_failed,
-                   lasts=timedelta(seconds=3))
-        )  # fmt: skip
+        made: object = type(health(DefinitionGoal.RUNNING, found, timedelta(seconds=waited), had_failed=had_failed))
     except FailedPrecondition as error:
         made = error.reason
     assert made == expected
+
+
+@pytest.mark.parametrize(
+    ("waited", "healthy", "expected"),
+    [(2.9, 2.0, Waiting), (3.0, 1.0, Done), (9.0, 0.0, Waiting), (9.0, 0.9, Waiting), (9.5, 1.0, Done)],
+)
+def test_a_connector_that_started_slowly_is_watched_for_a_while_too(
+    waited: float, healthy: float, expected: object
+) -> None:
+    seconds = [timedelta(seconds=n) for n in (waited, healthy, 3)]
+    assert type(watched(Done("tasks: 1"), *seconds)) is expected
 
 
 def test_errors_say_which_kind_they_are() -> None:

@@ -32,8 +32,8 @@ from keelman.state.nouns.connector_definition import (
     delete,
     update,
 )
-from keelman.state.nouns.noun import Parts
-from keelman.state.reports import Reports
+from keelman.state.reports.reports import Reports
+from keelman.state.resources.noun import Parts
 from keelman.state.snapshot import WORKER_CLUSTER
 from keelman.state.store import Store, open_store
 

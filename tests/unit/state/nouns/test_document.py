@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from keelman.model.document import Document, check_document_key, document_name, parts_of_name
 from keelman.model.errors import InvalidArgument
-from keelman.state.nouns.document import from_row, to_row
+from keelman.state.nouns.document import NOUN
 from keelman.state.snapshot import DOCUMENT, Snapshot
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -34,7 +34,7 @@ def test_a_document_is_in_the_index_under_its_kind_and_scope() -> None:
 
 def test_a_row_holds_all_of_it() -> None:
     made = Document("k", "s/t", "%", "u", TIME, TIME, {"a": [1]}, {"password": "p"}, "7")
-    assert from_row(type("Row", (), to_row(made))()) == made
+    assert NOUN.from_row(type("Row", (), NOUN.to_row(made))()) == made
 
 
 @pytest.mark.parametrize(

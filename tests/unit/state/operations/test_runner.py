@@ -1,6 +1,5 @@
 """Operations of scripted steps, with a database of their own."""
 
-import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,15 +9,18 @@ from pathlib import Path
 import pytest
 
 from keelman.api.connect.v1 import operation_service_pb2 as pb
+from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import Conflict, FailedPrecondition, InvalidArgument, KeelmanError, NotFound, Unavailable
 from keelman.model.operation import Operation, OperationKind, OperationState, StepState, Target
 from keelman.runtime.supervise import Siblings
 from keelman.state.hub import Hub
-from keelman.state.lease import Lease, LeaseLost
+from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.nouns.operation import begin, cancel, delete
 from keelman.state.operations.kinds import Kind, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.operations.runner import Runner
+from keelman.state.replicas.leader import LEADER
+from keelman.state.replicas.lease import Lease
 from keelman.state.store import Store, Transaction, open_store, subjects_of
 from keelman.testing.eventually import eventually
 
@@ -54,13 +56,13 @@ class Script:
 
 
 @asynccontextmanager
-async def running(store: Store, kind: Kind, *, sole: bool = True, wait_seconds: float = 60.0) -> AsyncIterator[Lease]:
+async def running(store: Store, kind: Kind, *, wait_seconds: float = 60.0) -> AsyncIterator[None]:
     commits = Hub()
     store.listen(lambda changes: commits.wake(subjects_of(changes)))
-    lease = Lease(store.database, "operations", sole, seconds=0.6)
+    lease = Lease(store.database, LEADER)
     async with Siblings() as group:
         group.start(Runner(store, commits, lease, {KIND: kind}, wait_seconds).run())
-        yield lease
+        yield
 
 
 async def begun(store: Store, *steps: str) -> str:
@@ -199,25 +201,6 @@ async def test_a_step_that_was_begun_before_a_crash_is_done_again(tmp_path: Path
     assert (again.calls, found.state) == (["b"], OperationState.SUCCEEDED)
 
 
-async def test_only_who_has_the_lease_does_steps(tmp_path: Path) -> None:
-    first, second = Script(), Script()
-    first.outcomes = {"a": [Waiting("not yet", 0.02)]}
-    async with open_store(str(tmp_path / "state.db")) as store:
-        async with running(store, first.kind("a"), sole=False) as held:
-            name = await begun(store, "a")
-            await eventually(lambda: "a" in first.calls)
-            other = Lease(store.database, "operations", sole=False, seconds=0.6)
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(other.take(), 1.5)
-            assert held.epoch == 1
-        async with running(store, second.kind("a"), sole=False) as taken:
-            await at_end(store, name)
-        assert (taken.epoch, second.calls) == (2, ["a"])
-        with pytest.raises(LeaseLost):
-            async with store.write() as tx:
-                await held.check(tx)
-
-
 async def test_its_times_come_back_as_they_were(tmp_path: Path) -> None:
     path, now = str(tmp_path / "state.db"), datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
     async with open_store(path) as store:
@@ -229,3 +212,25 @@ async def test_its_times_come_back_as_they_were(tmp_path: Path) -> None:
             kept = tx.put(dataclasses.replace(operation, steps=(step,), back_time=now, end_time=later))
     async with open_store(path) as store:
         assert store.snapshot.operations[name] == kept
+
+
+@pytest.mark.parametrize(
+    ("target", "facts"),
+    [(ORDERS, {"worker_cluster": "demo"}), (Target("worker_cluster", "demo", 1, "2 workers"), {})],
+)
+async def test_what_waits_goes_on_as_soon_as_its_worker_cluster_changes(
+    tmp_path: Path, target: Target, facts: dict[str, str]
+) -> None:
+    script = Script()
+    script.outcomes = {"a": [Waiting("its workers are STARTING", 600.0), Done()]}
+    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a")):
+        async with store.write() as tx:
+            broker_cluster.create(tx, "brokers", ExternalBrokers("127.0.0.1:1"))
+            name = begin(tx, KIND, target, ["a"], facts).name
+        await eventually(lambda: "STARTING" in store.snapshot.operations[name].message)
+        async with store.write() as tx:
+            worker_cluster.create(tx, "other", WorkerClusterSpec("brokers", count=1))
+        assert not store.snapshot.operations[name].has_ended
+        async with store.write() as tx:
+            worker_cluster.create(tx, "demo", WorkerClusterSpec("brokers", count=1))
+        assert (await at_end(store, name)).steps[0].attempts == 2

@@ -219,9 +219,9 @@ async def test_only_those_that_are_not_settled_are_asked_again(monkeypatch: pyte
         asking.begin(siblings)
         for name in names:
             asking.about(name, {"name": name, "connector.class": "Mirrors"})
-        await eventually(lambda: looked(3))
+        every = {name: [{"task.class": "acme.MirrorsTask", "of": name}] for name in names}
+        await eventually(lambda: looked(3) and every in mirrors.looked, what="all are looked at, also late ones")
         assert sorted(mirrors.tended) == sorted(new) == list(names), "asked once; settled ever since"
-        assert mirrors.looked[0] == {name: [{"task.class": "acme.MirrorsTask", "of": name}] for name in names}
 
         mirrors.unsettled = {"b"}
         await eventually(lambda: turn() and mirrors.tended[3:5] == ["b", "b"], what="one is asked, and no other")

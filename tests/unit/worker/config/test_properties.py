@@ -13,7 +13,7 @@ from keelman.worker.config.source import PropertySource
 from keelman.worker.config.typed import checked, read_properties
 from keelman.workers.properties.known_properties import ignored, near, unknown
 from support.places import ROOT
-from support.refused_properties import ILLEGAL
+from support.worker.refused_properties import ILLEGAL
 
 PLAIN = {"bootstrap.servers", "key.converter", "value.converter"}
 

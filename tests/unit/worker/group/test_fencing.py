@@ -15,7 +15,7 @@ from keelman.worker.config.typed import checked
 from keelman.worker.group import fencing as module
 from keelman.worker.group.fencing import Fencing
 from keelman.worker.standalone import StandaloneStore
-from support.store_kit import store_callbacks
+from support.worker.store import store_callbacks
 
 PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
 KEY = "producer.override.ssl.key.password"

@@ -30,7 +30,7 @@ from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED
 from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
-from support.store_kit import store_callbacks
+from support.worker.store import store_callbacks
 
 SOURCE = {"name": "c", "connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
 URL = "http://w:1/"

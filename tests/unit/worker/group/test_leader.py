@@ -22,7 +22,7 @@ from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.status_state import FAILED, RUNNING, UNASSIGNED, Status
 from keelman.workers.properties.typed import WorkerProperties
-from support.store_kit import store_callbacks
+from support.worker.store import store_callbacks
 
 PROVIDER = {
     "config.providers": "file",

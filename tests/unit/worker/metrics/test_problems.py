@@ -8,7 +8,7 @@ from keelman.api.connect.v1.connector_problem_pb2 import ConnectorProblem, Conne
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterStatus
 from keelman.api.connect.v1.worker_pb2 import WorkerMembership
 from keelman.model.work import Work
-from keelman.state.reports import judge
+from keelman.state.reports.reports import judge
 from keelman.worker.metrics.problems import LONGEST, MOST, problems_of
 from keelman.worker.storage.status_state import Status
 

@@ -31,7 +31,7 @@ from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.owned_work import OwnedWork
-from support.store_kit import store_callbacks
+from support.worker.store import store_callbacks
 
 SINK = {"connector.class": "FileStreamSink", "topics": "t", "tasks.max": "1"}
 SOURCE = {"connector.class": "FileStreamSource", "topic": "t", "tasks.max": "1"}

@@ -10,7 +10,7 @@ from keelman.worker.config.typed import checked
 from keelman.worker.rest.views import Views
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage.status_state import Status, key_of
-from support.store_kit import store_callbacks
+from support.worker.store import store_callbacks
 
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 PLAIN = {"bootstrap.servers": "h:1", "key.converter": STRINGS, "value.converter": STRINGS}

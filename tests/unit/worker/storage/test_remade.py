@@ -20,7 +20,7 @@ from keelman.worker.standalone import MemoryTable, StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.status_state import Status, key_of, topic_key, topic_value
 from keelman.worker.storage.topic_tracking import TopicTracking
-from support.store_kit import store_callbacks
+from support.worker.store import store_callbacks
 
 ME, OTHER = "me:1", "other:1"
 CONFIG = {"name": "c", "connector.class": "FileStreamSource"}

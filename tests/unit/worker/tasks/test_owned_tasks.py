@@ -16,7 +16,7 @@ from keelman.worker.config.typed import checked
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.tasks.owned_work import OwnedWork
-from support.store_kit import store_callbacks
+from support.worker.store import store_callbacks
 
 SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "t", "tasks.max": "1"}
 WATCH = watches.Watch(file=watches.FileWatch(path="/nowhere/in", size=0, inode=1))

@@ -14,7 +14,7 @@ from keelman.worker.config.typed import read_properties
 from keelman.worker.rest.front import peer_tls
 from keelman.workers.properties.listeners import server_tls
 from keelman.workers.properties.refusals import refusals
-from support.refused_properties import ILLEGAL, REFUSED, TAKEN
+from support.worker.refused_properties import ILLEGAL, REFUSED, TAKEN
 
 KEYSTORE, PASSWORD_OF = "ssl.keystore.location", "ssl.keystore.password"
 CASES = {**REFUSED, **{f"{key} {value}": {key: value} for key, value, _ in ILLEGAL}}

@@ -22,7 +22,7 @@ from keelman.workers.rest.access import WorkerAccess
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Outgoing, Rest
 from recorded.record_access import jaas_file
-from support.refused_properties import EXTENSION
+from support.worker.refused_properties import EXTENSION
 
 LOGGERS = Outgoing("GET", b"/admin/loggers")
 """What a worker answers before it has a group too."""
@@ -40,14 +40,18 @@ class State:
 
 
 @contextlib.asynccontextmanager
-async def https_worker(folder: Path, authority: Authority, *hosts: str, guarded: bool = False) -> AsyncIterator[State]:
+async def https_worker(
+    folder: Path, authority: Authority, *hosts: str, guarded: bool = False, **more: str
+) -> AsyncIterator[State]:
     [port] = free_ports(1)
     store = authority.issue("worker", *hosts).write_pkcs12(folder / "worker.p12")
     given = {"listeners.https.ssl.keystore.location": str(store), "listeners.https.ssl.keystore.password": PASSWORD}
     given["listeners"] = f"https://127.0.0.1:{port}"
     if guarded:
         given |= {"rest.extension.classes": EXTENSION, "keelman.jaas.file": str(jaas_file(folder))}
-    properties = checked(OF_A_GROUP | given)
+    properties = checked(
+        OF_A_GROUP | given | {f"listeners.https.ssl.{k.replace('_', '.')}": v for k, v in more.items()}
+    )
     api = RestApi(peer_tls(properties))
     try:
         async with open_front(api.app, properties):
@@ -148,6 +152,20 @@ async def test_each_cluster_has_its_own_user_and_a_changed_file_is_taken_up(tmp_
             await asking.ask("other", LOGGERS)
 
 
+async def test_a_worker_may_be_closed_to_all_but_who_shows_a_certificate(tmp_path: Path) -> None:
+    workers, ours = Authority(), Authority("gateways")
+    gateway = ours.issue("gateway")
+    (tmp_path / "own.pem").write_text(gateway.chain_pem)
+    (tmp_path / "own.key").write_text(gateway.key_pem)
+    trust = ours.write_trust(tmp_path / "trust.p12")
+    closed = {"client_auth": "required", "truststore_location": str(trust), "truststore_password": PASSWORD}
+    async with https_worker(tmp_path, workers, "127.0.0.1", **closed) as state:
+        own = {"worker_certificate": tmp_path / "own.pem", "worker_key": tmp_path / "own.key"}
+        assert await asked(state, trusting(tmp_path, workers, **own)) == LET_IN
+        with pytest.raises(Unavailable):
+            await asked(state, trusting(tmp_path, workers))
+
+
 @pytest.mark.parametrize(
     ("given", "text"),
     [
@@ -160,6 +178,9 @@ async def test_each_cluster_has_its_own_user_and_a_changed_file_is_taken_up(tmp_
         ({"worker_user": "a:b", "worker_password_file": "none"}, "gateway.worker_user: 'a:b' is not legal"),
         ({"worker_user": "a", "worker_password_file": "none"}, "readable file .No such file"),
         ({"worker_user": "a", "worker_password_file": "empty"}, "a file that is not empty"),
+        ({"worker_key": "none"}, "gateway.worker_certificate: '' is not legal"),
+        ({"worker_certificate": "none", "worker_key": "none"}, "gateway.worker_certificate: .* readable file"),
+        ({"worker_certificate": "empty", "worker_key": "empty"}, "gateway.worker_key is the key of"),
         ({"worker_ca": "none"}, "gateway.worker_ca: .* readable file"),
         ({"worker_ca": "empty"}, "gateway.worker_ca: .* certificates in PEM"),
         ({"worker_ca": "empty", "worker_verify": False}, "gateway.worker_verify: 'false' is not legal"),
@@ -168,6 +189,6 @@ async def test_each_cluster_has_its_own_user_and_a_changed_file_is_taken_up(tmp_
 def test_settings_that_cannot_be(tmp_path: Path, given: dict[str, Any], text: str) -> None:
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "colonless").write_text("a=b:c\nd=e\n")
-    files = {k: tmp_path / v for k, v in given.items() if k.endswith(("_ca", "_file"))}
+    files = {k: tmp_path / v for k, v in given.items() if k.endswith(("_ca", "_file", "_certificate", "_key"))}
     with pytest.raises(InvalidArgument, match=text):
         WorkerAccess.of("gateway", Settings(**given | files))

@@ -8,12 +8,12 @@ from typing import Any
 from keelman.api.connect.v1 import broker_cluster_pb2 as pb
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerCluster, BrokerClusterSpec
 from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.gateway.ohara.clusters.processes import FAILED, PENDING, RUNNING, Life, life_of
 from keelman.gateway.ohara.definitions.broker import BROKER, KAFKA, KAFKA_0_12, SENT_ONLY, ZOOKEEPER_CLUSTER_KEY
-from keelman.gateway.ohara.hosts import Hosts, own_node
-from keelman.gateway.ohara.keys import API, ObjectKey
-from keelman.gateway.ohara.processes import FAILED, PENDING, RUNNING, Life, life_of
-from keelman.gateway.ohara.structs import struct_of, value_of
-from keelman.gateway.ohara.values import Settings, default_of
+from keelman.gateway.ohara.state.hosts import Hosts, own_node
+from keelman.gateway.ohara.state.structs import struct_of, value_of
+from keelman.gateway.ohara.wire.keys import API, ObjectKey
+from keelman.gateway.ohara.wire.values import Settings, default_of
 from keelman.gateway.ohara.workers.specs import routes_of
 
 ALL = (*BROKER, *SENT_ONLY)
@@ -30,9 +30,11 @@ _EXTERNAL = {
 }
 
 
-def spec_of(settings: Mapping[str, Any], key: ObjectKey) -> BrokerClusterSpec:
-    """What the state service is asked for."""
-    return changed_spec(settings, {}, BrokerClusterSpec(origin=key.origin))
+def spec_of(settings: Mapping[str, Any], key: ObjectKey, folders: Sequence[str] = ()) -> BrokerClusterSpec:
+    """What the state service is asked for. `folders` are the paths of its volumes."""
+    spec = changed_spec(settings, {}, BrokerClusterSpec(origin=key.origin))
+    spec.managed.data_folders[:] = folders
+    return spec
 
 
 def changed_spec(
@@ -45,6 +47,8 @@ def changed_spec(
     changed = {name: value for name, value in settings.items() if name not in shown or shown[name] != value}
     if CLIENT_PORT in changed:
         spec.managed.port = changed[CLIENT_PORT]
+    if JMX_PORT in changed:
+        spec.managed.metrics_port = changed[JMX_PORT]
     if XMX in changed:
         spec.managed.heap_mb = _heap_mb(changed[XMX])
     if ROUTES in changed:
@@ -72,6 +76,8 @@ def settings_of(cluster: BrokerCluster, key: ObjectKey, hosts: Hosts, brokers: S
             settings[name] = int(text)
     if (heap := spec.managed.heap_mb) and heap != _heap_mb(settings.get(XMX, 0)):
         settings[XMX] = heap
+    if port := spec.managed.metrics_port:
+        settings[JMX_PORT] = port
     if routes_of(settings.get(ROUTES, {})) != dict(spec.managed.routes):
         settings[ROUTES] = dict(spec.managed.routes)
     ours = {NODE_NAMES: nodes_of(cluster, hosts), CLIENT_PORT: _client_port(cluster, brokers)}
@@ -97,7 +103,8 @@ def life(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload]) -> L
 
 def ports_of(settings: Mapping[str, Any], cluster: BrokerCluster, brokers: Sequence[Workload]) -> frozenset[int]:
     """Its ports in the table of ports: those that it has, and those that its users reserve."""
-    found = {port for one in brokers for port in (one.spec.broker.port, one.spec.broker.controller_port)}
+    processes = [one.spec.broker for one in brokers]
+    found = {port for one in processes for port in (one.port, one.controller_port, one.metrics_port)}
     if cluster.spec.WhichOneof("kind") == "managed":
         found.add(settings[CLIENT_PORT])
     if cluster.spec.origin.api == API:

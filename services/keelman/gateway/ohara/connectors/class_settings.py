@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from keelman.gateway.ohara.definitions.connector import CONNECTOR, KIND, META, OHARA_CONNECTOR, UNKNOWN, meta
+from keelman.gateway.ohara.definitions.connector import CONNECTOR, KIND, OHARA_CONNECTOR, UNKNOWN, meta
 from keelman.gateway.ohara.definitions.setting import Definitions, Necessary, SettingDef, Type
 from keelman.gateway.ohara.definitions.stream import STREAM
 
@@ -97,15 +97,6 @@ def is_ohara(info: Json) -> bool:
     return any(
         one["key"] == "key.converter" and one.get("defaultValue") is not None for one in info["settingDefinitions"]
     )
-
-
-def meta_of(info: Json) -> dict[str, Any]:
-    """What tells which class it is: author, version, revision, kind."""
-    return {
-        one["key"]: one["defaultValue"]
-        for one in info["settingDefinitions"]
-        if one["group"] == META and one.get("defaultValue") not in (None, UNKNOWN)
-    }
 
 
 def _default(kind: Type, text: str | None) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 from keelman.gateway.ohara.connectors.config import COLUMNS
 from keelman.gateway.ohara.definitions.connector import DATA_TYPES
-from keelman.gateway.ohara.errors import bad_value
-from keelman.gateway.ohara.json_types import is_number, type_name
+from keelman.gateway.ohara.wire.errors import bad_value
+from keelman.gateway.ohara.wire.json_types import is_number, type_name
 
 ORDER, NAME, NEW_NAME, DATA_TYPE = "order", "name", "newName", "dataType"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from keelman.gateway.ohara.json_types import is_number
-from keelman.gateway.ohara.keys import ObjectKey, key_of
+from keelman.gateway.ohara.wire.json_types import is_number
+from keelman.gateway.ohara.wire.keys import ObjectKey, key_of
 
 CLASS, TASKS, TOPICS, TOPIC_KEYS = "connector.class", "tasks.max", "topics", "topicKeys"
 CONNECTOR_KEY, WORKER_KEY, COLUMNS, TAGS = "connectorKey", "workerClusterKey", "columns", "tags"

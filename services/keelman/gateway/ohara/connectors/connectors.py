@@ -12,23 +12,23 @@ from keelman.api.connect.v1 import connector_definition_pb2 as goals
 from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
 from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition, DefinitionGoal
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
-from keelman.gateway.ohara import lookups
-from keelman.gateway.ohara.call import Call
-from keelman.gateway.ohara.changing import settled, undisturbed
 from keelman.gateway.ohara.connectors.columns import check_columns
 from keelman.gateway.ohara.connectors.config import CLASS, COLUMNS, INTERNAL, TOPIC_KEYS, WORKER_KEY
 from keelman.gateway.ohara.connectors.life import answers, is_there, is_wanted, life
 from keelman.gateway.ohara.connectors.specs import Wanted, answer_of, filled_of, settings_of, spec_of
 from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
-from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.connector import CHECK_RULE, CHECK_RULES, CONNECTOR
-from keelman.gateway.ohara.errors import bad_value, illegal_argument, unsupported
-from keelman.gateway.ohara.keys import ObjectKey, checked_key, key_of, own_name, shown_key
-from keelman.gateway.ohara.resource import Json, Resource
+from keelman.gateway.ohara.state import lookups
+from keelman.gateway.ohara.state.changing import settled, undisturbed
+from keelman.gateway.ohara.state.control import Control
 from keelman.gateway.ohara.topics.state import is_changing as is_topic_changing
 from keelman.gateway.ohara.topics.state import runs
-from keelman.gateway.ohara.values import Settings, created, edited
-from keelman.gateway.ohara.wording import exists, must_be_stopped, must_run, not_found, not_stored
+from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument, unsupported
+from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key, key_of, own_name, shown_key
+from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.values import Settings, created, edited
+from keelman.gateway.ohara.wire.wording import exists, must_be_stopped, must_run, not_found, not_stored
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 
 KIND = "connector"
@@ -74,7 +74,7 @@ class Connectors(Resource):
         spec = spec_of(key, wanted, cluster.name)
         request = pb.CreateConnectorDefinitionRequest(name=own_name(key), spec=spec)
         try:
-            await self._control.ask(self._control.definitions.CreateConnectorDefinition, request)
+            await self._control.ask(request)
         except AlreadyExists:
             raise exists(KIND, key) from None
         except (InvalidArgument, FailedPrecondition):
@@ -109,7 +109,7 @@ class Connectors(Resource):
             raise must_be_stopped(KIND, key)
         request = pb.DeleteConnectorDefinitionRequest(name=definition.name, keep_connector=True)
         try:
-            await self._control.ask(self._control.definitions.DeleteConnectorDefinition, request)
+            await self._control.ask(request)
         except NotFound:
             return
 
@@ -166,15 +166,14 @@ class Connectors(Resource):
             if definition.goal == goal:
                 return
             definition = await self._undisturbed(key)
-        request = pb.ApplyConnectorDefinitionRequest(name=definition.name, goal=goal)
-        await self._control.ask(self._control.definitions.ApplyConnectorDefinition, request)
+        await self._control.ask(pb.ApplyConnectorDefinitionRequest(name=definition.name, goal=goal))
 
     async def _update(self, definition: ConnectorDefinition, spec: Any) -> ConnectorDefinition:
         if not _is_made_here(definition):
             spec.ClearField("origin")
             spec.connector = definition.spec.connector
         request = pb.UpdateConnectorDefinitionRequest(name=definition.name, spec=spec)
-        answer = await self._control.ask(self._control.definitions.UpdateConnectorDefinition, request)
+        answer = await self._control.ask(request)
         updated: ConnectorDefinition = answer.connector_definition
         return updated
 
@@ -240,8 +239,7 @@ class Connectors(Resource):
 
 
 async def _read_definitions(control: Control) -> Sequence[ConnectorDefinition]:
-    method, request = control.definitions.ListConnectorDefinitions, pb.ListConnectorDefinitionsRequest
-    return await control.all(method, request, "connector_definitions")
+    return await control.all(pb.ListConnectorDefinitionsRequest)
 
 
 def checked_settings(settings: Settings) -> Settings:

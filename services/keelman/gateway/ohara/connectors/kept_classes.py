@@ -9,9 +9,9 @@ from collections.abc import Callable
 import orjson
 
 from keelman.gateway.ohara.connectors.class_settings import Json
-from keelman.gateway.ohara.control import Control
-from keelman.gateway.ohara.keys import ObjectKey
-from keelman.gateway.ohara.stored import Stored
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.stored import Stored
+from keelman.gateway.ohara.wire.keys import ObjectKey
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.logging import get_logger
 

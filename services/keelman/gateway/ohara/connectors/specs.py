@@ -7,7 +7,7 @@ there as they were sent, the defaults of the connector's class, and the keys tha
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
@@ -24,7 +24,6 @@ from keelman.gateway.ohara.connectors.config import (
     CONVERTERS,
     INTERNAL,
     TASKS,
-    TOPIC_KEYS,
     TOPICS,
     WORKER_KEY,
     config_text,
@@ -34,9 +33,9 @@ from keelman.gateway.ohara.connectors.config import (
 )
 from keelman.gateway.ohara.definitions.connector import CONNECTOR
 from keelman.gateway.ohara.definitions.setting import Necessary
-from keelman.gateway.ohara.keys import API, ObjectKey
-from keelman.gateway.ohara.structs import struct_of, value_of
-from keelman.gateway.ohara.values import Settings, default_of
+from keelman.gateway.ohara.state.structs import struct_of, value_of
+from keelman.gateway.ohara.wire.keys import API, ObjectKey
+from keelman.gateway.ohara.wire.values import Settings, default_of
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
@@ -159,9 +158,3 @@ def _parsed(former: Any, text: str) -> Any:
     except orjson.JSONDecodeError:
         return text
     return found if isinstance(found, type(former)) else text
-
-
-def topic_keys_of(settings: Mapping[str, Any]) -> Iterable[Any]:
-    """The topics that settings name."""
-    keys: Iterable[Any] = settings.get(TOPIC_KEYS, ())
-    return keys

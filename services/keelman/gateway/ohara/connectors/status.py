@@ -5,24 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keelman.api.connect.v1.connector_pb2 import (
-    CONNECTOR_STATE_FAILED,
-    CONNECTOR_STATE_PAUSED,
-    CONNECTOR_STATE_RESTARTING,
-    CONNECTOR_STATE_RUNNING,
-    CONNECTOR_STATE_STOPPED,
-    CONNECTOR_STATE_UNASSIGNED,
-    Connector,
-)
+from keelman.api.connect.v1 import connector_pb2 as pb
 
 UNASSIGNED, RUNNING, PAUSED, FAILED = "UNASSIGNED", "RUNNING", "PAUSED", "FAILED"
 STATES = {
-    CONNECTOR_STATE_UNASSIGNED: UNASSIGNED,
-    CONNECTOR_STATE_RUNNING: RUNNING,
-    CONNECTOR_STATE_PAUSED: PAUSED,
-    CONNECTOR_STATE_STOPPED: PAUSED,
-    CONNECTOR_STATE_FAILED: FAILED,
-    CONNECTOR_STATE_RESTARTING: UNASSIGNED,
+    pb.CONNECTOR_STATE_UNASSIGNED: UNASSIGNED,
+    pb.CONNECTOR_STATE_RUNNING: RUNNING,
+    pb.CONNECTOR_STATE_PAUSED: PAUSED,
+    pb.CONNECTOR_STATE_STOPPED: PAUSED,
+    pb.CONNECTOR_STATE_FAILED: FAILED,
+    pb.CONNECTOR_STATE_RESTARTING: UNASSIGNED,
 }
 """Ohara's clients know no other states: Connect had no more when they were made."""
 LEAST_RUNNING = 2
@@ -36,7 +28,7 @@ def absent(error: str = "") -> dict[str, Any]:
 
 
 def present(
-    connector: Connector, nodes: Mapping[str, str], *, applying: bool, query_time: int, error: str = ""
+    connector: pb.Connector, nodes: Mapping[str, str], *, applying: bool, query_time: int, error: str = ""
 ) -> dict[str, Any]:
     """The fields of a connector that its workers report. `nodes` are node names by the workers' ids; `applying` says
     that it is being changed now; `error` is the one that is told where no trace is there."""
@@ -55,7 +47,7 @@ def present(
     return fields | ({"error": trace} if trace else {})
 
 
-def node_metrics(connector: Connector, nodes: Mapping[str, str], query_time: int) -> dict[str, Any]:
+def node_metrics(connector: pb.Connector, nodes: Mapping[str, str], query_time: int) -> dict[str, Any]:
     """What its workers measured, on the node of the worker that has the connector."""
     node = _node(connector.worker_id, nodes)
     meters = []

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from keelman.gateway.ohara.definitions.common import (
-    CLIENT_PORT,
-    GROUP,
-    JMX_PORT,
-    NAME,
-    NODE_NAMES,
-    ROUTES,
-    TAGS,
-    XMS,
-    XMX,
-    image_name,
-)
+from keelman.gateway.ohara.definitions import common
 from keelman.gateway.ohara.definitions.setting import Necessary, SettingDef, Type, table
 
 ZOOKEEPER_CLUSTER_KEY, LOG_DIRS = "zookeeperClusterKey", "log.dirs"
@@ -39,22 +28,22 @@ KAFKA_0_12 = (
     SettingDef("socket.request.max.bytes", Type.POSITIVE_INT, "bytes of the largest request", group=PERFORMANCE),
 )  # fmt: skip
 BROKER = table(
-    GROUP,
-    NAME,
-    image_name("broker"),
-    NODE_NAMES,
-    ROUTES,
-    TAGS,
+    common.GROUP,
+    common.NAME,
+    common.image_name("broker"),
+    common.NODE_NAMES,
+    common.ROUTES,
+    common.TAGS,
     SettingDef(
         ZOOKEEPER_CLUSTER_KEY, Type.OBJECT_KEY, "the zookeeper cluster of this broker cluster",
         necessary=Necessary.REQUIRED, reference="ZOOKEEPER",
     ),
     SettingDef(LOG_DIRS, Type.OBJECT_KEYS, "the volumes of the brokers' data", reference="VOLUME"),
     *KAFKA,
-    XMS,
-    XMX,
-    CLIENT_PORT,
-    JMX_PORT,
+    common.XMS,
+    common.XMX,
+    common.CLIENT_PORT,
+    common.JMX_PORT,
 )  # fmt: skip
 SENT_ONLY = (
     *KAFKA_0_12,

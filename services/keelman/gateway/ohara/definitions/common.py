@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keelman.gateway.ohara.definitions.setting import Necessary, Permission, SettingDef, Type
-from keelman.gateway.ohara.keys import DEFAULT_GROUP, LEGAL_WORD
+from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, LEGAL_WORD
 
 VERSION = "0.11.1"
 """Of Ohara's API, as served here and as the tag of image names."""

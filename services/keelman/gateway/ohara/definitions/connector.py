@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keelman.gateway.ohara.connectors.config import (
-    BYTES_CONVERTER,
-    CLASS,
-    COLUMNS,
-    CONNECTOR_KEY,
-    CONVERTERS,
-    OHARA_PARTITIONER,
-    PARTITIONER,
-    TASKS,
-    TOPIC_KEYS,
-    TOPICS,
-    WORKER_KEY,
-)
+from keelman.gateway.ohara.connectors import config
 from keelman.gateway.ohara.definitions.common import GROUP, NAME, TAGS
 from keelman.gateway.ohara.definitions.setting import Definitions, Necessary, Permission, SettingDef, Type, table
 
@@ -36,22 +24,22 @@ def _column(name: str, kind: str = "string", recommended: tuple[str, ...] = ()) 
 
 CONNECTOR = table(
     SettingDef(
-        CONNECTOR_KEY, Type.OBJECT_KEY, "the key of this connector", necessary=Necessary.REQUIRED, internal=True
+        config.CONNECTOR_KEY, Type.OBJECT_KEY, "the key of this connector", necessary=Necessary.REQUIRED, internal=True
     ),
     GROUP,
     NAME,
     SettingDef(
-        CLASS, Type.CLASS, "the class of this connector", necessary=Necessary.REQUIRED,
+        config.CLASS, Type.CLASS, "the class of this connector", necessary=Necessary.REQUIRED,
         permission=Permission.CREATE_ONLY,
     ),
-    SettingDef(TOPIC_KEYS, Type.OBJECT_KEYS, "the topics of this connector", reference="TOPIC"),
+    SettingDef(config.TOPIC_KEYS, Type.OBJECT_KEYS, "the topics of this connector", reference="TOPIC"),
     SettingDef(
-        TOPICS, Type.ARRAY, "what Kafka calls the topics of this connector, made from topicKeys",
+        config.TOPICS, Type.ARRAY, "what Kafka calls the topics of this connector, made from topicKeys",
         necessary=Necessary.REQUIRED, reference="TOPIC", internal=True,
     ),
-    SettingDef(TASKS, Type.POSITIVE_INT, "the most tasks of this connector", default=1),
+    SettingDef(config.TASKS, Type.POSITIVE_INT, "the most tasks of this connector", default=1),
     SettingDef(
-        COLUMNS, Type.TABLE, "how the columns of rows are named and typed",
+        config.COLUMNS, Type.TABLE, "how the columns of rows are named and typed",
         table_keys=(
             _column("order", "number"), _column("dataType", recommended=DATA_TYPES), _column("name"),
             _column("newName"),
@@ -62,20 +50,20 @@ CONNECTOR = table(
         recommended=CHECK_RULES,
     ),
     SettingDef(
-        WORKER_KEY, Type.OBJECT_KEY, "the worker cluster that runs this connector", necessary=Necessary.REQUIRED,
+        config.WORKER_KEY, Type.OBJECT_KEY, "the worker cluster that runs this connector", necessary=Necessary.REQUIRED,
         reference="WORKER",
     ),
     *(
         SettingDef(one, Type.CLASS, f"the class that is this connector's {one.replace('.', ' ')}", internal=True)
-        for one in CONVERTERS
+        for one in config.CONVERTERS
     ),
-    SettingDef(PARTITIONER, Type.CLASS, "the class that chooses the partition of a record"),
+    SettingDef(config.PARTITIONER, Type.CLASS, "the class that chooses the partition of a record"),
     TAGS,
 )  # fmt: skip
 """Of connectors of any kind."""
 OHARA_CONNECTOR = tuple(
-    replace(one, default={PARTITIONER: OHARA_PARTITIONER} .get(one.key, BYTES_CONVERTER))
-    if one.key in (*CONVERTERS, PARTITIONER) else one
+    replace(one, default={config.PARTITIONER: config.OHARA_PARTITIONER} .get(one.key, config.BYTES_CONVERTER))
+    if one.key in (*config.CONVERTERS, config.PARTITIONER) else one
     for one in CONNECTOR
 )  # fmt: skip
 """Of Ohara's own: they write and read bytes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keelman.gateway.ohara.definitions.common import TAGS
 from keelman.gateway.ohara.definitions.setting import Necessary, Permission, SettingDef, Type, table
-from keelman.gateway.ohara.hosts import LEGAL_HOSTNAME
+from keelman.gateway.ohara.state.hosts import LEGAL_HOSTNAME
 
 HOSTNAME, PORT, USER, PASSWORD = "hostname", "port", "user", "password"
 SSH_PORT = 22

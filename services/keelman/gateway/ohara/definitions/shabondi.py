@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keelman.gateway.ohara.definitions.common import (
-    GROUP,
-    JMX_PORT,
-    NAME,
-    NODE_NAMES,
-    ROUTES,
-    TAGS,
-    XMS,
-    XMX,
-    image_name,
-    in_group,
-)
+from keelman.gateway.ohara.definitions import common
 from keelman.gateway.ohara.definitions.setting import Necessary, Permission, SettingDef, Type, table
 
 SOURCE_CLASS = "oharastream.ohara.shabondi.ShabondiSource"
@@ -25,9 +14,9 @@ TO_TOPICS, FROM_TOPICS = "shabondi.source.toTopics", "shabondi.sink.fromTopics"
 BROKER_CLUSTER_KEY = "brokerClusterKey"
 
 SHABONDI = table(
-    GROUP,
-    NAME,
-    image_name("shabondi"),
+    common.GROUP,
+    common.NAME,
+    common.image_name("shabondi"),
     SettingDef(
         CLASS, Type.STRING, "whether it is a source or a sink", necessary=Necessary.REQUIRED,
         permission=Permission.CREATE_ONLY, recommended=(SOURCE_CLASS, SINK_CLASS),
@@ -38,7 +27,7 @@ SHABONDI = table(
     SettingDef(
         ENDPOINT, Type.STRING, "where it answers; made from node and port", permission=Permission.READ_ONLY
     ),
-    in_group(JMX_PORT, "core"),
+    common.in_group(common.JMX_PORT, "core"),
     SettingDef(
         BROKER_CLUSTER_KEY, Type.OBJECT_KEY, "the broker cluster that has its topic", necessary=Necessary.REQUIRED,
         reference="BROKER",
@@ -46,11 +35,11 @@ SHABONDI = table(
     SettingDef(
         "shabondi.brokers", Type.STRING, "the addresses of the brokers", necessary=Necessary.REQUIRED, internal=True
     ),
-    replace(NODE_NAMES, necessary=Necessary.OPTIONAL),
-    ROUTES,
-    TAGS,
-    in_group(XMX, "core"),
-    in_group(XMS, "core"),
+    replace(common.NODE_NAMES, necessary=Necessary.OPTIONAL),
+    common.ROUTES,
+    common.TAGS,
+    common.in_group(common.XMX, "core"),
+    common.in_group(common.XMS, "core"),
 )  # fmt: skip
 SHABONDI_SOURCE = (
     *SHABONDI,

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from keelman.gateway.ohara.definitions.common import (
-    CLIENT_PORT,
-    GROUP,
-    JMX_PORT,
-    NAME,
-    NODE_NAMES,
-    ROUTES,
-    TAGS,
-    XMS,
-    XMX,
-    image_name,
-)
+from keelman.gateway.ohara.definitions import common
 from keelman.gateway.ohara.definitions.setting import Necessary, Permission, SettingDef, Type, table
 
 CONFIG, OFFSET, STATUS = "config", "offset", "status"
@@ -59,12 +48,12 @@ def _storage(kind: str, permission: Permission = Permission.EDITABLE) -> tuple[S
 
 
 WORKER = table(
-    GROUP,
-    NAME,
-    image_name(IMAGE),
-    NODE_NAMES,
-    ROUTES,
-    TAGS,
+    common.GROUP,
+    common.NAME,
+    common.image_name(IMAGE),
+    common.NODE_NAMES,
+    common.ROUTES,
+    common.TAGS,
     SettingDef(
         BROKER_CLUSTER_KEY, Type.OBJECT_KEY, "the broker cluster that keeps the data of this worker cluster",
         necessary=Necessary.REQUIRED, reference="BROKER",
@@ -76,8 +65,8 @@ WORKER = table(
     *_storage(STATUS),
     *_storage(CONFIG, Permission.READ_ONLY),
     *_storage(OFFSET),
-    XMS,
-    XMX,
+    common.XMS,
+    common.XMX,
     SettingDef(
         PLUGIN_KEYS, Type.OBJECT_KEYS, "the files with the connectors of this cluster", group="public",
         reference="FILE",
@@ -87,8 +76,8 @@ WORKER = table(
         reference="FILE",
     ),
     SettingDef(FREE_PORTS, Type.ARRAY, "ports that are kept free for the connectors of this cluster", group="public"),
-    CLIENT_PORT,
-    JMX_PORT,
+    common.CLIENT_PORT,
+    common.JMX_PORT,
 )  # fmt: skip
 """24 settings, in the order of the specification."""
 

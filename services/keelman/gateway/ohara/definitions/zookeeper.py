@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from keelman.gateway.ohara.definitions.common import (
-    CLIENT_PORT,
-    GROUP,
-    JMX_PORT,
-    NAME,
-    NODE_NAMES,
-    ROUTES,
-    TAGS,
-    XMS,
-    XMX,
-    image_name,
-)
+from keelman.gateway.ohara.definitions import common
 from keelman.gateway.ohara.definitions.setting import Necessary, SettingDef, Type, table
 
 DATA_DIR, PEER_PORT, ELECTION_PORT = "dataDir", "peerPort", "electionPort"
@@ -21,12 +10,12 @@ PORTS = ("clientPort", "jmxPort", PEER_PORT, ELECTION_PORT)
 PERFORMANCE, PUBLIC = "performance", "public"
 
 ZOOKEEPER = table(
-    GROUP,
-    NAME,
-    image_name("zookeeper"),
-    NODE_NAMES,
-    ROUTES,
-    TAGS,
+    common.GROUP,
+    common.NAME,
+    common.image_name("zookeeper"),
+    common.NODE_NAMES,
+    common.ROUTES,
+    common.TAGS,
     SettingDef("tickTime", Type.POSITIVE_INT, "milliseconds of a tick", group=PERFORMANCE, default=2000),
     SettingDef("initLimit", Type.POSITIVE_INT, "ticks that a server may take to join", group=PERFORMANCE, default=10),
     SettingDef("syncLimit", Type.POSITIVE_INT, "ticks that a server may be behind", group=PERFORMANCE, default=5),
@@ -35,8 +24,8 @@ ZOOKEEPER = table(
         default="10000 milliseconds",
     ),
     SettingDef(DATA_DIR, Type.OBJECT_KEY, "the volume of the servers' data", reference="VOLUME"),
-    XMS,
-    XMX,
+    common.XMS,
+    common.XMX,
     SettingDef(
         PEER_PORT, Type.BINDING_PORT, "the port of the servers among themselves", group=PUBLIC,
         necessary=Necessary.RANDOM_DEFAULT,
@@ -45,6 +34,6 @@ ZOOKEEPER = table(
         ELECTION_PORT, Type.BINDING_PORT, "the port of the servers' elections", group=PUBLIC,
         necessary=Necessary.RANDOM_DEFAULT,
     ),
-    CLIENT_PORT,
-    JMX_PORT,
+    common.CLIENT_PORT,
+    common.JMX_PORT,
 )  # fmt: skip

@@ -6,18 +6,16 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from keelman.gateway.ohara.call import Call
-from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions import shabondi, stream
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
 from keelman.gateway.ohara.definitions.setting import Definitions, Necessary, SettingDef, Type
 from keelman.gateway.ohara.documents.stored import StoredKind
-from keelman.gateway.ohara.errors import OharaError, bad_value, illegal_state, no_such, unsupported_operation
-from keelman.gateway.ohara.keys import DEFAULT_GROUP, ObjectKey
-from keelman.gateway.ohara.kinds import Kinds
-from keelman.gateway.ohara.resource import Json
-from keelman.gateway.ohara.values import Settings
-from keelman.gateway.ohara.wording import not_found
+from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.errors import OharaError, bad_value, illegal_state, no_such, unsupported_operation
+from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey
+from keelman.gateway.ohara.wire.resource import Json
+from keelman.gateway.ohara.wire.values import Settings
+from keelman.gateway.ohara.wire.wording import not_found
 
 NODE_NAMES = "nodeNames"
 LEAST_PORT, MOST_PORT = 20_000, 60_000
@@ -25,10 +23,6 @@ LEAST_PORT, MOST_PORT = 20_000, 60_000
 
 class StoredCluster(StoredKind):
     """A kind of cluster that is stored and does not run."""
-
-    def __init__(self, control: Control, kinds: Kinds) -> None:
-        super().__init__(control)
-        self._kinds = kinds
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
         """Refuses to start, has nothing to stop, and takes a node into the settings where the kind has several."""

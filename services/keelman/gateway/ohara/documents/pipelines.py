@@ -6,20 +6,19 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from keelman.gateway.ohara.call import Call
 from keelman.gateway.ohara.connectors.config import CLASS, WORKER_KEY
-from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions import shabondi, stream
 from keelman.gateway.ohara.definitions.connector import KIND, UNKNOWN
 from keelman.gateway.ohara.definitions.pipeline import ENDPOINTS, PIPELINE
 from keelman.gateway.ohara.documents.stored import StoredKind
-from keelman.gateway.ohara.errors import bad_value, unsupported
-from keelman.gateway.ohara.json_types import type_name
-from keelman.gateway.ohara.keys import DEFAULT_GROUP, ObjectKey, key_of
-from keelman.gateway.ohara.kinds import PLURALS, Kinds
-from keelman.gateway.ohara.resource import Json
-from keelman.gateway.ohara.values import Settings
-from keelman.gateway.ohara.wording import not_found
+from keelman.gateway.ohara.kinds import PLURALS
+from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.errors import bad_value, unsupported
+from keelman.gateway.ohara.wire.json_types import type_name
+from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey, key_of
+from keelman.gateway.ohara.wire.resource import Json
+from keelman.gateway.ohara.wire.values import Settings
+from keelman.gateway.ohara.wire.wording import not_found
 
 OBJECTS, JAR_KEYS = "objects", "jarKeys"
 CLASSES = {"connector": CLASS, "stream": stream.CLASS, "shabondi": shabondi.CLASS}
@@ -34,10 +33,6 @@ class Pipelines(StoredKind):
 
     KIND = "pipeline"
     DEFINITIONS = PIPELINE
-
-    def __init__(self, control: Control, kinds: Kinds) -> None:
-        super().__init__(control)
-        self._kinds = kinds
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
         """Refresh: drops the endpoints that name nothing."""

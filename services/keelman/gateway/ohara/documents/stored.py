@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.setting import Definitions, SettingDef
-from keelman.gateway.ohara.keys import ObjectKey, checked_key
-from keelman.gateway.ohara.resource import Json, Resource
-from keelman.gateway.ohara.stored import Stored, StoredDocument
-from keelman.gateway.ohara.values import Settings, created, edited
-from keelman.gateway.ohara.wording import exists, not_found
+from keelman.gateway.ohara.kinds import Kinds
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.stored import Stored, StoredDocument
+from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key
+from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.values import Settings, created, edited
+from keelman.gateway.ohara.wire.wording import exists, not_found
 from keelman.model.errors import AlreadyExists
 
 
@@ -21,8 +22,8 @@ class StoredKind(Resource):
     KIND: ClassVar[str]
     DEFINITIONS: ClassVar[Definitions]
 
-    def __init__(self, control: Control) -> None:
-        self._control = control
+    def __init__(self, control: Control, kinds: Kinds) -> None:
+        self._control, self._kinds = control, kinds
         self._stored = Stored(control, self.KIND)
 
     async def list(self) -> Sequence[Json]:

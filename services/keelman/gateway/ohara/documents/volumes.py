@@ -1,19 +1,17 @@
-"""`/v0/volumes`: folders that brokers and zookeepers may name. Nothing is made on the nodes: brokers have folders of
-their own there."""
+"""`/v0/volumes`: folders that brokers and zookeepers may name. The folder of a broker is made by its agent when it
+starts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from keelman.gateway.ohara.call import Call
-from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.volume import VOLUME
 from keelman.gateway.ohara.documents.stored import StoredKind
-from keelman.gateway.ohara.errors import illegal_argument, unsupported
-from keelman.gateway.ohara.keys import ObjectKey, key_of
-from keelman.gateway.ohara.kinds import Kinds
-from keelman.gateway.ohara.wording import must_be_stopped, not_found
+from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.errors import illegal_argument, unsupported
+from keelman.gateway.ohara.wire.keys import ObjectKey, key_of
+from keelman.gateway.ohara.wire.wording import must_be_stopped, not_found
 
 USERS = {"zookeeper": "dataDir", "broker": "log.dirs"}
 """Kinds that name volumes, and the setting in which they do."""
@@ -25,10 +23,6 @@ class Volumes(StoredKind):
 
     KIND = "volume"
     DEFINITIONS = VOLUME
-
-    def __init__(self, control: Control, kinds: Kinds) -> None:
-        super().__init__(control)
-        self._kinds = kinds
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
         """Starts or stops a volume. Raises OharaError while a running cluster uses one that is to stop."""

@@ -14,23 +14,23 @@ from starlette.responses import Response, StreamingResponse
 
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
 from keelman.api.connect.v1.plugin_pb2 import Plugin, PluginClass
-from keelman.gateway.ohara.call import Call, ok
 from keelman.gateway.ohara.connectors.class_settings import generic_class
 from keelman.gateway.ohara.connectors.config import is_ohara_class
 from keelman.gateway.ohara.connectors.kept_classes import KeptClasses
-from keelman.gateway.ohara.control import Control
-from keelman.gateway.ohara.errors import bad_value, illegal_argument, unsupported
 from keelman.gateway.ohara.files.form import TAGS, Upload, uploaded
 from keelman.gateway.ohara.files.keys import VERSION, file_key, files_by_key
-from keelman.gateway.ohara.json_types import type_name
-from keelman.gateway.ohara.keys import API, ObjectKey, key_of, own_name, shown_key
 from keelman.gateway.ohara.kinds import Kinds
-from keelman.gateway.ohara.lookups import worker_clusters
-from keelman.gateway.ohara.resource import Json, Resource
 from keelman.gateway.ohara.routes import Endpoint
-from keelman.gateway.ohara.structs import struct_of, value_of
-from keelman.gateway.ohara.values import Settings
-from keelman.gateway.ohara.wording import not_found
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.lookups import worker_clusters
+from keelman.gateway.ohara.state.structs import struct_of, value_of
+from keelman.gateway.ohara.wire.call import Call, ok
+from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument, unsupported
+from keelman.gateway.ohara.wire.json_types import type_name
+from keelman.gateway.ohara.wire.keys import API, ObjectKey, key_of, own_name, shown_key
+from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.values import Settings
+from keelman.gateway.ohara.wire.wording import not_found
 from keelman.model.errors import AlreadyExists, FailedPrecondition, NotFound
 from keelman.rpc.errors import translated, translated_stream
 
@@ -97,7 +97,7 @@ class Files(Resource):
             name=plugin.name, version=plugin.version, update_mask=FieldMask(paths=["extra"]),
             extra=struct_of({**value_of(plugin.extra), TAGS: settings[TAGS]}),
         )  # fmt: skip
-        return self._json(key, (await self._control.ask(self._control.plugins.UpdatePlugin, request)).plugin)
+        return self._json(key, (await self._control.ask(request)).plugin)
 
     async def delete(self, key: ObjectKey) -> None:
         """Deletes a file. Raises OharaError while a worker cluster or a stream names it."""
@@ -107,7 +107,7 @@ class Files(Resource):
         await self._check_users(key, plugin)
         request = pb.DeletePluginRequest(name=plugin.name, version=plugin.version)
         try:
-            await self._control.ask(self._control.plugins.DeletePlugin, request)
+            await self._control.ask(request)
         except NotFound:
             return
         except FailedPrecondition:  # named since it was looked
@@ -178,7 +178,7 @@ class Files(Resource):
     async def _find(self, key: ObjectKey) -> Plugin | None:
         request = pb.GetPluginRequest(name=own_name(key), version=VERSION)
         try:
-            plugin: Plugin = (await self._control.ask(self._control.plugins.GetPlugin, request)).plugin
+            plugin: Plugin = (await self._control.ask(request)).plugin
         except NotFound:
             return (await files_by_key(self._control)).get(key)
         return plugin if file_key(plugin) == key else None

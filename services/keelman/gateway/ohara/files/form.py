@@ -11,11 +11,11 @@ from typing import Any
 from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
-from keelman.gateway.ohara.call import Call, ClientGone
-from keelman.gateway.ohara.errors import bad_value, illegal_argument, unsupported
-from keelman.gateway.ohara.json_types import parsed, type_name
-from keelman.gateway.ohara.keys import DEFAULT_GROUP, ObjectKey
-from keelman.gateway.ohara.values import sent
+from keelman.gateway.ohara.wire.call import Call, ClientGone
+from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument, unsupported
+from keelman.gateway.ohara.wire.json_types import parsed, type_name
+from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey
+from keelman.gateway.ohara.wire.values import sent
 
 FORM = "multipart/form-data"
 FILE, GROUP, TAGS = "file", "group", "tags"

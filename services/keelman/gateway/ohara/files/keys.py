@@ -10,8 +10,8 @@ from keelman.api.connect.v1.plugin_pb2 import (
     PLUGIN_KIND_ZIP,
     Plugin,
 )
-from keelman.gateway.ohara.control import Control
-from keelman.gateway.ohara.keys import DEFAULT_GROUP, ObjectKey, key_of_origin
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey, key_of_origin
 
 VERSION = "1"
 """Of every file that is uploaded here: another file has another key."""
@@ -32,6 +32,6 @@ def file_key(plugin: Plugin) -> ObjectKey | None:
 
 async def files_by_key(control: Control) -> dict[ObjectKey, Plugin]:
     """All files; of two with one key the one that was uploaded here."""
-    plugins = await control.all(control.plugins.ListPlugins, pb.ListPluginsRequest, "plugins")
+    plugins = await control.all(pb.ListPluginsRequest)
     plugins.sort(key=lambda one: one.origin.api)
     return {key: one for one in plugins if (key := file_key(one)) is not None}

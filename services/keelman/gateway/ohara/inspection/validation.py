@@ -9,30 +9,22 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from keelman.connect.config.secret_keys import shown_value
-from keelman.gateway.ohara import lookups
-from keelman.gateway.ohara.call import Call, ok_with_nulls
+from keelman.gateway.ohara.connectors import config
 from keelman.gateway.ohara.connectors.class_settings import Json, own_setting, setting_of
-from keelman.gateway.ohara.connectors.config import (
-    CLASS,
-    TOPIC_KEYS,
-    TOPICS,
-    WORKER_KEY,
-    kafka_name,
-    plain_text,
-    topic_keys,
-)
 from keelman.gateway.ohara.connectors.connectors import SENT, checked_settings, without_internal
 from keelman.gateway.ohara.connectors.life import answers
 from keelman.gateway.ohara.connectors.specs import Wanted, spec_of
 from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
-from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.connector import CONNECTOR
 from keelman.gateway.ohara.definitions.setting import by_key
-from keelman.gateway.ohara.errors import illegal_argument
-from keelman.gateway.ohara.keys import ObjectKey, key_of
 from keelman.gateway.ohara.routes import Endpoint
-from keelman.gateway.ohara.values import created
-from keelman.gateway.ohara.wording import must_run, not_stored
+from keelman.gateway.ohara.state import lookups
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.wire.call import Call, ok_with_nulls
+from keelman.gateway.ohara.wire.errors import illegal_argument
+from keelman.gateway.ohara.wire.keys import ObjectKey, key_of
+from keelman.gateway.ohara.wire.values import created
+from keelman.gateway.ohara.wire.wording import must_run, not_stored
 from keelman.model.errors import Internal, InvalidArgument, NotFound
 
 CLASS_SECONDS = 10.0
@@ -54,19 +46,19 @@ class Validation:
         """The settings of a connector, each with its value and what is wrong with it."""
         settings = checked_settings(created(SENT, without_internal(await call.settings())))
         key = ObjectKey(settings["group"], settings["name"])
-        worker = key_of(settings[WORKER_KEY], WORKER_KEY)
+        worker = key_of(settings[config.WORKER_KEY], config.WORKER_KEY)
         cluster = await lookups.worker_cluster(self._control, worker)
         if cluster is None:
             raise not_stored("worker", [worker])
         if not answers(cluster):
             raise must_run("worker", [worker])
         names = []
-        for one in topic_keys(settings):
+        for one in config.topic_keys(settings):
             topic = await lookups.topic(self._control, one)
-            names.append(kafka_name(one) if topic is None else topic.spec.topic)
-        info = await self._classes.of_class(cluster, settings[CLASS], seconds=CLASS_SECONDS)
+            names.append(config.kafka_name(one) if topic is None else topic.spec.topic)
+        info = await self._classes.of_class(cluster, settings[config.CLASS], seconds=CLASS_SECONDS)
         spec = spec_of(key, Wanted(settings, info, names), cluster.name)
-        target = f"/connector-plugins/{quote(settings[CLASS], safe='')}/config/validate"
+        target = f"/connector-plugins/{quote(settings[config.CLASS], safe='')}/config/validate"
         try:
             found = await self._classes.ask(cluster.name, "PUT", target, {**spec.config, "name": spec.connector})
         except (InvalidArgument, NotFound, Internal) as error:
@@ -93,9 +85,11 @@ def report(found: Mapping[str, Any], settings: Mapping[str, Any]) -> Json:
         told[name] = _told(setting, name, value.get("value"), value.get("errors") or [])
     for one in CONNECTOR:  # what Connect does not know
         if one.key not in told and one.key in settings:
-            told[one.key] = _told(one.json, one.key, plain_text(settings[one.key]) or None, [])
-    if TOPICS in told and TOPIC_KEYS in told:
-        told[TOPIC_KEYS]["value"]["errors"] += [e for e in told[TOPICS]["value"]["errors"] if not settings[TOPIC_KEYS]]
+            told[one.key] = _told(one.json, one.key, config.plain_text(settings[one.key]) or None, [])
+    if config.TOPICS in told and config.TOPIC_KEYS in told:
+        told[config.TOPIC_KEYS]["value"]["errors"] += [
+            e for e in told[config.TOPICS]["value"]["errors"] if not settings[config.TOPIC_KEYS]
+        ]
     rows = list(told.values())
     return {"errorCount": sum(bool(one["value"]["errors"]) for one in rows), "settings": rows}
 

@@ -9,15 +9,15 @@ from starlette.responses import Response
 
 from keelman.api.node.v1 import workload_pb2 as work
 from keelman.api.node.v1.workload_pb2 import Workload
-from keelman.gateway.ohara.call import Call, ok
-from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.clusters.known import KINDS, PLACED, WORKER, ZOOKEEPER, Cluster, Known, read_known
+from keelman.gateway.ohara.clusters.processes import is_wanted, present
+from keelman.gateway.ohara.clusters.starting import default_image
 from keelman.gateway.ohara.definitions.zookeeper import PORTS
-from keelman.gateway.ohara.keys import ObjectKey
-from keelman.gateway.ohara.known import KINDS, PLACED, WORKER, ZOOKEEPER, Cluster, Known, read_known
-from keelman.gateway.ohara.processes import is_wanted, present
-from keelman.gateway.ohara.resource import Json
 from keelman.gateway.ohara.routes import Endpoint
-from keelman.gateway.ohara.starting import default_image
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.wire.call import Call, ok
+from keelman.gateway.ohara.wire.keys import ObjectKey
+from keelman.gateway.ohara.wire.resource import Json
 
 DOCKER = "DOCKER"
 UNKNOWN_SIZE = -1
@@ -89,5 +89,5 @@ def _ports(cluster: Cluster, process: Workload) -> list[int]:
         made = process.spec.worker
         found = [made.port, made.metrics_port, made.admin_port, *made.reserved_ports]
     else:
-        found = [process.spec.broker.port, cluster.settings["jmxPort"]]
+        found = [process.spec.broker.port, process.spec.broker.metrics_port]
     return [port for port in dict.fromkeys(found) if port]

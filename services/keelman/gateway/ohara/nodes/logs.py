@@ -13,15 +13,15 @@ from starlette.responses import Response, StreamingResponse
 
 from keelman.api.node.v1 import agent_service_pb2 as agent
 from keelman.api.node.v1.workload_pb2 import Workload
-from keelman.gateway.ohara.call import JSON_TYPE, Call
-from keelman.gateway.ohara.control import Control
-from keelman.gateway.ohara.errors import OharaError, bad_value
-from keelman.gateway.ohara.keys import ObjectKey
-from keelman.gateway.ohara.known import KINDS, PLACED, WORKER, ZOOKEEPER, Known, read_known
-from keelman.gateway.ohara.log_text import json_string, since
+from keelman.gateway.ohara.clusters.known import KINDS, PLACED, WORKER, ZOOKEEPER, Known, read_known
 from keelman.gateway.ohara.nodes.containers import processes_of
+from keelman.gateway.ohara.nodes.log_text import json_string, since
 from keelman.gateway.ohara.nodes.view import CONFIGURATOR, NO_GROUP
 from keelman.gateway.ohara.routes import Endpoint
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.wire.call import JSON_TYPE, Call
+from keelman.gateway.ohara.wire.errors import OharaError, bad_value
+from keelman.gateway.ohara.wire.keys import ObjectKey
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.own_lines import OWN
 
@@ -30,7 +30,7 @@ MOST_LINES = 1_000_000
 """As many as an agent gives: a whole log, but for a very long one."""
 NO_PROCESS = b"a zookeeper is a stand-in here and has no process: brokers need none\n"
 
-ReadLog = Callable[[str, agent.StreamLogsRequest], AsyncIterator[agent.StreamLogsResponse]]
+ReadLog = Callable[[str, str, agent.StreamLogsRequest], AsyncIterator[agent.StreamLogsResponse]]
 """Reads a workload's log from the agent at an address."""
 Log = tuple[str, AsyncIterator[bytes]]
 """The name of a host, and lines."""
@@ -84,7 +84,7 @@ async def _log(process: Workload, known: Known, read_log: ReadLog) -> AsyncItera
         return
     request = agent.StreamLogsRequest(workload=process.name, tail_lines=MOST_LINES)
     try:
-        async with aclosing(read_log(address, request)) as pieces:  # type: ignore[type-var]
+        async with aclosing(read_log(process.node, address, request)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
                 yield piece.lines
     except KeelmanError as error:

@@ -7,17 +7,17 @@ import socket
 from collections.abc import Sequence
 
 from keelman.api.node.v1 import node_service_pb2 as pb
-from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.clusters.known import BROKER, PLACED, SHABONDI, STREAM, WORKER, ZOOKEEPER, Known, read_known
 from keelman.gateway.ohara.definitions.node import HOSTNAME, NODE, PASSWORD, PORT, SSH_PORT, USER
-from keelman.gateway.ohara.errors import bad_value, illegal_argument
-from keelman.gateway.ohara.hosts import HIDDEN, LEGAL_HOSTNAME, Host, is_hostname, node_key, own_node
-from keelman.gateway.ohara.keys import ObjectKey
-from keelman.gateway.ohara.known import BROKER, PLACED, SHABONDI, STREAM, WORKER, ZOOKEEPER, Known, read_known
 from keelman.gateway.ohara.nodes.view import AGENT_USER, COVERED, NO_GROUP, node_json
-from keelman.gateway.ohara.resource import Json, Resource
-from keelman.gateway.ohara.stored import Stored, StoredDocument
-from keelman.gateway.ohara.values import Settings, created
-from keelman.gateway.ohara.wording import exists, not_found
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.hosts import HIDDEN, LEGAL_HOSTNAME, Host, is_hostname, node_key, own_node
+from keelman.gateway.ohara.state.stored import Stored, StoredDocument
+from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument
+from keelman.gateway.ohara.wire.keys import ObjectKey
+from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.values import Settings, created
+from keelman.gateway.ohara.wire.wording import exists, not_found
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, NotFound
 
 NODE_KIND = "node"
@@ -94,7 +94,7 @@ class Nodes(Resource):
             return
         _check_unused(key, known, STORED_USERS, running=False)
         try:
-            await self._control.ask(self._control.nodes.DeleteNode, pb.DeleteNodeRequest(name=host.node.name))
+            await self._control.ask(pb.DeleteNodeRequest(name=host.node.name))
         except NotFound:
             pass
         except FailedPrecondition as error:
@@ -109,7 +109,7 @@ class Nodes(Resource):
     async def _create(self, key: ObjectKey, settings: Settings) -> None:
         old = await self._documents.get(_document_key(key))
         try:
-            await self._control.ask(self._control.nodes.CreateNode, pb.CreateNodeRequest(name=own_node(key.name)))
+            await self._control.ask(pb.CreateNodeRequest(name=own_node(key.name)))
         except AlreadyExists:
             if old is not None and HIDDEN not in old.content:
                 raise

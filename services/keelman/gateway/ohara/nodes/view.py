@@ -6,11 +6,11 @@ from typing import Any
 
 from keelman.api.node.v1 import node_pb2 as pb
 from keelman.api.node.v1.node_pb2 import Node
+from keelman.gateway.ohara.clusters.known import BROKER, SHABONDI, STREAM, WORKER, ZOOKEEPER, Known
 from keelman.gateway.ohara.definitions.node import HOSTNAME, PASSWORD, PORT, SSH_PORT, USER
-from keelman.gateway.ohara.hosts import Host
-from keelman.gateway.ohara.keys import ObjectKey
-from keelman.gateway.ohara.known import BROKER, SHABONDI, STREAM, WORKER, ZOOKEEPER, Known
-from keelman.gateway.ohara.resource import Json
+from keelman.gateway.ohara.state.hosts import Host
+from keelman.gateway.ohara.wire.keys import ObjectKey
+from keelman.gateway.ohara.wire.resource import Json
 
 SERVICES = {ZOOKEEPER: "zookeeper", BROKER: "broker", WORKER: "connect-worker", STREAM: "stream", SHABONDI: "shabondi"}
 CONFIGURATOR, NO_GROUP = "configurator", "N/A"

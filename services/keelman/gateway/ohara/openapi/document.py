@@ -8,13 +8,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from keelman.gateway.ohara.call import Call as Request
-from keelman.gateway.ohara.call import ok_with_nulls
 from keelman.gateway.ohara.definitions.common import VERSION
 from keelman.gateway.ohara.openapi.calls import OTHER_CALLS, Call
 from keelman.gateway.ohara.openapi.kinds import FILE, KINDS, Kind
 from keelman.gateway.ohara.openapi.schemas import COMMON, HOSTNAME, WORD, Schema, array, ref
 from keelman.gateway.ohara.routes import Endpoint
+from keelman.gateway.ohara.wire.call import Call as Request
+from keelman.gateway.ohara.wire.call import ok_with_nulls
 
 JSON = "application/json"
 ACCEPTED = "The request has been accepted for processing, but the processing has not been completed."

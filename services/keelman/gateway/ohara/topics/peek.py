@@ -10,15 +10,15 @@ from starlette.responses import Response
 
 from keelman.api.connect.v1 import topic_service_pb2 as pb
 from keelman.api.connect.v1.topic_pb2 import PeekedRecord
-from keelman.gateway.ohara import lookups
-from keelman.gateway.ohara.call import Call, ok
-from keelman.gateway.ohara.control import Control
-from keelman.gateway.ohara.errors import OharaError, bad_value
-from keelman.gateway.ohara.keys import checked_key, key_of
 from keelman.gateway.ohara.routes import Endpoint
+from keelman.gateway.ohara.state import lookups
+from keelman.gateway.ohara.state.control import Control
 from keelman.gateway.ohara.topics.rows import NoRow, row_json
 from keelman.gateway.ohara.topics.state import runs
-from keelman.gateway.ohara.wording import must_run, not_stored
+from keelman.gateway.ohara.wire.call import Call, ok
+from keelman.gateway.ohara.wire.errors import OharaError, bad_value
+from keelman.gateway.ohara.wire.keys import checked_key, key_of
+from keelman.gateway.ohara.wire.wording import must_run, not_stored
 
 DEFAULT_LIMIT, MAX_LIMIT = 5, 1000
 DEFAULT_MS, LEAST_MS, MAX_MS = 3000, 1000, 9000
@@ -51,7 +51,7 @@ class Peek:
         wait = Duration()
         wait.FromMilliseconds(min(max(timeout, LEAST_MS), MAX_MS))
         request = pb.PeekTopicRequest(name=topic.name, limit=min(limit, MAX_LIMIT), timeout=wait)
-        answer = await self._control.ask(self._control.topics.PeekTopic, request)
+        answer = await self._control.ask(request)
         return ok({"messages": [message(one) for one in answer.records]})
 
 

@@ -21,9 +21,9 @@ from keelman.gateway.ohara.definitions.topic import (
     SEGMENT_TIME,
     TOPIC,
 )
-from keelman.gateway.ohara.keys import API, ObjectKey
-from keelman.gateway.ohara.structs import struct_of, value_of
-from keelman.gateway.ohara.values import Settings, default_of
+from keelman.gateway.ohara.state.structs import struct_of, value_of
+from keelman.gateway.ohara.wire.keys import API, ObjectKey
+from keelman.gateway.ohara.wire.values import Settings, default_of
 
 SETTINGS = "settings"
 """In a topic's extra: all of its settings as they were sent."""

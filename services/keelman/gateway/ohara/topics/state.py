@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from keelman.api.connect.v1.topic_pb2 import (
-    TOPIC_GOAL_PRESENT,
-    TOPIC_STATE_ABSENT,
-    TOPIC_STATE_APPLYING,
-    TOPIC_STATE_FAILED,
-    TOPIC_STATE_MISSING,
-    TOPIC_STATE_PRESENT,
-    TOPIC_STATE_UNKNOWN,
-    Topic,
-    TopicBroker,
-    TopicPartition,
-)
+from keelman.api.connect.v1 import topic_pb2 as pb
 
 RUNNING = "RUNNING"
 NOBODY = {"id": -1, "host": "unknown", "port": -1}
@@ -23,25 +12,25 @@ NOBODY = {"id": -1, "host": "unknown", "port": -1}
 UNKNOWN_OFFSET = -1
 
 
-def runs(topic: Topic) -> bool:
+def runs(topic: pb.Topic) -> bool:
     """Whether the brokers have it."""
     state = topic.status.state
-    if state == TOPIC_STATE_PRESENT:
+    if state == pb.TOPIC_STATE_PRESENT:
         return True
-    return state in (TOPIC_STATE_APPLYING, TOPIC_STATE_FAILED) and topic.status.HasField("brokers")
+    return state in (pb.TOPIC_STATE_APPLYING, pb.TOPIC_STATE_FAILED) and topic.status.HasField("brokers")
 
 
-def is_changing(topic: Topic) -> bool:
+def is_changing(topic: pb.Topic) -> bool:
     """Whether an operation on it has not ended."""
-    return topic.status.state == TOPIC_STATE_APPLYING
+    return topic.status.state == pb.TOPIC_STATE_APPLYING
 
 
-def is_to_run(topic: Topic) -> bool:
+def is_to_run(topic: pb.Topic) -> bool:
     """Whether it was asked to be on the brokers."""
-    return topic.goal == TOPIC_GOAL_PRESENT
+    return topic.goal == pb.TOPIC_GOAL_PRESENT
 
 
-def life(topic: Topic) -> dict[str, Any]:
+def life(topic: pb.Topic) -> dict[str, Any]:
     """The fields that answers have beside settings."""
     there = runs(topic)
     fields: dict[str, Any] = {
@@ -51,13 +40,13 @@ def life(topic: Topic) -> dict[str, Any]:
     }
     if there:
         fields["state"] = RUNNING
-    told = (TOPIC_STATE_FAILED, TOPIC_STATE_MISSING, TOPIC_STATE_UNKNOWN)
-    if topic.status.state in told and topic.status.message and topic.status.state != TOPIC_STATE_ABSENT:
+    told = (pb.TOPIC_STATE_FAILED, pb.TOPIC_STATE_MISSING, pb.TOPIC_STATE_UNKNOWN)
+    if topic.status.state in told and topic.status.message and topic.status.state != pb.TOPIC_STATE_ABSENT:
         fields["error"] = topic.status.message
     return fields
 
 
-def _partition(one: TopicPartition) -> dict[str, Any]:
+def _partition(one: pb.TopicPartition) -> dict[str, Any]:
     return {
         "id": one.partition,
         "leader": _broker(one.leader) if one.HasField("leader") else NOBODY,
@@ -68,5 +57,5 @@ def _partition(one: TopicPartition) -> dict[str, Any]:
     }
 
 
-def _broker(one: TopicBroker) -> dict[str, Any]:
+def _broker(one: pb.TopicBroker) -> dict[str, Any]:
     return {"id": one.node_id, "host": one.host or NOBODY["host"], "port": one.port or NOBODY["port"]}

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any
 
 from keelman.api.connect.v1 import topic_service_pb2 as pb
 from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_DEGRADED, CLUSTER_STATE_RUNNING, BrokerCluster
 from keelman.api.connect.v1.topic_pb2 import TOPIC_GOAL_ABSENT, TOPIC_GOAL_PRESENT, Topic, TopicGoal
-from keelman.gateway.ohara import lookups
-from keelman.gateway.ohara.call import Call
-from keelman.gateway.ohara.changing import settled, undisturbed
 from keelman.gateway.ohara.connectors.config import TOPIC_KEYS
-from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions import shabondi, stream
 from keelman.gateway.ohara.definitions.topic import BROKER_CLUSTER_KEY, TOPIC
-from keelman.gateway.ohara.errors import illegal_argument, unsupported
-from keelman.gateway.ohara.keys import ObjectKey, checked_key, key_of, own_name, shown_key
 from keelman.gateway.ohara.kinds import Kinds
-from keelman.gateway.ohara.resource import Json, Resource
+from keelman.gateway.ohara.state import lookups
+from keelman.gateway.ohara.state.changing import settled, undisturbed
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.structs import as_sent
 from keelman.gateway.ohara.topics.settings import settings_of, spec_of
 from keelman.gateway.ohara.topics.state import is_changing, is_to_run, life, runs
-from keelman.gateway.ohara.values import Settings, created, edited
-from keelman.gateway.ohara.wording import exists, must_be_stopped, must_run, not_found, not_stored
+from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.errors import illegal_argument, unsupported
+from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key, key_of, own_name, shown_key
+from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.values import Settings, created, edited
+from keelman.gateway.ohara.wire.wording import exists, must_be_stopped, must_run, not_found, not_stored
 from keelman.model.errors import AlreadyExists, NotFound
 
 KIND = "topic"
@@ -62,10 +63,10 @@ class Topics(Resource):
         if await lookups.topic(self._control, key) is not None:
             raise exists(KIND, key)
         try:
-            topic = (await self._control.ask(self._control.topics.CreateTopic, request)).topic
+            topic = (await self._control.ask(request)).topic
         except AlreadyExists:
             raise exists(KIND, key) from None
-        return _json(key, topic, cluster)
+        return _json(key, as_sent(topic, request.spec), cluster)
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
         """A topic, changed or new. Raises OharaError while Kafka has it."""
@@ -82,13 +83,13 @@ class Topics(Resource):
         spec.topic = topic.spec.topic
         if cluster.name != topic.spec.broker_cluster:  # it never was there: another topic takes its place
             await self._forget(topic)
-            request: Any = pb.CreateTopicRequest(name=topic.name, spec=spec)
-            return _json(key, (await self._control.ask(self._control.topics.CreateTopic, request)).topic, cluster)
+            topic = (await self._control.ask(pb.CreateTopicRequest(name=topic.name, spec=spec))).topic
+            return _json(key, as_sent(topic, spec), cluster)
         spec.origin.CopyFrom(topic.spec.origin)
         if not topic.spec.HasField("origin"):
             spec.ClearField("origin")
-        request = pb.UpdateTopicRequest(name=topic.name, spec=spec)
-        return _json(key, (await self._control.ask(self._control.topics.UpdateTopic, request)).topic, cluster)
+        topic = (await self._control.ask(pb.UpdateTopicRequest(name=topic.name, spec=spec))).topic
+        return _json(key, as_sent(topic, spec), cluster)
 
     async def delete(self, key: ObjectKey) -> None:
         """Forgets a topic. Raises OharaError while Kafka has it, or something stored names it."""
@@ -125,8 +126,7 @@ class Topics(Resource):
             return
         read, name = partial(self._topic, key), f"topic {key}"
         topic = await undisturbed(self._control, read, is_changing, lambda one: one.status.operation, name)
-        request = pb.ApplyTopicRequest(name=topic.name, goal=goal)
-        await self._control.ask(self._control.topics.ApplyTopic, request)
+        await self._control.ask(pb.ApplyTopicRequest(name=topic.name, goal=goal))
 
     async def _topic(self, key: ObjectKey) -> Topic:
         if (topic := await lookups.topic(self._control, key)) is None:
@@ -143,11 +143,8 @@ class Topics(Resource):
         return cluster
 
     async def _forget(self, topic: Topic) -> None:
-        request = pb.DeleteTopicRequest(name=topic.name, keep_topic=True)
-        try:
-            await self._control.ask(self._control.topics.DeleteTopic, request)
-        except NotFound:
-            return
+        with suppress(NotFound):
+            await self._control.ask(pb.DeleteTopicRequest(name=topic.name, keep_topic=True))
 
     async def _check_users(self, key: ObjectKey, *, running: bool) -> None:
         for kind, fields in USERS.items():
@@ -163,7 +160,7 @@ class Topics(Resource):
 
 
 async def _read_topics(control: Control) -> Sequence[Topic]:
-    return await control.all(control.topics.ListTopics, pb.ListTopicsRequest, "topics")
+    return await control.all(pb.ListTopicsRequest)
 
 
 def _json(key: ObjectKey, topic: Topic, broker: BrokerCluster | None) -> Json:

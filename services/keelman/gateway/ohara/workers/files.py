@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.api.connect.v1.plugin_pb2 import PluginRef
-from keelman.gateway.ohara.control import Control
 from keelman.gateway.ohara.definitions.worker import PLUGIN_KEYS, SHARED_JAR_KEYS
 from keelman.gateway.ohara.files.keys import files_by_key
-from keelman.gateway.ohara.keys import key_of
-from keelman.gateway.ohara.wording import not_found
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.wire.keys import key_of
+from keelman.gateway.ohara.wire.wording import not_found
 
 Refs = dict[str, list[PluginRef]]
 

@@ -11,20 +11,18 @@ from keelman.api.connect.v1.connector_definition_pb2 import DEFINITION_GOAL_RUNN
 from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_RUNNING
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.api.node.v1 import node_service_pb2, workload_service_pb2
-from keelman.gateway.ohara import lookups
+from keelman.gateway.ohara.clusters.known import Cluster, worker_of
 from keelman.gateway.ohara.connectors.life import answers
-from keelman.gateway.ohara.control import Control
-from keelman.gateway.ohara.hosts import Hosts
-from keelman.gateway.ohara.keys import ObjectKey, shown_key, unshown_key
-from keelman.gateway.ohara.known import Cluster, worker_of
-from keelman.gateway.ohara.stored import Stored
+from keelman.gateway.ohara.state import lookups
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.hosts import Hosts
+from keelman.gateway.ohara.state.stored import Stored
+from keelman.gateway.ohara.wire.keys import ObjectKey, shown_key, unshown_key
 
 
 async def read_hosts(control: Control) -> Hosts:
     """The nodes."""
-    nodes, kept = await asyncio.gather(
-        control.all(control.nodes.ListNodes, node_service_pb2.ListNodesRequest, "nodes"), Stored(control, "node").list()
-    )
+    nodes, kept = await asyncio.gather(control.all(node_service_pb2.ListNodesRequest), Stored(control, "node").list())
     return Hosts(nodes, kept)
 
 
@@ -34,12 +32,8 @@ async def read_worker(control: Control, key: ObjectKey) -> tuple[Hosts, Cluster 
     if made is None:
         return hosts, None
     workloads, brokers = await asyncio.gather(
-        control.all(
-            control.workloads.ListWorkloads, workload_service_pb2.ListWorkloadsRequest, "workloads",
-            worker_cluster=made.name,
-        ),
-        _brokers_of(control, made),
-    )  # fmt: skip
+        control.all(workload_service_pb2.ListWorkloadsRequest, worker_cluster=made.name), _brokers_of(control, made)
+    )
     return hosts, worker_of(made, hosts, workloads, {brokers.name: key_of_brokers(brokers)})
 
 
@@ -48,10 +42,8 @@ async def users_of(control: Control, cluster: Cluster, *, running: bool) -> list
     reached, as each of them then says of itself."""
     if running and not answers(cluster.made):
         return []
-    definitions = control.definitions.ListConnectorDefinitions
     request_type = connector_definition_service_pb2.ListConnectorDefinitionsRequest
-    name = cluster.made.name
-    found = await control.all(definitions, request_type, "connector_definitions", worker_cluster=name)
+    found = await control.all(request_type, worker_cluster=cluster.made.name)
     used = [one for one in found if not running or _runs(one)]
     return sorted(shown_key(one.name, one.spec.origin) or unshown_key(one.name) for one in used)
 
@@ -70,4 +62,4 @@ def _runs(definition: ConnectorDefinition) -> bool:
 
 async def _brokers_of(control: Control, made: WorkerCluster) -> Any:
     request = broker_cluster_service_pb2.GetBrokerClusterRequest(name=made.spec.broker_cluster)
-    return (await control.ask(control.broker_clusters.GetBrokerCluster, request)).broker_cluster
+    return (await control.ask(request)).broker_cluster

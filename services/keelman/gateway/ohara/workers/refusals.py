@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from keelman.gateway.ohara.errors import OharaError, error_of, illegal_argument
-from keelman.gateway.ohara.keys import ObjectKey
-from keelman.gateway.ohara.known import BROKER, WORKER, Known
-from keelman.gateway.ohara.ports import in_use
-from keelman.gateway.ohara.wording import exists, must_run
+from keelman.gateway.ohara.clusters.known import BROKER, WORKER, Known
+from keelman.gateway.ohara.clusters.ports import in_use
+from keelman.gateway.ohara.wire.errors import OharaError, error_of, illegal_argument
+from keelman.gateway.ohara.wire.keys import ObjectKey
+from keelman.gateway.ohara.wire.wording import exists, must_run
 from keelman.model.errors import AlreadyExists, KeelmanError
 
 NO_PORTS: frozenset[int] = frozenset()

@@ -12,34 +12,26 @@ from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
 from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_DELETING, CLUSTER_STATE_STOPPING, BrokerCluster
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE
-from keelman.gateway.ohara import lookups
-from keelman.gateway.ohara.call import Call
-from keelman.gateway.ohara.control import Control
+from keelman.gateway.ohara.clusters.known import BROKER, WORKER, Cluster, read_known, worker_of
+from keelman.gateway.ohara.clusters.ports import check_ports
+from keelman.gateway.ohara.clusters.processes import RUNNING
+from keelman.gateway.ohara.clusters.starting import IMAGES, check_begun, default_image, used
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
 from keelman.gateway.ohara.definitions.worker import BROKER_CLUSTER_KEY
-from keelman.gateway.ohara.errors import bad_value, illegal_argument, illegal_state
-from keelman.gateway.ohara.hosts import Hosts, node_key
-from keelman.gateway.ohara.keys import MAX_NAMES, ObjectKey, key_of, own_name, shown_key, unshown_key
-from keelman.gateway.ohara.known import BROKER, WORKER, Cluster, Known, read_known, worker_of
-from keelman.gateway.ohara.ports import check_ports
-from keelman.gateway.ohara.processes import RUNNING
-from keelman.gateway.ohara.resource import Json, Resource
-from keelman.gateway.ohara.starting import IMAGES, check_begun, default_image, used
-from keelman.gateway.ohara.values import Settings, created, edited
-from keelman.gateway.ohara.wording import exists, must_be_stopped, must_run, not_found, not_stored
+from keelman.gateway.ohara.state import lookups
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.hosts import Hosts, node_key
+from keelman.gateway.ohara.state.structs import as_sent
+from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument, illegal_state
+from keelman.gateway.ohara.wire.keys import MAX_NAMES, ObjectKey, key_of, own_name, shown_key, unshown_key
+from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.values import Settings, created, edited
+from keelman.gateway.ohara.wire.wording import exists, must_be_stopped, must_run, not_found, not_stored
+from keelman.gateway.ohara.workers import specs
 from keelman.gateway.ohara.workers.files import Refs, refs_of
 from keelman.gateway.ohara.workers.reading import key_of_brokers, read_hosts, read_worker, users_of
 from keelman.gateway.ohara.workers.refusals import NO_PORTS, worded
-from keelman.gateway.ohara.workers.specs import (
-    ALL,
-    CLIENT_PORT,
-    JMX_PORT,
-    NODE_NAMES,
-    changed_spec,
-    new_spec,
-    ports_of,
-    put_nodes,
-)
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, KeelmanError, NotFound
 
 TRIES = 5
@@ -62,7 +54,7 @@ class Workers(Resource):
 
     async def create(self, settings: Settings) -> Json:
         """A new worker cluster, stopped."""
-        complete = created(ALL, settings)
+        complete = created(specs.ALL, settings)
         return await self._create(ObjectKey(complete["group"], complete["name"]), complete)
 
     async def put(self, key: ObjectKey, settings: Settings) -> Json:
@@ -70,12 +62,12 @@ class Workers(Resource):
         for _ in range(TRIES):
             hosts, present = await read_worker(self._control, key)
             if present is None:
-                return await self._create(key, created(ALL, settings | key.json))
+                return await self._create(key, created(specs.ALL, settings | key.json))
             if present.life.state:
                 raise must_be_stopped(WORKER, key)
-            complete = edited(ALL, present.settings, settings)
+            complete = edited(specs.ALL, present.settings, settings)
             refs, brokers = await self._references(complete, hosts)
-            spec, fields = changed_spec(present.made.spec, present.settings, complete, brokers.name, refs)
+            spec, fields = specs.changed_spec(present.made.spec, present.settings, complete, brokers.name, refs)
             with suppress(Conflict):
                 return _shown(await self._update(present, spec, fields), hosts, brokers)
         raise illegal_state(f"{key} is being changed by others: try again")
@@ -93,7 +85,7 @@ class Workers(Resource):
         request = pb.DeleteWorkerClusterRequest(name=present.made.name, only_unused=True)
         with suppress(NotFound):
             try:
-                await self._control.ask(self._control.worker_clusters.DeleteWorkerCluster, request)
+                await self._control.ask(request)
             except FailedPrecondition:  # a connector came since it was looked
                 await self._check_unused(present, running=False)
                 raise
@@ -130,33 +122,32 @@ class Workers(Resource):
         if present is not None:
             raise exists(WORKER, key)
         request = pb.CreateWorkerClusterRequest(
-            spec=new_spec(settings, key, brokers.name, refs),
-            choose_ports=CLIENT_PORT not in settings or JMX_PORT not in settings,
+            spec=specs.new_spec(settings, key, brokers.name, refs),
+            choose_ports=specs.CLIENT_PORT not in settings or specs.JMX_PORT not in settings,
         )
         for number in range(1, MAX_NAMES + 1):
             request.name = own_name(key, number)
             try:
-                answer = await self._control.ask(self._control.worker_clusters.CreateWorkerCluster, request)
-                return _shown(answer.worker_cluster, hosts, brokers)
+                answer = await self._control.ask(request)
+                return _shown(as_sent(answer.worker_cluster, request.spec), hosts, brokers)
             except AlreadyExists:
                 if not await self._is_deleted(request.name):
                     break
             except KeelmanError as error:
-                raise worded(error, key, await read_known(self._control), ports_of(request.spec)) from None
+                raise worded(error, key, await read_known(self._control), specs.ports_of(request.spec)) from None
         raise exists(WORKER, key)
 
     async def _is_deleted(self, name: str) -> bool:
         """Whether a worker cluster is going, or gone by now."""
-        ask = self._control.worker_clusters.GetWorkerCluster
         try:
-            found = (await self._control.ask(ask, pb.GetWorkerClusterRequest(name=name))).worker_cluster
+            found = (await self._control.ask(pb.GetWorkerClusterRequest(name=name))).worker_cluster
         except NotFound:
             return True
         return bool(found.status.state == CLUSTER_STATE_DELETING)
 
     async def _start(self, key: ObjectKey) -> None:
         known = await read_known(self._control)
-        present = _found(key, known)
+        present = known.found(WORKER, key)
         if present.life.state:
             if present.made.status.state == CLUSTER_STATE_STOPPING:
                 raise illegal_state(f"KeyKind({key},worker) is stopping")
@@ -168,16 +159,14 @@ class Workers(Resource):
         found = known.get(BROKER, broker)
         if found is not None and found.life.state != RUNNING:  # one that is not shown is judged by the state service
             raise must_run(BROKER, [broker])
-        request = pb.StartWorkerClusterRequest(name=present.made.name)
-        await self._ask(self._control.worker_clusters.StartWorkerCluster, request, key)
+        await self._ask(pb.StartWorkerClusterRequest(name=present.made.name), key)
 
     async def _stop(self, key: ObjectKey, *, force: bool) -> None:
         _, present = await self._read(key)
         await self._check_unused(present, running=True)
         check_begun(present, force=force)
         if present.life.state:
-            request = pb.StopWorkerClusterRequest(name=present.made.name, force=force)
-            await self._ask(self._control.worker_clusters.StopWorkerCluster, request, key)
+            await self._ask(pb.StopWorkerClusterRequest(name=present.made.name, force=force), key)
 
     async def _add_node(self, key: ObjectKey, hostname: str) -> None:
         for _ in range(TRIES):
@@ -197,7 +186,7 @@ class Workers(Resource):
         """Has a worker cluster run on these nodes; False when somebody changed it meanwhile."""
         spec = WorkerClusterSpec()
         spec.CopyFrom(present.made.spec)
-        put_nodes(spec, hostnames)
+        specs.put_nodes(spec, hostnames)
         with suppress(Conflict):
             await self._update(present, spec, ["nodes"])
             return True
@@ -210,9 +199,8 @@ class Workers(Resource):
             return unchanged
         request = pb.UpdateWorkerClusterRequest(name=present.made.name, etag=present.made.etag, spec=spec)
         request.update_mask.paths.extend(fields)
-        update = self._control.worker_clusters.UpdateWorkerCluster
-        made: WorkerCluster = (await self._ask(update, request, present.key, ports_of(spec))).worker_cluster
-        return made
+        made: WorkerCluster = (await self._ask(request, present.key, specs.ports_of(spec))).worker_cluster
+        return as_sent(made, spec)
 
     async def _read(self, key: ObjectKey) -> tuple[Hosts, Cluster]:
         """The nodes and a worker cluster. Raises OharaError where there is none."""
@@ -225,7 +213,7 @@ class Workers(Resource):
         """The files and the broker cluster that settings name. Raises OharaError for the first that is not there:
         files, nodes, the broker cluster."""
         refs = await refs_of(self._control, settings)
-        hosts.check(settings[NODE_NAMES])
+        hosts.check(settings[specs.NODE_NAMES])
         key = key_of(settings[BROKER_CLUSTER_KEY])
         brokers = await lookups.broker_cluster(self._control, key)
         if brokers is None:
@@ -237,21 +225,14 @@ class Workers(Resource):
         if keys := await users_of(self._control, cluster, running=running):
             raise used(cluster, "connector", keys)
 
-    async def _ask(self, method: Any, request: Any, key: ObjectKey, ports: frozenset[int] = NO_PORTS) -> Any:
+    async def _ask(self, request: Any, key: ObjectKey, ports: frozenset[int] = NO_PORTS) -> Any:
         """The answer of a write. Raises Conflict and NotFound as they are, all else in Ohara's words."""
         try:
-            return await self._control.ask(method, request)
+            return await self._control.ask(request)
         except (Conflict, NotFound):
             raise
         except KeelmanError as error:
             raise worded(error, key, await read_known(self._control), ports) from None
-
-
-def _found(key: ObjectKey, known: Known) -> Cluster:
-    found = known.get(WORKER, key)
-    if found is None:
-        raise not_found(WORKER, key)
-    return found
 
 
 def _check_images(hostnames: Sequence[str], image: str, hosts: Hosts) -> None:

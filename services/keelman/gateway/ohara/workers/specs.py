@@ -11,29 +11,14 @@ from google.protobuf.struct_pb2 import Struct
 from keelman.api.connect.v1.plugin_pb2 import PluginRef
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterSpec
 from keelman.api.node.v1.workload_pb2 import Workload
-from keelman.gateway.ohara.definitions.worker import (
-    BROKER_CLUSTER_KEY,
-    COMPRESSION,
-    CONFIG,
-    FREE_PORTS,
-    GROUP_ID,
-    JVM_OPTIONS,
-    PLUGIN_KEYS,
-    SENT_ONLY,
-    SHARED_JAR_KEYS,
-    TOPIC_KINDS,
-    WORKER,
-    partitions_key,
-    replication_key,
-    topic_key,
-)
-from keelman.gateway.ohara.hosts import Hosts, own_node
-from keelman.gateway.ohara.json_types import empty_strings, is_number
-from keelman.gateway.ohara.keys import API, ObjectKey, key_of, unshown_key
-from keelman.gateway.ohara.structs import struct_of, value_of
-from keelman.gateway.ohara.values import Settings, default_of
+from keelman.gateway.ohara.definitions import worker
+from keelman.gateway.ohara.state.hosts import Hosts, own_node
+from keelman.gateway.ohara.state.structs import struct_of, value_of
+from keelman.gateway.ohara.wire.json_types import empty_strings, is_number
+from keelman.gateway.ohara.wire.keys import API, ObjectKey, key_of, unshown_key
+from keelman.gateway.ohara.wire.values import Settings, default_of
 
-ALL = (*WORKER, *SENT_ONLY)
+ALL = (*worker.WORKER, *worker.SENT_ONLY)
 NODE_NAMES, CLIENT_PORT, JMX_PORT, ROUTES, XMX = "nodeNames", "clientPort", "jmxPort", "routes", "xmx"
 MIB = 1 << 20
 MAX_LIMIT = (1 << 63) - 1
@@ -49,16 +34,18 @@ FIXED = {
 }
 """What every worker of Ohara has."""
 PROPERTIES = {
-    GROUP_ID: GROUP_ID,
-    **{topic_key(kind): topic_key(kind) for kind in TOPIC_KINDS},
-    **{partitions_key(kind): partitions_key(kind) for kind in TOPIC_KINDS if kind != CONFIG},
-    **{replication_key(kind): replication_key(kind) for kind in TOPIC_KINDS},
-    COMPRESSION: COMPRESSION,
-    JVM_OPTIONS: "keelman.plugin.jvm.options",
+    worker.GROUP_ID: worker.GROUP_ID,
+    **{worker.topic_key(kind): worker.topic_key(kind) for kind in worker.TOPIC_KINDS},
+    **{
+        worker.partitions_key(kind): worker.partitions_key(kind) for kind in worker.TOPIC_KINDS if kind != worker.CONFIG
+    },
+    **{worker.replication_key(kind): worker.replication_key(kind) for kind in worker.TOPIC_KINDS},
+    worker.COMPRESSION: worker.COMPRESSION,
+    worker.JVM_OPTIONS: "keelman.plugin.jvm.options",
 }
 """The worker properties that settings become; the topic of configurations has one partition in any case."""
 USUAL_PARTITIONS = {"offset": 25, "status": 5}
-_PORTS = frozenset((CLIENT_PORT, JMX_PORT, FREE_PORTS))
+_PORTS = frozenset((CLIENT_PORT, JMX_PORT, worker.FREE_PORTS))
 
 
 def new_spec(
@@ -82,7 +69,7 @@ def changed_spec(
     spec = WorkerClusterSpec()
     spec.CopyFrom(present)
     fields = _put(spec, settings, changed, refs)
-    if BROKER_CLUSTER_KEY in changed:
+    if worker.BROKER_CLUSTER_KEY in changed:
         spec.broker_cluster = broker_cluster
         fields.append("broker_cluster")
     return spec, fields if changed else []
@@ -110,7 +97,7 @@ def _put(
         spec.routes.clear()
         spec.routes.update(routes_of(settings[ROUTES]))
         fields.append("routes")
-    for key, field in ((PLUGIN_KEYS, "plugins"), (SHARED_JAR_KEYS, "libraries")):
+    for key, field in ((worker.PLUGIN_KEYS, "plugins"), (worker.SHARED_JAR_KEYS, "libraries")):
         if key in changed:
             getattr(spec, field).clear()
             getattr(spec, field).extend(refs[key])
@@ -129,7 +116,11 @@ def _put_ports(spec: WorkerClusterSpec, settings: Mapping[str, Any]) -> None:
     spec.port = settings.get(CLIENT_PORT, spec.port)
     jmx = settings.get(JMX_PORT, spec.metrics_port)
     spec.metrics_port = 0 if jmx == spec.port else jmx
-    free = (int(port) for port in settings[FREE_PORTS] if is_number(port) and 1 <= port <= 65535 and port == int(port))
+    free = (
+        int(port)
+        for port in settings[worker.FREE_PORTS]
+        if is_number(port) and 1 <= port <= 65535 and port == int(port)
+    )
     spec.reserved_ports[:] = [port for port in dict.fromkeys(free) if port not in (spec.port, jmx)]
 
 
@@ -150,7 +141,7 @@ def settings_of(
     spec = cluster.spec
     kept = dict(_extra(spec.extra.SerializeToString(deterministic=True)))
     settings = kept if spec.origin.api == API else _native(cluster) | kept
-    settings |= {BROKER_CLUSTER_KEY: broker.json, NODE_NAMES: nodes_of(cluster, hosts, workers), **key.json}
+    settings |= {worker.BROKER_CLUSTER_KEY: broker.json, NODE_NAMES: nodes_of(cluster, hosts, workers), **key.json}
     for name, key_of_property in PROPERTIES.items():
         if (text := spec.properties.get(key_of_property, "")) and name in settings:
             settings[name] = int(text) if is_number(settings[name]) and text.isdecimal() else text
@@ -171,20 +162,20 @@ def nodes_of(cluster: WorkerCluster, hosts: Hosts, workers: Sequence[Workload] =
 def files_of(spec: WorkerClusterSpec) -> list[ObjectKey]:
     """The keys of the files that a worker cluster names, as they were sent."""
     kept = _extra(spec.extra.SerializeToString(deterministic=True))
-    return [key_of(one) for name in (PLUGIN_KEYS, SHARED_JAR_KEYS) for one in kept.get(name, ())]
+    return [key_of(one) for name in (worker.PLUGIN_KEYS, worker.SHARED_JAR_KEYS) for one in kept.get(name, ())]
 
 
 def _native(cluster: WorkerCluster) -> Settings:
     """The settings of a cluster that was made past this API, as far as its nodes and ports do not say them."""
     spec = cluster.spec
-    settings = {one.key: default for one in WORKER if (default := default_of(one)) is not None}
-    settings[GROUP_ID] = cluster.status.group_id
-    for kind, what in zip(TOPIC_KINDS, ("configs", "offsets", "status"), strict=True):
-        settings[topic_key(kind)] = f"{cluster.name}.connect-{what}"
-        settings[partitions_key(kind)] = USUAL_PARTITIONS.get(kind, 1)
-    plugins = ((PLUGIN_KEYS, spec.plugins), (SHARED_JAR_KEYS, spec.libraries))
+    settings = {one.key: default for one in worker.WORKER if (default := default_of(one)) is not None}
+    settings[worker.GROUP_ID] = cluster.status.group_id
+    for kind, what in zip(worker.TOPIC_KINDS, ("configs", "offsets", "status"), strict=True):
+        settings[worker.topic_key(kind)] = f"{cluster.name}.connect-{what}"
+        settings[worker.partitions_key(kind)] = USUAL_PARTITIONS.get(kind, 1)
+    plugins = ((worker.PLUGIN_KEYS, spec.plugins), (worker.SHARED_JAR_KEYS, spec.libraries))
     settings |= {key: [_file_key(ref) for ref in refs] for key, refs in plugins}
-    return settings | {FREE_PORTS: list(spec.reserved_ports), "tags": dict(spec.labels)}
+    return settings | {worker.FREE_PORTS: list(spec.reserved_ports), "tags": dict(spec.labels)}
 
 
 def _file_key(ref: PluginRef) -> dict[str, str]:

@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0001"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -82,12 +80,6 @@ def upgrade() -> None:
     )
     op.bulk_insert(counter, [{"name": "revision", "value": 0}, {"name": "session", "value": 0}])
     op.bulk_insert(relay, [{"id": 1, "holder": "", "epoch": 0, "beat": 0, "published": 0}])
-
-
-def downgrade() -> None:
-    """Drops every table."""
-    for table in ("request", "relay", "outbox", "workload", "worker_cluster", "broker_cluster", "node", "counter"):
-        op.drop_table(table)
 
 
 def _cluster_columns() -> list[sa.Column[object]]:

@@ -2,7 +2,7 @@
 
 import orjson
 
-from keelman.gateway.ohara.connectors.class_settings import defaults, generic_class, is_ohara, meta_of, told_class
+from keelman.gateway.ohara.connectors.class_settings import defaults, generic_class, is_ohara, told_class
 from keelman.gateway.ohara.definitions.connector import CONNECTOR
 
 FIELDS = {
@@ -34,7 +34,6 @@ def test_a_class_of_connects_has_the_settings_of_all_and_its_own() -> None:
     assert defaults(info) == {
         "batch.size": 2000, "author": "unknown", "version": "4.3.0", "revision": "unknown", "kind": "source"
     }  # fmt: skip
-    assert meta_of(info) == {"version": "4.3.0", "kind": "source"}
     assert not is_ohara(info)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from keelman.gateway.ohara.connectors.config import kafka_config, plain_text
-from keelman.gateway.ohara.keys import ObjectKey
+from keelman.gateway.ohara.wire.keys import ObjectKey
 
 KEY = ObjectKey("g", "ftp")
 

@@ -1,6 +1,5 @@
 """What is known of classes, and what of it is kept."""
 
-from types import SimpleNamespace
 from typing import Any
 
 from keelman.api.connect.v1 import document_service_pb2 as pb
@@ -15,10 +14,7 @@ class Documents:
         self.kept: dict[tuple[str, str], Any] = {}
         self.away = False
 
-    ListDocuments, GetDocument, PutDocument, DeleteDocument = "list", "get", "put", "delete"
-
-    async def ask(self, method: str, request: Any) -> Any:
-        assert method == "put"
+    async def ask(self, request: pb.PutDocumentRequest) -> Any:
         if self.away:
             raise Unavailable("gone")
         self.kept[request.document.scope, request.document.key] = request.document
@@ -30,7 +26,7 @@ class Documents:
 
 async def test_classes_are_known_by_all_gateways_in_each_version() -> None:
     documents, now = Documents(), [0.0]
-    control: Any = SimpleNamespace(documents=documents, ask=documents.ask, all=documents.all)
+    control: Any = documents
     one, other = (KeptClasses(control, clock=lambda: now[0]) for _ in range(2))
     await other.look()
     await one.keep("a.Source", "1", {"n": 1.0, "password": None})
@@ -48,7 +44,7 @@ async def test_classes_are_known_by_all_gateways_in_each_version() -> None:
 
 async def test_what_is_known_is_written_once_and_a_write_that_fails_harms_nobody() -> None:
     documents = Documents()
-    control: Any = SimpleNamespace(documents=documents, ask=documents.ask, all=documents.all)
+    control: Any = documents
     kept = KeptClasses(control)
     await kept.keep("a.Source", "1", {"n": 1})
     documents.kept.clear()

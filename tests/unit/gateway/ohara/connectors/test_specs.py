@@ -9,9 +9,9 @@ from keelman.gateway.ohara.connectors.class_settings import generic_class, told_
 from keelman.gateway.ohara.connectors.columns import check_columns
 from keelman.gateway.ohara.connectors.specs import Wanted, answer_of, settings_of, spec_of
 from keelman.gateway.ohara.definitions.connector import CONNECTOR
-from keelman.gateway.ohara.errors import OharaError
-from keelman.gateway.ohara.keys import ObjectKey
-from keelman.gateway.ohara.values import created
+from keelman.gateway.ohara.wire.errors import OharaError
+from keelman.gateway.ohara.wire.keys import ObjectKey
+from keelman.gateway.ohara.wire.values import created
 
 KEY, WORKER = ObjectKey("g", "c"), ObjectKey("default", "wk")
 SENT = tuple(one for one in CONNECTOR if not one.internal)

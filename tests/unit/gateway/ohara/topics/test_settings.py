@@ -4,9 +4,9 @@ import pytest
 
 from keelman.api.connect.v1.topic_pb2 import Topic, TopicSpec
 from keelman.gateway.ohara.definitions.topic import TOPIC
-from keelman.gateway.ohara.keys import ObjectKey
 from keelman.gateway.ohara.topics.settings import config_of, milliseconds, settings_of, spec_of
-from keelman.gateway.ohara.values import created
+from keelman.gateway.ohara.wire.keys import ObjectKey
+from keelman.gateway.ohara.wire.values import created
 
 KEY, BROKER = ObjectKey("g", "t"), ObjectKey("default", "bk")
 SENT = {"group": "g", "name": "t", "brokerClusterKey": "bk"}

@@ -16,7 +16,7 @@ from keelman.api.connect.v1.connector_definition_pb2 import (
 )
 from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_RUNNING, Connector
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterStatus
-from keelman.gateway.ohara.keys import ObjectKey
+from keelman.gateway.ohara.wire.keys import ObjectKey
 from keelman.gateway.ohara.workers.reading import users_of
 
 RUNS = ConnectorDefinitionStatus(connector=Connector(state=CONNECTOR_STATE_RUNNING))

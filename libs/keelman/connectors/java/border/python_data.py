@@ -1,0 +1,331 @@
+"""Connect's data across the border between Java and Python: schemas, structs and all values, logical types too.
+
+Each value crosses by itself, which costs some microseconds for each field: the way of converters that are written in
+Python. A schema crosses once, and what takes its values across is made with it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from keelman.connect.converters.logical import DECIMAL, EPOCH, LOGICAL, MILLISECOND, moment
+from keelman.connect.errors import DataError
+from keelman.connect.java.numbers import Float32, Int8, Int16, Int32
+from keelman.connect.schema import Field, Schema, Struct
+from keelman.connectors.java.jvm import java_class, jpype
+
+CONNECT = "org.apache.kafka.connect.data"
+MAX_SCHEMAS = 1000
+Cross = Callable[[Any], Any]
+_TYPES = {"FLOAT32": "float", "FLOAT64": "double"}
+_JAVA_TYPES = {ours: java for java, ours in _TYPES.items()}
+_SIMPLE: Mapping[str, tuple[str, Cross]] = {
+    "int8": ("Byte", int),
+    "int16": ("Short", int),
+    "int32": ("Integer", int),
+    "int64": ("Long", int),
+    "float": ("Float", float),
+    "double": ("Double", float),
+    "boolean": ("Boolean", bool),
+    "string": ("String", str),
+}
+_PLAIN: Mapping[str, Cross] = {
+    "java.lang.Boolean": bool,
+    "java.lang.Byte": Int8,
+    "java.lang.Short": Int16,
+    "java.lang.Integer": Int32,
+    "java.lang.Long": int,
+    "java.lang.Float": Float32,
+    "java.lang.Double": float,
+    "java.lang.String": str,
+}
+
+
+class FromJava:
+    """Takes values out of Java. Used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, Schema, Cross]] = {}
+        self._identity = java_class("java.lang.System").identityHashCode
+        self._bytes: Any = jpype().JArray(jpype().JByte)
+        self._buffer = java_class("java.nio.ByteBuffer")
+        self._struct = java_class(f"{CONNECT}.Struct")
+        self._map = java_class("java.util.Map")
+        self._collection = java_class("java.util.Collection")
+        self._decimal = java_class("java.math.BigDecimal")
+        self._date = java_class("java.util.Date")
+        self._kinds: tuple[tuple[Any, Cross], ...] = (
+            (self._bytes, self._binary),
+            (self._buffer, self._binary),
+            (self._struct, lambda found: self._schema(found.schema())[1](found)),
+            (self._map, self._map_of_plain),
+            (self._collection, lambda found: [self._plain(one) for one in found]),
+            (self._decimal, lambda found: decimal.Decimal(str(found.toString()))),
+            (self._date, lambda found: moment(int(found.getTime()))),
+        )
+        self._to_array = java_class("org.apache.kafka.common.utils.Utils").toArray
+
+    def taken(self, schema: Any, value: Any) -> tuple[Schema | None, Any]:
+        """Our schema and value for Java's. Raises DataError."""
+        if schema is None:
+            return None, self._plain(value)
+        ours, cross = self._schema(schema)
+        return ours, cross(value)
+
+    def _schema(self, schema: Any) -> tuple[Schema, Cross]:
+        number = int(self._identity(schema))
+        found = self._known.get(number)
+        if found is not None and found[0].equals(schema):  # at once for the very same, which it mostly is
+            return found[1], found[2]
+        ours, cross = self._read(schema)
+        if len(self._known) >= MAX_SCHEMAS:
+            self._known.clear()
+        self._known[number] = schema, ours, cross
+        return ours, cross
+
+    def _read(self, schema: Any) -> tuple[Schema, Cross]:
+        kind, name = str(schema.type().name()), schema.name()
+        made = Schema(
+            _TYPES.get(kind, kind.lower()),
+            bool(schema.isOptional()),
+            None if name is None else str(name),
+            None if schema.version() is None else int(schema.version()),
+            None if schema.doc() is None else str(schema.doc()),
+            _parameters(schema.parameters()),
+        )
+        made, cross = self._crossing(schema, made)
+        default = schema.defaultValue()
+        if default is not None and made.type != "struct":
+            made = replace(made, default=cross(default))
+        return made, _unless_none(cross)
+
+    def _crossing(self, schema: Any, made: Schema) -> tuple[Schema, Cross]:
+        if made.name in LOGICAL:
+            return made, self._logical(made.name or "")
+        if made.type == "struct":
+            return self._of_structs(schema, made)
+        if made.type == "array":
+            value, item = self._schema(schema.valueSchema())
+            return replace(made, value=value), lambda found: [item(one) for one in found]
+        if made.type == "map":
+            (key, first), (value, second) = self._schema(schema.keySchema()), self._schema(schema.valueSchema())
+            return replace(made, key=key, value=value), lambda found: {
+                first(one.getKey()): second(one.getValue()) for one in found.entrySet()
+            }
+        return made, self._simple(made.type)
+
+    def _of_structs(self, schema: Any, made: Schema) -> tuple[Schema, Cross]:
+        fields: list[Field] = []
+        crossings: list[tuple[str, Any, Cross]] = []
+        for field in schema.fields():
+            ours, cross = self._schema(field.schema())
+            fields.append(Field(str(field.name()), ours))
+            crossings.append((str(field.name()), field.name(), cross))
+        whole = replace(made, fields=tuple(fields))
+
+        def values(found: Any) -> dict[str, Any]:
+            get = found.getWithoutDefault
+            return {name: cross(get(java)) for name, java, cross in crossings}
+
+        default = schema.defaultValue()
+        if default is not None:
+            whole = replace(whole, default=Struct(whole, values(default)))
+        return whole, lambda found: Struct(whole, values(found))
+
+    def _logical(self, name: str) -> Cross:
+        kind = self._decimal if name == DECIMAL else self._date
+        return lambda found: self._plain(_of(kind, found))
+
+    def _simple(self, kind: str) -> Cross:
+        if kind == "bytes":
+            return self._binary
+        box, cast = _SIMPLE[kind]
+        java = java_class(f"java.lang.{box}")
+        return lambda found: cast(_of(java, found))
+
+    def _binary(self, found: Any) -> bytes:
+        return bytes(memoryview(self._to_array(found) if isinstance(found, self._buffer) else found))
+
+    def _plain(self, found: Any) -> Any:
+        """A value that has no schema, or one of its own."""
+        if found is None:
+            return None
+        for kind, cross in self._kinds:
+            if isinstance(found, kind):
+                return cross(found)
+        name = str(found.getClass().getName())
+        if name not in _PLAIN:
+            raise DataError(f"Data of class {name} has no counterpart outside Java")
+        return _PLAIN[name](found)
+
+    def _map_of_plain(self, found: Any) -> dict[Any, Any]:
+        return {self._plain(one.getKey()): self._plain(one.getValue()) for one in found.entrySet()}
+
+
+class ToJava:
+    """Takes values into Java. Used by one thread at a time."""
+
+    def __init__(self) -> None:
+        library = jpype()
+        self._known: dict[int, tuple[Schema, Any, Cross]] = {}
+        self._schema_class = java_class(f"{CONNECT}.ConnectSchema")
+        self._types = java_class(f"{CONNECT}.Schema$Type")
+        self._field = java_class(f"{CONNECT}.Field")
+        self._struct = java_class(f"{CONNECT}.Struct")
+        self._list = java_class("java.util.ArrayList")
+        self._map = java_class("java.util.LinkedHashMap")
+        self._string = java_class("java.lang.String")
+        self._number = java_class("java.lang.Integer")
+        self._decimal = java_class("java.math.BigDecimal")
+        self._date = java_class("java.util.Date")
+        self._bytes: Any = library.JArray(library.JByte)
+        boxes = {
+            "int8": ("Byte", library.JByte),
+            "int16": ("Short", library.JShort),
+            "int32": ("Integer", library.JInt),
+            "int64": ("Long", library.JLong),
+            "float": ("Float", library.JFloat),
+            "double": ("Double", library.JDouble),
+            "boolean": ("Boolean", library.JBoolean),
+        }
+        self._boxes = {kind: _boxing(java_class(f"java.lang.{box}"), one) for kind, (box, one) in boxes.items()}
+        self._of_class: Mapping[type, Cross] = {
+            bool: self._boxes["boolean"],
+            Int8: self._boxes["int8"],
+            Int16: self._boxes["int16"],
+            Int32: self._boxes["int32"],
+            int: self._boxes["int64"],
+            Float32: self._boxes["float"],
+            float: self._boxes["double"],
+            str: self._string,
+            bytes: self._bytes,
+            decimal.Decimal: lambda value: self._decimal(str(value)),
+            datetime.datetime: self._moment,
+        }
+
+    def given(self, schema: Schema | None, value: Any) -> tuple[Any, Any]:
+        """Java's schema and value for ours. Raises DataError."""
+        if schema is None:
+            return None, self._plain(value)
+        java, cross = self._schema(schema)
+        return java, cross(value)
+
+    def _schema(self, schema: Schema) -> tuple[Any, Cross]:
+        found = self._known.get(id(schema))
+        if found is not None and found[0] is schema:
+            return found[1], found[2]
+        java, cross = self._made(schema)
+        if len(self._known) >= MAX_SCHEMAS:
+            self._known.clear()
+        self._known[id(schema)] = schema, java, cross
+        return java, cross
+
+    def _made(self, schema: Schema) -> tuple[Any, Cross]:
+        fields = default = None
+        if schema.default is not None:
+            default = self._schema(replace(schema, default=None))[1](schema.default)
+        if schema.type == "struct":
+            fields = self._list()
+            for index, field in enumerate(schema.fields):
+                fields.add(self._field(field.name, jpype().JInt(index), self._schema(field.schema)[0]))
+        java = self._java(schema, fields, default)
+        return java, _unless_none(self._crossing(schema, java))
+
+    def _java(self, schema: Schema, fields: Any, default: Any) -> Any:
+        parameters = None
+        if schema.parameters:
+            parameters = self._map()
+            for key, value in schema.parameters:
+                parameters.put(key, value)
+        inner = (None if one is None else self._schema(one)[0] for one in (schema.key, schema.value))
+        kind = self._types.valueOf(_JAVA_TYPES.get(schema.type, schema.type.upper()))
+        version = None if schema.version is None else self._number(jpype().JInt(schema.version))
+        return self._schema_class(
+            kind, schema.optional, default, schema.name, version, schema.doc, parameters, fields, *inner
+        )
+
+    def _crossing(self, schema: Schema, java: Any) -> Cross:
+        if schema.name in LOGICAL:
+            return self._plain
+        if schema.type == "struct":
+            return self._of_structs(schema, java)
+        if schema.type == "array" and schema.value is not None:
+            return self._list_of(self._schema(schema.value)[1])
+        if schema.type == "map" and schema.key is not None and schema.value is not None:
+            return self._map_of(self._schema(schema.key)[1], self._schema(schema.value)[1])
+        if schema.type in self._boxes:
+            return self._boxes[schema.type]
+        return self._string if schema.type == "string" else self._binary
+
+    def _of_structs(self, schema: Schema, java: Any) -> Cross:
+        fields = [(one.name, self._string(one.name), self._schema(one.schema)[1]) for one in schema.fields]
+
+        def struct(value: Struct) -> Any:
+            made = self._struct(java)
+            for name, key, cross in fields:
+                found = value.values.get(name)
+                if found is not None:
+                    made.put(key, cross(found))
+            return made
+
+        return struct
+
+    def _list_of(self, item: Cross) -> Cross:
+        def made(value: Any) -> Any:
+            found = self._list(len(value))
+            for one in value:
+                found.add(item(one))
+            return found
+
+        return made
+
+    def _map_of(self, first: Cross, second: Cross) -> Cross:
+        def made(value: Any) -> Any:
+            found = self._map()
+            for key, one in value.items():
+                found.put(first(key), second(one))
+            return found
+
+        return made
+
+    def _binary(self, value: Any) -> Any:
+        return self._bytes(bytes(value))
+
+    def _moment(self, value: datetime.datetime) -> Any:
+        return self._date(jpype().JLong((value - EPOCH) // MILLISECOND))
+
+    def _plain(self, value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, Struct):
+            return self._schema(value.schema)[1](value)
+        if isinstance(value, Mapping):
+            return self._map_of(self._plain, self._plain)(value)
+        if isinstance(value, list | tuple):
+            return self._list_of(self._plain)(value)
+        cross = self._of_class.get(type(value))
+        if cross is None:
+            raise DataError(f"Data of class {type(value).__name__} has no counterpart in Java")
+        return cross(value)
+
+
+def _parameters(found: Any) -> tuple[tuple[str, str], ...]:
+    return () if found is None else tuple((str(one.getKey()), str(one.getValue())) for one in found.entrySet())
+
+
+def _unless_none(cross: Cross) -> Cross:
+    return lambda value: None if value is None else cross(value)
+
+
+def _of(kind: Any, found: Any) -> Any:
+    if not isinstance(found, kind):
+        raise DataError(f"Invalid type for {kind.class_.getName()}: class {found.getClass().getName()}")
+    return found
+
+
+def _boxing(box: Any, kind: Any) -> Cross:
+    return lambda value: box.valueOf(kind(value))

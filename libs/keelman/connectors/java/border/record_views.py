@@ -1,0 +1,178 @@
+"""Single records through the steps of a Java connector, each step's record seen: for previews.
+
+Java's own objects do the work on Java's own records; what is seen of a record crosses the border field by field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from keelman.connect.errors import ConnectError, DataError
+from keelman.connect.record import Header, Record
+from keelman.connect.record_trace import Seen, StepFailure, StepResult, Written, unseen
+from keelman.connect.records import Headers
+from keelman.connect.registry.interface import OpenRegistry
+from keelman.connect.schema import Schema
+from keelman.connect.tolerance import CONVERTER_STAGES, TRANSFORMATION, StageName
+from keelman.connectors.java.border.python_data import FromJava
+from keelman.connectors.java.errors import connect_error
+from keelman.connectors.java.java_step import JavaStep
+from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.record_steps import record_steps
+
+CONNECT, COMMON = "org.apache.kafka.connect", "org.apache.kafka.common"
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class JavaRecord(Record):
+    """A record of ours beside the one of Java's that it shows."""
+
+    java: Any = None
+
+
+class RecordViews:
+    """Shows records of Java's. Used by one thread."""
+
+    def __init__(self) -> None:
+        self._from = FromJava()
+
+    def of(self, java: Any) -> JavaRecord:
+        """A SourceRecord or SinkRecord as ours; a value without a counterpart is a text that says so."""
+        partition, time = java.kafkaPartition(), java.timestamp()
+        offset = int(java.kafkaOffset()) if isinstance(java, java_class(f"{CONNECT}.sink.SinkRecord")) else None
+        return JavaRecord(
+            "" if java.topic() is None else str(java.topic()),
+            None if partition is None else int(partition),
+            *self._taken(java.keySchema(), java.key()),
+            *self._taken(java.valueSchema(), java.value()),
+            None if time is None else int(time),
+            [Header(str(one.key()), *self._taken(one.schema(), one.value())) for one in java.headers()],
+            offset,
+            java,
+        )
+
+    def _taken(self, schema: Any, value: Any) -> tuple[Schema | None, Any]:
+        try:
+            return self._from.taken(schema, value)
+        except DataError as error:
+            return None, f"not shown: {error}"
+
+
+class JavaSteps:
+    """The converters and transforms of one Java connector; as `record_trace.Steps`."""
+
+    def __init__(
+        self, loader: PluginLoader, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry
+    ) -> None:
+        """Raises ConfigValueError, ConnectError."""
+        self._loader = loader
+        self._steps = record_steps(loader, config, worker, open_registry)
+        self._views = RecordViews()
+        self._sink_record = java_class(f"{CONNECT}.sink.SinkRecord")
+        self._raw = java_class(f"{COMMON}.header.internals.RecordHeaders")
+        self._headers = java_class(f"{CONNECT}.header.ConnectHeaders")
+        self._types = java_class(f"{COMMON}.record.TimestampType")
+
+    def opened(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
+        """A record of a topic as Java's converters read it. Raises StepFailure."""
+        topic, raw = java_class("java.lang.String")(record.topic), self._raw()
+        for name, given in headers:
+            raw.add(name, _array(given))
+        steps = self._steps
+        keyed = self._converted("key", lambda: steps.key.toConnectData(topic, raw, _array(key)))
+        valued = self._converted("value", lambda: steps.value.toConnectData(topic, raw, _array(value)))
+        made = self._converted("header", lambda: self._opened_headers(topic, raw))
+        time = record.timestamp_ms
+        java = self._sink_record(
+            topic,
+            jpype().JInt(record.partition or 0),
+            *(keyed.schema(), keyed.value(), valued.schema(), valued.value()),
+            jpype().JLong(record.offset or 0),
+            None if time is None else java_class("java.lang.Long")(jpype().JLong(time)),
+            self._types.NO_TIMESTAMP_TYPE if time is None else self._types.CREATE_TIME,
+            made,
+        )
+        return self._views.of(java)
+
+    def headers(self, headers: Headers) -> list[Header]:
+        """Without a step of Java's: records come with theirs."""
+        return [Header(name, None, raw, raw) for name, raw in headers]
+
+    def through(self, record: Record, seen: Seen = unseen) -> Record | None:
+        """The record behind all transforms; None when one dropped it. Raises StepFailure."""
+        found: Any = _java_of(record)
+        for step in self._steps.transforms:
+            if found is None:
+                return None
+            found = self._pass(step, found, seen)
+        return None if found is None else self._views.of(found)
+
+    def written(self, record: Record, *, raw: bool) -> Written:
+        """A source's record as Java's converters write it. Raises StepFailure."""
+        java, steps = _java_of(record), self._steps
+        headers = self._converted("header", lambda: self._closed_headers(java))
+        key = self._converted(
+            "key", lambda: _bytes(steps.key.fromConnectData(java.topic(), headers, java.keySchema(), java.key()))
+        )
+        value = self._converted(
+            "value",
+            lambda: _bytes(steps.value.fromConnectData(java.topic(), headers, java.valueSchema(), java.value())),
+        )
+        named = [(str(one.key()), _bytes(one.value())) for one in headers]
+        return Written(record.topic, record.partition, record.timestamp_ms, key, value, named)
+
+    def _pass(self, step: JavaStep, java: Any, seen: Seen) -> Any:
+        found = java
+        with self._at(TRANSFORMATION, f"transforms.{step.alias}"):
+            holds = None if step.predicate is None else bool(step.predicate.test(java))
+            applied = holds is None or holds != step.negate
+            if applied:
+                found = step.transform.apply(java)
+        shown = None if found is None else self._views.of(found)
+        seen(StepResult(step.alias, step.negate, applied, holds, shown))
+        return found
+
+    def _opened_headers(self, topic: Any, raw: Any) -> Any:
+        made = self._headers()
+        for one in raw:
+            made.add(one.key(), self._steps.headers.toConnectHeader(topic, one.key(), one.value()))
+        return made
+
+    def _closed_headers(self, java: Any) -> Any:
+        made = self._raw()
+        for one in java.headers():
+            raw = self._steps.headers.fromConnectHeader(java.topic(), one.key(), one.schema(), one.value())
+            made.add(one.key(), raw)
+        return made
+
+    def _converted(self, role: str, work: Callable[[], T]) -> T:
+        with self._at(CONVERTER_STAGES[role], f"{role}.converter"):
+            return work()
+
+    @contextmanager
+    def _at(self, stage: StageName, step: str) -> Iterator[None]:
+        try:
+            with self._loader.entered():
+                yield
+        except jpype().JException as error:
+            raise StepFailure(stage, step, connect_error(error)) from None
+        except ConnectError as error:  # of a converter of ours
+            raise StepFailure(stage, step, error) from error
+
+
+def _java_of(record: Record) -> Any:
+    assert isinstance(record, JavaRecord)
+    return record.java
+
+
+def _array(value: bytes | None) -> Any:
+    return None if value is None else jpype().JArray(jpype().JByte)(value)
+
+
+def _bytes(array: Any) -> bytes | None:
+    return None if array is None else bytes(memoryview(array))

@@ -1,0 +1,204 @@
+"""Java's converters, transforms and predicates in the chain of a connector that is not Java's.
+
+The slow way: each record crosses to Java and back, field by field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TypeVar
+
+from keelman.connect.columns import ColumnBatch
+from keelman.connect.config import converter_keys
+from keelman.connect.config.plugin_kinds import Kind
+from keelman.connect.converters.converter import Converter
+from keelman.connect.errors import ConnectError, DataError
+from keelman.connect.record import Header, Record
+from keelman.connect.records import Column
+from keelman.connect.shapes import records_of
+from keelman.connect.transforms.base import Predicate, Transform
+from keelman.connectors.java.border.python_data import FromJava, ToJava
+from keelman.connectors.java.configs import string_map
+from keelman.connectors.java.errors import connect_error, translated
+from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.transforms import NOT_THEIRS
+from keelman.runtime.logs.logging import get_logger
+
+CONNECT = "org.apache.kafka.connect"
+T = TypeVar("T")
+_log = get_logger()
+
+
+def made_step(loader: PluginLoader, class_name: str, kind: Kind, config: Mapping[str, str]) -> Any:
+    """A Converter, Transform or Predicate around the configured class, and said so. Raises ConnectError."""
+    _log.warning("java_step_slow", class_name=class_name, why="each record crosses to Java and back, field by field")
+    base = {Kind.TRANSFORMATION: JavaTransform, Kind.PREDICATE: JavaPredicate, Kind.CONVERTER: JavaConverter}[kind]
+    simple = class_name if kind is Kind.CONVERTER else class_name.rpartition(".")[2]
+    return type(simple, (base,), {"name": simple})(loader, class_name, config)
+
+
+class _OfRecords:
+    """What a transform and a predicate around a class of Java's share."""
+
+    of_headers = of_header_values = True
+
+    def __init__(self, loader: PluginLoader, class_name: str, config: Mapping[str, str]) -> None:
+        """Raises ConnectError for what the class throws when it is made or configured."""
+        super().__init__({})  # type: ignore[call-arg]
+        self._step = _Step(loader, class_name, config)
+        self._border = _Border()
+
+
+class JavaTransform(_OfRecords, Transform):
+    """Applies a Transformation of Java's."""
+
+    @property
+    def class_name(self) -> str:
+        """Java's."""
+        return self._step.class_name
+
+    def apply(self, record: Record) -> Record | None:
+        """The record as Java gives it back. Raises ConnectError."""
+        return self._step.tried(lambda java: self._border.back(java.apply(self._border.over(record)), record))
+
+
+class JavaPredicate(_OfRecords, Predicate):
+    """Asks a Predicate of Java's."""
+
+    def test(self, record: Record) -> bool:
+        """What Java says. Raises ConnectError."""
+        return self._step.tried(lambda java: bool(java.test(self._border.over(record))))
+
+    def columnar(self, batch: ColumnBatch) -> bool | list[bool]:
+        """The same of each."""
+        return [self.test(one) for one in records_of(batch)]
+
+
+class JavaConverter(Converter):
+    """Converts keys or values with a Converter of Java's."""
+
+    kinds = (Kind.CONVERTER,)
+    by_topic = True
+
+    def __init__(self, loader: PluginLoader, class_name: str, config: Mapping[str, str]) -> None:
+        """Raises ConnectError for what the class throws when it is made or configured."""
+        role = config.get(converter_keys.ROLE, "value")
+        super().__init__({converter_keys.ROLE: role})
+        own = {key: value for key, value in config.items() if key != converter_keys.ROLE}
+        self._step = _Step(loader, class_name, own, role == "key")
+        self._from, self._to = FromJava(), ToJava()
+        self._topics: dict[str, Self] = {}
+        self._topic: Any = None
+
+    def of_topic(self, topic: str) -> Self:
+        """The one for a topic."""
+        found = self._topics.get(topic)
+        if found is None:
+            found = object.__new__(type(self))
+            found.__dict__.update(self.__dict__, _topic=java_class("java.lang.String")(topic))
+            self._topics[topic] = found
+        return found
+
+    def from_connect(self, column: Column) -> list[bytes | None]:
+        """What Java makes of each. Raises ConnectError."""
+        texts = column.texts()
+        array: Any = jpype().JArray(jpype().JByte)
+
+        def payload(java: Any, index: int, value: Any) -> bytes | None:
+            schema, given = self._to.given(texts.schema_of(index), value)
+            made = java.fromConnectData(self._topic, schema, given)
+            return None if made is None else bytes(memoryview(array(made)))
+
+        return self._step.tried(lambda java: [payload(java, n, one) for n, one in enumerate(texts.values)])
+
+    def to_connect(self, payloads: list[bytes | None]) -> Column:
+        """What Java reads of each. Raises ConnectError."""
+        array: Any = jpype().JArray(jpype().JByte)
+
+        def data(java: Any, payload: bytes | None) -> tuple[Any, Any]:
+            both = java.toConnectData(self._topic, None if payload is None else array(payload))
+            return self._from.taken(both.schema(), both.value())
+
+        found = self._step.tried(lambda java: [data(java, one) for one in payloads])
+        return Column.of_each([value for _, value in found], [schema for schema, _ in found])
+
+
+class _Step:
+    """A configured object of Java's, called with its plugin's class loader."""
+
+    def __init__(self, loader: PluginLoader, class_name: str, config: Mapping[str, str], *more: bool) -> None:
+        self.class_name = class_name
+        self._loader = loader.of(class_name)
+        options = string_map({key: value for key, value in config.items() if key not in NOT_THEIRS})
+        with self._loader.entered(), translated(class_name):
+            self._java = loader.load(class_name)()
+            self._java.configure(options, *more)
+
+    def tried(self, work: Callable[[Any], T]) -> T:
+        """Raises ConnectError for what Java throws, and for data that cannot cross."""
+        try:
+            with self._loader.entered():
+                return work(self._java)
+        except jpype().JException as error:
+            raise connect_error(error) from None
+        except ConnectError:
+            raise
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"{self.class_name}: {error}") from error
+
+
+class _Border:
+    """Takes records to Java and back; used by the thread of the copy run."""
+
+    def __init__(self) -> None:
+        self._from, self._to = FromJava(), ToJava()
+        self._source = java_class(f"{CONNECT}.source.SourceRecord")
+        self._sink = java_class(f"{CONNECT}.sink.SinkRecord")
+        self._headers = java_class(f"{CONNECT}.header.ConnectHeaders")
+        self._both = java_class(f"{CONNECT}.data.SchemaAndValue")
+        self._types = java_class("org.apache.kafka.common.record.TimestampType")
+        self._nothing = java_class("java.util.Collections").emptyMap()
+        self._identity = java_class("java.lang.System").identityHashCode
+        self._given: list[tuple[Any, Header]] = []
+
+    def over(self, record: Record) -> Any:
+        """As Java has it: a SinkRecord where it has an offset, else a SourceRecord."""
+        headers = self._headers()
+        for one in record.headers:
+            headers.add(one.name, self._both(*self._to.given(one.schema, one.value)))
+        self._given = list(zip(headers, record.headers, strict=True))
+        library = jpype()
+        keyed, valued = self._to.given(record.key_schema, record.key), self._to.given(record.value_schema, record.value)
+        time = _boxed("Long", None if record.timestamp_ms is None else library.JLong(record.timestamp_ms))
+        if record.offset is None:
+            where = _boxed("Integer", None if record.partition is None else library.JInt(record.partition))
+            return self._source(self._nothing, self._nothing, record.topic, where, *keyed, *valued, time, headers)
+        kind = self._types.NO_TIMESTAMP_TYPE if time is None else self._types.CREATE_TIME
+        where = library.JInt(record.partition or 0)
+        offset = library.JLong(record.offset)
+        return self._sink(record.topic, where, *keyed, *valued, offset, time, kind, headers)
+
+    def back(self, found: Any, record: Record) -> Record | None:
+        """What Java made of a record; None where that is nothing."""
+        if found is None:
+            return None
+        record.topic = str(found.topic())
+        record.partition = None if found.kafkaPartition() is None else int(found.kafkaPartition())
+        record.key_schema, record.key = self._from.taken(found.keySchema(), found.key())
+        record.value_schema, record.value = self._from.taken(found.valueSchema(), found.value())
+        record.timestamp_ms = None if found.timestamp() is None else int(found.timestamp())
+        given = {int(self._identity(java)): (java, ours) for java, ours in self._given}
+        record.headers = [self._header(one, given) for one in found.headers()]
+        return record
+
+    def _header(self, found: Any, given: Mapping[int, tuple[Any, Header]]) -> Header:
+        """One that Java has left as it was is written as it was."""
+        same = given.get(int(self._identity(found)))
+        if same is not None and same[0].equals(found):
+            return same[1]
+        return Header(str(found.key()), *self._from.taken(found.schema(), found.value()))
+
+
+def _boxed(box: str, value: Any) -> Any:
+    return None if value is None else java_class(f"java.lang.{box}").valueOf(value)

@@ -1,0 +1,357 @@
+"""Kafka's own consumer with the methods that the engine calls of the client library's, so that it steers both alike.
+
+What it reads stays in Java. It is for one thread, the copy run's; its callbacks come within its methods, as with the
+client library. What they raise comes out of the method, and not through Java.
+Source: `KafkaConsumer`, `ConsumerCoordinator` and `SubscriptionState` of Kafka's clients 4.3, classic groups.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, KafkaError, Message
+from confluent_kafka import TopicPartition as ClientPartition
+
+from keelman.connect.records import TopicPartition
+from keelman.connectors.java.configs import string_map
+from keelman.connectors.java.consumer.errors import CONSUMER, kafka_error, kafka_exception, refuses
+from keelman.connectors.java.consumer.records import JavaRecords, Part
+from keelman.connectors.java.jvm import java_class, jpype
+from keelman.engine.sink.own_consumer import ConsumerOrder
+
+DESERIALIZER = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+COMMIT_SECONDS = 30.0
+ENDS_SECONDS = 1.0
+"""So often at least it is looked which partitions have been read to their ends."""
+NO_EPOCH = -1
+Events = list[tuple[Message, KafkaError]]
+
+
+@dataclass(slots=True)
+class Topic:
+    """What is known of one: its partitions, by number."""
+
+    java: Any
+
+    @property
+    def partitions(self) -> Mapping[int, Any]:
+        """Looked at when it is asked for: there may be many topics."""
+        return {int(one.partition()): one for one in self.java}
+
+
+@dataclass(slots=True)
+class Topics:
+    """All of them, by name."""
+
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+
+
+class JavaConsumer:
+    """Of one copy run."""
+
+    def __init__(self, order: ConsumerOrder, sizes: Callable[[Any], int]) -> None:
+        """`sizes` gives the bytes of all keys and values in a Java list of records. Raises KafkaException."""
+        self._order, self._sizes = order, sizes
+        self._map, self._set = java_class("java.util.HashMap"), java_class("java.util.HashSet")
+        self._kept_offset = java_class(f"{CONSUMER}.OffsetAndMetadata")
+        self._place = java_class("org.apache.kafka.common.TopicPartition")
+        self._optional = java_class("java.util.Optional")
+        self._durations: dict[float, Any] = {}
+        self._places: dict[TopicPartition, Any] = {}
+        self._callbacks: dict[str, Callable[..., Any]] = {}
+        self._raised: BaseException | None = None
+        self._ahead: list[Part] = []
+        self._events: Events = []
+        self._ends: dict[TopicPartition, int] = {}
+        self._ends_at = 0.0
+        self._answers = jpype().JProxy(f"{CONSUMER}.OffsetCommitCallback", dict={"onComplete": self._committed})
+        self.java = self._opened()
+        self.group_metadata = self.java.groupMetadata()
+        """Its membership as of the last rebalance, for who commits by that elsewhere; from any thread."""
+
+    def _opened(self) -> Any:
+        kind, bytes_only = java_class(f"{CONSUMER}.KafkaConsumer"), java_class(DESERIALIZER)
+        thread = java_class("java.lang.Thread").currentThread()
+        before = thread.getContextClassLoader()
+        thread.setContextClassLoader(kind.class_.getClassLoader())
+        try:
+            return kind(string_map(self._order.properties), bytes_only(), bytes_only())
+        except jpype().JException as error:
+            raise kafka_exception(error) from None
+        finally:
+            thread.setContextClassLoader(before)
+
+    # Reading.
+
+    def read(self, most: int, seconds: float) -> JavaRecords:
+        """At most so many records; waits so long for the first."""
+        if not self._ahead:
+            self._poll(seconds)
+        parts: list[Part] = []
+        while most > 0 and self._ahead:
+            part = self._ahead.pop(0)
+            if part.count > most:
+                part, rest = part.split(most)
+                self._ahead.insert(0, rest)
+            parts.append(part)
+            most -= part.count
+        events, self._events = self._events, []
+        if not parts or time.monotonic() - self._ends_at > ENDS_SECONDS:
+            events += self._reached(parts)
+        return JavaRecords(parts, sum(self._sizes(part.records) for part in parts), events)
+
+    def poll(self, seconds: float = 0.0) -> None:
+        """Calls back, and keeps what came for the next `read`. Raises what a callback raises."""
+        self._poll(seconds)
+
+    def _poll(self, seconds: float) -> None:
+        found = None
+        try:
+            found = self.java.poll(self._duration(seconds))
+        except jpype().JException as error:
+            if self._raised is None:
+                self._take_error(error)
+        self._raise()
+        if found is not None and not found.isEmpty():
+            for place in found.partitions():
+                records = found.records(place)
+                self._ahead.append(Part(_where(place), records, len(records)))
+
+    def _raise(self) -> None:
+        raised, self._raised = self._raised, None
+        if raised is not None:
+            raise raised
+
+    def _take_error(self, error: Any) -> None:
+        """Of a poll. Raises what `on_error` raises."""
+        made = kafka_error(error)
+        if refuses(error):
+            self._order.on_error(made)
+            return
+        lost: Iterable[Any] = ()
+        if isinstance(error, java_class(f"{CONSUMER}.OffsetOutOfRangeException")):  # a truncated log's among them
+            lost, made = error.partitions(), KafkaError(KafkaError.OFFSET_OUT_OF_RANGE, made.str())
+        elif isinstance(error, java_class(f"{CONSUMER}.NoOffsetForPartitionException")):
+            lost, made = error.partitions(), KafkaError(KafkaError._AUTO_OFFSET_RESET, made.str())
+        places = [_where(one) for one in lost]
+        self._events += [(_event(one, OFFSET_INVALID, made), made) for one in places]
+        if not places:
+            self._events.append((Message(error=made), made))
+
+    def _reached(self, parts: Collection[Part]) -> Events:
+        """The ends of partitions that were come to since the last time, beyond all that was given."""
+        self._ends_at = time.monotonic()
+        waiting = {part.where for part in (*self._ahead, *parts)}
+        found: Events = []
+        for place in self.java.assignment():
+            where = _where(place)
+            known = self._known(place)
+            if where in waiting or known is None or known[0] != known[1] or self._ends.get(where) == known[0]:
+                continue
+            self._ends[where] = known[0]
+            error = KafkaError(KafkaError._PARTITION_EOF, "no more records")
+            found.append((_event(where, known[0], error), error))
+        return found
+
+    def _known(self, place: Any) -> tuple[int, int] | None:
+        """A partition's position and its end, as of the last fetch; None before that."""
+        try:
+            position, lag = self.java.position(place, self._duration(0.0)), self.java.currentLag(place)
+        except jpype().JException:  # not known yet, or not ours
+            return None
+        return (int(position), int(position) + int(lag.getAsLong())) if lag.isPresent() else None
+
+    # The group.
+
+    def subscribe(self, topics: Sequence[str], **callbacks: Callable[..., Any]) -> None:
+        """Joins the group for these; `on_assign`, `on_revoke` and `on_lost` are called as the client library does."""
+        self._callbacks = callbacks
+        listener = {
+            "onPartitionsAssigned": self._assigned,
+            "onPartitionsRevoked": lambda _given: self._taken("on_revoke"),
+            "onPartitionsLost": lambda _given: self._taken("on_lost"),
+        }
+        made = jpype().JProxy(f"{CONSUMER}.ConsumerRebalanceListener", dict=listener)
+        with _Translated():
+            self.java.subscribe(java_class("java.util.ArrayList")(list(topics)), made)
+
+    def _assigned(self, _given: Any) -> None:
+        self.group_metadata = self.java.groupMetadata()
+        self._drop()
+        self._call_back("on_assign")
+
+    def _taken(self, name: str) -> None:
+        if not self.java.assignment().isEmpty():
+            self._call_back(name)
+        self._drop()
+
+    def _call_back(self, name: str) -> None:
+        if self._raised is not None or name not in self._callbacks:
+            return
+        try:
+            self._callbacks[name](self, self.assignment())
+        except BaseException as error:
+            self._raised = error
+
+    def _drop(self) -> None:
+        self._ahead.clear()
+        self._events.clear()
+        self._ends.clear()
+
+    def assignment(self) -> list[ClientPartition]:
+        """All that the group gave."""
+        return [ClientPartition(*_where(one)) for one in self.java.assignment()]
+
+    def assign(self, partitions: Collection[ClientPartition]) -> None:
+        """These are read on from these offsets, and no others."""
+        self._drop()
+        wanted = {TopicPartition(one.topic, one.partition): one.offset for one in partitions}
+        mine = {_where(one): one for one in self.java.assignment()}
+        with _Translated():
+            self.java.pause(self._set_of(mine[one] for one in mine.keys() - wanted.keys()))
+            self.java.resume(self._set_of(mine[one] for one in mine.keys() & wanted.keys()))
+            for where, offset in wanted.items():
+                if where not in mine:
+                    continue
+                if offset in (OFFSET_BEGINNING, OFFSET_END):
+                    seek = self.java.seekToBeginning if offset == OFFSET_BEGINNING else self.java.seekToEnd
+                    seek(self._set_of([mine[where]]))
+                else:
+                    self.java.seek(mine[where], jpype().JLong(offset))
+
+    def pause(self, partitions: Collection[ClientPartition]) -> None:
+        """Nothing of these is given; what was read ahead is read again."""
+        with _Translated():
+            self._give_back()
+            self.java.pause(self._mine(partitions))
+
+    def resume(self, partitions: Collection[ClientPartition]) -> None:
+        """These are given again."""
+        with _Translated():
+            self.java.resume(self._mine(partitions))
+
+    def _give_back(self) -> None:
+        """Goes back to the first record that was read ahead, of each partition."""
+        begins: dict[TopicPartition, int] = {}
+        for part in self._ahead:
+            begins.setdefault(part.where, part.begin)
+        self._ahead.clear()
+        for where, offset in begins.items():
+            self.java.seek(self._place_of(where), jpype().JLong(offset))
+
+    def _mine(self, partitions: Collection[ClientPartition]) -> Any:
+        mine = self.java.assignment()
+        places = [self._place_of(TopicPartition(one.topic, one.partition)) for one in partitions]
+        return self._set_of(one for one in places if mine.contains(one))
+
+    # Offsets.
+
+    def commit(self, *, offsets: Collection[ClientPartition], asynchronous: bool) -> None:
+        """Commits them; `on_commit` hears of what was not waited for. Raises KafkaException."""
+        given = self._map()
+        for one in offsets:
+            epoch = one.leader_epoch
+            known = self._optional.empty() if epoch in (None, NO_EPOCH) else self._optional.of(_integer(epoch))
+            place = self._place_of(TopicPartition(one.topic, one.partition))
+            given.put(place, self._kept_offset(jpype().JLong(one.offset), known, one.metadata or ""))
+        with _Translated():
+            if asynchronous:
+                self.java.commitAsync(given, self._answers)
+            else:
+                self.java.commitSync(given, self._duration(COMMIT_SECONDS))
+
+    def _committed(self, offsets: Any, error: Any) -> None:
+        made = None if error is None else kafka_error(error)
+        listed = [
+            ClientPartition(*_where(one.getKey()), int(one.getValue().offset()))
+            for one in (() if offsets is None else offsets.entrySet())
+        ]
+        self._order.on_commit(made, listed)
+
+    def committed(self, partitions: Collection[ClientPartition], timeout: float) -> list[ClientPartition]:
+        """What the group shows for these. Raises KafkaException."""
+        places = {TopicPartition(one.topic, one.partition): one for one in partitions}
+        with _Translated():
+            found = self.java.committed(self._set_of(map(self._place_of, places)), self._duration(timeout))
+        return [_shown(where, found.get(self._place_of(where))) for where in places]
+
+    def get_watermark_offsets(
+        self, one: ClientPartition, timeout: float = COMMIT_SECONDS, *, cached: bool = False
+    ) -> tuple[int, int] | None:
+        """Where its log begins and ends; with `cached` as of the last fetch, and the position for the beginning."""
+        place = self._place_of(TopicPartition(one.topic, one.partition))
+        if cached:
+            return self._known(place)
+        with _Translated():
+            begin, end = (
+                ask(self._set_of([place]), self._duration(timeout)).get(place)
+                for ask in (self.java.beginningOffsets, self.java.endOffsets)
+            )
+        return int(begin), int(end)
+
+    def list_topics(self, *, timeout: float) -> Topics:
+        """All that there are. Raises KafkaException."""
+        with _Translated():
+            found = self.java.listTopics(self._duration(timeout))
+        return Topics({str(one.getKey()): Topic(one.getValue()) for one in found.entrySet()})
+
+    def close(self) -> None:
+        """Ends it, and calls nobody back; as a static member it keeps its place."""
+        self._callbacks = {}
+        try:
+            self.java.close()
+        except jpype().JException:
+            return  # whoever it is for has ended
+
+    def _duration(self, seconds: float) -> Any:
+        found = self._durations.get(seconds)
+        if found is None:
+            found = java_class("java.time.Duration").ofMillis(jpype().JLong(round(seconds * 1000)))
+            self._durations[seconds] = found
+        return found
+
+    def _place_of(self, where: TopicPartition) -> Any:
+        found = self._places.get(where)
+        if found is None:
+            found = self._places[where] = self._place(where.topic, jpype().JInt(where.partition))
+        return found
+
+    def _set_of(self, places: Iterable[Any]) -> Any:
+        made = self._set()
+        for one in places:
+            made.add(one)
+        return made
+
+
+class _Translated:
+    """Raises KafkaException for what Java throws within."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: Any, error: Any, _trace: Any) -> None:
+        if error is not None and isinstance(error, jpype().JException):
+            raise kafka_exception(error) from None
+
+
+def _where(place: Any) -> TopicPartition:
+    return TopicPartition(str(place.topic()), int(place.partition()))
+
+
+def _event(where: TopicPartition, offset: int, error: KafkaError) -> Message:
+    return Message(topic=where.topic, partition=where.partition, offset=offset, error=error)
+
+
+def _shown(where: TopicPartition, found: Any) -> ClientPartition:
+    if found is None:
+        return ClientPartition(*where, OFFSET_INVALID)
+    epoch = found.leaderEpoch()
+    known = int(epoch.get().intValue()) if epoch.isPresent() else NO_EPOCH
+    return ClientPartition(*where, int(found.offset()), str(found.metadata()), known)
+
+
+def _integer(number: int) -> Any:
+    return java_class("java.lang.Integer")(jpype().JInt(number))

@@ -1,0 +1,141 @@
+"""Connect's own context class around our consumer, for sinks that look inside it.
+
+Iceberg's sink reads the private field `consumer` of `WorkerSinkTaskContext`, to commit offsets by its task's membership
+in the group, in transactions of its own. So it is given an object of that very class. What it does to the consumer is
+done by the thread of the copy run, or steers that like any other context; its membership is known without asking.
+Source: `WorkerSinkTaskContext`, `WorkerSinkTask` and `WorkerTask` of Kafka Connect 4.3; `KafkaUtils` of
+iceberg-kafka-connect 1.11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from keelman.connect.plugin import SinkTask
+from keelman.connect.sink_source import SinkSource
+from keelman.connect.tolerance import Policy
+from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.sink_context import CONNECT, SinkContext
+
+CONSUMER = "org.apache.kafka.clients.consumer.Consumer"
+_CLASSES = frozenset(f"{package}.iceberg.connect.IcebergSinkTask" for package in ("org.apache", "io.tabular"))
+_ASKED = frozenset(
+    ("committed", "position", "beginningOffsets", "endOffsets", "offsetsForTimes", "partitionsFor", "listTopics")
+)
+_SERVED = "groupMetadata, assignment, seek, pause, resume, " + ", ".join(sorted(_ASKED))
+
+
+def looks_inside(class_name: str) -> bool:
+    """Whether tasks of this class read private fields of Connect's context."""
+    return class_name in _CLASSES
+
+
+class InnerContext(SinkContext):
+    """Of one task that does. Records that it cannot write fail it: it has no reporter of errant records."""
+
+    def __init__(self, task: SinkTask, policy: Policy, wake: Callable[[], None]) -> None:
+        super().__init__(task, policy, wake)
+        self._inner = self._connects_own(task)
+
+    def proxy(self) -> Any:
+        """The context itself."""
+        return self._inner
+
+    def steer(self, source: SinkSource) -> None:
+        """Takes from Connect's object what was asked of it, too."""
+        offsets = self._inner.offsets()
+        if not offsets.isEmpty():
+            self.offset(java_class("java.util.HashMap")(offsets))
+            self._inner.clearOffsets()
+        super().steer(source)
+
+    def take_timeout_ms(self) -> int:
+        """As it was said to Connect's object."""
+        found = int(self._inner.timeout())
+        self._inner.timeout(jpype().JLong(-1))
+        return found
+
+    @property
+    def commit_requested(self) -> bool:
+        """The same."""
+        return bool(self._inner.isCommitRequested()) if hasattr(self, "_inner") else False
+
+    @commit_requested.setter
+    def commit_requested(self, wanted: bool) -> None:
+        if hasattr(self, "_inner"):
+            (self._inner.requestCommit if wanted else self._inner.clearCommitRequest)()
+
+    def _connects_own(self, task: SinkTask) -> Any:
+        """It asks its `WorkerSinkTask` for its id, its metrics and whether it is paused, so that one has no more."""
+        whose = java_class(f"{CONNECT}.util.ConnectorTaskId")(task.connector, jpype().JInt(task.task))
+        worker = _without_constructor(f"{CONNECT}.runtime.WorkerSinkTask")
+        parent = java_class(f"{CONNECT}.runtime.WorkerTask").class_
+        for name, value in (
+            ("id", whose),
+            ("pluginMetrics", self.pluginMetrics()),
+            ("targetState", java_class(f"{CONNECT}.runtime.TargetState").STARTED),
+        ):
+            field = parent.getDeclaredField(name)
+            field.setAccessible(True)
+            field.set(worker, value)
+        maps, sets = java_class("java.util.HashMap"), java_class("java.util.HashSet")
+        configs = maps()
+        configs.put(whose, self.configs())
+        session = jpype().JObject(None, java_class(f"{CONNECT}.runtime.SessionKey"))
+        state = java_class(f"{CONNECT}.storage.ClusterConfigState")(
+            jpype().JLong(0), session, maps(), maps(), maps(), configs, maps(), maps(), maps(), sets(), sets()
+        )
+        consumer = jpype().JProxy(CONSUMER, inst=_ContextConsumer(self))
+        return java_class(f"{CONNECT}.runtime.WorkerSinkTaskContext")(consumer, worker, state)
+
+
+class _ContextConsumer:
+    """The consumer that a task finds in its context; Java calls it, from any thread of the task's."""
+
+    def __init__(self, context: InnerContext) -> None:
+        self._context = context
+
+    def groupMetadata(self) -> Any:
+        """Its member's id and generation, as of the last rebalance."""
+        assert self._context.consumer is not None
+        return self._context.consumer.group_metadata
+
+    def assignment(self) -> Any:
+        """The task's partitions."""
+        return self._context.assignment()
+
+    def seek(self, place: Any, where: Any) -> None:
+        """Reads on from there, once the task's method has returned; nothing while it gives its partitions up."""
+        self._context.offset(place, where.offset() if hasattr(where, "offset") else where)
+
+    def pause(self, places: Any) -> None:
+        """Gives nothing of these."""
+        self._context.pause(*places)
+
+    def resume(self, places: Any) -> None:
+        """Gives of these again."""
+        self._context.resume(*places)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """What only asks is asked; the rest is refused, for the consumer is not the task's."""
+        if name in _ASKED:
+            return lambda *given: self._context.ask(lambda: getattr(self._java(), name)(*given))
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *_given: self._refuse(name)
+
+    def _java(self) -> Any:
+        assert self._context.consumer is not None, "asked before it is there"
+        return self._context.consumer.java
+
+    def _refuse(self, name: str) -> None:
+        kind = java_class("java.lang.UnsupportedOperationException")
+        raise kind(f"Consumer.{name} is not the task's to call here; it may call {_SERVED}")
+
+
+def _without_constructor(class_name: str) -> Any:
+    """An object of a class whose constructor would start a whole worker."""
+    field = java_class("sun.misc.Unsafe").class_.getDeclaredField("theUnsafe")
+    field.setAccessible(True)
+    return field.get(None).allocateInstance(java_class(class_name).class_)

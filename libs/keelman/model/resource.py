@@ -1,0 +1,16 @@
+"""What is kept by the state service under a name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """What all of them have. A `uid` is given once; times are aware UTC."""
+
+    name: str
+    uid: str
+    create_time: datetime
+    update_time: datetime

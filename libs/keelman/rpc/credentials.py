@@ -1,0 +1,132 @@
+"""What a process shows of itself on TLS connections, and whom it trusts: from files, or from memory. What is asked for
+the newest each time follows a renewal without a restart."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from keelman.model.errors import InvalidArgument
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.tls.pairs import load_pair
+
+log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Pems:
+    """A certificate chain, its private key, and the certificates that the other side is trusted by, all PEM. Without
+    `chain` nothing is shown; of a server, without `roots` no client is asked for a certificate."""
+
+    chain: bytes = b""
+    key: bytes = field(default=b"", repr=False)
+    roots: bytes = b""
+
+
+Newest: TypeAlias = Callable[[], Pems]
+"""Gives the credentials as they are now. Is called at each handshake, from threads of grpc's too; must not raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Certificate chain and private key of a server, PEM files; and the certificates of those whose clients alone may
+    connect, where that is asked for."""
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+
+    @classmethod
+    def of(cls, service: str, certificate: Path | None, key: Path | None, client_ca: Path | None = None) -> Tls | None:
+        """A service's settings tls_certificate, tls_key and client_ca; None without the first two. Raises
+        InvalidArgument for one without the other, and for client_ca without both."""
+        if certificate is None and key is None:
+            if client_ca is not None:
+                raise InvalidArgument.of(f"{service}.client_ca", str(client_ca), "empty without tls_certificate")
+            return None
+        if certificate is None or key is None:
+            missing = "tls_certificate" if certificate is None else "tls_key"
+            raise InvalidArgument.of(f"{service}.{missing}", "", "a PEM file: tls_certificate and tls_key go together")
+        return cls(certificate, key, client_ca)
+
+    def newest(self, service: str) -> Newest:
+        """Follows the files. Raises InvalidArgument for what cannot be used at the start."""
+        return PemFiles(service, self.certificate, self.key, self.client_ca, roots_setting="client_ca").newest
+
+
+class PemFiles:
+    """Credentials in files, read again when one of them changed. A change to what cannot be used is logged, and what
+    was read before goes on to be used: who renews files writes one after the other."""
+
+    def __init__(
+        self, service: str, certificate: Path, key: Path, roots: Path | None = None, *, roots_setting: str = "state_ca"
+    ) -> None:
+        """Raises InvalidArgument naming the setting of `service` at fault."""
+        self._service = service
+        self._files = {"tls_key": key, "tls_certificate": certificate}
+        if roots is not None:
+            self._files[roots_setting] = roots
+        self._roots_setting = roots_setting
+        self._times = self._changed()
+        self._pems = self._read()
+
+    def newest(self) -> Pems:
+        """The credentials as the files have them now."""
+        times = self._changed()
+        if times != self._times:
+            try:
+                self._pems = self._read()
+                log.info("certificate_read", service=self._service, file=str(self._files["tls_certificate"]))
+            except InvalidArgument as error:
+                log.warning("certificate_not_read", service=self._service, error=error.message)
+            self._times = times
+        return self._pems
+
+    def _changed(self) -> tuple[int, ...]:
+        return tuple(_changed(file) for file in self._files.values())
+
+    def _read(self) -> Pems:
+        read = {setting: _bytes(f"{self._service}.{setting}", file) for setting, file in self._files.items()}
+        found = Pems(read["tls_certificate"], read["tls_key"], read.get(self._roots_setting, b""))
+        certificate = self._files["tls_certificate"]
+        check_pair(f"{self._service}.tls_certificate", str(certificate), found, key_file=str(self._files["tls_key"]))
+        if self._roots_setting in self._files:
+            check_roots(f"{self._service}.{self._roots_setting}", self._files[self._roots_setting], found.roots)
+        return found
+
+
+def check_pair(setting: str, shown: str, pems: Pems, *, key_file: str) -> None:
+    """Raises InvalidArgument where chain and key cannot be used together; `shown` is the chain's file."""
+    try:
+        load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), pems.chain, pems.key)
+    except (ssl.SSLError, ValueError) as error:
+        why = getattr(error, "reason", None) or str(error)
+        legal = f"a PEM file with the certificate of the key in {key_file}, which is not encrypted ({why})"
+        raise InvalidArgument.of(setting, shown, legal) from None
+
+
+def check_roots(setting: str, file: Path, roots: bytes) -> None:
+    """Raises InvalidArgument where there is no certificate among these PEM texts, or what is none."""
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(cadata=roots.decode("ascii"))
+    except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
+        why = getattr(error, "reason", None) or str(error)
+        raise InvalidArgument.of(setting, str(file), f"a PEM file of certificates ({why})") from None
+
+
+def _changed(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _bytes(setting: str, file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise InvalidArgument.of(setting, str(file), f"a readable PEM file ({error.strerror})") from None

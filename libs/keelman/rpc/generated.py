@@ -1,0 +1,48 @@
+"""The generated code of the wire contract's services, found by area and noun (connect, worker_cluster) or request."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from keelman.rpc.channels import Channel
+
+
+def messages_of(area: str, noun: str) -> Any:
+    """The module with the requests and responses of a noun's service."""
+    return import_module(f"keelman.api.{area}.v1.{noun}_service_pb2")
+
+
+@cache
+def service_of(area: str, noun: str) -> ServiceDescriptor:
+    """The descriptor of a noun's service."""
+    found: ServiceDescriptor = messages_of(area, noun).DESCRIPTOR.services_by_name[_name(noun)]
+    return found
+
+
+def stub_of(link: Channel, area: str, noun: str) -> Any:
+    """What calls a noun's service on a channel."""
+    module = import_module(f"keelman.api.{area}.v1.{noun}_service_pb2_grpc")
+    return getattr(module, f"{_name(noun)}Stub")(link)
+
+
+def method_of(link: Channel, request: type[Message]) -> Any:
+    """What calls the unary method that takes a request, on a channel."""
+    services = request.DESCRIPTOR.file.services_by_name.values()
+    methods = (method for service in services for method in service.methods)
+    found = next(method for method in methods if method.input_type.full_name == request.DESCRIPTOR.full_name)
+    answer: Any = found.output_type
+    return link.unary_unary(
+        f"/{found.containing_service.full_name}/{found.name}",
+        request_serializer=request.SerializeToString,
+        response_deserializer=GetMessageClass(answer).FromString,
+    )
+
+
+def _name(noun: str) -> str:
+    return "".join(word.capitalize() for word in noun.split("_")) + "Service"

@@ -1,0 +1,114 @@
+"""Finds out why a server and a client do not come together by TLS: grpc itself only says that nobody answered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from keelman.rpc.credentials import Pems
+from keelman.runtime.tls.certificates import certificate_facts, issued_by, shown_time
+from keelman.runtime.tls.pairs import load_pair
+
+SECONDS = 3.0
+ALERT_SECONDS = 0.5
+"""So long a server may take to refuse a client's certificate: by then the client has shaken hands for itself."""
+UNKNOWN_CA = "it does not trust the CA of our certificate"
+NO_CERTIFICATE = "it asks for a client's certificate, and we have none: join first"
+ALERTS = {
+    "UNKNOWN_CA": UNKNOWN_CA,
+    "CERTIFICATE_EXPIRED": "to it our certificate has ended or is not good yet: check the clocks of both hosts",
+    "CERTIFICATE_REQUIRED": NO_CERTIFICATE,
+    "BAD_CERTIFICATE": "it does not accept our certificate",
+    "CERTIFICATE_UNKNOWN": "it does not accept our certificate",
+    "UNSUPPORTED_CERTIFICATE": "it does not accept our certificate for a client's",
+    "WRONG_VERSION_NUMBER": "it speaks no TLS",
+    "HANDSHAKE_FAILURE": "it does not agree with us on how to speak TLS, or on our certificate",
+}
+UNTRUSTED = ("self-signed certificate", "self signed certificate", "unable to get local issuer", "unable to verify")
+
+
+async def handshake_problem(address: str, pems: Pems, server_name: str = "") -> str:
+    """What keeps us from speaking TLS with host:port, for people; empty where nothing does, or nobody listens there."""
+    host, _, port = address.rpartition(":")
+    host, context = host.strip("[]"), _context(pems)
+    name = server_name or host
+    try:
+        async with asyncio.timeout(SECONDS):
+            reader, writer = await asyncio.open_connection(host, int(port), ssl=context, server_hostname=name)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(ALERT_SECONDS):
+                    if not await reader.read(1):  # grpc's servers begin to speak at once, or close without an alert
+                        return _refused(pems)
+        finally:
+            writer.transport.abort()
+    except ssl.SSLCertVerificationError as error:
+        return _of_server(error, name)
+    except ssl.SSLError as error:
+        return _of_client(error)
+    except ConnectionResetError:
+        return _refused(pems)
+    except (OSError, TimeoutError, ValueError):
+        pass
+    return ""
+
+
+async def shown_chain(host: str, port: int) -> Sequence[bytes]:
+    """The certificates, in DER, that a server shows to anybody: nothing of them is verified, and nothing is sent.
+
+    Raises OSError for who cannot be reached, and ssl.SSLError, which is one, for who speaks no TLS.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    async with asyncio.timeout(SECONDS * 2):
+        _, writer = await asyncio.open_connection(host, port, ssl=context)
+    try:
+        shown = writer.get_extra_info("ssl_object")
+        if hasattr(shown, "get_unverified_chain"):  # Python 3.13 and later
+            return [bytes(one) for one in shown.get_unverified_chain()]
+        found = shown._sslobj.get_unverified_chain() or ()
+        return [ssl.PEM_cert_to_DER_cert(one.public_bytes()) for one in found]
+    finally:
+        writer.transport.abort()
+
+
+def _context(pems: Pems) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_alpn_protocols(["h2"])
+    context.load_verify_locations(cadata=pems.roots.decode("ascii"))
+    if pems.chain:
+        load_pair(context, pems.chain, pems.key)
+    return context
+
+
+def _of_server(error: ssl.SSLCertVerificationError, name: str) -> str:
+    why = error.verify_message
+    if "not yet valid" in why or "expired" in why:
+        return f"its {why}, by the clock of this host: check the clocks of both"
+    if any(text in why for text in UNTRUSTED):
+        return "its certificate is of another CA than the one that we trust"
+    if "ostname mismatch" in why or "IP address mismatch" in why:
+        return f"its certificate is of somebody else: {name} is not in it"
+    return f"its certificate is not accepted: {why}"
+
+
+def _refused(pems: Pems) -> str:
+    """Why a server may have closed the connection when it saw our certificate."""
+    if not pems.chain:
+        return NO_CERTIFICATE
+    facts, now = certificate_facts(pems.chain), datetime.now(UTC)
+    if now >= facts.end or now < facts.begin:
+        good = f"is good from {shown_time(facts.begin)} to {shown_time(facts.end)}, and here it is {shown_time(now)}"
+        return f"our certificate {good}: check the clock, or join again"
+    if not issued_by(pems.chain, pems.roots):
+        return UNKNOWN_CA
+    return f"it does not accept our certificate, by its CA or by its clock: here it is {shown_time(now)}"
+
+
+def _of_client(error: ssl.SSLError) -> str:
+    reason = error.reason or ""
+    return next((text for alert, text in ALERTS.items() if alert in reason), f"TLS failed: {reason or error}")

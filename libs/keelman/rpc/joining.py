@@ -1,0 +1,99 @@
+"""Joins this host to an installation: a key is made here, and a gateway has its certificate signed for a token."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keelman.api.access.v1.join_service_pb2 import JoinRequest
+from keelman.api.access.v1.join_service_pb2_grpc import JoinServiceStub
+from keelman.api.access.v1.join_token_pb2 import JOIN_ROLE_GATEWAY, JOIN_ROLE_NODE
+from keelman.model.errors import FailedPrecondition, KeelmanError, Unavailable
+from keelman.model.join_token import JoinSecret
+from keelman.rpc.channels import channel
+from keelman.rpc.credentials import Pems
+from keelman.rpc.handshake import handshake_problem, shown_chain
+from keelman.rpc.identity import GATEWAY_NAME, Identity, IdentityKind
+from keelman.rpc.membership import checked_member
+from keelman.runtime.tls.certificates import certificate_request, digest_of_der
+
+CALL_SECONDS = 30.0
+ROLES = {IdentityKind.NODE: JOIN_ROLE_NODE, IdentityKind.GATEWAY: JOIN_ROLE_GATEWAY}
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What a host has joined with, and where its state services are."""
+
+    pems: Pems
+    state_address: str
+
+
+async def join(address: str, token: JoinSecret, holder: Identity, hosts: Sequence[str], key: bytes) -> Joined:
+    """Joins by the gateway at host:port with a private key in PEM, which stays here.
+
+    The gateway is trusted where the CA that it shows is the one of the token, before that is sent to it. Raises
+    FailedPrecondition (OTHER_AUTHORITY) where it is not, Unavailable for who does not answer, what the state service
+    refuses, and as `checked_member`.
+    """
+    authority = await trusted(address, token)
+    to_gateway = channel(address, root_certificates=authority, server_name=GATEWAY_NAME, peer="the gateway")
+    request = JoinRequest(
+        token=token.text,
+        name=holder.name,
+        certificate_request=certificate_request(key),
+        hosts=hosts,
+        role=ROLES[holder.kind],
+    )
+    async with to_gateway as link:
+        try:
+            answer = await JoinServiceStub(link).Join(request, timeout=CALL_SECONDS)
+        except Unavailable as error:
+            why = await handshake_problem(address, Pems(roots=authority), GATEWAY_NAME)
+            raise _refused(f"the gateway at {address} is not trusted: {why}") if why else error from None
+    pems = Pems(answer.certificate.encode(), key, answer.authority.encode())
+    return Joined(checked_member(holder, pems, f"the answer of the gateway at {address}"), answer.state_address)
+
+
+async def trusted(address: str, token: JoinSecret) -> bytes:
+    """The CA's certificate, in PEM, that the gateway at host:port shows, where it is the one of the token. Raises
+    FailedPrecondition and Unavailable."""
+    host, _, port = address.rpartition(":")
+    try:
+        chain = await shown_chain(host.strip("[]"), int(port))
+    except ssl.SSLError as error:
+        text = f"what answers at {address} speaks no TLS ({error.reason}): a gateway with trust = installation does"
+        raise _refused(text) from None
+    except TimeoutError:
+        raise _unreachable(address, "no answer in time") from None
+    except OSError as error:
+        raise _unreachable(address, error.strerror or str(error)) from None
+    for certificate in chain:
+        if digest_of_der(certificate) == token.authority:
+            return ssl.DER_cert_to_PEM_cert(certificate).encode()
+    raise _refused(
+        f"what answers at {address} does not show the CA of the token: it is no gateway of the installation that made "
+        "the token, or somebody is in between; the token was not sent"
+    )
+
+
+def own_address(address: str) -> str:
+    """The address of this host on its way to host:port; empty where there is no way."""
+    host, _, port = address.rpartition(":")
+    try:
+        family, _, _, _, there = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as made:  # sends nothing
+            made.connect(there)
+            return str(made.getsockname()[0])
+    except OSError:
+        return ""
+
+
+def _refused(text: str) -> FailedPrecondition:
+    return FailedPrecondition(text, reason="OTHER_AUTHORITY")
+
+
+def _unreachable(address: str, why: str) -> KeelmanError:
+    return Unavailable(f"the gateway at {address} cannot be reached: {why}", reason="UNREACHABLE")

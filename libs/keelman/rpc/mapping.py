@@ -1,0 +1,109 @@
+"""Makes messages of the wire contract of the model's dataclasses, and back, by the names of their fields.
+
+Times are Timestamps, enums have their words behind the prefix of the contract's enum, JSON is a Struct; None, and
+JSON that is empty, is an absent field. What has another name or another shape on one side is given by the caller.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, TypeAlias, TypeVar, cast
+
+from google.protobuf.descriptor import EnumDescriptor
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from keelman.rpc.enums import prefix_of
+from keelman.rpc.times import from_timestamp, to_timestamp
+
+M = TypeVar("M", bound=Message)
+T = TypeVar("T")
+Way: TypeAlias = Callable[[Any], Any]
+_KNOWN: Mapping[str, tuple[Way, Way]] = {
+    "google.protobuf.Timestamp": (to_timestamp, from_timestamp),
+    "google.protobuf.Struct": (lambda value: value or None, MessageToDict),
+}
+"""How messages of protobuf's own are made, and read."""
+
+
+def message_of(kind: type[M], value: Any, /, **given: Any) -> M:
+    """A message with the fields of a dataclass that it has too, and the given ones."""
+    ways = _to_wire(cast(Any, kind), cast(Any, type(value)))
+    return kind(**{name: way(getattr(value, name)) for name, way in ways.items() if name not in given}, **given)
+
+
+def value_of(kind: type[T], message: Message, /, **given: Any) -> T:
+    """A dataclass with the fields of a message that it has too, and the given ones. Raises ValueError for a word that
+    an enum has not."""
+    ways = _from_wire(cast(Any, kind), cast(Any, type(message)))
+    return kind(**{name: way(message) for name, way in ways.items() if name not in given}, **given)
+
+
+@cache
+def _to_wire(kind: type[Message], value: type[Any]) -> Mapping[str, Way]:
+    known = {one.name for one in dataclasses.fields(value)}
+    return {name: _written(field) for name, field in kind.DESCRIPTOR.fields_by_name.items() if name in known}
+
+
+def _written(field: Any) -> Way:
+    if field.enum_type is not None:
+        enum = field.enum_type
+        return lambda word: enum.values_by_name[f"{prefix_of(enum.name)}{word}"].number
+    if field.message_type is None:
+        return _unchanged
+    if field.message_type.GetOptions().map_entry:
+        return dict
+    if (known := _KNOWN.get(field.message_type.full_name)) is not None:
+        return known[0]
+    kind = GetMessageClass(field.message_type)
+    if field.is_repeated:
+        return lambda values: [message_of(kind, one) for one in values]
+    return lambda value: None if value is None else message_of(kind, value)
+
+
+@cache
+def _from_wire(kind: type[Any], message: type[Message]) -> Mapping[str, Way]:
+    hints, fields = typing.get_type_hints(kind), message.DESCRIPTOR.fields_by_name
+    return {
+        one.name: _read(fields[one.name], hints[one.name]) for one in dataclasses.fields(kind) if one.name in fields
+    }
+
+
+def _read(field: Any, hint: Any) -> Way:
+    name, made = field.name, _made(field, hint)
+    if field.has_presence and (type(None) in typing.get_args(hint)):
+        return lambda message: made(getattr(message, name)) if message.HasField(name) else None
+    return lambda message: made(getattr(message, name))
+
+
+def _made(field: Any, hint: Any) -> Way:
+    if field.enum_type is not None:
+        return _word(field.enum_type, hint)
+    if field.message_type is None:
+        return tuple if field.is_repeated else _unchanged
+    if field.message_type.GetOptions().map_entry:
+        return dict
+    if (known := _KNOWN.get(field.message_type.full_name)) is not None:
+        return known[1]
+    if field.is_repeated:
+        return lambda values: tuple(value_of(_dataclass_in(hint), one) for one in values)
+    return lambda value: value_of(_dataclass_in(hint), value)
+
+
+@cache
+def _dataclass_in(hint: Any) -> Any:
+    """The dataclass that a hint names, alone, with None or in a tuple."""
+    return next(one for one in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(one))
+
+
+def _word(enum: EnumDescriptor, kind: Any) -> Way:
+    prefix = prefix_of(enum.name)
+    return lambda number: kind(enum.values_by_number[number].name.removeprefix(prefix))
+
+
+def _unchanged(value: Any) -> Any:
+    return value

@@ -1,0 +1,177 @@
+"""A member of the installation, an agent or a gateway: its key and certificate, in the folder that joining has made,
+and their renewal before they end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from keelman.api.access.v1.certificate_service_pb2 import RenewCertificateRequest
+from keelman.api.access.v1.certificate_service_pb2_grpc import CertificateServiceStub
+from keelman.model.errors import FailedPrecondition, KeelmanError
+from keelman.rpc.channels import channel
+from keelman.rpc.credentials import Pems
+from keelman.rpc.identity import STATE_NAME, Identity
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.home import private_folder, write_file
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.tls.certificates import (
+    certificate_facts,
+    certificate_request,
+    issued_by,
+    private_key_digest,
+    shown_time,
+)
+
+log = get_logger()
+CALL_SECONDS = 10.0
+
+Ask: TypeAlias = Callable[[str], Awaitable[Pems]]
+"""Has a certificate request signed; returns chain and roots. Raises KeelmanError."""
+MAX_PAUSE_SECONDS = 86400.0
+"""Between two looks at how long the certificate is good: a clock may be set meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberFolder:
+    """Where a member keeps what it joined with: the key of mode 0600 in a folder of mode 0700."""
+
+    root: Path
+
+    @property
+    def key(self) -> Path:
+        """The private key, which never leaves the host."""
+        return self.root / "key.pem"
+
+    @property
+    def certificate(self) -> Path:
+        """The certificate, followed by the CA's."""
+        return self.root / "certificate.pem"
+
+    @property
+    def authority(self) -> Path:
+        """The CA's certificate."""
+        return self.root / "ca.pem"
+
+    def write(self, pems: Pems) -> None:
+        """Keeps it all. Raises OSError."""
+        private_folder(self.root)
+        write_file(self.key, pems.key)
+        write_file(self.authority, pems.roots, mode=0o644)
+        write_file(self.certificate, pems.chain, mode=0o644)
+
+    def read(self, holder: Identity) -> Pems:
+        """What is kept, checked. Raises FailedPrecondition: NOT_JOINED, or what `checked_member` raises."""
+        try:
+            pems = Pems(self.certificate.read_bytes(), self.key.read_bytes(), self.authority.read_bytes())
+        except FileNotFoundError as error:
+            raise FailedPrecondition(
+                f"{holder} has not joined yet: there is no {error.filename}; join with `keelman node join "
+                "TOKEN@GATEWAY`, or set tls_certificate, tls_key and state_ca",
+                reason="NOT_JOINED",
+            ) from None
+        except OSError as error:
+            raise FailedPrecondition(
+                f"{error.filename} cannot be read ({error.strerror})", reason="NOT_JOINED"
+            ) from None
+        return checked_member(holder, pems, str(self.certificate))
+
+
+def checked_member(holder: Identity, pems: Pems, shown: str, now: datetime | None = None) -> Pems:
+    """The credentials of a member. Raises FailedPrecondition for a certificate that nobody would accept: of another
+    name, key or CA (WRONG_CERTIFICATE), one that ended (CERTIFICATE_ENDED), or one that begins later
+    (CERTIFICATE_NOT_YET_VALID)."""
+    now = now or datetime.now(UTC)
+    try:
+        facts, key = certificate_facts(pems.chain), private_key_digest(pems.key)
+    except ValueError as error:
+        raise _wrong(f"{shown}: no certificate, or its key is none ({error}): join again") from None
+    if holder.uri not in facts.uris:
+        of = ", ".join(facts.uris) or "nobody"
+        raise _wrong(f"{shown}: the certificate is of {of}, and not of {holder.uri}: join again as {holder}")
+    if facts.key_digest != key:
+        raise _wrong(f"{shown}: the certificate is of another private key than the one beside it: join again")
+    if not issued_by(pems.chain, pems.roots):
+        raise _wrong(f"{shown}: the certificate was not signed by the CA beside it: join again")
+    if now >= facts.end:
+        raise FailedPrecondition(
+            f"{shown}: the certificate ended at {shown_time(facts.end)}, and here it is {shown_time(now)}: check the "
+            "clock of this host; where that is right, join again",
+            reason="CERTIFICATE_ENDED",
+        )
+    if now < facts.begin:
+        raise FailedPrecondition(
+            f"{shown}: the certificate is good from {shown_time(facts.begin)} on, and here it is {shown_time(now)}: "
+            "check the clock of this host",
+            reason="CERTIFICATE_NOT_YET_VALID",
+        )
+    return pems
+
+
+class Member:
+    """A member's credentials, which `run` renews while the process lives."""
+
+    def __init__(self, holder: Identity, pems: Pems, ask: Ask, keep: Callable[[Pems], None]) -> None:
+        """`ask` has a request signed, and `keep` stores what came."""
+        self.holder = holder
+        self._pems = pems
+        self._ask, self._keep = ask, keep
+
+    def newest(self) -> Pems:
+        """The credentials as they are now."""
+        return self._pems
+
+    async def run(self) -> None:
+        """Renews the certificate whenever two thirds of its time are over. Runs until cancelled."""
+        backoff = Backoff(most=60.0)
+        while True:
+            facts, now = certificate_facts(self._pems.chain), datetime.now(UTC)
+            due = (facts.renewal() - now).total_seconds()
+            if due > 0:
+                await asyncio.sleep(min(due, MAX_PAUSE_SECONDS))
+                continue
+            try:
+                await self._renew()
+                backoff.reset()
+            except (KeelmanError, OSError, ValueError) as error:
+                ends = shown_time(facts.end)
+                log.warning("certificate_not_renewed", holder=self.holder.path, ends=ends, error=str(error))
+                await asyncio.sleep(backoff.next())
+
+    async def _renew(self) -> None:
+        signed = await self._ask(certificate_request(self._pems.key))
+        pems = Pems(signed.chain, self._pems.key, signed.roots)
+        await asyncio.to_thread(self._keep, checked_member(self.holder, pems, "renewed"))
+        self._pems = pems
+        log.info("certificate_renewed", holder=self.holder.path, ends=shown_time(certificate_facts(pems.chain).end))
+
+
+def renewing(
+    holder: Identity,
+    folder: MemberFolder,
+    state_address: str,
+    hosts: Sequence[str],
+) -> Member:
+    """The member of a folder, whose certificate the state service renews. Raises FailedPrecondition as
+    `MemberFolder.read`."""
+
+    async def ask(request: str) -> Pems:
+        shown = member.newest()
+        made = channel(
+            state_address, root_certificates=shown.roots, client=shown, server_name=STATE_NAME, peer="the state service"
+        )
+        async with made as link:
+            sent = RenewCertificateRequest(certificate_request=request, hosts=hosts)
+            answer = await CertificateServiceStub(link).RenewCertificate(sent, timeout=CALL_SECONDS)
+        return Pems(answer.certificate.encode(), b"", answer.authority.encode())
+
+    member = Member(holder, folder.read(holder), ask, folder.write)
+    return member
+
+
+def _wrong(text: str) -> FailedPrecondition:
+    return FailedPrecondition(text, reason="WRONG_CERTIFICATE")

@@ -1,0 +1,67 @@
+"""A channel whose certificate may be renewed: each call goes by a connection that was made with the newest one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from keelman.rpc.choosing import ChoosingChannel
+from keelman.rpc.credentials import Newest, Pems
+
+CLOSING_SECONDS = 300.0
+"""So long calls may go on that began with an older certificate."""
+
+
+class RenewingChannel(ChoosingChannel):
+    """`async with` closes it. `make` opens a channel with credentials."""
+
+    def __init__(self, make: Callable[[Pems], grpc.aio.Channel], newest: Newest) -> None:
+        self._make, self._newest = make, newest
+        self._pems = newest()
+        self._present = make(self._pems)
+        self._closing: set[asyncio.Task[None]] = set()
+        self._entered = False
+
+    async def __aenter__(self) -> RenewingChannel:
+        await self._present.__aenter__()
+        self._entered = True
+        return self
+
+    async def close(self, grace: float | None = None) -> None:
+        """Closes it, and what is left of those of before."""
+        for task in self._closing:
+            task.cancel()
+        await asyncio.gather(*self._closing, return_exceptions=True)
+        await self._present.close(grace)
+
+    def _chosen(self) -> grpc.aio.Channel:
+        pems = self._newest()
+        if pems != self._pems:
+            old, self._present, self._pems = self._present, self._make(pems), pems
+            for work in (self._enter(self._present), old.close(CLOSING_SECONDS)):
+                task = asyncio.ensure_future(work)
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
+        return self._present
+
+    async def _enter(self, made: grpc.aio.Channel) -> None:
+        if self._entered:
+            await made.__aenter__()
+
+    def _method(self, kind: str, *given: Any, **named: Any) -> Callable[..., Any]:
+        made: list[Any] = [None, None]  # a channel, and what calls the method on it
+
+        def call(*args: Any, **options: Any) -> Any:
+            chosen = self._chosen()
+            if made[0] is not chosen:
+                made[:] = chosen, getattr(chosen, kind)(*given, **named)
+            return made[1](*args, **options)
+
+        return call
+
+    async def channel_ready(self) -> None:
+        """Of the one that the next call goes to."""
+        await self._chosen().channel_ready()

@@ -1,0 +1,191 @@
+"""An event loop on fake time: nothing waits for real, and the clock jumps to whatever is due next.
+
+What runs on it is the real code; a run is the same each time, since there is no other clock, thread or socket. Tasks
+belong to processes, which can be frozen, go on, and die at once, as by kill -9: what a dead one would have done next is
+never done, not even its `finally` blocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import heapq
+import itertools
+from asyncio.events import _set_running_loop
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_PROCESS: contextvars.ContextVar[FakeProcess | None] = contextvars.ContextVar("fake process", default=None)
+
+
+class FakeProcess:
+    """Some tasks of a loop, and all that these start, as if they were a process of their own."""
+
+    def __init__(self, loop: FakeTimeLoop, name: str) -> None:
+        self.name = name
+        self.is_dead = self.is_frozen = False
+        self._loop = loop
+        self._held: list[asyncio.Handle] = []
+        self._tasks: list[asyncio.Task[Any]] = []
+        """Kept, as the loop keeps the process, dead or not: what is collected would run its `finally` blocks."""
+        loop.processes.append(self)
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Starts a task of this process."""
+        context = contextvars.copy_context()
+        context.run(_PROCESS.set, self)
+        task = self._loop.create_task(work, context=context)
+        self._tasks = [one for one in self._tasks if not one.done()]
+        self._tasks.append(task)
+        return task
+
+    def freeze(self) -> None:
+        """Nothing of it runs until it goes on; what is due meanwhile is done then, in its order."""
+        self.is_frozen = True
+
+    def thaw(self) -> None:
+        """It goes on."""
+        self.is_frozen = False
+        held, self._held = self._held, []
+        self._loop.again(held)
+
+    def die(self) -> None:
+        """Nothing of it ever runs again."""
+        self.is_dead = True
+        self._held.clear()
+
+    def holds(self, handle: asyncio.Handle) -> bool:
+        """Whether something that is due is not to be done now. The loop asks."""
+        if self.is_dead:
+            return True
+        if self.is_frozen:
+            self._held.append(handle)
+        return self.is_frozen
+
+
+def own_process() -> FakeProcess | None:
+    """The process of the task that asks; None for one of no process."""
+    return _PROCESS.get()
+
+
+class FakeTimeLoop(asyncio.AbstractEventLoop):
+    """The loop. What would block a real one, such as a call in a thread, is done in place and takes no time."""
+
+    def __init__(self) -> None:
+        self.problems: list[dict[str, Any]] = []
+        """What a real loop would have logged: errors of callbacks, and of tasks that nobody awaited."""
+        self.processes: list[FakeProcess] = []
+        self._now = 0.0
+        self._ready: deque[asyncio.Handle] = deque()
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._count = itertools.count()
+
+    def time(self) -> float:
+        """Seconds since the loop was made."""
+        return self._now
+
+    def run(self, work: Coroutine[Any, Any, T], *, most_seconds: float) -> T:
+        """Runs until the work has ended and returns what it does. Raises RuntimeError when nothing is due any more, and
+        TimeoutError when that has not come about by this time of the loop."""
+        _set_running_loop(self)
+        try:
+            task: asyncio.Task[T] = self.create_task(work)
+            while not task.done():
+                self._step(most_seconds)
+            return task.result()
+        finally:
+            _set_running_loop(None)
+
+    def again(self, handles: list[asyncio.Handle]) -> None:
+        """Has what was held back done next, before what else is due."""
+        self._ready.extendleft(reversed(handles))
+
+    def _step(self, most_seconds: float) -> None:
+        if not self._ready:
+            self._to_next_timer(most_seconds)
+        handle = self._ready.popleft()
+        if handle.cancelled():
+            return
+        process = handle._context.get(_PROCESS)  # type: ignore[attr-defined]
+        if process is None or not process.holds(handle):
+            handle._run()
+
+    def _to_next_timer(self, most_seconds: float) -> None:
+        while self._timers:
+            when, _, timer = heapq.heappop(self._timers)
+            if timer.cancelled():
+                continue
+            self._now = max(self._now, when)
+            if self._now > most_seconds:
+                raise TimeoutError(f"not done after {most_seconds:g} s of fake time")
+            self._ready.append(timer)
+            return
+        raise RuntimeError("nothing is due any more: all wait for each other")
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> asyncio.Handle:
+        """As any loop."""
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> asyncio.Handle:
+        """As any loop; there are no threads."""
+        return self.call_soon(callback, *args, context=context)
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        """As any loop."""
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        """As any loop. What is due at one time is done in the order in which it was asked for."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._timers, (when, next(self._count), timer))
+        return timer
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """It is passed over when it is due."""
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """As any loop."""
+        return asyncio.Future(loop=self)
+
+    def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> asyncio.Task[Any]:
+        """As any loop."""
+        return asyncio.Task(coro, loop=self, name=name, context=context)
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Calls it in place."""
+        future = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Keeps the problem."""
+        self.problems.append(context)
+
+    def get_debug(self) -> bool:
+        """Never."""
+        return False
+
+    def is_running(self) -> bool:
+        """As long as anybody can ask."""
+        return True
+
+    def is_closed(self) -> bool:
+        """Never: there is nothing to close."""
+        return False

@@ -1,0 +1,101 @@
+"""What may run on a node whose network nobody secures: brokers and workers whose TLS asks who calls. Their Spark
+service keeps to loopback."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from keelman.agent.broker_certificate import Certificate
+from keelman.agent.commands import Command, Prepared, command_table
+from keelman.agent.secrets import SecretFiles
+from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.model.errors import FailedPrecondition
+from keelman.rpc.server import LOOPBACK, is_loopback
+from keelman.runtime.home import Home
+from keelman.workers.properties.basic_auth import EXTENSIONS, NAMES
+from keelman.workers.properties.listeners import ADMIN_HTTPS_PREFIX, HTTPS_PREFIX
+
+HTTPS = "https"
+"""What `workload_trust` is where workers' https alone leaves the node."""
+HERE = "127.0.0.1"
+
+
+def commands_for(
+    trust: str, secrets: SecretFiles, data_root: Path, certificate: Certificate | None = None
+) -> dict[str, Command]:
+    """What starts each kind of workload where this is who secures what workloads send."""
+    if trust != HTTPS:
+        return command_table(trust, secrets, data_root, certificate)
+    table = command_table(LOOPBACK, secrets, data_root, certificate)
+    return {
+        "broker": partial(_broker, table["broker"]),
+        "spark": partial(_spark, table["spark"]),
+        "worker": partial(_worker, table["worker"]),
+    }
+
+
+def _broker(command: Command, workload: Workload, home: Home) -> Prepared:
+    spec = workload.spec.broker
+    if not (is_loopback(spec.host) or (spec.tls and spec.client_certificates)):
+        what = "asks no client who it is" if spec.tls else "speaks plain text"
+        raise _refused(
+            workload,
+            f"the broker {what}, and nobody secures {spec.host}'s network: make its cluster with tls = MUTUAL",
+        )
+    return command(workload, home)
+
+
+def _spark(command: Command, workload: Workload, home: Home) -> Prepared:
+    own = _copy(workload)
+    own.spec.spark.host = HERE
+    return command(own, home)
+
+
+def _worker(command: Command, workload: Workload, home: Home) -> Prepared:
+    own = _copy(workload)
+    spec = own.spec.worker
+    if not is_loopback(spec.host):
+        if problem := open_listener(spec):
+            raise _refused(workload, f"{problem}, and nobody secures {spec.host}'s network")
+        spec.spark_address = f"{HERE}:{spec.spark_address.rpartition(':')[2]}"
+    return command(own, home)
+
+
+def open_listener(spec: Any) -> str:
+    """Which listener of a worker would answer whoever reaches it, and what closes it; empty for none."""
+    given = {one.strip() for one in spec.properties.get(EXTENSIONS, "").split(",")}
+    if not spec.https:
+        return "the worker's REST API would be plain http: give its cluster https"
+    if not (given & set(NAMES) or _asks_for_certificates(spec.properties, HTTPS_PREFIX)):
+        return (
+            f"the worker's REST API would ask nobody who calls: give its cluster passwords ({EXTENSIONS}) or "
+            f"{HTTPS_PREFIX}ssl.client.auth=required"
+        )
+    if spec.admin_port and not _asks_for_certificates(spec.properties, ADMIN_HTTPS_PREFIX):
+        return (
+            "the worker's admin listener would ask nobody who calls: give its cluster no admin_port, or "
+            f"{ADMIN_HTTPS_PREFIX}ssl.client.auth=required"
+        )
+    if spec.metrics_port and spec.kafka_connect:
+        return "the metrics of Kafka Connect's own worker would be plain http: give its cluster no metrics_port"
+    return ""
+
+
+def _asks_for_certificates(properties: Any, wanted: str) -> bool:
+    """Whether the https listeners that take keys under a prefix, or else the plain ones, want clients' certificates."""
+    prefix = f"{wanted}ssl." if any(key.startswith(f"{wanted}ssl.") for key in properties) else "ssl."
+    return bool(properties.get(f"{prefix}client.auth", "") == "required")
+
+
+def _copy(workload: Workload) -> Workload:
+    made = Workload()
+    made.CopyFrom(workload)
+    return made
+
+
+def _refused(workload: Workload, why: str) -> FailedPrecondition:
+    return FailedPrecondition(
+        f"{workload.name} is not started: {why} (agent.workload_trust = {HTTPS})", reason="NOT_SECURED"
+    )

@@ -1,0 +1,105 @@
+"""Whom the agent trusts and what it shows: its certificate to state services, and who may ask it what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keelman.agent.settings import Settings
+from keelman.model.errors import InvalidArgument, KeelmanError, PermissionDenied, Unavailable
+from keelman.rpc.channels import Channel, channel, checked_peer, root_certificates
+from keelman.rpc.credentials import Newest, PemFiles, Pems, Tls
+from keelman.rpc.handshake import handshake_problem
+from keelman.rpc.identity import STATE_NAME, Identity, IdentityKind, peer_identity
+from keelman.rpc.membership import Member, MemberFolder, renewing
+from keelman.rpc.server import INSTALLATION, Authorize, Context, is_local
+from keelman.runtime.logs.logging import get_logger
+
+log = get_logger()
+ASKERS = frozenset({IdentityKind.GATEWAY, IdentityKind.STATE})
+
+
+def _nothing() -> Pems:
+    return Pems()
+
+
+@dataclass(frozen=True, slots=True)
+class StateLink:
+    """How state services are asked: in plain text where there is nobody to trust them by. `server_name` is what their
+    certificates must name, the address's host when empty."""
+
+    newest: Newest = _nothing
+    server_name: str = ""
+
+    def channel(self, address: str) -> Channel:
+        """A channel to host:port, with what is shown now."""
+        pems = self.newest()
+        return channel(address, root_certificates=pems.roots or None, client=pems, server_name=self.server_name)
+
+    async def problem(self, address: str, error: KeelmanError) -> str:
+        """What TLS has to do with an error; empty where that is not it."""
+        pems = self.newest()
+        if not isinstance(error, Unavailable) or not pems.roots or address.startswith("unix:"):
+            return ""
+        why = await handshake_problem(address, pems, self.server_name)
+        return why and f"the state service at {address} and this agent do not trust each other: {why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What the agent's server and its links to state services are given; `member` has its certificate renewed."""
+
+    tls: Tls | Newest | None
+    link: StateLink
+    authorize: Authorize | None = None
+    member: Member | None = None
+
+    @classmethod
+    def of(cls, settings: Settings, node: str) -> Trust:
+        """Reads what the settings name, or what joining has left in the home.
+
+        Raises InvalidArgument and FailedPrecondition for what cannot be used.
+        """
+        tls = Tls.of("agent", settings.tls_certificate, settings.tls_key)
+        if settings.trust != INSTALLATION:
+            roots = root_certificates("agent.state_ca", settings.state_ca)
+            checked_peer(
+                "agent.state_address", settings.state_address, ca="state_ca", certificates=roots, trust=settings.trust
+            )
+            return cls(tls, _plain_link(roots, tls))
+        if tls is not None or settings.state_ca is not None:
+            if tls is None or settings.state_ca is None:
+                missing = "tls_certificate" if tls is None else "state_ca"
+                raise InvalidArgument.of(
+                    f"agent.{missing}", "", "a PEM file: with trust = installation tls_certificate, tls_key and "
+                    "state_ca go together, and without them the agent uses what it joined with",
+                )  # fmt: skip
+            files = PemFiles("agent", tls.certificate, tls.key, settings.state_ca)
+            return cls(files.newest, StateLink(files.newest), askers)
+        holder, folder = Identity(IdentityKind.NODE, node), MemberFolder(settings.folder.member(IdentityKind.NODE))
+        member = renewing(holder, folder, settings.state_address, settings.hosts)
+        return cls(member.newest, StateLink(member.newest, STATE_NAME), askers, member)
+
+
+async def askers(method: str, context: Context) -> None:
+    """Lets gateways, state services and whoever is on this host ask the agent; raises PermissionDenied for others."""
+    caller = None if is_local(context) else peer_identity(context)
+    if is_local(context) or (caller is not None and caller.kind in ASKERS):
+        return
+    who = "a certificate of nobody" if caller is None else str(caller)
+    error = PermissionDenied(f"{who} may not call {method} of an agent: ask a gateway", reason="NOT_ALLOWED")
+    log.warning("call_refused", method=method, peer=context.peer(), reason=error.reason, error=error.message)
+    raise error
+
+
+def _plain_link(roots: bytes | None, tls: Tls | None) -> StateLink:
+    """A link that trusts a state service by its CA, and shows the certificate of the agent's own server, if it has
+    one, to a state service that asks for any."""
+    if roots is None:
+        return StateLink()
+    shown = _nothing if tls is None else tls.newest("agent")
+
+    def newest() -> Pems:
+        pems = shown()
+        return Pems(pems.chain, pems.key, roots)
+
+    return StateLink(newest)

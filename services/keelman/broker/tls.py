@@ -1,0 +1,112 @@
+"""TLS of a broker: the stores that its Java reads, and how a renewed certificate reaches it while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from keelman.broker.settings import Settings
+from keelman.kafka.probe import shown_certificate, unset_broker_configs
+from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.runtime.tls.certificates import CertificateFacts, certificate_facts, digest_of_der
+from keelman.runtime.tls.stores import read_identity, read_trusted
+
+LISTENER = "TLS"
+"""Name of the listener of clients and brokers where it speaks TLS."""
+OF_CLIENTS, OF_CONTROLLERS = f"listener.name.{LISTENER.lower()}.", "listener.name.controller."
+RELOADED = (f"{OF_CLIENTS}ssl.keystore.location",)
+SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """PEM files: the broker's private key with its certificates, and those of the CA that it trusts."""
+
+    keystore: Path
+    truststore: Path
+    client_certificates: bool
+    is_shown: bool = True
+    """Whether clients are shown the keystore's certificate: the user's properties may name another."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Stores | None:
+        """Those of a broker's settings; None where it is to speak plain text. Raises InvalidArgument for one without
+        the other, and for client_certificates without both."""
+        key, trust = settings.tls_keystore, settings.tls_truststore
+        if key is None and trust is None:
+            if settings.client_certificates:
+                raise InvalidArgument.of("broker.client_certificates", True, "false without tls_keystore")
+            return None
+        if key is None or trust is None:
+            missing = "tls_keystore" if key is None else "tls_truststore"
+            raise InvalidArgument.of(f"broker.{missing}", "", "a PEM file: tls_keystore and tls_truststore go together")
+        others = tuple(f"{prefix}ssl.keystore." for prefix in ("", OF_CLIENTS))
+        is_shown = not any(name.startswith(others) for name in settings.properties)
+        return cls(key.absolute(), trust.absolute(), settings.client_certificates, is_shown)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The stores, as Kafka's properties name them for brokers and clients."""
+        return {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.keystore),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.truststore),
+        }
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The broker's own. Who speaks to a controller always shows a certificate: brokers have one. A renewed one may
+        lack hosts of the one before: without `ssl.allow.san.changes` Kafka would go on with that."""
+        wanted = "required" if self.client_certificates else "none"
+        return {
+            **self.files,
+            "ssl.allow.san.changes": "true",
+            f"{OF_CLIENTS}ssl.client.auth": wanted,
+            f"{OF_CONTROLLERS}ssl.client.auth": "required",
+        }
+
+    @property
+    def client(self) -> dict[str, str]:
+        """Of a client on the broker's own host, which may reach it by another address than its certificate names."""
+        return {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "", **self.files}
+
+    def check(self) -> None:
+        """Raises InvalidArgument naming the setting for a store that cannot be used."""
+        for setting, read in (("tls_keystore", read_identity), ("tls_truststore", read_trusted)):
+            try:
+                read(self.files)
+            except InvalidArgument as error:
+                raise InvalidArgument(f"broker.{setting}: {error.message}") from None
+
+    def facts(self) -> CertificateFacts:
+        """What the certificate in the keystore says. Raises InvalidArgument where there is none."""
+        found = read_identity(self.files)
+        assert found is not None  # the files name one
+        return certificate_facts(found.certificates)
+
+    def stamp(self) -> tuple[int, ...]:
+        """Differs once a file was written again."""
+        try:
+            return tuple(file.stat().st_mtime_ns for file in (self.keystore, self.truststore))
+        except OSError:
+            return ()  # between two files of who writes them anew
+
+    async def reload(self, host: str, port: int, node_id: int) -> None:
+        """Has the broker of that address, and the controller in its process, read their files again: each change of a
+        broker's dynamic configuration does that, also one that takes back what was never set.
+
+        Source: KAFKA-14136, and reloadUpdatedFilesWithoutConfigChange of DynamicBrokerConfig.scala in Kafka. Raises
+        InvalidArgument for files that cannot be used, and Unavailable where the broker is not asked, or has not taken
+        up the certificate.
+        """
+        self.check()
+        await unset_broker_configs(host, port, node_id, RELOADED, self.client, seconds=SECONDS)
+        if self.is_shown:
+            await self.check_shown(host, port)
+
+    async def check_shown(self, host: str, port: int) -> None:
+        """Raises Unavailable unless the broker of that address shows the certificate in the keystore."""
+        shown = await shown_certificate(host, port, self.client, seconds=SECONDS)
+        if digest_of_der(shown) != self.facts().digest:
+            raise Unavailable(f"the broker at {host}:{port} shows another certificate than that in {self.keystore}")

@@ -1,0 +1,114 @@
+"""Contexts: gateways by name, each with how it is trusted and who asks it, in a file that is its owner's alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from keelman.model.errors import InvalidArgument, NotFound
+from keelman.rpc.credentials import Pems, check_pair
+from keelman.runtime.home import write_file
+
+FILE, NAME = "KEELMAN_CONTEXTS", "KEELMAN_CONTEXT"
+"""In the environment: the file of contexts, and which of them commands ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A gateway, host:port, and its HTTP API, a URL. `ca`, `certificate` and `key` are paths of PEM files; `mesh`: a
+    sidecar secures what leaves this host."""
+
+    gateway: str
+    http: str = ""
+    ca: str = ""
+    token: str = field(default="", repr=False)
+    certificate: str = ""
+    key: str = ""
+    mesh: bool = False
+
+    @property
+    def certificates(self) -> bytes | None:
+        """By which the gateway is trusted; None for plain text. Raises InvalidArgument."""
+        if not self.ca:
+            return None
+        try:
+            return Path(self.ca).read_bytes()
+        except OSError as error:
+            raise InvalidArgument.of("ca", self.ca, f"a readable PEM file ({error.strerror})") from None
+
+    @property
+    def client(self) -> Pems | None:
+        """The certificate that is shown to the gateway; None without one. Raises InvalidArgument."""
+        if not self.certificate:
+            return None
+        found = []
+        for name, file in (("certificate", self.certificate), ("key", self.key)):
+            try:
+                found.append(Path(file).read_bytes())
+            except OSError as error:
+                raise InvalidArgument.of(name, file, f"a readable PEM file ({error.strerror})") from None
+        made = Pems(*found)
+        check_pair("certificate", self.certificate, made, key_file=self.key)
+        return made
+
+    def shown(self) -> dict[str, object]:
+        """What of it people see: never its token."""
+        given = {name: value for name, value in asdict(self).items() if value}
+        return given | ({"token": "[hidden]"} if self.token else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """All contexts of a user, and the name of the one that is used where none is named; "" for none."""
+
+    file: Path
+    current: str
+    known: Mapping[str, Context]
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str] = os.environ) -> Contexts:
+        """Those of the user's file; none without one. Raises InvalidArgument for one that others may read, or that is
+        none."""
+        file = file_of(environment)
+        try:
+            if file.stat().st_mode & 0o077:
+                raise InvalidArgument.of(
+                    FILE, str(file), f"a file of its owner's alone, since it has tokens: chmod 600 {file}"
+                )
+            document = json.loads(file.read_text(encoding="utf-8"))
+            known = {name: Context(**given) for name, given in document["contexts"].items()}
+            return cls(file, str(document["current"]), known)
+        except FileNotFoundError:
+            return cls(file, "", {})
+        except OSError as error:
+            raise InvalidArgument.of(FILE, str(file), f"a file that can be read ({error.strerror})") from None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise InvalidArgument.of(FILE, str(file), "a file that `keelman context create` has written") from None
+
+    def named(self, name: str, source: str = "NAME") -> Context:
+        """One of them. Raises NotFound that names those that there are."""
+        if name not in self.known:
+            there = ", ".join(sorted(self.known)) or "none"
+            raise NotFound(f"{source}: there is no context {name!r}: there is {there}")
+        return self.known[name]
+
+    def write(self, known: Mapping[str, Context], current: str) -> None:
+        """Keeps these in their place."""
+        contexts = {name: {k: v for k, v in asdict(one).items() if v} for name, one in sorted(known.items())}
+        document = json.dumps({"current": current, "contexts": contexts}, indent=2) + "\n"
+        try:
+            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_file(self.file, document.encode())
+        except OSError as error:
+            raise InvalidArgument.of(FILE, str(self.file), f"a file that can be written ({error.strerror})") from None
+
+
+def file_of(environment: Mapping[str, str]) -> Path:
+    """KEELMAN_CONTEXTS, else keelman/contexts.json in the user's configuration folder."""
+    if given := environment.get(FILE):
+        return Path(given).expanduser().absolute()
+    folder = environment.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(folder).expanduser().absolute() / "keelman" / "contexts.json"

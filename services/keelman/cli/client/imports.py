@@ -1,0 +1,29 @@
+"""Waits for plugin imports."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from keelman.api.connect.v1.plugin_import_pb2 import PluginImportState
+from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
+from keelman.model.errors import DeadlineExceeded, FailedPrecondition
+
+LOOK_SECONDS = 0.2
+
+
+async def fetched(gateway: Gateway, name: str, seconds: float) -> Any:
+    """The plugin import once its file is there. Raises FailedPrecondition where there will be no plugin, and
+    DeadlineExceeded."""
+    end = time.monotonic() + seconds
+    while True:
+        found = await gateway.get(kinds.PLUGIN_IMPORTS, name)
+        if found.state == PluginImportState.PLUGIN_IMPORT_STATE_FAILED:
+            raise FailedPrecondition(f"plugin import {name}: {found.code}: {found.message}", reason="IMPORT_FAILED")
+        if found.state == PluginImportState.PLUGIN_IMPORT_STATE_ACTIVE:
+            return found
+        if time.monotonic() > end:
+            raise DeadlineExceeded(f"plugin import {name} is still being fetched after {seconds:g} s: {found.message}")
+        await asyncio.sleep(LOOK_SECONDS)

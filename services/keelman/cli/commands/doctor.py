@@ -1,0 +1,83 @@
+"""`keelman doctor`: what is wrong with an installation, and what helps."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from typing import Any
+
+from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.target import Target, home_of
+from keelman.cli.doctor.clusters import broker_findings, definition_findings, topic_findings, worker_findings
+from keelman.cli.doctor.finding import Finding
+from keelman.cli.doctor.here import gateway_findings, home_findings
+from keelman.cli.doctor.nodes import node_findings
+from keelman.cli.doctor.storage_topics import storage_findings
+from keelman.cli.exits import FAILED, OK
+from keelman.cli.machine.system import running_system
+from keelman.cli.options import TextForm, command_group
+from keelman.cli.output.columns import cluster_state
+from keelman.cli.output.printing import TEXT_FORMATS, checked_format, on_one_line, print_document
+from keelman.cli.output.words import quantity
+from keelman.model.errors import FailedPrecondition, KeelmanError
+from keelman.runtime.version import version
+
+app = command_group()
+
+
+@app.command()
+def doctor(*, output: TextForm = "text", target: Target) -> int:
+    """Look for what is wrong: network, TLS, SASL, topics, disk, limits, versions, clocks. Each finding has its remedy;
+    exit code 1 where there is one."""
+    form = checked_format(output, TEXT_FORMATS)
+    home, found, looked_at = home_of(target.home), list[Finding](), dict[str, int]()
+    if running_system(home) is not None:
+        found += home_findings(home.root)
+
+    async def body(client: Gateway) -> None:
+        found.extend(await _look(client, looked_at))
+
+    try:
+        target.run(body)
+    except KeelmanError as error:
+        place = target.place
+        found += asyncio.run(gateway_findings(place.address, place.source, error))
+    if form != "text":
+        print_document({"findings": [asdict(one) for one in found], "looked_at": looked_at}, form)
+    else:
+        for one in found:
+            print(on_one_line(f"{one.check}: {one.subject}: {one.problem}"))
+            print(on_one_line(f"    {one.remedy}"))
+        seen = ", ".join(quantity(number, noun) for noun, number in looked_at.items())
+        print(quantity(len(found), "finding") + (f"; looked at {seen}" if seen else ""))
+    return FAILED if found else OK
+
+
+async def _look(client: Gateway, looked_at: dict[str, int]) -> list[Finding]:
+    """What the gateway knows, and what brokers say from here."""
+    listed: dict[str, Any] = {}
+    kinds_asked = (kinds.NODES, kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS, kinds.TOPICS, kinds.DEFINITIONS)
+    for kind in kinds_asked:
+        listed[kind.plural] = await client.list(kind)
+        looked_at[kind.singular] = len(listed[kind.plural])
+    brokers, workers = listed[kinds.BROKER_CLUSTERS.plural], listed[kinds.WORKER_CLUSTERS.plural]
+    found = [
+        *node_findings(listed[kinds.NODES.plural], version()),
+        *broker_findings(brokers),
+        *worker_findings(workers),
+        *topic_findings(listed[kinds.TOPICS.plural]),
+        *definition_findings(listed[kinds.DEFINITIONS.plural]),
+    ]
+    for cluster in brokers:
+        on_it = [one for one in workers if one.spec.broker_cluster == cluster.name]
+        if cluster_state(cluster) != "RUNNING" or not on_it:
+            continue
+        try:
+            properties = await client.client_properties(cluster.name)
+        except FailedPrecondition as error:
+            if error.reason != "HIDDEN":
+                raise
+            continue
+        found += await storage_findings(properties, cluster.name, on_it)
+    return found

@@ -1,0 +1,120 @@
+"""`keelman apply -f` and `keelman export`: resources as files say they are to be, and as such files."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.target import Target
+from keelman.cli.commands.manifest_options import ManifestOptions
+from keelman.cli.exits import FAILED, OK, print_error
+from keelman.cli.kinds import kind_of
+from keelman.cli.manifests import printing
+from keelman.cli.manifests.carrying_out import carried_out, check_connectors
+from keelman.cli.manifests.exporting import exported
+from keelman.cli.manifests.manifest import Manifest, Refused, Wrong
+from keelman.cli.manifests.plan import planned
+from keelman.cli.manifests.reading import read_manifests
+from keelman.cli.options import Cluster, command_group, kind_word
+from keelman.cli.output.printing import TEXT_FORMATS, as_yaml, checked_format, print_document
+from keelman.cli.selectors import Selector, selector
+from keelman.model.errors import InvalidArgument, KeelmanError
+
+app = command_group()
+CHANGES = 2
+"""Exit code of a plan of which something is to be done."""
+
+
+def apply_files(target: Target, options: ManifestOptions, seconds: float | None) -> int:
+    """Has resources be as files say; returns the exit code."""
+    form, chosen = checked_format(options.output, TEXT_FORMATS), selector(options.selector or ())
+    if options.prune and not chosen.asked:
+        raise InvalidArgument("--prune: only together with -l, which says whose resources may be removed")
+    if options.plan and seconds is not None:
+        raise InvalidArgument("--wait: not together with --plan: nothing is done")
+    if form != "text" and not options.plan:
+        raise InvalidArgument("-o: only together with --plan")
+    try:
+        manifests = _narrowed(read_manifests(options.paths or (), cluster=options.cluster), chosen)
+
+        async def body(client: Gateway) -> int:
+            return await _applied(client, manifests, chosen, options, form=form, seconds=seconds)
+
+        return target.run(body)
+    except Refused as error:
+        for line in error.lines:
+            print_error(line)
+        print_error("nothing was changed")
+        return FAILED if options.plan else error.exit_code
+    except KeelmanError as error:
+        if not options.plan:
+            raise
+        print_error(error.message)
+        return FAILED
+
+
+async def _applied(
+    client: Gateway,
+    manifests: list[Manifest],
+    chosen: Selector,
+    options: ManifestOptions,
+    *,
+    form: str,
+    seconds: float | None,
+) -> int:
+    plan = await planned(client, manifests, chosen.takes if options.prune else None)
+    wrong = Wrong()
+    await check_connectors(client, plan, wrong)
+    wrong.check()
+    if options.plan:
+        if form == "text":
+            for line in printing.lines(plan):
+                print(line)
+        else:
+            print_document(printing.document(plan), form)
+        return CHANGES if plan.changes else OK
+    await carried_out(client, plan, print, seconds=seconds)
+    if same := len(plan.items) - len(plan.changes):
+        print(f"{same} as {'their files say' if same > 1 else 'its file says'}")
+    return OK
+
+
+def _narrowed(manifests: list[Manifest], chosen: Selector) -> list[Manifest]:
+    """Those with the labels that are asked for; the others are remarked on."""
+    found = [one for one in manifests if chosen.takes(one.labels)]
+    if others := [one.title for one in manifests if one not in found]:
+        print(f"keelman: left out, as they have not the labels of -l: {', '.join(others)}", file=sys.stderr)
+    return found
+
+
+@app.command()
+def export(
+    kind: Annotated[str, kind_word("get")] = "",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="One of them; all when left out.")] = "",
+    *,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option("-l", "--selector", metavar="SELECTOR", help="Only those with these labels."),
+    ] = None,
+    cluster: Cluster = "",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="yaml or json.")] = "yaml",
+    target: Target,
+) -> int:
+    """Print resources as files that `keelman apply -f` takes back, secrets hidden."""
+    form = checked_format(output, ("yaml", "json"))
+    found = (
+        kind_of(kind, "create") if kind and kind_of(kind).singular != "document" else kind_of(kind) if kind else None
+    )
+    chosen = selector(labels or ())
+
+    async def body(client: Gateway) -> None:
+        made = await exported(client, found, name, chosen, cluster=cluster)
+        if form == "json":
+            print_document({"items": made}, form)
+            return
+        print("---\n".join(as_yaml(one) for one in made), end="")
+
+    return target.run(body)

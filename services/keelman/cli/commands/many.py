@@ -1,0 +1,94 @@
+"""What the verbs have in common that do one thing, or many: those with some labels, or all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import typer
+
+from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.target import Target
+from keelman.cli.exits import OK, exit_code_of, print_error
+from keelman.cli.kinds import Kind
+from keelman.cli.options import Yes, option
+from keelman.cli.output.columns import key_of
+from keelman.cli.output.words import owner_text
+from keelman.cli.selectors import selector_of
+from keelman.model.errors import InvalidArgument, KeelmanError
+
+MAX_NAMED = 20
+"""In a question; more are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Many:
+    """Which ones, in place of a name."""
+
+    selector: list[str] | None = option(
+        "-l --selector", "SELECTOR", "In place of NAME: all with these labels: K=V, K!=V, K in (A,B), K."
+    )
+    all: bool = option("--all", None, "In place of NAME: all of them; asks first on a terminal.", default=False)
+    yes: Yes = False
+
+    @property
+    def is_given(self) -> bool:
+        """Whether many are meant."""
+        return self.all or bool(self.selector)
+
+
+def each(
+    target: Target, verb: str, kind: Kind, name: str, many: Many, *, do: Callable[[str], int], cluster: str = ""
+) -> int:
+    """Does something with the one that is named, or one after the other with all that are meant; returns the exit code,
+    of many that of the first that failed. An error of one of many is a line on stderr, and the others are gone on with.
+
+    Raises InvalidArgument where neither a name nor many are given, or both.
+    """
+    if not many.is_given:
+        if not name:
+            raise InvalidArgument(f"NAME: missing: the {kind.singular} to {verb}; -l or --all mean many")
+        return do(name)
+    if name:
+        raise InvalidArgument(f"{'--all' if many.all else '-l'}: not together with a name ({name})")
+    if many.all and many.selector:
+        raise InvalidArgument("--all: not together with -l, which says which ones")
+    names = _meant(target, kind, many, cluster)
+    if not names:
+        print(f"no {kind.plural}{' with these labels' if many.selector else ''}", file=sys.stderr)
+        return OK
+    if not many.yes and sys.stdin.isatty():
+        typer.confirm(question(verb, kind, names), abort=True, err=True)
+    found = OK
+    for one in names:
+        try:
+            code = do(one)
+        except KeelmanError as error:
+            print_error(f"{kind.singular}/{one}: {error.message}")
+            code = exit_code_of(error)
+        found = found or code
+    return found
+
+
+def question(verb: str, kind: Kind, names: list[str]) -> str:
+    """What is asked before many are done something with."""
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    what = kind.singular if len(names) == 1 else kind.plural
+    return f"{verb} {len(names)} {what}: {', '.join(names[:MAX_NAMED])}{more}?"
+
+
+def _meant(target: Target, kind: Kind, many: Many, cluster: str) -> list[str]:
+    """The names of those that are meant; what comes and goes with another resource is not."""
+    chosen = selector_of(kind, many.selector or ())
+    names: list[str] = []
+
+    async def find(client: Gateway) -> None:
+        for one in await client.list(kind, cluster=cluster, labels=chosen.equal):
+            owned = kind is kinds.WORKER_CLUSTERS and owner_text(one.spec.origin)
+            if chosen(one) and not owned:
+                names.append(key_of(kind, one))
+
+    target.run(find)
+    return names

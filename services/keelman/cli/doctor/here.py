@@ -1,0 +1,53 @@
+"""Looks at what is between this host and the gateway, and at the home of a system that runs here."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from keelman.cli.doctor.finding import Finding
+from keelman.cli.doctor.nodes import MIN_DISK_BYTES
+from keelman.cli.output.words import size
+from keelman.model.errors import KeelmanError
+
+CONNECT_SECONDS = 5.0
+
+
+async def gateway_findings(address: str, source: str, error: KeelmanError) -> list[Finding]:
+    """Why a gateway at host:port cannot be asked: its name, its port, or what it says. `source` is where the address
+    came from."""
+    host, _, port = address.rpartition(":")
+    host, subject = host.strip("[]"), f"gateway {address}"
+    loop = asyncio.get_running_loop()
+    try:
+        await loop.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+    except OSError as wrong:
+        remedy = f"another address in {source}, or an entry in the name service or /etc/hosts"
+        return [Finding("network", subject, f"{host} has no address here: {wrong.strerror}", remedy)]
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(host, int(port))
+        writer.close()
+    except (OSError, TimeoutError) as wrong:
+        why = "no answer" if isinstance(wrong, TimeoutError) else str(wrong)
+        remedy = (
+            f"start it (`keelman up`, `systemctl start keelman-gateway`), or give its address ({source} says this one)"
+        )
+        return [Finding("network", subject, f"nothing takes connections there: {why}", remedy)]
+    remedy = "see its log: the port is open, and it does not answer as a gateway does; TLS or a token may be missing"
+    return [Finding("gateway", subject, error.message, remedy)]
+
+
+def home_findings(home: Path) -> Iterator[Finding]:
+    """What is wrong with the folder of the system that runs here."""
+    try:
+        free = shutil.disk_usage(home).free
+    except OSError as wrong:
+        yield Finding("disk", str(home), f"it cannot be looked at: {wrong.strerror}", "its owner and mode, or --home")
+        return
+    if free < MIN_DISK_BYTES:
+        remedy = "free some: below 1 GiB the state service and brokers soon cannot write"
+        yield Finding("disk", str(home), f"{size(free)} of disk are free", remedy)

@@ -1,0 +1,83 @@
+"""Judges nodes: whether they are heard of, what they run, and what their hosts have left. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from keelman.cli.doctor.finding import Finding
+from keelman.cli.output.columns import node_state
+from keelman.cli.output.words import size
+from keelman.rpc.times import from_timestamp
+
+MIN_PYTHON = (3, 11)
+MIN_JAVA = 17
+MIN_OPEN_FILES = 4096
+MIN_DISK_BYTES = 1 << 30
+MIN_MEMORY_BYTES = 256 << 20
+MAX_CLOCK_SECONDS = 5.0
+"""So far may a clock be off: certificates, and times in logs and records, come from it."""
+
+
+def node_findings(nodes: Iterable[Any], version: str) -> Iterator[Finding]:
+    """What is wrong with nodes. `version` is that of keelman here; empty where it is not known."""
+    for node in nodes:
+        name, status, state = f"node/{node.name}", node.status, node_state(node)
+        if state == "OFFLINE":
+            why = f": {status.message}" if status.message else ""
+            yield Finding(
+                "nodes", name, f"it is OFFLINE{why}",
+                "start its agent (`systemctl start keelman-agent`), or see whether its host reaches the state service; "
+                f"one that is gone for good: `keelman delete node {node.name}`",
+            )  # fmt: skip
+            continue
+        if state != "ONLINE":
+            continue
+        if version and status.version and status.version != version:
+            yield Finding(
+                "versions", name, f"its agent runs keelman {status.version}, and this is {version}",
+                "upgrade the older one: state and gateway first, then agents, one node after the other",
+            )  # fmt: skip
+        if status.HasField("figures"):
+            yield from _figures(name, status)
+
+
+def _figures(name: str, status: Any) -> Iterator[Finding]:
+    figures = status.figures
+    if figures.disk_free_bytes and figures.disk_free_bytes < MIN_DISK_BYTES:
+        yield Finding(
+            "disk", name, f"{size(figures.disk_free_bytes)} of disk are free",
+            f"free some: below {size(MIN_DISK_BYTES)} brokers and logs soon cannot write; retention.ms of topics, "
+            "`agent.log_*` settings, or a larger disk",
+        )  # fmt: skip
+    if figures.memory_available_bytes and figures.memory_available_bytes < MIN_MEMORY_BYTES:
+        yield Finding(
+            "memory", name, f"{size(figures.memory_available_bytes)} of memory are free",
+            "move workers elsewhere (`keelman drain node`), or give clusters limits (--memory) or brokers less --heap",
+        )  # fmt: skip
+    if figures.open_files_limit and figures.open_files_limit < MIN_OPEN_FILES:
+        yield Finding(
+            "limits", name, f"processes of its agent may have {figures.open_files_limit} files open",
+            f"LimitNOFILE={MIN_OPEN_FILES * 16} in the agent's unit, or `ulimit -n`; then restart the agent",
+        )  # fmt: skip
+    if figures.python_version and _numbers(figures.python_version) < MIN_PYTHON:
+        yield Finding(
+            "versions", name, f"its Python is {figures.python_version}", "Python 3.11 or newer in its environment"
+        )
+    if figures.python_version and not figures.java_version:
+        yield Finding(
+            "versions", name, f"it has no Java of {MIN_JAVA} or newer",
+            "install one, or set JAVA_HOME for the agent: brokers and Spark need it",
+        )  # fmt: skip
+    if figures.clock_ms and status.HasField("heartbeat_time"):
+        off = figures.clock_ms / 1000 - from_timestamp(status.heartbeat_time).timestamp()
+        if abs(off) > MAX_CLOCK_SECONDS:
+            yield Finding(
+                "clocks", name,
+                f"its clock is {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} the state service's",
+                "let a time service set both clocks (chrony, systemd-timesyncd)",
+            )  # fmt: skip
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())

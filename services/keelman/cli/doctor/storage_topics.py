@@ -1,0 +1,68 @@
+"""Looks at the topics in which worker clusters keep configurations, offsets and states, on their brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from keelman.cli.client.topics import WORKERS_TOPICS
+from keelman.cli.doctor.finding import Finding
+from keelman.kafka.topic_brokers import TopicBrokers
+from keelman.model.errors import KeelmanError
+
+POLICY, COMPACT = "cleanup.policy", "compact"
+MIN_REPLICAS = 3
+
+
+async def storage_findings(properties: Mapping[str, str], brokers: str, clusters: Sequence[Any]) -> list[Finding]:
+    """What is wrong with the topics of the worker clusters of one broker cluster, which is asked from here."""
+    topics = {name: (cluster, kind) for cluster in clusters for kind, name in topics_of(cluster).items()}
+    try:
+        async with TopicBrokers.open(properties) as asked:
+            found = await asked.describe(list(topics))
+            configs = await asked.configs(list(found.topics))
+    except KeelmanError as error:
+        remedy = "only the command's host does not reach them where the broker cluster is RUNNING: routes, firewall"
+        return [Finding("network", f"broker-cluster/{brokers}", f"not reached from here: {error.message}", remedy)]
+    made: list[Finding] = []
+    for name, topic in found.topics.items():
+        cluster, kind = topics[name]
+        policy = configs.get(name, {}).get(POLICY)
+        made += judged(
+            f"worker-cluster/{cluster.name}", kind, name,
+            policy="" if policy is None else policy.value, partitions=len(topic.partitions),
+            replicas=min((len(part.replicas) for part in topic.partitions.values()), default=0),
+            brokers=len(found.brokers),
+        )  # fmt: skip
+    return made
+
+
+def topics_of(cluster: Any) -> dict[str, str]:
+    """The three topics of a worker cluster, by what they are for."""
+    given = cluster.spec.properties
+    return {
+        kind: given.get(f"{kind}.storage.topic") or f"{cluster.name}.connect-{what}"
+        for kind, what in WORKERS_TOPICS.items()
+    }
+
+
+def judged(
+    subject: str, kind: str, topic: str, *, policy: str, partitions: int, replicas: int, brokers: int
+) -> Iterator[Finding]:
+    """What is wrong with one topic; `policy` is empty where it is not known."""
+    if policy and policy != COMPACT:
+        yield Finding(
+            "topics", subject, f"{kind} topic {topic} has {POLICY}={policy}: what is in it would be deleted one day",
+            f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {POLICY}={COMPACT}",
+        )  # fmt: skip
+    if kind == "config" and partitions != 1:
+        yield Finding(
+            "topics", subject, f"config topic {topic} has {partitions} partitions: the order of changes is lost",
+            "stop the cluster, and give it another config.storage.topic with one partition",
+        )  # fmt: skip
+    wanted = min(MIN_REPLICAS, brokers)
+    if 0 < replicas < wanted:
+        yield Finding(
+            "topics", subject, f"{kind} topic {topic} has {replicas} replicas on {brokers} brokers",
+            f"kafka-reassign-partitions.sh: {wanted} replicas, so that the loss of a broker loses nothing",
+        )  # fmt: skip

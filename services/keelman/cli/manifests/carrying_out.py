@@ -1,0 +1,159 @@
+"""Does what a plan says: all that can be in one transaction, then connectors, then what is to be removed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from keelman.cli import kinds
+from keelman.cli.client.changes import wait_for_update
+from keelman.cli.client.effects import before, wait_for
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.imports import fetched
+from keelman.cli.client.operations import delete_applied, follow
+from keelman.cli.manifests.forms import RUNNING, STOPPED
+from keelman.cli.manifests.manifest import Wrong
+from keelman.cli.manifests.plan import CREATED, Item, Plan, judged_together
+from keelman.cli.options import WAIT_SECONDS
+from keelman.cli.output import columns
+from keelman.model.errors import DeadlineExceeded, FailedPrecondition, NotFound
+
+CLUSTERS = (kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS)
+Say = Callable[[str], None]
+
+
+async def carried_out(gateway: Gateway, plan: Plan, say: Say, *, seconds: float | None) -> None:
+    """Does it, and says of each resource what became of it; with `seconds` waits for the effects, so long for all.
+
+    Raises Refused where something has become illegal since it was planned: nothing is changed then. What is removed,
+    and connectors of clusters that come up with the plan, are waited for in any case.
+    """
+    clock = _Clock(WAIT_SECONDS if seconds is None else seconds)
+    wrong = Wrong()
+    await judged_together(gateway, plan, wrong, validate_only=False)
+    wrong.check()
+    changed = [item for item in plan.kept if item in plan.changes]
+    for item in changed:
+        if item.form.batched:
+            say(_told(item))
+    for item in changed:
+        if not item.form.batched:
+            await _connector(gateway, item, plan, clock, waits=seconds is not None)
+            say(_told(item))
+    for item in plan.removed:
+        await _remove(gateway, item, clock)
+        say(f"{item.title} removed")
+    if seconds is not None:
+        for item in changed:
+            if item.form.batched:
+                await _wait(gateway, item, clock)
+
+
+class _Clock:
+    """What is left of a time."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+        self._seconds = seconds
+
+    @property
+    def left(self) -> float:
+        """In seconds. Raises DeadlineExceeded where it is over."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise DeadlineExceeded(f"not all is as it is to be after {self._seconds:.0f} s: `--plan` shows what is not")
+        return left
+
+
+def _told(item: Item) -> str:
+    if item.action == CREATED:
+        return f"{item.title} created" + (f": asked to be {item.goal}" if item.goal else "")
+    return f"{item.title} changed: " + ", ".join(dict.fromkeys(one.field for one in item.changes))
+
+
+async def _wait(gateway: Gateway, item: Item, clock: _Clock) -> None:
+    """Waits until a resource is as it is to be."""
+    kind = item.form.kind
+    for answer in item.answers:
+        if "operation" in answer.DESCRIPTOR.fields_by_name and answer.HasField("operation"):
+            await follow(gateway, answer.operation.name, seconds=clock.left)  # type: ignore[attr-defined]
+    if kind in CLUSTERS:
+        await _wait_for_cluster(gateway, item, clock)
+    elif kind is kinds.PLUGIN_IMPORTS and item.action == CREATED:
+        await fetched(gateway, item.name, clock.left)
+
+
+async def _wait_for_cluster(gateway: Gateway, item: Item, clock: _Clock) -> None:
+    kind, found = item.form.kind, await gateway.get(item.form.kind, item.name)
+    if item.form.goal_of(found) == STOPPED:
+        await wait_for(gateway, "stop", kind, item.name, seconds=clock.left)
+    elif item.action == CREATED or item.form.goal_of(item.present) == STOPPED:
+        await wait_for(gateway, "start", kind, item.name, seconds=clock.left)
+    else:
+        await wait_for_update(gateway, kind, item.name, generation=found.generation, seconds=clock.left)
+
+
+async def _connector(gateway: Gateway, item: Item, plan: Plan, clock: _Clock, *, waits: bool) -> None:
+    """Makes or changes a connector, once its worker cluster can."""
+    cluster, _, plain = item.name.partition("/")
+    comes_up = any(one.form.kind is kinds.WORKER_CLUSTERS and one.name == cluster for one in plan.changes)
+    if comes_up:
+        await wait_for(gateway, "start", kinds.WORKER_CLUSTERS, cluster, seconds=clock.left)
+    verb = "start" if item.action == CREATED else "configure"
+    was = None if item.action == CREATED else await before(gateway, verb, item.form.kind, item.name)
+    config = dict(item.after.config)
+    if item.action == CREATED:
+        await gateway.create_connector(cluster, plain, config)
+    elif item.form.differs(item.present, item.after):
+        await gateway.configure_connector(cluster, plain, config)
+    for step in item.steps:
+        await gateway.call(
+            type(step).__name__.partition("Connector")[0], kinds.CONNECTORS, worker_cluster=cluster, name=plain
+        )
+    goal = item.goal or item.form.goal_of(item.present)
+    if waits and goal == RUNNING:
+        await wait_for(gateway, verb, item.form.kind, item.name, seconds=clock.left, was=was)
+
+
+async def _remove(gateway: Gateway, item: Item, clock: _Clock) -> None:
+    """Removes a resource, and waits until it is gone: what it names may be removed next."""
+    kind = item.form.kind
+    try:
+        if kind in kinds.APPLIED:
+            await delete_applied(gateway, kind, item.name, keep=False, seconds=clock.left)
+        elif kind is kinds.DEDICATED_CONNECTORS:
+            answer = await gateway.call("Delete", kind, name=item.name)
+            await follow(gateway, answer.operation.name, seconds=clock.left)
+        else:
+            await gateway.act("delete", kind, item.name)
+            if kind in CLUSTERS:
+                await wait_for(gateway, "delete", kind, item.name, seconds=clock.left)
+    except NotFound:
+        return
+
+
+async def check_connectors(gateway: Gateway, plan: Plan, wrong: Wrong) -> None:
+    """Notes which connectors could not be made since their worker cluster neither runs nor will."""
+    coming = {item.name for item in plan.kept if item.form.kind is kinds.WORKER_CLUSTERS and _will_run(item)}
+    for item in plan.kept:
+        if item.form.batched or item not in plan.changes:
+            continue
+        cluster = item.name.partition("/")[0]
+        if cluster in coming:
+            continue
+        try:
+            found = await gateway.get(kinds.WORKER_CLUSTERS, cluster)
+        except NotFound as error:
+            wrong.add(f"{item.manifest.place}: {item.title}" if item.manifest else item.title, error)
+            continue
+        if not found.status.ready_workers:
+            text = (
+                f"worker cluster {cluster} is {columns.cluster_state(found)}: its workers alone can have connectors: "
+                "start it, or write a definition, which is kept while it does not run"
+            )
+            wrong.add(f"{item.manifest.place}: {item.title}" if item.manifest else item.title, FailedPrecondition(text))
+
+
+def _will_run(item: Item) -> bool:
+    goal = item.goal or (item.form.goal_of(item.present) if item.present is not None else "")
+    return goal == RUNNING

@@ -1,0 +1,70 @@
+"""Resources as the manifests that `keelman apply -f` takes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.kinds import Kind
+from keelman.cli.manifests.forms import Form
+from keelman.cli.manifests.table import FORMS, form_of
+from keelman.cli.selectors import Selector
+from keelman.model.errors import NotFound
+
+BY_NAME_ONLY = (kinds.DOCUMENTS,)
+"""Others' own: exported where their kind is named."""
+
+
+async def exported(
+    gateway: Gateway, kind: Kind | None, name: str, selector: Selector, *, cluster: str = ""
+) -> list[dict[str, Any]]:
+    """The manifests of all resources that have the labels, of one kind where it is named, or of one of them; in the
+    order in which they are made. What comes and goes with another resource is left out. Raises NotFound for a name."""
+    forms = [form_of(kind)] if kind is not None else [form for form in FORMS if form.kind not in BY_NAME_ONLY]
+    found: list[dict[str, Any]] = []
+    taken: set[str] = set()
+    for form in forms:
+        for resource in await _resources(gateway, form, cluster):
+            if name and form.key(resource) != name and getattr(resource, "name", "") != name:
+                continue
+            if not name and (form.owned(resource) or (kind is None and _of_others(form, resource, taken))):
+                continue
+            if not selector.takes(form.labels_of(resource)):
+                continue
+            taken |= set(_makes(form, resource))
+            found.append(manifest_of(form, resource))
+    if name and not found:
+        raise NotFound(f"there is no {forms[0].kind.singular} {name!r}")
+    return found
+
+
+async def _resources(gateway: Gateway, form: Form, cluster: str) -> Any:
+    known = await gateway.list(form.kind, cluster=cluster)
+    if form.kind is kinds.WORKER_CONFIGURATIONS:
+        return [await gateway.get(form.kind, one.name) for one in known]
+    return known
+
+
+def manifest_of(form: Form, resource: Any) -> dict[str, Any]:
+    """One resource as a manifest, secrets hidden."""
+    labels, goal = form.labels_of(resource), form.goal_of(resource)
+    made: dict[str, Any] = {"kind": form.kind.singular, "name": form.key(resource)}
+    if labels:
+        made["labels"] = dict(sorted(labels.items()))
+    if goal:
+        made["goal"] = goal
+    return made | {"spec": form.shown(resource)}
+
+
+def _makes(form: Form, resource: Any) -> Iterator[str]:
+    """The connector that a resource brings about, which then needs no manifest of its own."""
+    if form.kind is kinds.DEFINITIONS:
+        yield f"{resource.spec.worker_cluster}/{resource.spec.connector}"
+    if form.kind is kinds.DEDICATED_CONNECTORS:
+        yield f"{resource.name}/{resource.spec.connector}"
+
+
+def _of_others(form: Form, resource: Any, taken: set[str]) -> bool:
+    return form.kind is kinds.CONNECTORS and form.key(resource) in taken

@@ -1,0 +1,208 @@
+"""The forms of what has no spec on the wire: secrets, worker configurations, plugins, plugin imports and documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.message import Message
+
+from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration
+from keelman.api.connect.v1.worker_configuration_service_pb2 import CreateWorkerConfigurationRevisionRequest
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.manifests.forms import Form, plain
+from keelman.cli.manifests.manifest import HIDDEN, Manifest
+from keelman.model.document import document_parts
+from keelman.model.errors import InvalidArgument
+
+WORDS = ("description", "labels")
+NAMES = ("name", "request_id", "labels", "origin", "extra", "max_of_scope")
+
+
+def described(resource: Any) -> dict[str, Any]:
+    """The description of a resource, where it has one."""
+    return {"description": resource.description} if resource.description else {}
+
+
+@dataclass(frozen=True, slots=True)
+class KeptForm(Form):
+    """Of what is created by fields of a request, some of which never change."""
+
+    without: tuple[str, ...] = NAMES
+
+    def labels_of(self, resource: Any) -> dict[str, str]:
+        """Its labels."""
+        return dict(resource.labels)
+
+    def create(self, name: str, filled: Any) -> list[Message]:
+        """The requests that make one. Raises InvalidArgument."""
+        filled.name = name
+        return [filled]
+
+    def _words(self, present: Any, filled: Any, **fields: Any) -> list[Message]:
+        """The request that gives one its description and labels."""
+        return [self.request("Update", name=present.name, update_mask=FieldMask(paths=WORDS), **fields)]
+
+
+@dataclass(frozen=True, slots=True)
+class SecretForm(KeptForm):
+    """Of secrets, whose values nobody is shown."""
+
+    def create(self, name: str, filled: Any) -> list[Message]:
+        """The requests that make one. Raises InvalidArgument."""
+        if hidden := [key for key, value in filled.values.items() if value == HIDDEN]:
+            raise InvalidArgument.of(
+                f"spec.values.{hidden[0]}", HIDDEN, "its value: no secret is stored under this name"
+            )
+        return KeptForm.create(self, name, filled)
+
+    def update(self, present: Any, filled: Any) -> list[Message]:
+        """The requests that change one. Raises InvalidArgument."""
+        hidden = {key for key, value in filled.values.items() if value == HIDDEN}
+        if hidden and (hidden != set(filled.values) or hidden != set(present.keys)):
+            legal = f"all of its keys with {HIDDEN}, which leaves the values as they are, or all with their values"
+            raise InvalidArgument.of(
+                "spec.values", ", ".join(filled.values), f"{legal}; its keys: {', '.join(present.keys)}"
+            )
+        paths = WORDS if hidden else ("values", *WORDS)
+        values = {} if hidden else dict(filled.values)
+        return [
+            self.request(
+                "Update", name=present.name, values=values, description=filled.description, labels=dict(filled.labels),
+                update_mask=FieldMask(paths=paths),
+            )
+        ]  # fmt: skip
+
+    def shown(self, resource: Any) -> dict[str, Any]:
+        """What its manifest says."""
+        return {**described(resource), "values": dict.fromkeys(resource.keys, HIDDEN)}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationForm(KeptForm):
+    """Of worker configurations, whose newest revision is what a manifest says."""
+
+    def create(self, name: str, filled: Any) -> list[Message]:
+        """The requests that make one. Raises InvalidArgument."""
+        self._check(filled.content)
+        return KeptForm.create(self, name, filled)
+
+    def update(self, present: Any, filled: Any) -> list[Message]:
+        """The requests that change one. Raises InvalidArgument."""
+        said = WorkerConfiguration(description=filled.description, labels=dict(filled.labels))
+        found = self._words(present, filled, worker_configuration=said)
+        newest = present.revisions[-1].content
+        if filled.content != newest:
+            self._check(filled.content)
+            found.append(
+                CreateWorkerConfigurationRevisionRequest(
+                    name=present.name, content=filled.content, description=filled.description
+                )
+            )
+        return found
+
+    async def found(self, gateway: Gateway, names: Sequence[str]) -> Sequence[Any]:
+        """Those that there are, with what they say."""
+        known = await gateway.list(self.kind)  # lists do not have what they say
+        return [await gateway.get(self.kind, one.name) if one.name in names else one for one in known]
+
+    def shown(self, resource: Any) -> dict[str, Any]:
+        """What its manifest says."""
+        return {**described(resource), "content": resource.revisions[-1].content.decode(errors="replace")}
+
+    def _check(self, content: bytes) -> None:
+        if HIDDEN.encode() in content:
+            legal = (
+                "the value, or a reference to it: a hidden one stands for what is stored, and this content is another"
+            )
+            raise InvalidArgument.of("spec.content", HIDDEN, legal)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportForm(KeptForm):
+    """Of plugin imports, whose source never changes."""
+
+    def update(self, present: Any, filled: Any) -> list[Message]:
+        """The requests that change one. Raises InvalidArgument."""
+        if filled.source != present.source:
+            legal = "as it was: delete the plugin import to fetch another file"
+            raise InvalidArgument.of("spec.source", plain(filled.source), f"{legal} ({plain(present.source)})")
+        said = type(present)(description=filled.description, labels=dict(filled.labels))
+        return self._words(present, filled, plugin_import=said)
+
+    def shown(self, resource: Any) -> dict[str, Any]:
+        """What its manifest says."""
+        return {**described(resource), "source": plain(resource.source)}
+
+
+@dataclass(frozen=True, slots=True)
+class PluginForm(KeptForm):
+    """Of plugins, by reference: their files are uploaded by `keelman create plugin`."""
+
+    def create(self, name: str, filled: Any) -> list[Message]:
+        """The requests that make one. Raises InvalidArgument."""
+        raise InvalidArgument.of(
+            "name",
+            name,
+            "a plugin that is there: `keelman create plugin FILE` uploads one, a plugin-import fetches one",
+        )
+
+    def update(self, present: Any, filled: Any) -> list[Message]:
+        """The requests that change one. Raises InvalidArgument."""
+        for field in ("file_name", "sha256"):
+            if (said := getattr(filled, field)) and said != getattr(present, field):
+                raise InvalidArgument.of(
+                    f"spec.{field}",
+                    said,
+                    f"{getattr(present, field)}: a plugin never changes, another file is another version",
+                )
+        return [
+            self.request(
+                "Update", name=present.name, version=present.version, description=filled.description,
+                labels=dict(filled.labels), update_mask=FieldMask(paths=WORDS),
+            )
+        ]  # fmt: skip
+
+    def shown(self, resource: Any) -> dict[str, Any]:
+        """What its manifest says."""
+        return {**described(resource), "file_name": resource.file_name, "sha256": resource.sha256}
+
+    def remove(self, present: Any) -> Message:
+        """The request, which leaves alone what it stands for."""
+        return self.request("Delete", name=present.name, version=present.version)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentForm(KeptForm):
+    """Of documents, named by their kind, scope and key."""
+
+    def filled(self, manifest: Manifest) -> Any:
+        """What a manifest says of one. Raises InvalidArgument."""
+        if manifest.labels:
+            raise InvalidArgument("labels: not for documents: they have none")
+        made = Form.filled(self, manifest)
+        made.kind, made.scope, made.key = document_parts(manifest.name)
+        return made
+
+    def create(self, name: str, filled: Any) -> list[Message]:
+        """The requests that make one. Raises InvalidArgument."""
+        return [self.request("Put", document=filled, create_only=True)]
+
+    def update(self, present: Any, filled: Any) -> list[Message]:
+        """The requests that change one. Raises InvalidArgument."""
+        same = filled.content == present.content and dict(filled.secrets) == dict(present.secrets)
+        return [] if same else [self.request("Put", document=filled)]
+
+    def labels_of(self, resource: Any) -> dict[str, str]:
+        """Its labels."""
+        return {}
+
+    def shown(self, resource: Any) -> dict[str, Any]:
+        """What its manifest says."""
+        return plain(resource, ("kind", "scope", "key", "uid", "create_time", "update_time", "etag"))
+
+    def remove(self, present: Any) -> Message:
+        """The request, which leaves alone what it stands for."""
+        return self.request("Delete", kind=present.kind, scope=present.scope, key=present.key)

@@ -1,0 +1,245 @@
+"""What is to be done so that resources are as their manifests say: found out and judged, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from google.protobuf.message import Message
+
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.kinds import Kind
+from keelman.cli.manifests.differences import Difference, differences
+from keelman.cli.manifests.forms import Form
+from keelman.cli.manifests.manifest import Manifest, Wrong, where
+from keelman.cli.manifests.table import FORMS, form_of
+from keelman.model.errors import InvalidArgument, KeelmanError
+from keelman.rpc.batches import answer_in
+from keelman.rpc.errors import class_of_code
+
+CREATED, CHANGED, REMOVED, SAME = "create", "change", "remove", "none"
+HIDDEN_VALUE = "a hidden value"
+Labelled = Callable[[Mapping[str, str]], bool]
+
+
+@dataclass(slots=True)
+class Item:
+    """One resource: what is to become of it, and how. `present` is None for one that is new, `manifest` for one that is
+    to be removed, which the files have no more."""
+
+    form: Form
+    name: str
+    manifest: Manifest | None = None
+    present: Any = None
+    after: Any = None
+    """What it is once it has its spec."""
+    writes: list[Message] = field(default_factory=list)
+    """Requests that give it its spec; of what no batch makes none."""
+    steps: list[Message] = field(default_factory=list)
+    """Requests that bring it to its goal then."""
+    changes: list[Difference] = field(default_factory=list)
+    answers: list[Message] = field(default_factory=list)
+    """What the requests were answered when they were done."""
+
+    @property
+    def title(self) -> str:
+        """How people name it."""
+        return f"{self.form.kind.singular}/{self.name}"
+
+    @property
+    def action(self) -> str:
+        """What becomes of it."""
+        if self.manifest is None:
+            return REMOVED
+        return CREATED if self.present is None else CHANGED if self.changes else SAME
+
+    @property
+    def goal(self) -> str:
+        """What it is to be; empty where nothing is said of that."""
+        assert self.manifest is not None
+        return self.manifest.goal or (self.form.new_goal if self.present is None else "")
+
+
+@dataclass(slots=True)
+class Plan:
+    """All resources of some manifests, in the order in which they are made; then those to remove, in theirs."""
+
+    items: list[Item]
+
+    @property
+    def changes(self) -> list[Item]:
+        """Those that something becomes of."""
+        return [item for item in self.items if item.action != SAME]
+
+    @property
+    def kept(self) -> list[Item]:
+        """Those that a manifest is of."""
+        return [item for item in self.items if item.manifest is not None]
+
+    @property
+    def removed(self) -> list[Item]:
+        """Those that no manifest is of any more."""
+        return [item for item in self.items if item.manifest is None]
+
+
+async def planned(gateway: Gateway, manifests: Sequence[Manifest], prune: Labelled | None = None) -> Plan:
+    """What is to be done; `prune` says of labels whether what has them and is in no manifest is to be removed.
+
+    Everything is judged as the gateway would when it is done, and nothing is done. Raises Refused with all that is
+    wrong.
+    """
+    wrong = Wrong()
+    present = await _present(gateway, manifests, everything=prune is not None)
+    items = [
+        Item(form, one.name, one, present[form.kind].get(one.name))
+        for form in FORMS
+        for one in manifests
+        if one.kind is form.kind
+    ]
+    for item in items:
+        _judged(item, wrong, partial(_write, item))
+    wrong.check()
+    await _look_ahead(gateway, items, wrong)
+    wrong.check()
+    plan = Plan([*items, *(_leftovers(present, {m.key for m in manifests}, prune) if prune else [])])
+    if any(item.steps for item in items):
+        await judged_together(gateway, plan, wrong)
+        wrong.check()
+    return plan
+
+
+async def _present(gateway: Gateway, manifests: Sequence[Manifest], *, everything: bool) -> dict[Kind, dict[str, Any]]:
+    """What there is of each kind that a manifest is of, or that may be removed, by name."""
+    found: dict[Kind, dict[str, Any]] = {}
+    for form in FORMS:
+        names = [one.name for one in manifests if one.kind is form.kind]
+        if names or (everything and form.pruned):
+            found[form.kind] = {form.key(one): one for one in await form.found(gateway, names)}
+    return found
+
+
+def _judged(item: Item, wrong: Wrong, work: Callable[[], None]) -> None:
+    assert item.manifest is not None
+    try:
+        work()
+    except KeelmanError as error:
+        wrong.add(where(item.manifest), error)
+
+
+def _write(item: Item) -> None:
+    assert item.manifest is not None
+    filled = item.form.filled(item.manifest)
+    if item.present is None:
+        item.writes = item.form.create(item.name, filled)
+    else:
+        item.writes = item.form.update(item.present, filled)
+    item.after = item.form.made(item.name, filled, item.present)
+
+
+async def _look_ahead(gateway: Gateway, items: Sequence[Item], wrong: Wrong) -> None:
+    """Has the gateway judge the specs; notes what each resource will be, how it differs, and the steps to its goal."""
+    asked = [(item, write) for item in items if item.form.batched for write in item.writes]
+    results = await batch(gateway, asked, wrong, validate_only=True) if asked else []
+    changed: dict[int, bool] = {}
+    for (item, _), result in zip(asked, results, strict=True):
+        if result.HasField("answer"):
+            item.after = getattr(answer_in(result.answer), item.form.kind.field, item.after)
+            changed[id(item)] = changed.get(id(item), False) or result.changed
+    for item in items:
+        if item.after is not None or item.present is not None:
+            is_other = (
+                changed.get(id(item), False) if item.form.batched else item.form.differs(item.present, item.after)
+            )
+            _judged(item, wrong, partial(_compare, item, changed=is_other))
+
+
+def _compare(item: Item, *, changed: bool) -> None:
+    form, after = item.form, item.after if item.after is not None else item.present
+    goal = item.goal
+    item.steps = form.steer(item.name, goal, item.present, after)
+    before = {} if item.present is None else _whole(form, item.present)
+    item.changes = differences(before, _whole(form, after))
+    if item.present is None:
+        return
+    if changed and not item.changes:
+        item.changes = [Difference("spec", "[hidden]", HIDDEN_VALUE)]
+    if not changed:
+        item.changes = []  # what only looks different, as another way to write the same
+    if item.steps:
+        asked = form.goal_of(item.present)
+        drifts = form.drifts(item.present)
+        if goal and goal != asked:
+            item.changes.append(Difference("goal", asked, goal))
+        elif drifts and not changed:
+            item.changes += [Difference("status", one, "as its spec says") for one in drifts]
+        elif not changed:
+            item.changes.append(Difference("status", "not applied yet", goal or asked))
+
+
+def _whole(form: Form, resource: Any) -> dict[str, Any]:
+    labels = form.labels_of(resource)
+    return ({"labels": labels} if labels else {}) | form.shown(resource)
+
+
+def _leftovers(present: Mapping[Kind, Mapping[str, Any]], known: set[tuple[str, str]], prune: Labelled) -> list[Item]:
+    """What is to be removed, in the order in which it can be: what names others before these."""
+    return [
+        Item(form, name, None, resource)
+        for form in reversed(FORMS)
+        if form.pruned
+        for name, resource in present[form.kind].items()
+        if (form.kind.plural, name) not in known and not form.owned(resource) and prune(form.labels_of(resource))
+    ]
+
+
+async def judged_together(gateway: Gateway, plan: Plan, wrong: Wrong, *, validate_only: bool = True) -> bool:
+    """Does all that can be done in one transaction, or has it judged only; whether it was done."""
+    asked = in_order(plan)
+    if not asked:
+        return False
+    results = await batch(gateway, asked, wrong, validate_only=validate_only)
+    for (item, _), result in zip(asked, results, strict=True):
+        if result.HasField("answer") and not validate_only:
+            item.answers.append(answer_in(result.answer))
+    return not validate_only
+
+
+def in_order(plan: Plan) -> list[tuple[Item, Message]]:
+    """The requests of a batch: first all specs, then what brings resources to their goals."""
+    changed = [item for item in plan.kept if item.form.batched and item.action != SAME]
+    specs = [(item, write) for item in changed for write in item.writes]
+    return specs + [(item, step) for item in changed for step in item.steps]
+
+
+async def batch(
+    gateway: Gateway, asked: Sequence[tuple[Item, Message]], wrong: Wrong, *, validate_only: bool
+) -> Sequence[Any]:
+    """The results of requests in one transaction; what was refused is noted as wrong."""
+    try:
+        answer = await gateway.write_batch([write for _, write in asked], validate_only=validate_only)
+    except InvalidArgument as error:
+        if not error.violations or not all(v.field.startswith("writes[") for v in error.violations):
+            raise
+        for violation in error.violations:
+            number, _, text = violation.description.removeprefix("writes[").partition("].")
+            _note(asked[int(number)][0], InvalidArgument(text), wrong)
+        wrong.check()
+        raise
+    for (item, _), result in zip(asked, answer.results, strict=True):
+        if result.HasField("error"):
+            _note(item, _error_of(result.error), wrong)
+    found: Sequence[Any] = answer.results
+    return found
+
+
+def _error_of(told: Any) -> KeelmanError:
+    return class_of_code(told.code)(told.message, reason=told.reason, metadata=dict(told.metadata))
+
+
+def _note(item: Item, error: KeelmanError, wrong: Wrong) -> None:
+    wrong.add(where(item.manifest) if item.manifest is not None else item.title, error)
+
+
+__all__ = ["Item", "Plan", "form_of", "planned"]

@@ -1,0 +1,55 @@
+"""Plans as people and programs read them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from keelman.cli.manifests.plan import CHANGED, CREATED, REMOVED, SAME, Item, Plan
+from keelman.cli.output.printing import on_one_line
+
+MARKS = {CREATED: "+", CHANGED: "~", REMOVED: "-"}
+WORDS = {CREATED: "to create", CHANGED: "to change", REMOVED: "to remove", SAME: "as its file says"}
+
+
+def lines(plan: Plan) -> Iterator[str]:
+    """What is to be done, for people: each resource with its fields, then how many."""
+    for item in plan.changes:
+        yield f"{MARKS[item.action]} {item.title}{_goal(item)}"
+        for one in item.changes:
+            new = _text(one.wanted)
+            yield f"    {one.field}: " + (new if item.present is None else f"{_text(one.former)} -> {new}")
+    yield counts(plan)
+
+
+def counts(plan: Plan) -> str:
+    """How many are to be created, changed and removed, and are as their files say."""
+    found = Counter(item.action for item in plan.items)
+    return ", ".join(f"{found[action]} {text}" for action, text in WORDS.items() if found[action]) or "nothing to do"
+
+
+def document(plan: Plan) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "items": [
+            {
+                "kind": item.form.kind.singular,
+                "name": item.name,
+                "action": item.action,
+                "changes": [{"field": c.field, "from": c.former, "to": c.wanted} for c in item.changes],
+            }
+            for item in plan.items
+        ]
+    }
+
+
+def _goal(item: Item) -> str:
+    return f" ({item.goal})" if item.action == CREATED and item.goal else ""
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "(none)"
+    return on_one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) or '""'

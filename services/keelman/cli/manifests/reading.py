@@ -1,0 +1,158 @@
+"""Reads manifests: of files, of the files of folders, and of the standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keelman.cli import kinds
+from keelman.cli.kinds import Kind, kind_of
+from keelman.cli.manifests.filling import text_of, texts
+from keelman.cli.manifests.manifest import KEYS, SYSTEMS, Manifest, Place, Refused, Wrong, unknown
+from keelman.cli.manifests.table import FORMS, form_of
+from keelman.cli.manifests.texts import json_document, yaml_documents
+from keelman.model.errors import InvalidArgument, KeelmanError
+
+ENDINGS = (".yaml", ".yml", ".json", ".properties")
+STANDARD_INPUT = "-"
+CLASS, NAME = "connector.class", "name"
+
+
+def read_manifests(paths: Sequence[str], *, cluster: str = "") -> list[Manifest]:
+    """The manifests of files, folders (with those below them) and, for "-", the standard input, in their order.
+
+    Connectors whose name says no worker cluster are of `cluster`. Raises Refused with all that is wrong: a file that
+    cannot be read, a manifest that says no kind or name, two of one resource.
+    """
+    wrong, found = Wrong(), list[Manifest]()
+    for path in paths:
+        try:
+            for file in _files(path):
+                found += _of_file(file, cluster, wrong)
+        except KeelmanError as error:
+            wrong.add("", error)
+    first: dict[tuple[str, str], Manifest] = {}
+    for one in found:
+        if (other := first.setdefault(one.key, one)) is not one:
+            wrong.add(one.place, InvalidArgument(f"{one.title} stands in {other.place} too"))
+    wrong.check()
+    return found
+
+
+def _files(path: str) -> Iterator[Path]:
+    """The files of a path."""
+    given = Path(path)
+    if path == STANDARD_INPUT or given.is_file():
+        yield given
+        return
+    if not given.is_dir():
+        raise InvalidArgument.of("-f", path, "a file, a folder, or - for the standard input")
+    below = sorted(one for one in given.rglob("*") if one.suffix in ENDINGS and one.is_file())
+    seen = [one for one in below if not any(part.startswith(".") for part in one.relative_to(given).parts)]
+    if not seen:
+        raise InvalidArgument.of("-f", path, f"a folder with files that end with {', '.join(ENDINGS)}")
+    yield from seen
+
+
+def _of_file(file: Path, cluster: str, wrong: Wrong) -> list[Manifest]:
+    name = "standard input" if str(file) == STANDARD_INPUT else str(file)
+    try:
+        text = _text(file, name)
+        if file.suffix == ".properties":
+            return [_of_properties(file, text, cluster)]
+        documents = list(_documents(text, is_json=file.suffix == ".json"))
+    except KeelmanError as error:
+        wrong.add(name, error)
+        return []
+    found = []
+    for number, (line, document) in enumerate(documents, 1):
+        place = Place(name, number, line)
+        try:
+            found.append(_manifest(document, place, cluster))
+        except KeelmanError as error:
+            wrong.add(place, error)
+    return found
+
+
+def _text(file: Path, name: str) -> str:
+    try:
+        content = sys.stdin.buffer.read() if str(file) == STANDARD_INPUT else file.read_bytes()
+    except OSError as error:
+        raise InvalidArgument.of("-f", name, f"a file that can be read ({error.strerror})") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(f"byte {error.start}: not UTF-8") from None
+
+
+def _documents(text: str, *, is_json: bool) -> Iterator[tuple[int, Any]]:
+    """The documents of a text with their first lines; a list, or one under `items`, is as many documents."""
+    given = [(1, json_document(text))] if is_json else yaml_documents(text)
+    for line, document in given:
+        several = document
+        if isinstance(document, Mapping) and set(document) == {"items"}:
+            several = document["items"]
+        if isinstance(several, list):
+            yield from ((line, one) for one in several)
+        else:
+            yield line, document
+
+
+def _of_properties(file: Path, text: str, cluster: str) -> Manifest:
+    """A connector, where the properties name a class, else a worker configuration; named by the file where nothing
+    else names it."""
+    import javaproperties  # noqa: PLC0415
+
+    try:
+        values = {str(k): str(v) for k, v in javaproperties.loads(text).items()}
+    except javaproperties.InvalidUEscapeError:
+        raise InvalidArgument("an escape in it is no \\u and four digits") from None
+    place = Place(str(file))
+    if CLASS not in values:
+        return Manifest(kinds.WORKER_CONFIGURATIONS, file.stem, place, spec={"content": text})
+    name = _full_name(kinds.CONNECTORS, values.pop(NAME, file.stem), cluster)
+    return Manifest(kinds.CONNECTORS, name, place, spec={"config": values})
+
+
+def _manifest(document: Any, place: Place, cluster: str) -> Manifest:
+    if not isinstance(document, Mapping):
+        raise InvalidArgument.of("document", document, "a mapping with kind, name and spec")
+    for key in document:
+        if key not in (*KEYS, *SYSTEMS):
+            raise unknown("", key, KEYS)
+    kind = _kind(document.get("kind"))
+    name = document.get("name")
+    if name in (None, ""):
+        raise InvalidArgument(f"{kind.singular}: name: missing: the name of the resource")
+    spec, labels = document.get("spec"), texts(document.get("labels") or {}, "labels")
+    goal = form_of(kind).checked_goal(document.get("goal"))
+    plain = _full_name(kind, text_of(name, "name"), cluster)
+    return Manifest(kind, plain, place, labels, goal, {} if spec is None else spec)
+
+
+def _kind(word: Any) -> Kind:
+    legal = ", ".join(form.kind.singular for form in FORMS)
+    if not isinstance(word, str) or not word:
+        raise InvalidArgument(f"kind: missing: one of {legal}")
+    try:
+        kind = kind_of(word)
+    except InvalidArgument:
+        raise unknown("kind", word, [form.kind.singular for form in FORMS]) from None
+    if all(form.kind is not kind for form in FORMS):
+        raise InvalidArgument.of("kind", word, f"one of {legal}")
+    return kind
+
+
+def _full_name(kind: Kind, name: str, cluster: str) -> str:
+    """The name with the worker cluster of a connector. Raises InvalidArgument where nothing names one."""
+    if kind is not kinds.CONNECTORS:
+        return name
+    owner, plain = kinds.cluster_and_name(kind, name, cluster)
+    if not owner:
+        raise InvalidArgument.of("name", name, "CLUSTER/NAME, or NAME with --cluster WC")
+    return f"{owner}/{plain}"
+
+
+__all__ = ["Refused", "read_manifests"]

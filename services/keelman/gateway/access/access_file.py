@@ -1,0 +1,177 @@
+"""The access file: who may call the gateway. It is read again when it changes."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from keelman.gateway.access.caller import Caller
+from keelman.gateway.access.signatures import ACCOUNT, KEY_ID, AccessKey
+from keelman.model.access import Role
+from keelman.model.errors import InvalidArgument
+from keelman.model.names import checked_name
+from keelman.runtime.logs.logging import get_logger
+
+log = get_logger()
+
+KEYS = ("key", "role")
+"""What a file of the managed Connect API alone has."""
+ALL = ("token", "user", *KEYS)
+_NAME = re.compile(r"[A-Za-z0-9_+=,.@-]{1,128}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class AccessFile:
+    """What an access file says: callers by the SHA-256 of their token and by the name in their certificate, access keys
+    by their id, and client properties for Kafka by the ARN of an execution role."""
+
+    tokens: Mapping[str, Caller] = field(default_factory=dict)
+    users: Mapping[str, Caller] = field(default_factory=dict)
+    keys: Mapping[str, AccessKey] = field(default_factory=dict)
+    roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+
+
+def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = ALL) -> AccessFile:
+    """Reads a TOML file of some kinds of tables; no file: nothing.
+
+    [[token]] has sha256, name, role and clusters, [[user]] the same without sha256, [[key]] id, secret, account and
+    role, [[role]] arn and client_properties. Raises InvalidArgument naming the setting `label` and what is wrong in the
+    file, never a secret.
+    """
+    if file is None:
+        return AccessFile()
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidArgument.of(label, str(file), f"a file that can be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidArgument.of(label, str(file), f"a TOML file ({error})") from None
+    if unknown := sorted(set(document) - set(tables)):
+        legal = " and ".join(filter(None, (", ".join(f"[[{one}]]" for one in tables[:-1]), f"[[{tables[-1]}]]")))
+        raise InvalidArgument.of(label, unknown[0], f"tables {legal} alone")
+    return AccessFile(
+        _tokens(label, document), _users(label, document), _keys(label, document), _roles(label, document)
+    )
+
+
+def _tokens(label: str, document: Mapping[str, Any]) -> dict[str, Caller]:
+    found: dict[str, Caller] = {}
+    for where, table in _tables(label, document, "token", "sha256", "name", "role", "clusters"):
+        digest = _text(where, table, "sha256")
+        if not _DIGEST.fullmatch(digest) or digest in found:
+            raise InvalidArgument.of(f"{where}: sha256", digest, "64 digits of 0-9a-f, unlike all others")
+        found[digest] = _caller(where, table, {one.name for one in found.values()})
+    return found
+
+
+def _users(label: str, document: Mapping[str, Any]) -> dict[str, Caller]:
+    found: dict[str, Caller] = {}
+    for where, table in _tables(label, document, "user", "name", "role", "clusters"):
+        caller = _caller(where, table, found)
+        found[caller.name] = caller
+    return found
+
+
+def _keys(label: str, document: Mapping[str, Any]) -> dict[str, AccessKey]:
+    found: dict[str, AccessKey] = {}
+    for where, table in _tables(label, document, "key", "id", "secret", "account", "role"):
+        key_id, account = _text(where, table, "id"), _text(where, table, "account")
+        if not KEY_ID.fullmatch(key_id) or key_id in found:
+            raise InvalidArgument.of(f"{where}: id", key_id, "1 to 128 letters, digits and _+=,.@-, unlike all others")
+        if not ACCOUNT.fullmatch(account):
+            raise InvalidArgument.of(f"{where}: account", account, "12 digits, as a text")
+        role = _role(where, table) if "role" in table else Role.ADMIN
+        found[key_id] = AccessKey(key_id, _text(where, table, "secret"), account, role)
+    return found
+
+
+def _roles(label: str, document: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
+    found: dict[str, Mapping[str, str]] = {}
+    for where, table in _tables(label, document, "role", "arn", "client_properties"):
+        properties = table.get("client_properties")
+        if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
+            raise InvalidArgument.of(f"{where}: client_properties", type(properties).__name__, "a table of texts")
+        found[_text(where, table, "arn")] = properties
+    return found
+
+
+def _caller(where: str, table: Mapping[str, Any], taken: Any) -> Caller:
+    """The caller that a table says. Raises InvalidArgument, also for a name that another table has."""
+    name = _text(where, table, "name")
+    if not _NAME.fullmatch(name) or name in taken:
+        raise InvalidArgument.of(f"{where}: name", name, "1 to 128 letters, digits and _+=,.@-, unlike all others")
+    clusters = table.get("clusters")
+    if clusters is None:
+        return Caller(name, _role(where, table))
+    if not isinstance(clusters, list) or not clusters or not all(isinstance(one, str) for one in clusters):
+        legal = "a list of worker clusters' names that is not empty; left out: the whole installation"
+        raise InvalidArgument.of(f"{where}: clusters", clusters, legal)
+    for one in clusters:
+        checked_name(f"{where}: clusters", one)
+    return Caller(name, _role(where, table), frozenset(clusters))
+
+
+def _role(where: str, table: Mapping[str, Any]) -> Role:
+    given = table.get("role")
+    if not isinstance(given, str) or given not in set(Role):
+        raise InvalidArgument.of(f"{where}: role", given, f"one of {', '.join(Role)}")
+    return Role(given)
+
+
+def _tables(label: str, document: Mapping[str, Any], name: str, *legal: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The tables of a kind, each with how it is named in messages. Raises InvalidArgument."""
+    found = document.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise InvalidArgument.of(label, name, f"tables that begin with [[{name}]]")
+    for number, table in enumerate(found, 1):
+        if unknown := sorted(set(table) - set(legal)):
+            raise InvalidArgument.of(f"{label}: {name} {number}", unknown[0], f"only {', '.join(legal)}")
+        yield f"{label}: {name} {number}", table
+
+
+def _text(where: str, table: Mapping[str, Any], name: str) -> str:
+    value = table.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidArgument.of(f"{where}: {name}", type(value).__name__, "a text that is not empty")
+    return value
+
+
+class WatchedAccessFile:
+    """An access file as it is now. One that stops being legal is logged, and what it said before holds on."""
+
+    def __init__(self, label: str, file: Path | None, tables: tuple[str, ...] = ALL) -> None:
+        """Raises InvalidArgument for a file that is not legal."""
+        self._label, self._file, self._tables = label, file, tables
+        self._stamp = self._present_stamp()
+        self._said = read_access_file(label, file, tables)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is a file at all."""
+        return self._file is not None
+
+    def now(self) -> AccessFile:
+        """What it says; read again where the file is another one than at the last look."""
+        stamp = self._present_stamp()
+        if stamp != self._stamp:
+            self._stamp = stamp
+            try:
+                self._said = read_access_file(self._label, self._file, self._tables)
+                log.info("access_file_read", file=str(self._file))
+            except InvalidArgument as error:
+                log.warning("access_file_not_read", error=error.message)
+        return self._said
+
+    def _present_stamp(self) -> tuple[int, ...]:
+        if self._file is None:
+            return ()
+        try:
+            found = self._file.stat()
+        except OSError:
+            return (-1,)
+        return found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,0 +1,121 @@
+"""Who calls: the one place that turns a token or a certificate into a caller, or refuses it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from typing import TypeVar
+
+from keelman.gateway.access.access_file import KEYS, WatchedAccessFile
+from keelman.gateway.access.caller import EVERYBODY, Caller
+from keelman.gateway.access.signatures import AccessKey
+from keelman.gateway.settings import Settings
+from keelman.model.access import token_digest
+from keelman.model.errors import InvalidArgument, PermissionDenied, Unauthenticated
+from keelman.rpc.identity import Identity, IdentityKind
+from keelman.rpc.server import MESH, is_loopback
+
+T = TypeVar("T")
+HOW = "Authorization: Bearer TOKEN, or a client certificate of a user"
+
+
+class Door(Enum):
+    """Whom a listener lets in: everybody, callers that the access file names, or nobody."""
+
+    OPEN = "open"
+    CHECKED = "checked"
+    CLOSED = "closed"
+
+
+class Callers:
+    """The callers of the gateway, by its access files."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises InvalidArgument for settings and files that are not legal."""
+        self._open = settings.open_access
+        self._file = WatchedAccessFile("gateway.access_file", settings.access_file)
+        self._managed = WatchedAccessFile(
+            "gateway.managed_connect_access_file", settings.managed_connect_access_file, KEYS
+        )
+        if self._open and self._file.is_given:
+            raise InvalidArgument.of("gateway.open_access", True, "false, as gateway.access_file is set")
+        host = settings.http_host
+        if self._file.is_given and not (is_loopback(host) or settings.http_tls or settings.trust == MESH):
+            legal = "a loopback address, or any with http_tls or trust = mesh: tokens would be sent in plain text"
+            raise InvalidArgument.of("gateway.http_host", host, legal)
+
+    def door(self, host: str) -> Door:
+        """Whom a listener at this address lets in."""
+        if self._file.is_given:
+            return Door.CHECKED
+        return Door.OPEN if self._open or is_loopback(host) else Door.CLOSED
+
+    def caller(self, door: Door, authorization: str, identity: Identity | None = None) -> Caller:
+        """Who calls, by the header and by what its certificate says. Raises Unauthenticated, and PermissionDenied where
+        nobody is let in."""
+        if door is Door.OPEN:
+            return EVERYBODY
+        if door is Door.CLOSED:
+            raise PermissionDenied(
+                "this gateway listens off loopback and has no access file, so that it lets nobody in: set "
+                "gateway.access_file, or gateway.open_access where something else says who reaches it",
+                reason="CLOSED",
+            )
+        if authorization:
+            return self._by_token(authorization)
+        if identity is None:
+            raise Unauthenticated(f"nobody is let in without saying who it is: {HOW}", reason="NO_CREDENTIALS")
+        found = self._file.now().users.get(identity.name) if identity.kind is IdentityKind.USER else None
+        if found is None:
+            raise Unauthenticated(f"{identity} is no caller that the access file names", reason="UNKNOWN_USER")
+        return found
+
+    def _by_token(self, authorization: str) -> Caller:
+        found = self._file.now().tokens.get(token_digest(_token(authorization)))
+        if found is None:
+            raise Unauthenticated("the token is none that the access file names", reason="UNKNOWN_TOKEN")
+        return found
+
+    @property
+    def keys(self) -> Mapping[str, AccessKey]:
+        """The access keys of the managed Connect API, as the files have them now."""
+        return _Live(lambda: {**self._file.now().keys, **self._managed.now().keys})
+
+    @property
+    def roles(self) -> Mapping[str, Mapping[str, str]]:
+        """Client properties for Kafka by the ARN of an execution role, as the files have them now."""
+        return _Live(lambda: {**self._file.now().roles, **self._managed.now().roles})
+
+
+def _token(authorization: str) -> str:
+    """The token in a header: Bearer TOKEN, or Basic with the token as password, for clients that know nothing else.
+    Raises Unauthenticated."""
+    scheme, _, given = authorization.partition(" ")
+    if scheme.lower() == "bearer" and given.strip():
+        return given.strip()
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(given, validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            pass
+    raise Unauthenticated(
+        "the Authorization header is neither Bearer TOKEN nor Basic with the token as password", reason="BAD_HEADER"
+    )
+
+
+class _Live(Mapping[str, T]):
+    """A mapping that is asked for anew at each look."""
+
+    def __init__(self, now: Callable[[], Mapping[str, T]]) -> None:
+        self._now = now
+
+    def __getitem__(self, key: str) -> T:
+        return self._now()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._now())
+
+    def __len__(self) -> int:
+        return len(self._now())

@@ -1,0 +1,157 @@
+"""Lets calls through that the caller may make, and answers the others: gRPC by the table of RPCs, HTTP by that of
+routes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote
+
+from google.protobuf.message import Message
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from keelman.gateway.access.caller import CALLER, EVERYBODY, Caller
+from keelman.gateway.access.callers import Callers, Door
+from keelman.gateway.access.rights import RPCS, Needs, needs_of_route
+from keelman.gateway.access.scopes import EACH, Lookup, refused_scope
+from keelman.gateway.ohara.wire import errors as ohara
+from keelman.gateway.ohara.wire.call import failed as ohara_answer
+from keelman.gateway.proxy import named_cluster, split_path
+from keelman.model.errors import Internal, KeelmanError, PermissionDenied, Unauthenticated
+from keelman.rpc.batches import methods_in
+from keelman.rpc.guarded import Change, Incoming
+from keelman.runtime.http.errors import error_body
+from keelman.runtime.logs.logging import get_logger
+from keelman.workers.rest.client import SAFE, status_of
+
+log = get_logger()
+CHALLENGES = ('Bearer realm="keelman"', 'Basic realm="keelman"')
+
+
+def check_right(caller: Caller, needs: Needs, what: str) -> None:
+    """Raises PermissionDenied for a caller whose role lacks the right, wherever that would be."""
+    if needs.right is not None and not caller.has(needs.right):
+        raise PermissionDenied(
+            f"{caller.name} is {caller.role} and may not {needs.right}: {what}",
+            reason="ROLE",
+            metadata={"caller": caller.name, "role": caller.role, "needs": needs.right},
+        )
+
+
+class RpcGuard:
+    """Judges RPCs."""
+
+    def __init__(self, callers: Callers, door: Door, lookup: Lookup) -> None:
+        self._callers = callers
+        self._door = door
+        self._lookup = lookup
+
+    async def admit(self, call: Incoming) -> Change | None:
+        """What is to be done to the answer, if anything. Raises Unauthenticated and PermissionDenied."""
+        needs = _needs(call.method)
+        if needs.right is None:
+            return None
+        caller = self._callers.caller(self._door, call.metadata.get("authorization", ""), call.identity)
+        if needs.scope is not EACH:
+            return await self._judged(caller, call.method, needs, call.request)
+        for one in methods_in(call.request):
+            method = f"/{one.service}/{one.method}"
+            await self._judged(caller, method, _needs(method), one.request)
+        return None
+
+    async def _judged(self, caller: Caller, method: str, needs: Needs, request: Any) -> Change | None:
+        check_right(caller, needs, method)
+        if not caller.is_limited:
+            return None
+        scope = needs.scope
+        about = ("",) if scope.find is None else await scope.find(request, self._lookup)
+        if any(not caller.sees(one) for one in about) or (not about and scope.cut is None):
+            raise refused_scope(caller, about)
+        return None if scope.cut is None else _cutting(scope.cut, caller)
+
+
+def _needs(method: str) -> Needs:
+    """What an RPC needs. Raises Internal for one that the table does not have: nobody may call it."""
+    if method not in RPCS:
+        raise Internal(f"nothing says who may call {method}", reason="NO_RIGHTS")
+    return RPCS[method]
+
+
+def _cutting(cut: Callable[[Any, Caller], None], caller: Caller) -> Change:
+    def change(answer: Message) -> None:
+        cut(answer, caller)
+
+    return change
+
+
+class HttpGuard:
+    """An ASGI application around the gateway's own."""
+
+    def __init__(self, app: ASGIApp, callers: Callers, door: Door) -> None:
+        self._app = app
+        self._callers = callers
+        self._door = door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request, or refuses it in the form of the API that it is for."""
+        if scope["type"] != "http" or self._door is Door.OPEN:
+            await self._app(scope, receive, send)
+            return
+        segments = path_segments(scope)
+        try:
+            caller, is_own = self._admitted(scope, segments)
+        except KeelmanError as error:
+            await refusal(segments, error)(scope, receive, send)
+            return
+        if is_own:  # what proved who calls the gateway is for nobody behind it
+            headers = [(key, value) for key, value in scope["headers"] if key != b"authorization"]
+            scope = {**scope, "headers": headers}
+        await self._app({**scope, CALLER: caller}, receive, send)
+
+    def _admitted(self, scope: Scope, segments: list[str]) -> tuple[Caller, bool]:
+        """The caller, and whether its header is the gateway's own affair."""
+        route = needs_of_route(segments)
+        needs = route.reads if scope["method"] in SAFE else route.writes
+        if needs.right is None:
+            if self._door is Door.CLOSED and segments != ["healthz"]:
+                self._callers.caller(self._door, "")
+            return EVERYBODY, False
+        header = next((value.decode("latin-1") for key, value in scope["headers"] if key == b"authorization"), "")
+        caller = self._callers.caller(self._door, header)
+        check_right(caller, needs, f"{scope['method']} {scope['path']}")
+        about = segments[1] if segments[0:1] == ["clusters"] and len(segments) > 1 else ""
+        if not needs.scope.is_any and not caller.sees(about):
+            raise refused_scope(caller, (about,))
+        return caller, True
+
+
+def path_segments(scope: Scope) -> list[str]:
+    """The segments of a path as whoever answers reads them: decoded one by one, of a worker's path without empty ones.
+    One that leads upwards is an administrator's."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    first = scope["path"].split("/")[1] if scope["path"].startswith("/") else ""
+    if first == "clusters":
+        segment, rest = split_path(raw)
+        parts = [_plain(part) for part in rest.decode("latin-1").split("/")]
+        parts = ["admin"] if {".", ".."} & set(parts) else [*filter(None, parts)]
+        return [first, named_cluster(segment), *parts]
+    parts = [unquote(part) for part in raw.decode("latin-1").partition("?")[0].split("/")[2:]]
+    return [*filter(None, [first]), *parts]
+
+
+def _plain(part: str) -> str:
+    return unquote(part).partition(";")[0]
+
+
+def refusal(segments: list[str], error: KeelmanError) -> Response:
+    """The answer to a request that is refused, in the form of the API that it is for."""
+    status = status_of(error)
+    if segments[:1] == ["v0"]:
+        response = ohara_answer(ohara.OharaError(status, "java.lang.SecurityException", error.message))
+    else:
+        response = Response(error_body(status, error.message), status, media_type="application/json")
+    if isinstance(error, Unauthenticated):
+        for challenge in CHALLENGES:
+            response.headers.append("WWW-Authenticate", challenge)
+    return response

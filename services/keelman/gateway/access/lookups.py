@@ -1,0 +1,34 @@
+"""What names in requests stand for, asked of the state service, for callers that have their role for some clusters."""
+
+from __future__ import annotations
+
+from keelman.api.connect.v1.connector_definition_service_pb2 import GetConnectorDefinitionRequest
+from keelman.api.connect.v1.operation_service_pb2 import GetOperationRequest
+from keelman.gateway.calls import Calls
+from keelman.model.errors import NotFound
+from keelman.rpc.channels import Channel
+
+
+class Lookups:
+    """Raises Unavailable while the state service cannot be reached."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._calls = Calls(channel)
+
+    async def cluster_of_definition(self, name: str) -> str:
+        """The worker cluster of a connector definition; "" for one that there is not."""
+        try:
+            found = await self._calls.ask(GetConnectorDefinitionRequest(name=name))
+        except NotFound:
+            return ""
+        return str(found.connector_definition.spec.worker_cluster)
+
+    async def cluster_of_operation(self, name: str) -> str:
+        """The worker cluster of what an operation is about; "" for that of a topic or plugin, or for none."""
+        try:
+            target = (await self._calls.ask(GetOperationRequest(name=name))).operation.target
+        except NotFound:
+            return ""
+        if target.noun == "connector_definition":
+            return await self.cluster_of_definition(target.name)
+        return str(target.name) if target.noun == "dedicated_connector" else ""

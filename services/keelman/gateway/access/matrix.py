@@ -1,0 +1,71 @@
+"""Who is let in where, cell by cell, as the tables of rights say: for docs/authorization.md and for the test that walks
+it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from keelman.gateway.access.caller import Caller
+from keelman.gateway.access.rights import MANAGED_CONNECT, ROUTES, RPCS, Needs
+from keelman.model.access import Right, Role
+
+NOBODY, BAD = "no caller", "bad token"
+CALLERS = {
+    "viewer": Caller("viewer", Role.VIEWER),
+    "operator": Caller("operator", Role.OPERATOR),
+    "operator of it": Caller("operator of it", Role.OPERATOR, frozenset({"mine"})),
+    "operator of another": Caller("operator of another", Role.OPERATOR, frozenset({"other"})),
+    "admin": Caller("admin", Role.ADMIN),
+}
+"""By column: two of them have their role for one worker cluster, the one that a call is about and another one."""
+YES, OWN, UNKNOWN, DENIED = "yes", "own", "401", "403"
+"""Let in; let in, and sees what is of its own clusters; not known; known and not allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A call, what it needs, and what becomes of each caller, by column."""
+
+    call: str
+    needs: Needs
+    cells: dict[str, str]
+
+
+def rpc_rows() -> Iterator[Row]:
+    """A row for each RPC."""
+    for method, needs in RPCS.items():
+        yield Row(method, needs, _cells(needs))
+
+
+def route_rows() -> Iterator[Row]:
+    """Two rows for each route, for requests that only read and for others; one where they need the same."""
+    for path, needs in ROUTES.items():
+        if needs.reads == needs.writes:
+            yield Row(f"any {path}", needs.reads, _cells(needs.reads))
+        else:
+            yield Row(f"GET {path}", needs.reads, _cells(needs.reads))
+            yield Row(f"POST {path}", needs.writes, _cells(needs.writes))
+
+
+def key_rows() -> Iterator[tuple[str, Right, dict[str, str]]]:
+    """A row for each operation of the managed Connect API: what an access key of each role may do."""
+    for (method, path), right in MANAGED_CONNECT.items():
+        yield f"{method} /v1/{path}", right, {role.value: YES if role.has(right) else DENIED for role in Role}
+
+
+def _cells(needs: Needs) -> dict[str, str]:
+    if needs.right is None:
+        return dict.fromkeys((NOBODY, BAD, *CALLERS), YES)
+    return {NOBODY: UNKNOWN, BAD: UNKNOWN} | {name: _cell(needs, caller) for name, caller in CALLERS.items()}
+
+
+def _cell(needs: Needs, caller: Caller) -> str:
+    assert needs.right is not None
+    if not caller.has(needs.right):
+        return DENIED
+    if not caller.is_limited or needs.scope.is_any:
+        return YES
+    if needs.scope.is_list:
+        return OWN
+    return YES if needs.scope.is_cluster and caller.sees("mine") else DENIED

@@ -1,0 +1,98 @@
+"""Puts the guards before the gateway's servers: the only wiring of this room."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+
+from starlette.types import ASGIApp
+
+from keelman.gateway.access.callers import Callers, Door
+from keelman.gateway.access.guard import HttpGuard, RpcGuard
+from keelman.gateway.access.lookups import Lookups
+from keelman.gateway.settings import Settings
+from keelman.model.errors import InvalidArgument
+from keelman.rpc.channels import Channel
+from keelman.rpc.credentials import Newest, Tls, check_roots
+from keelman.rpc.guarded import Guarded
+from keelman.rpc.server import Service, serve
+from keelman.runtime.http.server import serve_http
+from keelman.runtime.http.tls import renewed_context
+
+
+class Access:
+    """Who is let in, by settings that cannot change, and by files that can."""
+
+    def __init__(self, settings: Settings, tls: Tls | Newest | None) -> None:
+        """`tls` is what the gateway's server shows. Raises InvalidArgument for settings and files that are not
+        legal."""
+        self.callers = Callers(settings)
+        self._settings = settings
+        self._door = self.callers.door(settings.host)
+        self._http_door = self.callers.door(settings.http_host)
+        self._newest = tls.newest("gateway") if isinstance(tls, Tls) else tls
+        for name in ("http_tls", "client_ca"):
+            if getattr(settings, name) and self._newest is None:
+                legal = f"a PEM file, or trust = installation, as {name} is set"
+                raise InvalidArgument.of("gateway.tls_certificate", "", legal)
+        if (settings.client_ca is None) != (settings.client_port == 0):
+            missing = "client_ca" if settings.client_ca is None else "client_port"
+            raise InvalidArgument.of(f"gateway.{missing}", "", "set: client_port and client_ca go together")
+
+    def interceptors(self, state: Channel) -> Sequence[Guarded]:
+        """What judges RPCs, where any are to be judged. `state`: a channel to the state service."""
+        return [] if self._door is Door.OPEN else [Guarded(RpcGuard(self.callers, self._door, Lookups(state)).admit)]
+
+    def serve_http(self, app: ASGIApp) -> AbstractAsyncContextManager[int]:
+        """The HTTP server, with a guard before the application."""
+        given = self._settings
+        return serve_http(
+            HttpGuard(app, self.callers, self._http_door),
+            host=given.http_host,
+            port=given.http_port,
+            label="gateway.http",
+            tls=self._http_context() if given.http_tls else None,
+            grace_seconds=given.grace_seconds / 2,
+        )
+
+    @contextlib.asynccontextmanager
+    async def serve_certified(self, services: Sequence[Service], state: Channel) -> AsyncIterator[None]:
+        """A second gRPC server, which takes clients with a certificate of client_ca alone, where there is to be one:
+        one server cannot both ask for certificates and do without."""
+        given, newest = self._settings, self._newest
+        if given.client_ca is None or newest is None:
+            yield
+            return
+        roots = given.client_ca.read_bytes() if given.client_ca.exists() else b""
+        check_roots("gateway.client_ca", given.client_ca, roots)
+        async with serve(
+            *services,
+            host=given.host,
+            port=given.client_port,
+            tls=lambda: replace(newest(), roots=roots),
+            trust=given.trust,
+            label="gateway.client",
+            interceptors=self.interceptors(state),
+        ) as health:
+            await health.ready()
+            yield
+
+    def _http_context(self) -> ssl.SSLContext:
+        newest = self._newest
+        assert newest is not None
+
+        def pair() -> tuple[bytes, bytes]:
+            pems = newest()
+            return pems.chain, pems.key
+
+        return renewed_context(pair)
+
+    @property
+    def said(self) -> dict[str, str]:
+        """For the log: where HTTP is served, and whom each server lets in."""
+        given = self._settings
+        url = f"{'https' if given.http_tls else 'http'}://{given.http_host}:{given.http_port}"
+        return {"http": url, "access": self._door.value, "http_access": self._http_door.value}

@@ -1,0 +1,165 @@
+"""Access keys, and the signatures that are made with them (AWS Signature Version 4).
+
+The facts are those of the SDKs' signers: the canonical URI is the raw path encoded once more, and the signed text has
+the SHA-256 of the body in it, so that neither can be changed on the way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from urllib.parse import quote, unquote_to_bytes
+
+from keelman.model.access import Role
+from keelman.model.errors import PermissionDenied
+
+ALGORITHM = "AWS4-HMAC-SHA256"
+SKEW_SECONDS = 300
+"""So far a request's time may be from ours."""
+MISSING = "Missing Authentication Token"
+ACCOUNT = re.compile(r"[0-9]{12}")
+REGION = re.compile(r"[a-z0-9-]{1,32}")
+KEY_ID = re.compile(r"[A-Za-z0-9_+=,.@-]{1,128}")
+_DATE = re.compile(r"[0-9]{8}T[0-9]{6}Z")
+
+
+@dataclass(frozen=True, slots=True)
+class AccessKey:
+    """What a caller proves to have; its account is the scope of everything that is made with it."""
+
+    id: str
+    secret: str = field(repr=False)
+    account: str
+    role: Role = Role.ADMIN
+    """What it may do with what is of its account."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedCaller:
+    """Who signed a request, and the region of what it creates."""
+
+    account: str
+    region: str
+    key_id: str = ""
+    role: Role = Role.ADMIN
+    signature: str = field(default="", repr=False)
+    """Of the request; empty where signatures are not verified."""
+
+    @property
+    def partition(self) -> str:
+        """The first part of an ARN that follows "arn:"."""
+        begins = {"cn-": "aws-cn", "us-gov-": "aws-us-gov"}
+        return next((name for start, name in begins.items() if self.region.startswith(start)), "aws")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request as it came: path and query raw, the names of its headers in lower case."""
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+
+def claimed_region(sent: Sent, service: str) -> str:
+    """The region of a request's credential scope, not verified; empty where it has none."""
+    found = re.search(
+        rf"Credential=[^/,]+/[0-9]+/([a-z0-9-]{{1,32}})/{service}/", sent.headers.get("authorization", "")
+    )
+    return found[1] if found else ""
+
+
+class Signatures:
+    """Verifies requests. Whether one came before is not looked at here."""
+
+    def __init__(self, keys: Mapping[str, AccessKey], service: str, now: Callable[[], float] = time.time) -> None:
+        self._keys = keys
+        self._service = service
+        self._now = now
+
+    def caller(self, sent: Sent) -> SignedCaller:
+        """Who sent a request. Raises PermissionDenied."""
+        given = _authorization(sent.headers.get("authorization", ""))
+        stamp = sent.headers.get("x-amz-date", "")
+        scope = given["Credential"].split("/")
+        if len(scope) != 5 or scope[3:] != [self._service, "aws4_request"] or not REGION.fullmatch(scope[2]):
+            legal = f"KEY/yyyymmdd/REGION/{self._service}/aws4_request"
+            raise PermissionDenied(f"Credential should be scoped to {legal}")
+        key = self._keys.get(scope[0])
+        if key is None:
+            raise PermissionDenied("The security token included in the request is invalid.")
+        self._check_time(stamp, scope[1])
+        signed = given["SignedHeaders"].split(";")
+        if not {"host", "x-amz-date"} <= set(signed) or any(name not in sent.headers for name in signed):
+            raise PermissionDenied("SignedHeaders must name host and x-amz-date, and only headers that were sent")
+        body_hash = hashlib.sha256(sent.body).hexdigest()
+        if sent.headers.get("x-amz-content-sha256", body_hash) != body_hash:
+            raise PermissionDenied("x-amz-content-sha256 is not the SHA-256 of the body")
+        text = "\n".join((ALGORITHM, stamp, "/".join(scope[1:]), _digest(canonical(sent, signed, body_hash))))
+        wanted = signature(key.secret, scope[1:], text)
+        if not hmac.compare_digest(wanted.encode(), given["Signature"].encode()):
+            raise PermissionDenied(
+                "The request signature we calculated does not match the signature you provided. Check your secret "
+                "access key and signing method."
+            )
+        return SignedCaller(key.account, scope[2], key.id, key.role, wanted)
+
+    def _check_time(self, stamp: str, day: str) -> None:
+        if not _DATE.fullmatch(stamp) or not stamp.startswith(day):
+            raise PermissionDenied(f"X-Amz-Date must be yyyymmddThhmmssZ, on the day of the credential's scope ({day})")
+        try:
+            sent = datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
+        except ValueError:
+            raise PermissionDenied("X-Amz-Date is no time") from None
+        if abs(sent - self._now()) > SKEW_SECONDS:
+            state = "expired" if sent < self._now() else "not yet current"
+            raise PermissionDenied(f"Signature {state}: {stamp} is more than {SKEW_SECONDS} s from this service's time")
+
+
+def _authorization(header: str) -> dict[str, str]:
+    """The parts of an Authorization header. Raises PermissionDenied for one that is missing or malformed."""
+    algorithm, _, rest = header.partition(" ")
+    if algorithm != ALGORITHM:
+        raise PermissionDenied(MISSING)
+    found = dict(part.strip().partition("=")[::2] for part in rest.split(","))
+    if missing := sorted({"Credential", "SignedHeaders", "Signature"} - set(filter(None, found))):
+        raise PermissionDenied(f"Authorization header requires '{missing[0]}' parameter.")
+    return found
+
+
+def canonical(sent: Sent, signed: list[str], body_hash: str) -> str:
+    """The canonical request that is signed."""
+    pairs = sorted(
+        (_encoded(unquote_to_bytes(name.replace("+", " "))), _encoded(unquote_to_bytes(value.replace("+", " "))))
+        for name, _, value in (part.partition("=") for part in sent.query.split("&") if part)
+    )
+    headers = [f"{name}:{' '.join(sent.headers[name].split())}" for name in signed]
+    return "\n".join(
+        (
+            sent.method, quote(sent.path, safe="/-_.~", encoding="latin-1"), "&".join(f"{k}={v}" for k, v in pairs),
+            *headers, "", ";".join(signed), body_hash,
+        )
+    )  # fmt: skip
+
+
+def signature(secret: str, scope: list[str], text: str) -> str:
+    """The signature of a text; `scope` is day, region, service and "aws4_request"."""
+    key = b"AWS4" + secret.encode()
+    for part in scope:
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def _encoded(text: bytes) -> str:
+    return quote(text, safe="-_.~")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,45 @@
+"""Calls of the state service, each found by its request: who asks names neither service nor method."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from google.protobuf.message import Message
+
+from keelman.rpc.channels import Channel
+from keelman.rpc.generated import method_of
+
+PAGE = 1000
+SECONDS = 10.0
+"""Deadline of one call."""
+
+
+class Calls:
+    """Unary calls on the gateway's channel to the state service. They raise the errors of keelman.model.errors."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._methods: dict[type[Message], Any] = {}
+
+    async def ask(self, request: Message) -> Any:
+        """The answer to a request, with a deadline."""
+        kind = type(request)
+        if kind not in self._methods:
+            self._methods[kind] = method_of(self._channel, kind)
+        return await self._methods[kind](request, timeout=SECONDS)
+
+    async def pages(self, request_type: Any, **given: Any) -> AsyncIterator[Any]:
+        """All items of a list, its pages one after another; `given` is in each request."""
+        token = ""
+        while True:
+            answer = await self.ask(request_type(page_size=PAGE, page_token=token, **given))
+            for item in getattr(answer, answer.DESCRIPTOR.fields_by_number[1].name):
+                yield item
+            token = answer.next_page_token
+            if not token:
+                return
+
+    async def all(self, request_type: Any, **given: Any) -> list[Any]:
+        """The same at once."""
+        return [item async for item in self.pages(request_type, **given)]

@@ -1,0 +1,282 @@
+"""Every cluster that this API shows, of every kind: who runs where, on which ports, and on what. Read at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from typing import Any
+
+from keelman.api.connect.v1 import broker_cluster_service_pb2 as broker_pb
+from keelman.api.connect.v1 import worker_cluster_service_pb2 as worker_pb
+from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_DELETING, BrokerCluster
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.api.node.v1 import node_service_pb2, workload_service_pb2
+from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.gateway.ohara.brokers import specs
+from keelman.gateway.ohara.clusters.ports import Holder
+from keelman.gateway.ohara.clusters.processes import GONE, RUNNING, Life, life_of
+from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER as ZOOKEEPER_SETTINGS
+from keelman.gateway.ohara.files.keys import VERSION
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.hosts import Hosts
+from keelman.gateway.ohara.state.stored import Stored, StoredDocument
+from keelman.gateway.ohara.wire.keys import API, OWN_PREFIX, ObjectKey, key_of, own_name, shown_key, unshown_key
+from keelman.gateway.ohara.wire.values import Settings, default_of
+from keelman.gateway.ohara.wire.wording import not_found
+from keelman.gateway.ohara.workers import specs as worker_specs
+from keelman.model.errors import NotFound
+
+WORKER, BROKER, ZOOKEEPER, STREAM, SHABONDI = KINDS = "worker", "broker", "zookeeper", "stream", "shabondi"
+PLACED = "placed worker"
+"""In place of a kind: the worker clusters with processes."""
+FEW = 20
+"""So many worker clusters are asked for one by one, which is faster than a list of all."""
+STATE = "state"
+"""In the document of what is started and has no process."""
+NODE_NAMES = "nodeNames"
+USUAL_PORTS = {"clientPort": 2181, "peerPort": 2888, "electionPort": 3888, "jmxPort": 9999}
+"""Of a zookeeper that nobody made."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster of any kind. `uses`: the broker cluster of a worker cluster, stream or shabondi, the zookeeper of a
+    broker cluster. `made`: the message or the document that it is; None for a zookeeper that nobody made. `modified` is
+    in milliseconds since 1970. `read_settings` takes a while, and few are asked for them."""
+
+    kind: str
+    key: ObjectKey
+    made: Any
+    read_settings: Callable[[], Settings]
+    node_names: tuple[str, ...] = ()
+    ports: frozenset[int] = frozenset()
+    uses: ObjectKey | None = None
+    modified: int = 0
+    life: Life = GONE
+    processes: tuple[Workload, ...] = ()
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Its settings, complete."""
+        return self.read_settings()
+
+    @property
+    def holder(self) -> Holder:
+        """Its line in the table of ports."""
+        return Holder(self.kind, self.key, self.ports)
+
+
+class Known:
+    """All clusters, the nodes, and which of the clusters use each other."""
+
+    def __init__(self, hosts: Hosts, clusters: Iterable[Cluster]) -> None:
+        self.hosts = hosts
+        self.clusters = {(one.kind, one.key): one for one in clusters}
+
+    def get(self, kind: str, key: ObjectKey) -> Cluster | None:
+        """One cluster; None when there is none."""
+        return self.clusters.get((kind, key))
+
+    def found(self, kind: str, key: ObjectKey) -> Cluster:
+        """One cluster. Raises OharaError where there is none."""
+        if (cluster := self.get(kind, key)) is None:
+            raise not_found(kind, key)
+        return cluster
+
+    def of(self, kind: str) -> list[Cluster]:
+        """All clusters of a kind, by their keys."""
+        return sorted((one for one in self.clusters.values() if one.kind == kind), key=lambda one: one.key)
+
+    def users(self, kind: str, key: ObjectKey, *, running: bool) -> list[Cluster]:
+        """The clusters of a kind that use this one; only those that have processes where `running`."""
+        return [one for one in self.of(kind) if one.uses == key and (one.life.state or not running)]
+
+    def holders(self) -> list[Holder]:
+        """The ports of all that has processes."""
+        return [one.holder for one in self.clusters.values() if one.life.state]
+
+
+async def read_known(control: Control, *kinds: str) -> Known:
+    """All that there is, or the clusters of these kinds, as it is after the call. With PLACED only worker clusters that
+    have processes, or are about to. Callers at the same time share what is read: nobody changes it."""
+    return await control.shared(_reading(frozenset(kinds or KINDS)))
+
+
+@cache
+def _reading(kinds: frozenset[str]) -> Callable[[Control], Awaitable[Known]]:
+    return partial(_read, wanted=kinds)
+
+
+async def _read(control: Control, wanted: frozenset[str]) -> Known:
+    nodes, kept, workloads, brokers, workers, zookeepers, streams, shabondis = await asyncio.gather(
+        control.all(node_service_pb2.ListNodesRequest),
+        Stored(control, "node").list(),
+        control.all(workload_service_pb2.ListWorkloadsRequest),
+        control.all(broker_pb.ListBrokerClustersRequest),
+        control.all(worker_pb.ListWorkerClustersRequest) if WORKER in wanted else _none(),
+        *(Stored(control, kind).list() if kind in wanted else _none() for kind in (ZOOKEEPER, STREAM, SHABONDI)),
+    )
+    hosts = Hosts(nodes, kept)
+    processes: dict[tuple[str, str], list[Workload]] = defaultdict(list)
+    for one in workloads:
+        processes[owner_of(one)].append(one)
+    if PLACED in wanted:
+        workers = await _placed(control, [name for kind, name in processes if kind == WORKER])
+    # Of two with one key the one that was made here comes last, and wins.
+    brokers.sort(key=lambda one: one.spec.origin.api)
+    workers.sort(key=lambda one: one.spec.origin.api)
+    clusters = [broker for one in brokers if (broker := broker_of(one, hosts, processes[BROKER, one.name]))]
+    names = {one.made.name: one.key for one in clusters}
+    clusters = [*stand_ins(clusters), *clusters, *(zookeeper_of(one) for one in zookeepers)]
+    clusters += [w for one in workers if (w := worker_of(one, hosts, processes[WORKER, one.name], names))]
+    clusters += [_dormant(STREAM, one) for one in streams] + [_dormant(SHABONDI, one) for one in shabondis]
+    return Known(hosts, clusters)
+
+
+async def _placed(control: Control, names: Sequence[str]) -> list[WorkerCluster]:
+    """The worker clusters of these names; few are asked for one by one, since each takes a list its time."""
+    if len(names) > FEW:
+        return [one for one in await control.all(worker_pb.ListWorkerClustersRequest) if one.name in names]
+    asked = (control.ask(worker_pb.GetWorkerClusterRequest(name=name)) for name in names)
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException) and not isinstance(one, NotFound):
+            raise one
+    return [one.worker_cluster for one in found if not isinstance(one, BaseException)]
+
+
+async def _none() -> list[Any]:
+    return []
+
+
+def owner_of(workload: Workload) -> tuple[str, str]:
+    """Kind and own name of the cluster that a process is of; empty names for what is of none."""
+    match workload.spec.WhichOneof("kind"):
+        case "broker":
+            return BROKER, workload.spec.broker.broker_cluster
+        case "worker":
+            return WORKER, workload.spec.worker.worker_cluster
+    return "", ""
+
+
+def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload]) -> Cluster | None:
+    """A broker cluster; None for one that is not shown here."""
+    key = shown_key(cluster.name, cluster.spec.origin)
+    if key is None or cluster.status.state == CLUSTER_STATE_DELETING:
+        return None
+    settings = specs.settings_of(cluster, key, hosts, brokers)
+    return Cluster(
+        BROKER,
+        key,
+        cluster,
+        lambda: settings,
+        node_names=tuple(settings[NODE_NAMES]),
+        ports=specs.ports_of(settings, cluster, brokers),
+        uses=key_of(settings["zookeeperClusterKey"]),
+        modified=cluster.update_time.ToMilliseconds(),
+        life=_in_words_of(specs.life(cluster, hosts, brokers), {cluster.name: key}),
+        processes=tuple(brokers),
+    )
+
+
+def worker_of(
+    cluster: WorkerCluster, hosts: Hosts, workers: Sequence[Workload], brokers: Mapping[str, ObjectKey]
+) -> Cluster | None:
+    """A worker cluster; None for one that is not shown here. `brokers`: the keys of broker clusters by own names."""
+    key = shown_key(cluster.name, cluster.spec.origin)
+    if key is None or cluster.status.state == CLUSTER_STATE_DELETING:
+        return None
+    spec = cluster.spec
+    uses = brokers.get(spec.broker_cluster)
+    shown_brokers = uses or unshown_key(spec.broker_cluster)
+    ports = {spec.port, spec.metrics_port, spec.admin_port, *spec.reserved_ports}
+    for one in workers:
+        made = one.spec.worker
+        ports |= {made.port, made.metrics_port, made.admin_port, *made.reserved_ports}
+    return Cluster(
+        WORKER,
+        key,
+        cluster,
+        partial(worker_specs.settings_of, cluster, key, shown_brokers, hosts, workers),
+        node_names=tuple(worker_specs.nodes_of(cluster, hosts, workers)),
+        ports=frozenset(ports - {0}),
+        uses=uses,
+        modified=cluster.update_time.ToMilliseconds(),
+        life=_in_words_of(
+            life_of(workers, cluster.status.state, cluster.status.message, hosts=hosts),
+            {**brokers, cluster.name: key},
+            lambda: worker_specs.files_of(spec),
+        ),
+        processes=tuple(workers),
+    )
+
+
+def _in_words_of(life: Life, keys: Mapping[str, ObjectKey], files: Callable[[], Iterable[ObjectKey]] = tuple) -> Life:
+    """The same with an error that names clusters and files as this API's users do, in place of names that were made for
+    them."""
+    error = life.error
+    if OWN_PREFIX not in error:
+        return life
+    for name, key in sorted(keys.items(), reverse=True):  # oh-1-2 before oh-1
+        error = error.replace(name, f"{key.group}-{key.name}")
+    for file in files():
+        for version in (f" {VERSION}", f":{VERSION}", f"/{VERSION}", ""):
+            error = error.replace(f"{own_name(file)}{version}", f"{file.group}/{file.name}")
+    return replace(life, error=error)
+
+
+def zookeeper_of(document: StoredDocument) -> Cluster:
+    """A zookeeper: while it is started, all of its nodes are alive."""
+    settings = {name: value for name, value in document.content.items() if name != STATE}
+    nodes = tuple(settings[NODE_NAMES])
+    return Cluster(
+        ZOOKEEPER,
+        document.key,
+        document,
+        lambda: settings,
+        node_names=nodes,
+        ports=frozenset(settings[name] for name in USUAL_PORTS),
+        modified=document.modified,
+        life=Life(RUNNING, nodes) if document.content.get(STATE) == RUNNING else GONE,
+    )
+
+
+def stand_ins(brokers: Iterable[Cluster]) -> list[Cluster]:
+    """The zookeepers of broker clusters that were made past this API: of the same keys, alive where they are."""
+    return [
+        Cluster(
+            ZOOKEEPER,
+            one.key,
+            None,
+            partial(stand_in_settings, one),
+            node_names=one.node_names,
+            modified=one.modified,
+            life=Life(RUNNING, one.life.alive_nodes) if one.life.state == RUNNING else GONE,
+        )
+        for one in brokers
+        if one.made.spec.origin.api != API
+    ]
+
+
+def stand_in_settings(broker: Cluster) -> Settings:
+    """The settings of a zookeeper that nobody made."""
+    defaults = {one.key: default for one in ZOOKEEPER_SETTINGS if (default := default_of(one)) is not None}
+    return defaults | USUAL_PORTS | {NODE_NAMES: list(broker.node_names)} | broker.key.json
+
+
+def _dormant(kind: str, document: StoredDocument) -> Cluster:
+    """What is stored and does not run."""
+    settings = dict(document.content)
+    uses = settings.get("brokerClusterKey")
+    return Cluster(
+        kind,
+        document.key,
+        document,
+        lambda: settings,
+        node_names=tuple(settings.get(NODE_NAMES, ())),
+        uses=None if uses is None else key_of(uses),
+        modified=document.modified,
+    )

@@ -1,0 +1,40 @@
+"""The ports of running clusters of every kind, in one table: what is started must not have one that is in it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from keelman.gateway.ohara.wire.errors import illegal_argument
+from keelman.gateway.ohara.wire.keys import ObjectKey
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A running cluster and its ports. `kind` is one of worker, broker, zookeeper, stream, shabondi."""
+
+    kind: str
+    key: ObjectKey
+    ports: frozenset[int]
+
+    @property
+    def words(self) -> str:
+        """How messages name it."""
+        return f"{self.kind} cluster:{self.key}"
+
+
+def check_ports(mine: Holder, running: Iterable[Holder]) -> None:
+    """Raises Ohara's IllegalArgumentException that names the ports that others have, and who has each."""
+    held = [
+        (sorted(mine.ports & other.ports), other)
+        for other in sorted(running, key=lambda one: (one.kind, one.key.group, one.key.name))
+        if (other.kind, other.key) != (mine.kind, mine.key) and mine.ports & other.ports
+    ]
+    if held:
+        raise illegal_argument(";".join(in_use(ports, other.words) for ports, other in held))
+
+
+def in_use(ports: Iterable[int], words: str) -> str:
+    """Says that somebody has these ports."""
+    numbers = ",".join(map(str, ports))
+    return f"ports:{numbers} are used by {words} (the port is generated randomly if it is ignored from request)"

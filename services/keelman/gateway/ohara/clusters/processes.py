@@ -1,0 +1,118 @@
+"""What became of a cluster's processes, in Ohara's words: its state, its live nodes, and what is wrong. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from keelman.api.connect.v1 import broker_cluster_pb2 as clusters
+from keelman.api.node.v1 import workload_pb2 as work
+from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.gateway.ohara.state.hosts import Hosts
+
+PENDING, RUNNING, FAILED = "PENDING", "RUNNING", "FAILED"
+_WANTED = frozenset({clusters.CLUSTER_STATE_STARTING, clusters.CLUSTER_STATE_RUNNING, clusters.CLUSTER_STATE_DEGRADED})
+_WELL = {
+    PENDING: (clusters.CLUSTER_STATE_RUNNING,),
+    RUNNING: (clusters.CLUSTER_STATE_RUNNING, clusters.CLUSTER_STATE_STARTING),
+}
+"""States of ours with which nothing is wrong in one of Ohara's: one process is up while others start."""
+_ENDED = frozenset({work.WORKLOAD_STATE_STOPPED, work.WORKLOAD_STATE_REMOVED})
+_UP = frozenset({work.WORKLOAD_STATE_RUNNING, work.WORKLOAD_STATE_STOPPING})
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How a cluster lives. `state` is empty when it has no process and is to have none."""
+
+    state: str = ""
+    alive_nodes: tuple[str, ...] = ()
+    error: str = ""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of an answer: what is not known is left out."""
+        told: dict[str, Any] = {"aliveNodes": list(self.alive_nodes)}
+        if self.state:
+            told["state"] = self.state
+        if self.error:
+            told["error"] = self.error
+        return told
+
+
+GONE = Life()
+
+
+def is_wanted(state: clusters.ClusterState.ValueType) -> bool:
+    """Whether a cluster in this state is asked to run."""
+    return state in _WANTED
+
+
+def is_begun(workloads: Iterable[Workload]) -> bool:
+    """Whether a node has begun to start any of the processes of a cluster that is asked to run."""
+    return any(
+        w.status.state not in (work.WORKLOAD_STATE_UNSPECIFIED, *_ENDED) and w.status.generation == w.generation
+        for w in workloads
+        if w.goal == work.WORKLOAD_GOAL_RUNNING
+    )
+
+
+def present(workloads: Iterable[Workload], *, wanted: bool) -> list[Workload]:
+    """The processes that count: without those that have ended, and, of a cluster that is to run, without those that
+    leave it."""
+    return [
+        w
+        for w in workloads
+        if not (wanted and w.goal == work.WORKLOAD_GOAL_REMOVED)
+        and (w.status.state not in _ENDED if not wanted else w.goal == work.WORKLOAD_GOAL_RUNNING)
+        and (wanted or w.status.state != work.WORKLOAD_STATE_UNSPECIFIED)
+    ]
+
+
+def life_of(
+    workloads: Iterable[Workload],
+    state: clusters.ClusterState.ValueType,
+    message: str = "",
+    *,
+    hosts: Hosts,
+) -> Life:
+    """How a cluster of these processes lives, whose own state is `state` and whose own message is `message`.
+
+    Any process that is not up yet: PENDING; else one that is up: RUNNING, whatever became of the others; else FAILED. A
+    process that died and is started again counts as dead until it is up. One of a cluster that stops may come up yet
+    as long as its agent has not said what became of it.
+    """
+    wanted = is_wanted(state)
+    there = present(workloads, wanted=wanted)
+    up = [w for w in there if w.status.state in _UP and w.node not in hosts.offline]
+    dead = {w.node: _why_dead(w, hosts) for w in there if w not in up and _is_dead(w, hosts)}
+    error = "; ".join(f"{hosts.shown(node)}: {why}" for node, why in sorted(dead.items()))
+    alive = tuple(hosts.shown(node) for node in sorted({w.node for w in up}))
+    if len(up) + len(dead) < len(there):
+        found = PENDING
+    elif up:
+        found = RUNNING
+    elif dead:
+        found = FAILED
+    else:
+        found = PENDING if wanted or state == clusters.CLUSTER_STATE_STOPPING else ""
+    if not error and found in (PENDING, RUNNING) and state not in _WELL.get(found, ()):
+        error = message
+    return Life(found, alive, error)
+
+
+def _is_dead(workload: Workload, hosts: Hosts) -> bool:
+    status = workload.status
+    if workload.node in hosts.offline or status.state == work.WORKLOAD_STATE_FAILED:
+        return True
+    return status.generation == workload.generation and status.restarts > 0 and status.state not in _UP
+
+
+def _why_dead(workload: Workload, hosts: Hosts) -> str:
+    if workload.node in hosts.offline:
+        return "the node is offline"
+    status = workload.status
+    if status.message or status.reason:
+        return status.message or status.reason
+    return f"the process ended with {status.exit_code}" if status.HasField("exit_code") else "the process ended"

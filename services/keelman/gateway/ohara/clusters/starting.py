@@ -1,0 +1,111 @@
+"""What is checked before a cluster of any kind starts, in Ohara's order, and what its errors say. Pure."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+
+from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE
+from keelman.gateway.ohara.clusters.known import BROKER, SHABONDI, STREAM, WORKER, ZOOKEEPER, Cluster, Known
+from keelman.gateway.ohara.clusters.ports import check_ports, in_use
+from keelman.gateway.ohara.clusters.processes import PENDING, RUNNING, is_begun, is_wanted
+from keelman.gateway.ohara.definitions.common import VERSION
+from keelman.gateway.ohara.wire.errors import OharaError, bad_value, error_of, illegal_argument, illegal_state
+from keelman.gateway.ohara.wire.keys import ObjectKey
+from keelman.gateway.ohara.wire.wording import JAVA_NAMES, must_be_stopped
+from keelman.model.errors import FailedPrecondition
+
+IMAGES = {WORKER: "connect-worker", BROKER: "broker", ZOOKEEPER: "zookeeper", STREAM: "stream", SHABONDI: "shabondi"}
+"""What the last part of an image's name begins with, by kind: any version of it is run."""
+LEAST_PORT, MOST_PORT = 20_000, 60_000
+_NOUNS = {"broker_cluster": BROKER, "worker_cluster": WORKER}
+
+
+def default_image(kind: str) -> str:
+    """The image that a cluster is said to run which names none."""
+    return f"oharastream/{IMAGES[kind]}:{VERSION}"
+
+
+def check_start(cluster: Cluster, known: Known) -> None:
+    """Raises OharaError for nodes that there are not or that do not run the image, and for ports that others have."""
+    if not cluster.node_names:
+        raise bad_value("node names can't be empty")
+    known.hosts.check(cluster.node_names)
+    check_image(cluster.kind, cluster.node_names, str(cluster.settings["imageName"]), known)
+    check_ports(cluster.holder, known.holders())
+
+
+def check_image(kind: str, hostnames: Iterable[str], image: str, known: Known) -> None:
+    """Raises OharaError for a node whose agent is not there, and for an image that is none of this kind."""
+    for name in hostnames:
+        host = known.hosts.get(name)
+        is_there = host is not None and host.node.status.state == NODE_STATE_ONLINE
+        images = [default_image(one) for one in IMAGES] if is_there else []
+        if not images or not image.rpartition("/")[2].startswith(f"{IMAGES[kind]}:"):
+            raise illegal_argument(f"{name} does not have image:{image}. It has images:{','.join(images) or 'N/A'}")
+
+
+def check_not_running(cluster: Cluster) -> None:
+    """Raises OharaError for a cluster that runs; the first check of a delete."""
+    if cluster.life.state == RUNNING:
+        raise must_be_stopped(cluster.kind, cluster.key)
+
+
+def check_begun(cluster: Cluster, *, force: bool) -> None:
+    """Raises OharaError for a cluster whose start is under way and has brought nothing about yet, which cannot be
+    stopped; it can by force, and where something is in the way of its start."""
+    status = cluster.made.status
+    under_way = cluster.life.state == PENDING and is_wanted(status.state) and not status.stuck
+    if under_way and not force and not is_begun(cluster.processes):
+        raise illegal_state(f"KeyKind({cluster.key},{cluster.kind}) is starting")
+
+
+def check_stopped(cluster: Cluster) -> None:
+    """Raises OharaError for a cluster that has processes; the last check of a delete."""
+    if cluster.life.state:
+        name = JAVA_NAMES[cluster.kind].rpartition("$")[2]
+        raise illegal_argument(f"You cannot delete a non-stopped {name} :{cluster.key}")
+
+
+def check_unused(cluster: Cluster, users: Iterable[Cluster]) -> None:
+    """Raises OharaError for a cluster that others use; these are of one kind."""
+    if users := list(users):
+        raise used(cluster, f"{users[0].kind} cluster", [one.key for one in users])
+
+
+def used(cluster: Cluster, words: str, keys: Iterable[ObjectKey]) -> OharaError:
+    """A cluster that cannot go, and the objects that use it, which `words` names the kind of."""
+    names = ",".join(map(str, keys))
+    return illegal_argument(
+        f"you can't remove {cluster.kind} cluster:{cluster.key} since it is used by {words}:{names}"
+    )  # fmt: skip
+
+
+def free_port(known: Known, taken: Iterable[int] = ()) -> int:
+    """A random port that no cluster has, running or not."""
+    held = {*taken}.union(*(one.ports for one in known.clusters.values()))
+    while (port := LEAST_PORT + secrets.randbelow(MOST_PORT - LEAST_PORT)) in held:
+        pass
+    return port
+
+
+def worded(error: FailedPrecondition, known: Known, own: str, key: ObjectKey) -> OharaError:
+    """What the state service refuses, in Ohara's words. `own`: the name there of the broker cluster of this key."""
+    facts = error.metadata
+    match error.reason:
+        case "PORT_IN_USE":
+            holder = _holder(known, facts["kind"], facts["name"])
+            return illegal_argument(in_use([int(facts["port"])], holder.holder.words if holder else facts["name"]))
+        case "IN_USE":
+            users = [_holder(known, "worker_cluster", name) for name in facts["worker_clusters"].split(", ")]
+            cluster = known.get(BROKER, key)
+            if cluster is not None and all(users):
+                return used(cluster, "worker cluster", [one.key for one in users if one is not None])
+    made = error_of(error)
+    return OharaError(made.status, made.code, made.message.replace(repr(own), str(key)).replace(own, str(key)))
+
+
+def _holder(known: Known, noun: str, name: str) -> Cluster | None:
+    """The cluster that has a name in the state service."""
+    found = (one for one in known.of(_NOUNS.get(noun, "")) if one.made is not None and one.made.name == name)
+    return next(found, None)

@@ -1,0 +1,144 @@
+"""`/v0/zookeepers`: a stand-in with settings and states and no process, for clients that make one before brokers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from keelman.gateway.ohara.clusters.known import (
+    BROKER,
+    NODE_NAMES,
+    PLACED,
+    STATE,
+    ZOOKEEPER,
+    Cluster,
+    Known,
+    read_known,
+    zookeeper_of,
+)
+from keelman.gateway.ohara.clusters.processes import RUNNING
+from keelman.gateway.ohara.clusters.starting import check_not_running, check_start, check_unused, free_port
+from keelman.gateway.ohara.clusters.volume_checks import check_volumes
+from keelman.gateway.ohara.definitions.common import DENIED_NODES
+from keelman.gateway.ohara.definitions.zookeeper import DATA_DIR, PORTS
+from keelman.gateway.ohara.definitions.zookeeper import ZOOKEEPER as SETTINGS
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.stored import Stored
+from keelman.gateway.ohara.wire.call import Call
+from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument, illegal_state, unsupported_operation
+from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key, key_of
+from keelman.gateway.ohara.wire.resource import Json, Resource
+from keelman.gateway.ohara.wire.values import Settings, created, edited
+from keelman.gateway.ohara.wire.wording import exists, must_be_stopped
+from keelman.model.errors import AlreadyExists
+
+
+class Zookeepers(Resource):
+    """Zookeepers. A broker cluster that was made past this API has one too, of its own key and alive with it."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._documents = Stored(control, ZOOKEEPER)
+
+    async def list(self) -> Sequence[Json]:
+        """All zookeepers."""
+        return [cluster_json(one) for one in (await read_known(self._control, ZOOKEEPER)).of(ZOOKEEPER)]
+
+    async def get(self, key: ObjectKey) -> Json:
+        """One zookeeper."""
+        if (document := await self._documents.get(key)) is not None:
+            return cluster_json(zookeeper_of(document))
+        return cluster_json((await read_known(self._control, BROKER)).found(ZOOKEEPER, key))
+
+    async def create(self, settings: Settings) -> Json:
+        """A zookeeper that is stopped."""
+        known = await read_known(self._control, ZOOKEEPER, PLACED)
+        made = created(SETTINGS, settings)
+        key = checked_key(made["group"], made["name"])
+        await self._check(made, known)
+        if known.get(ZOOKEEPER, key) is not None:
+            raise exists(ZOOKEEPER, key)
+        try:
+            return await self._create(key, made, known)
+        except AlreadyExists:
+            raise exists(ZOOKEEPER, key) from None
+
+    async def put(self, key: ObjectKey, settings: Settings) -> Json:
+        """A stopped zookeeper that is changed, or a new one. Raises Conflict or AlreadyExists where others were
+        faster."""
+        known = await read_known(self._control, ZOOKEEPER, PLACED)
+        if (cluster := known.get(ZOOKEEPER, key)) is None:
+            made = created(SETTINGS, {**settings, **key.json})
+            await self._check(made, known)
+            return await self._create(key, made, known)
+        if cluster.life.state or cluster.made is None:
+            raise must_be_stopped(ZOOKEEPER, key)
+        made = edited(SETTINGS, cluster.settings, {**settings, **key.json})
+        await self._check(made, known)
+        stored = await self._documents.put(key, made, etag=cluster.made.etag)
+        return {**made, "aliveNodes": [], "lastModified": stored.modified}
+
+    async def delete(self, key: ObjectKey) -> None:
+        """Forgets a stopped zookeeper that no broker cluster names."""
+        known = await read_known(self._control, ZOOKEEPER)
+        if (cluster := known.get(ZOOKEEPER, key)) is None:
+            return
+        check_not_running(cluster)
+        check_unused(cluster, known.users(BROKER, key, running=False))
+        await self._documents.delete(key)
+
+    async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
+        """Starts or stops it; takes no further node."""
+        known = await read_known(self._control, ZOOKEEPER, PLACED)
+        cluster = known.found(ZOOKEEPER, key)
+        match verb:
+            case "start" if not cluster.life.state:
+                check_start(cluster, known)
+                if DATA_DIR in cluster.settings:
+                    await check_volumes(self._control, [key_of(cluster.settings[DATA_DIR])], running=True)
+                await self._keep(cluster, {**cluster.settings, STATE: RUNNING})
+            case "stop" if cluster.life.state:
+                check_unused(cluster, known.users(BROKER, key, running=True))
+                await self._keep(cluster, cluster.settings)
+            case "start" | "stop":
+                return
+            case _ if verb in DENIED_NODES:
+                raise bad_value(f"the {verb} is protected word")
+            case _:
+                raise unsupported_operation("zookeeper collie doesn't support to add node to a running cluster")
+
+    async def remove(self, key: ObjectKey, part: str, call: Call) -> None:
+        """Takes a node out of its settings."""
+        cluster = (await read_known(self._control, ZOOKEEPER)).get(ZOOKEEPER, key)
+        if cluster is None or part not in cluster.node_names:
+            return
+        if len(cluster.node_names) == 1:
+            raise illegal_state("there is only one instance. Please call remove to delete whole cluster")
+        left = [name for name in cluster.node_names if name != part]
+        state = {STATE: RUNNING} if cluster.life.state else {}
+        await self._keep(cluster, {**cluster.settings, NODE_NAMES: left, **state})
+
+    async def _create(self, key: ObjectKey, settings: Settings, known: Known) -> Json:
+        for port in PORTS:
+            settings.setdefault(port, free_port(known, (settings.get(one, 0) for one in PORTS)))
+        stored = await self._documents.put(key, settings, new=True)
+        return {**settings, "aliveNodes": [], "lastModified": stored.modified}
+
+    async def _keep(self, cluster: Cluster, content: dict[str, Any]) -> None:
+        if cluster.made is None:
+            raise illegal_argument(
+                f"{ZOOKEEPER} cluster:{cluster.key} stands for that of a broker cluster which was not made by this API"
+            )
+        await self._documents.put(cluster.key, content, etag=cluster.made.etag)
+
+    async def _check(self, settings: Settings, known: Known) -> None:
+        known.hosts.check(settings[NODE_NAMES])
+        if DATA_DIR in settings:
+            await check_volumes(self._control, [key_of(settings[DATA_DIR])], running=False)
+
+
+def cluster_json(cluster: Cluster) -> Json:
+    """A cluster's answer: its settings, and how it lives now."""
+    modified = int(time.time() * 1000) if cluster.life.state else cluster.modified
+    return {**cluster.settings, **cluster.life.fields, "lastModified": modified}

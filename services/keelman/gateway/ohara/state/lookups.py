@@ -1,0 +1,141 @@
+"""Resources of ours by Ohara's keys: what was made here by its origin, what was made elsewhere by its own name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers
+from keelman.api.connect.v1 import connector_definition_service_pb2 as definitions
+from keelman.api.connect.v1 import topic_service_pb2 as topics
+from keelman.api.connect.v1 import worker_cluster_service_pb2 as workers
+from keelman.api.connect.v1 import worker_service_pb2
+from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_DELETING, BrokerCluster
+from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition
+from keelman.api.connect.v1.topic_pb2 import Topic
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.api.node.v1 import node_service_pb2
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.hosts import Hosts
+from keelman.gateway.ohara.state.stored import Stored
+from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, MAX_NAMES, ObjectKey, own_name, shown_key
+from keelman.model.errors import NotFound
+
+
+async def worker_cluster(control: Control, key: ObjectKey) -> WorkerCluster | None:
+    """The worker cluster of a key; None when there is none, or it is being deleted."""
+    request = partial(workers.GetWorkerClusterRequest, whole_extra=True)
+    found = await _find(control, request, key)
+    return None if found is None or _is_leaving(found) else found.worker_cluster
+
+
+async def broker_cluster(control: Control, key: ObjectKey) -> BrokerCluster | None:
+    """The broker cluster of a key; None when there is none, or it is being deleted."""
+    request = partial(brokers.GetBrokerClusterRequest, whole_extra=True)
+    found = await _find(control, request, key)
+    return None if found is None or _is_leaving(found) else found.broker_cluster
+
+
+async def topic(control: Control, key: ObjectKey) -> Topic | None:
+    """The topic of a key; None when there is none."""
+    found = await _find(control, partial(topics.GetTopicRequest, whole_extra=True), key)
+    return None if found is None else found.topic
+
+
+async def definition(control: Control, key: ObjectKey) -> ConnectorDefinition | None:
+    """The connector definition of a key, its secrets as they are; None when there is none."""
+    found = await _find(control, definitions.GetConnectorDefinitionRequest, key)
+    return None if found is None else found.connector_definition
+
+
+async def worker_cluster_named(control: Control, name: str) -> WorkerCluster | None:
+    """The worker cluster of an own name; None when there is none."""
+    found = await _get(control, workers.GetWorkerClusterRequest(name=name))
+    return None if found is None else found.worker_cluster
+
+
+async def broker_cluster_named(control: Control, name: str) -> BrokerCluster | None:
+    """The broker cluster of an own name; None when there is none."""
+    found = await _get(control, brokers.GetBrokerClusterRequest(name=name))
+    return None if found is None else found.broker_cluster
+
+
+async def worker_clusters(control: Control) -> dict[str, WorkerCluster]:
+    """All worker clusters by their own names."""
+    return await control.shared(_read_worker_clusters)
+
+
+async def broker_clusters(control: Control) -> dict[str, BrokerCluster]:
+    """All broker clusters by their own names."""
+    return await control.shared(_read_broker_clusters)
+
+
+async def hostnames(control: Control) -> dict[str, str]:
+    """The hostnames of all workers by their ids, which are host and port of their REST."""
+    return await control.shared(_read_hostnames)
+
+
+def shown(resources: Iterable[Any]) -> dict[ObjectKey, Any]:
+    """Resources with a spec by the keys that they are shown under; of two with one key the one that was made here."""
+    keyed = [(shown_key(one.name, one.spec.origin), one) for one in resources]
+    ordered = sorted(((key, one) for key, one in keyed if key is not None), key=lambda pair: pair[1].spec.origin.api)
+    return dict(ordered)
+
+
+async def missing(control: Control, find: Any, keys: Iterable[ObjectKey]) -> list[ObjectKey]:
+    """Those of the keys under which `find` finds nothing."""
+    wanted = list(dict.fromkeys(keys))
+    found = await asyncio.gather(*(find(control, key) for key in wanted))
+    return [key for key, one in zip(wanted, found, strict=True) if one is None]
+
+
+async def _find(control: Control, request_type: Any, key: ObjectKey) -> Any:
+    """The answer of a Get for the resource of a key."""
+    found = await _get(control, request_type(name=own_name(key)))
+    if found is not None and not _is_leaving(found):
+        return found
+    others = (request_type(name=own_name(key, number)) for number in range(2, MAX_NAMES + 1))
+    for found in await asyncio.gather(*(_get(control, one) for one in others)):
+        if found is not None and not _is_leaving(found):
+            return found
+    found = await _get(control, request_type(name=key.name)) if key.group == DEFAULT_GROUP else None
+    return None if found is None or _shown_key(found) != key else found
+
+
+async def _get(control: Control, request: Any) -> Any:
+    try:
+        return await control.ask(request)
+    except NotFound:
+        return None
+
+
+def _shown_key(answer: Any) -> ObjectKey | None:
+    (resource,) = (value for _, value in answer.ListFields())
+    return shown_key(resource.name, resource.spec.origin)
+
+
+def _is_leaving(answer: Any) -> bool:
+    (resource,) = (value for _, value in answer.ListFields())
+    is_cluster = isinstance(resource, (WorkerCluster, BrokerCluster))
+    return is_cluster and resource.status.state == CLUSTER_STATE_DELETING
+
+
+async def _read_worker_clusters(control: Control) -> dict[str, WorkerCluster]:
+    return {one.name: one for one in await control.all(workers.ListWorkerClustersRequest)}
+
+
+async def _read_broker_clusters(control: Control) -> dict[str, BrokerCluster]:
+    return {one.name: one for one in await control.all(brokers.ListBrokerClustersRequest)}
+
+
+async def _read_hostnames(control: Control) -> dict[str, str]:
+    found, nodes, kept = await asyncio.gather(
+        control.all(worker_service_pb2.ListWorkersRequest),
+        control.all(node_service_pb2.ListNodesRequest),
+        Stored(control, "node").list(),
+    )
+    hosts = Hosts(nodes, kept)
+    return {urlsplit(one.rest_url).netloc: hosts.shown(one.node) for one in found if one.rest_url}

@@ -1,0 +1,79 @@
+"""Objects that are documents: kept by the state service under their kind, group and name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from keelman.api.connect.v1 import document_service_pb2 as pb
+from keelman.api.connect.v1.document_pb2 import Document
+from keelman.gateway.ohara.state.control import Control
+from keelman.gateway.ohara.state.structs import struct_of, value_of
+from keelman.gateway.ohara.wire.keys import API, ObjectKey
+from keelman.model.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document; `modified` is in milliseconds since 1970."""
+
+    key: ObjectKey
+    content: Mapping[str, Any]
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    etag: str = ""
+    modified: int = 0
+
+
+class Stored:
+    """The documents of one kind, e.g. zookeeper. They are read with what is secret in them: users get back what they
+    sent."""
+
+    def __init__(self, control: Control, kind: str) -> None:
+        self._control = control
+        self._kind = f"{API}.{kind}"
+
+    async def list(self) -> list[StoredDocument]:
+        """All of them, by group and name."""
+        found = await self._control.all(pb.ListDocumentsRequest, kind=self._kind, with_secrets=True)
+        return [_stored(one) for one in found]
+
+    async def get(self, key: ObjectKey) -> StoredDocument | None:
+        """One of them; None when there is none."""
+        request = pb.GetDocumentRequest(kind=self._kind, scope=key.group, key=key.name, with_secrets=True)
+        try:
+            return _stored((await self._control.ask(request)).document)
+        except NotFound:
+            return None
+
+    async def put(
+        self,
+        key: ObjectKey,
+        content: Mapping[str, Any],
+        secrets: Mapping[str, str] | None = None,
+        *,
+        etag: str = "",
+        new: bool = False,
+    ) -> StoredDocument:
+        """Keeps one. Raises AlreadyExists for one that was to be new, Conflict for an etag that is not the present
+        one."""
+        document = Document(
+            kind=self._kind, scope=key.group, key=key.name, etag=etag, content=struct_of(content), secrets=secrets
+        )
+        request = pb.PutDocumentRequest(document=document, create_only=new)
+        answer = (await self._control.ask(request)).document
+        return StoredDocument(key, content, secrets or {}, answer.etag, answer.update_time.ToMilliseconds())
+
+    async def delete(self, key: ObjectKey) -> None:
+        """Forgets one; does nothing when there is none."""
+        request = pb.DeleteDocumentRequest(kind=self._kind, scope=key.group, key=key.name)
+        with suppress(NotFound):
+            await self._control.ask(request)
+
+
+def _stored(document: Document) -> StoredDocument:
+    return StoredDocument(
+        ObjectKey(document.scope, document.key), value_of(document.content), dict(document.secrets), document.etag,
+        document.update_time.ToMilliseconds(),
+    )  # fmt: skip

@@ -1,0 +1,66 @@
+"""JSON as it is kept in a Struct: whole numbers come back as such, and those that no double holds as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from google.protobuf.struct_pb2 import Struct, Value
+
+R = TypeVar("R")
+EXACT = 1 << 53
+NUMBER = "$number"
+"""The only key of an object that stands for a number which no double holds."""
+
+
+def struct_of(value: Mapping[str, Any]) -> Struct:
+    """A JSON object to be kept."""
+    struct = Struct()
+    struct.update({key: _kept(one) for key, one in value.items()})
+    return struct
+
+
+def value_of(struct: Struct) -> dict[str, Any]:
+    """The JSON object that was kept."""
+    return {key: _given(one) for key, one in struct.fields.items()}
+
+
+def as_sent(made: R, spec: Any) -> R:
+    """A resource that was written just now with the extra of the spec that was sent: what a write answers has hidden
+    what is named like a secret."""
+    resource: Any = made
+    resource.spec.extra.CopyFrom(spec.extra)
+    return made
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _kept(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_kept(one) for one in value]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > EXACT:
+        return {NUMBER: str(value)}
+    return value
+
+
+def _given(value: Value) -> Any:
+    match value.WhichOneof("kind"):
+        case "string_value":
+            return value.string_value
+        case "number_value":
+            number = value.number_value
+            return int(number) if number.is_integer() and abs(number) <= EXACT else number
+        case "bool_value":
+            return value.bool_value
+        case "list_value":
+            return [_given(one) for one in value.list_value.values]
+        case "struct_value":
+            return _object(value.struct_value)
+    return None
+
+
+def _object(struct: Struct) -> Any:
+    value = {key: _given(one) for key, one in struct.fields.items()}
+    if len(value) == 1 and isinstance(text := value.get(NUMBER), str) and text.removeprefix("-").isdecimal():
+        return int(text)
+    return value

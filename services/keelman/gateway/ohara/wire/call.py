@@ -1,0 +1,151 @@
+"""One request, taken apart on its raw path, and the answers that there are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import orjson
+from starlette.responses import Response
+from starlette.types import Receive, Scope
+
+from keelman.gateway.ohara.wire.errors import OharaError, bad_value, illegal_argument, unsupported
+from keelman.gateway.ohara.wire.json_types import parsed, without_nulls
+from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP
+from keelman.gateway.ohara.wire.values import Settings, sent
+from keelman.runtime.logs.redaction import REDACTOR
+
+ACCEPTED = "The request has been accepted for processing, but the processing has not been completed."
+JSON_TYPE = "application/json"
+
+
+class ClientGone(Exception):
+    """The client closed its connection in the middle of its request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request below /v0. `path`: its decoded segments; `target`: the path as it came, for messages."""
+
+    method: str
+    path: tuple[str, ...]
+    target: str
+    query: tuple[tuple[str, str], ...]
+    headers: Mapping[str, str]
+    receive: Receive
+    max_body_bytes: int
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """The segments that a pattern has names for."""
+
+    @property
+    def group(self) -> str:
+        """The group that the query names."""
+        return self.parameter("group") or DEFAULT_GROUP
+
+    def parameter(self, name: str) -> str:
+        """The value of a query parameter, the last where it is given twice; empty for none."""
+        return next((value for key, value in reversed(self.query) if key == name), "")
+
+    @property
+    def content_type(self) -> str:
+        """The type of the body, in lower case and without parameters; empty when none is given."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    async def body(self, limit: int = 0) -> bytes:
+        """The whole body. Raises OharaError for one that is larger than the limit, 0 for that of JSON bodies."""
+        limit = limit or self.max_body_bytes
+        too_large = illegal_argument(f"the request's body is larger than {limit} bytes")
+        length = self.headers.get("content-length", "")
+        if length.isdigit() and int(length) > limit:
+            raise too_large
+        body, more = bytearray(), True
+        while more:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            body += message.get("body", b"")
+            if len(body) > limit:
+                raise too_large
+            more = message.get("more_body", False)
+        return bytes(body)
+
+    async def json(self) -> Any:
+        """The JSON value of the body. Raises OharaError, 404 for another content type."""
+        if self.content_type not in ("", JSON_TYPE):
+            raise unsupported(self.target)
+        return parsed(await self.body())
+
+    async def settings(self) -> Settings:
+        """The settings that the body is. Raises OharaError."""
+        return sent(await self.json())
+
+
+def call_of(scope: Scope, receive: Receive, *, below: str, max_body_bytes: int) -> Call:
+    """Takes a request apart, `below` the path of the API. Raises OharaError for what is not UTF-8."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    path = raw.decode("latin-1").partition("?")[0].removeprefix(below)
+    headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+    segments = tuple(_decoded(one) for one in path.removeprefix("/").split("/"))
+    return Call(
+        scope["method"], segments, f"{below}{path}".lstrip("/"), _query(scope["query_string"].decode("latin-1")),
+        headers, receive, max_body_bytes,
+    )  # fmt: skip
+
+
+def _query(text: str) -> tuple[tuple[str, str], ...]:
+    found = []
+    for part in filter(None, text.split("&")):
+        key, _, value = part.partition("=")
+        found.append((_text(key), _text(value)))
+    return tuple(found)
+
+
+def _text(text: str) -> str:
+    """A key or value of the query; what is not UTF-8 in it equals nothing."""
+    return unquote_to_bytes(text.replace("+", " ").encode("latin-1")).decode("utf-8", "replace")
+
+
+def _decoded(text: str) -> str:
+    """A segment of the path. Raises OharaError."""
+    try:
+        return unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
+    except UnicodeDecodeError:
+        raise bad_value(f"the URL has {text!r} in it, which is not UTF-8") from None
+
+
+def ok(value: Any) -> Response:
+    """200 with JSON, nulls left out."""
+    return _json(200, without_nulls(value))
+
+
+def ok_with_nulls(value: Any) -> Response:
+    """200 with JSON as it is: for definitions, which have nulls."""
+    return _json(200, value)
+
+
+def accepted() -> Response:
+    """202: what was asked for goes on."""
+    return Response(ACCEPTED, 202, media_type="text/plain")
+
+
+def no_content() -> Response:
+    """204."""
+    return Response(status_code=204)
+
+
+def failed(error: OharaError) -> Response:
+    """An error, without secrets that this process knows of."""
+    body = error.body
+    return _json(error.status, body | {"message": REDACTOR.hide(body["message"])})
+
+
+def _json(status: int, value: Any) -> Response:
+    try:
+        body = orjson.dumps(value)
+    except TypeError:  # a whole number of more than 64 bits, or half a character
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        body = text.encode("utf-8", "replace")
+    return Response(body, status, media_type=JSON_TYPE)

@@ -1,0 +1,105 @@
+"""The keys of Ohara's objects, (group, name): read in their three forms, checked, printed, and as origins of ours."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from keelman.api.connect.v1.origin_pb2 import Origin
+from keelman.gateway.ohara.wire.errors import bad_value
+from keelman.gateway.ohara.wire.json_types import type_name
+
+API = "ohara"
+"""Of the origins of what is made through this API."""
+DEFAULT_GROUP = "default"
+OWN_PREFIX = "oh-"
+"""Of the names that are made for resources."""
+MAX_NAMES = 5
+"""Own names of one key: clusters that are being deleted have all but one of them."""
+LEGAL_WORD = r"[a-z0-9\.]{1,25}$"
+_WORD = re.compile(r"[a-z0-9\.]{1,25}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectKey:
+    """Names an object of one kind."""
+
+    group: str
+    name: str
+
+    def __str__(self) -> str:
+        """As it stands in messages."""
+        return f'{{"group":"{self.group}","name":"{self.name}"}}'
+
+    @property
+    def json(self) -> dict[str, str]:
+        """As it stands in answers."""
+        return {"group": self.group, "name": self.name}
+
+    @property
+    def origin(self) -> Origin:
+        """What marks a resource of ours as this object."""
+        return Origin(api=API, scope=self.group, key=self.name)
+
+
+def is_word(text: str) -> bool:
+    """Whether a text may be a group or a name."""
+    return bool(_WORD.fullmatch(text))
+
+
+def checked_word(text: str) -> str:
+    """Returns a group or name. Raises OharaError."""
+    if not is_word(text):
+        raise bad_value(f'the value "{text}" is not matched to {LEGAL_WORD}')
+    return text
+
+
+def checked_key(group: str, name: str) -> ObjectKey:
+    """The key of an object whose group and name are checked. Raises OharaError."""
+    return ObjectKey(checked_word(group), checked_word(name))
+
+
+def key_of(value: Any, field: str = "key") -> ObjectKey:
+    """The key that a JSON value is: `{"group", "name"}`, `{"name"}` or a name. Raises OharaError; does not check the
+    words, which follow other rules in nodes and files."""
+    if isinstance(value, str):
+        words: tuple[Any, Any] = (DEFAULT_GROUP, value)
+    elif isinstance(value, dict):
+        words = (value.get("group", DEFAULT_GROUP), value.get("name"))
+        if not all(isinstance(one, str) for one in words):
+            raise bad_value(
+                f"{field}: an object key is a name, or an object with the strings name and, if wanted, group"
+            )
+    else:
+        raise bad_value(f'the {field} must be JsObject type, but actual type is "{type_name(value)}"')
+    for word, text in zip(("group", "name"), words, strict=True):
+        if not text:
+            raise bad_value(f'the value of "{word}" can\'t be empty string!!!')
+    return ObjectKey(*words)
+
+
+def key_of_origin(origin: Origin) -> ObjectKey | None:
+    """The key that a resource of ours was made under; None when it was made past this API."""
+    return ObjectKey(origin.scope, origin.key) if origin.api == API else None
+
+
+def own_name(key: ObjectKey, number: int = 1) -> str:
+    """The name that a resource of ours has which is made under a key: short, legal, and the same each time. A cluster
+    gets the next number while one that is being deleted has the name."""
+    digest = hashlib.sha256(f"{key.group}\0{key.name}".encode()).hexdigest()
+    return f"{OWN_PREFIX}{digest[:12]}" + (f"-{number}" if number > 1 else "")
+
+
+def shown_key(name: str, origin: Origin) -> ObjectKey | None:
+    """The key that a resource is shown under: its own, or group default and its name where it was made past this API;
+    None where such a name is not legal here, and of another API."""
+    if origin.api:
+        return key_of_origin(origin)
+    return ObjectKey(DEFAULT_GROUP, name) if is_word(name) else None
+
+
+def unshown_key(name: str) -> ObjectKey:
+    """How a resource of ours is named that is not shown: its name is not legal here."""
+    return ObjectKey(DEFAULT_GROUP, name)

@@ -1,0 +1,149 @@
+"""The settings of a request, held against a table of definitions: what is missing, what is not legal, and the rest."""
+
+from __future__ import annotations
+
+import copy
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from keelman.gateway.ohara.definitions.setting import EMPTY, INTEGERS, Necessary, Permission, SettingDef, Type, by_key
+from keelman.gateway.ohara.wire.errors import bad_value
+from keelman.gateway.ohara.wire.json_types import empty_strings, is_number, type_name, without_nulls
+from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key, key_of
+
+Settings: TypeAlias = dict[str, Any]
+RANDOM_LENGTH = 25
+ANY_NAMES = ("NONE", "FILE", "NODE")
+"""What settings refer to whose names are not checked as keys are."""
+RUN_TIME = frozenset(
+    ("aliveNodes", "lastModified", "state", "error", "partitionInfos", "nodeMetrics", "metrics", "status",
+     "tasksStatus", "settings")
+)  # fmt: skip
+"""What answers have beside settings; in a request it is passed over."""
+_DURATION = re.compile(
+    r"-?\d+(?:\.\d+)? ?(?:d|days?|h|hours?|m|min|mins|minutes?|s|secs?|seconds?|ms|millis|milliseconds?|"
+    r"µs|micros?|microseconds?|ns|nanos?|nanoseconds?)"
+)
+
+
+def sent(value: Any) -> Settings:
+    """The settings of a request: without nulls and run-time keys. Raises OharaError for what is no object, and for an
+    empty string anywhere in it."""
+    if not isinstance(value, dict):
+        raise bad_value(f'Object expected, but actual type is "{type_name(value)}"')
+    settings: Settings = {k: v for k, v in without_nulls(value).items() if k not in RUN_TIME}
+    for key in empty_strings(settings):
+        raise bad_value(f'the value of "{key}" can\'t be empty string!!!')
+    return settings
+
+
+def created(definitions: Iterable[SettingDef], settings: Mapping[str, Any]) -> Settings:
+    """All settings of a new object: those given, checked, and the defaults; a port of RANDOM_DEFAULT is left to who has
+    ports. Raises OharaError."""
+    known = by_key(definitions)
+    given = {k: v for k, v in settings.items() if k not in known or known[k].permission is not Permission.READ_ONLY}
+    missing = [one.key for one in known.values() if one.necessary is Necessary.REQUIRED and one.key not in given]
+    if missing:
+        raise bad_value(f"Set({', '.join(missing)}) are required!!!")
+    made: Settings = {}
+    for setting in known.values():
+        if setting.key in given:
+            made[setting.key] = checked(setting, given[setting.key])
+        elif (default := default_of(setting)) is not None:
+            made[setting.key] = default
+    return made | {key: value for key, value in given.items() if key not in known}
+
+
+def edited(definitions: Iterable[SettingDef], previous: Mapping[str, Any], settings: Mapping[str, Any]) -> Settings:
+    """All settings of an object that is changed: the previous ones, and of those given what may be edited, checked as
+    those of a new one. What cannot be changed must be legal all the same. Raises OharaError."""
+    definitions = tuple(definitions)
+    fixed = {one.key for one in definitions if one.permission is not Permission.EDITABLE}
+    for one in definitions:
+        if one.permission is Permission.CREATE_ONLY and one.key in settings:
+            checked(one, settings[one.key])
+    return created(definitions, {**previous, **{k: v for k, v in settings.items() if k not in fixed}})
+
+
+def default_of(setting: SettingDef) -> Any:
+    """What a setting is that is not given; None for nothing, and for a port, which is not chosen here."""
+    if setting.default is not None:
+        return copy.deepcopy(setting.default)
+    if setting.necessary is Necessary.RANDOM_DEFAULT:
+        return (setting.prefix or "") + random_word() if setting.type is Type.STRING else None
+    empty = EMPTY.get(setting.type) if setting.necessary is Necessary.OPTIONAL else None
+    return None if empty is None else empty()
+
+
+def random_word() -> str:
+    """25 lower-case hexadecimal digits."""
+    return secrets.token_hex(RANDOM_LENGTH // 2 + 1)[:RANDOM_LENGTH]
+
+
+def checked(setting: SettingDef, value: Any) -> Any:
+    """A given value of a setting, keys in their full form and whole numbers as such. Raises OharaError."""
+    key = setting.key
+    match setting.type:
+        case Type.ARRAY | Type.TABLE:
+            _check_type(key, value, "JsArray")
+            _check_array(setting, value)
+        case Type.OBJECT_KEYS:
+            _check_type(key, value, "JsArray")
+            return [_key(setting, one).json for one in value]
+        case Type.OBJECT_KEY:
+            return _key(setting, value).json
+        case Type.TAGS:
+            _check_type(key, value, "JsObject")
+        case Type.BOOLEAN:
+            _check_type(key, value, "JsBoolean")
+        case Type.DOUBLE | Type.POSITIVE_DOUBLE:
+            _check_type(key, value, "JsNumber")
+            if setting.type is Type.POSITIVE_DOUBLE and value <= 0:
+                raise bad_value(f"{key}: the number must be positive, actual:{value}")
+        case one if one in INTEGERS:
+            return _integer(key, value, *INTEGERS[one])
+        case _:
+            _check_type(key, value, "JsString")
+            _check_text(setting, value)
+    return value
+
+
+def _key(setting: SettingDef, value: Any) -> ObjectKey:
+    """A key; of files, whose names follow no rule, as it is."""
+    key = key_of(value, setting.key)
+    return key if setting.reference in ANY_NAMES else checked_key(key.group, key.name)
+
+
+def _integer(key: str, value: Any, least: int, greatest: int) -> int:
+    _check_type(key, value, "JsNumber")
+    if not least <= value <= greatest or value != int(value):
+        raise bad_value(f"{key}: the number must be [{least}, {greatest}], actual:{value}")
+    return int(value)
+
+
+def _check_array(setting: SettingDef, value: list[Any]) -> None:
+    if not value and setting.necessary is Necessary.REQUIRED:
+        raise bad_value(f"empty array is illegal to {setting.key}")
+    for one in value:
+        if setting.reference == "NODE":
+            _check_type(setting.key, one, "JsString")
+        if isinstance(one, str) and one in setting.deny:
+            raise bad_value(f"the {one} is protected word")
+
+
+def _check_text(setting: SettingDef, text: str) -> None:
+    if setting.regex is not None and not re.fullmatch(setting.regex.removesuffix("$"), text):
+        raise bad_value(f'the value "{text}" is not matched to {setting.regex}')
+    if text in setting.deny:
+        raise bad_value(f"the {text} is protected word")
+    if setting.type is Type.DURATION and not _DURATION.fullmatch(text):
+        raise bad_value(f'{setting.key}: "{text}" is no duration such as "10 seconds"')
+
+
+def _check_type(key: str, value: Any, wanted: str) -> None:
+    if wanted == "JsNumber" and is_number(value):
+        return
+    if (found := type_name(value)) != wanted:
+        raise bad_value(f'the {key} must be {wanted} type, but actual type is "{found}"')

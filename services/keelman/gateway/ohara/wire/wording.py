@@ -1,0 +1,50 @@
+"""Ohara's sentences about objects that are missing, there already, or not in the state that they must be in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from keelman.gateway.ohara.wire.errors import OharaError, data_check, illegal_state, no_such
+from keelman.gateway.ohara.wire.keys import ObjectKey
+
+JAVA = "oharastream.ohara.client.configurator."
+JAVA_NAMES = {
+    "broker": "BrokerApi$BrokerClusterInfo",
+    "connector": "ConnectorApi$ConnectorInfo",
+    "file": "FileInfoApi$FileInfo",
+    "node": "NodeApi$Node",
+    "object": "ObjectApi$ObjectInfo",
+    "pipeline": "PipelineApi$Pipeline",
+    "shabondi": "ShabondiApi$ShabondiClusterInfo",
+    "stream": "StreamApi$StreamClusterInfo",
+    "topic": "TopicApi$TopicInfo",
+    "volume": "VolumeApi$Volume",
+    "worker": "WorkerApi$WorkerClusterInfo",
+    "zookeeper": "ZookeeperApi$ZookeeperClusterInfo",
+}
+"""The class that Ohara has for each kind of object."""
+
+
+def not_found(kind: str, key: ObjectKey) -> OharaError:
+    """An object that is asked for and is not there."""
+    return no_such(f"{key} doesn't exist in {JAVA}{JAVA_NAMES[kind]}")
+
+
+def exists(kind: str, key: ObjectKey) -> OharaError:
+    """An object that is to be created and is there. The braces are Ohara's."""
+    return illegal_state(f"({key.group}, {key.name}}} already exists on {JAVA}{JAVA_NAMES[kind]}")
+
+
+def not_stored(kind: str, keys: Iterable[ObjectKey]) -> OharaError:
+    """Objects that another one names and that are not there."""
+    return data_check(f"type:{kind} {','.join(f'{key} does not exist' for key in keys)} ")
+
+
+def must_run(kind: str, keys: Iterable[ObjectKey]) -> OharaError:
+    """Objects that have to run for what is asked."""
+    return data_check(f"type:{kind}  {','.join(f'{key} MUST be running' for key in keys)}")
+
+
+def must_be_stopped(kind: str, key: ObjectKey) -> OharaError:
+    """An object that runs and may not for what is asked."""
+    return data_check(f"type:{kind}  {key} MUST be stopped")

@@ -1,0 +1,119 @@
+"""How many workers of a cluster can have something to do: a worker more than that would come for nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from keelman.api.connect.v1.connector_pb2 import CONNECTOR_TYPE_SINK, Connector
+from keelman.kafka.topic_brokers import TopicBrokers
+from keelman.model.cluster import WorkerCluster
+from keelman.model.errors import KeelmanError, Unavailable
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import deadline
+from keelman.state.topics.reaching import asked_properties
+
+if TYPE_CHECKING:
+    from keelman.state.store import Store
+
+log = get_logger()
+ANSWER_SECONDS = 5.0
+KEPT_SECONDS = 15.0
+"""So long what brokers said of partitions holds."""
+TOPICS = "topics"
+
+
+def topics_of(connectors: Iterable[Connector]) -> set[str]:
+    """The topics whose partitions say how many tasks of a sink have something to read."""
+    return {topic for one in connectors for topic in _read(one)}
+
+
+def room(connectors: Collection[Connector], partitions: Mapping[str, int], *, tasks_follow: bool) -> int | None:
+    """How many workers these connectors can keep busy; None where nothing bounds them. `tasks_follow`: a worker more
+    brings more tasks. A topic that is not among the `partitions` may have any number of them."""
+    total = 0
+    for one in connectors:
+        bound = _bound(one, partitions, tasks_follow=tasks_follow)
+        if bound is None:
+            return None
+        total += bound
+    return total if connectors else None
+
+
+def _bound(one: Connector, partitions: Mapping[str, int], *, tasks_follow: bool) -> int | None:
+    topics = _read(one)
+    known = bool(topics) and all(topic in partitions for topic in topics)
+    found = sum(partitions[topic] for topic in topics) if known else None
+    if tasks_follow:
+        return found
+    return len(one.tasks) if found is None else min(found, len(one.tasks))
+
+
+def _read(one: Connector) -> set[str]:
+    """The topics that a sink names; those that it finds by a pattern bound nothing."""
+    if one.type != CONNECTOR_TYPE_SINK:
+        return set()
+    return {topic.strip() for topic in one.config.get(TOPICS, "").split(",") if topic.strip()}
+
+
+@dataclass(slots=True)
+class Room:
+    """Asks the brokers about the partitions. `connectors`: those of a worker cluster as its workers reported them, None
+    while that is not known."""
+
+    store: Store
+    connectors: Callable[[str], Collection[Connector] | None]
+    clock: Callable[[], float] = time.monotonic
+    _known: dict[str, tuple[float, int | None]] = field(default_factory=dict)
+    """When it was found for a worker cluster, by uid, and what."""
+    _asked: dict[tuple[str, frozenset[str]], tuple[float, Mapping[str, int] | None]] = field(default_factory=dict)
+    """When brokers were asked about the topics of a worker cluster, and their partitions; None: no answer."""
+
+    async def of(self, cluster: WorkerCluster, *, tasks_follow: bool) -> int | None:
+        """How many workers of the cluster can have something to do; None where that is not known or not bounded."""
+        self._known = {uid: found for uid, found in self._known.items() if self.clock() - found[0] < KEPT_SECONDS}
+        if cluster.uid in self._known:
+            return self._known[cluster.uid][1]
+        connectors = self.connectors(cluster.name)
+        if connectors is None:
+            return None
+        partitions = await self._partitions(cluster, topics_of(connectors))
+        found = room(connectors, partitions or {}, tasks_follow=tasks_follow)
+        self._known[cluster.uid] = self.clock(), found
+        if found is not None and found <= cluster.wanted_workers:
+            log.info("scaling_for_nothing", worker_cluster=cluster.name, workers=cluster.wanted_workers, busy=found)
+        return found
+
+    async def partitions(self, cluster: WorkerCluster) -> int:
+        """How many partitions the sinks of a cluster read; 0 where that does not bound their tasks. Raises Unavailable
+        while workers or brokers do not say."""
+        connectors = self.connectors(cluster.name)
+        if not connectors:
+            raise Unavailable(f"the workers of {cluster.name!r} have not reported yet")
+        found = await self._partitions(cluster, topics_of(connectors))
+        if found is None:
+            raise Unavailable(f"the brokers of {cluster.name!r} do not answer about topics")
+        return room(connectors, found, tasks_follow=True) or 0
+
+    async def _partitions(self, cluster: WorkerCluster, topics: set[str]) -> Mapping[str, int] | None:
+        """What brokers said of late, or say now; None: nothing."""
+        if not topics:
+            return {}
+        self._asked = {key: found for key, found in self._asked.items() if self.clock() - found[0] < KEPT_SECONDS}
+        key = cluster.uid, frozenset(topics)
+        if key not in self._asked:
+            self._asked[key] = self.clock(), await self._ask(cluster, topics)
+        return self._asked[key][1]
+
+    async def _ask(self, cluster: WorkerCluster, topics: set[str]) -> Mapping[str, int] | None:
+        brokers = self.store.snapshot.broker_clusters[cluster.spec.broker_cluster]
+        late = Unavailable(f"no answer about topics in {ANSWER_SECONDS:g} s")
+        try:
+            async with deadline(ANSWER_SECONDS, late), TopicBrokers.open(asked_properties(brokers)) as asked:
+                found = await asked.describe(topics)
+        except KeelmanError as error:
+            log.warning("partitions_unknown", worker_cluster=cluster.name, error=error.message)
+            return None
+        return {name: len(topic.partitions) for name, topic in found.topics.items()}

@@ -1,0 +1,62 @@
+"""TLS of managed brokers: which clusters get it, and by what their clients trust them and are trusted. Pure but for the
+keys that it makes."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime, timedelta
+
+from keelman.model.cluster import BrokerClusterSpec, BrokerTls, ManagedBrokers
+from keelman.model.errors import InvalidArgument
+from keelman.rpc.identity import Identity, IdentityKind
+from keelman.rpc.server import is_loopback
+from keelman.runtime.tls.certificates import certificate_request, made_key
+from keelman.state.snapshot import Snapshot
+from keelman.state.trust.authority import AUTHORITY_YEARS, Authority
+
+TRUSTED = "ssl.truststore.certificates"
+CLIENT_LIFE = timedelta(days=365 * AUTHORITY_YEARS)
+"""A client's certificate is good as long as the CA: it stands in the properties of processes that go on for long."""
+
+
+def with_tls(
+    spec: BrokerClusterSpec, name: str, snapshot: Snapshot, authority: Authority | None, now: datetime
+) -> BrokerClusterSpec:
+    """The spec of a new cluster with its TLS decided, and its clients' properties. `authority` is the installation's
+    CA. Raises InvalidArgument for TLS without one."""
+    if not isinstance(spec, ManagedBrokers):
+        return spec
+    tls = _decided(spec, snapshot, authority)
+    if tls is BrokerTls.NONE:
+        return dataclasses.replace(spec, tls=tls)
+    if authority is None:
+        legal = (
+            "NONE: the state service has no CA that could sign the brokers' certificates; with trust = installation, "
+            "and no certificates of one's own, it has"
+        )
+        raise InvalidArgument.of("spec.managed.tls", tls.value, legal)
+    client = {"security.protocol": "SSL", "ssl.truststore.type": "PEM", TRUSTED: authority.pem}
+    if tls is BrokerTls.MUTUAL:
+        key, holder = made_key(), Identity(IdentityKind.CLIENT, name)
+        client |= {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.certificate.chain": authority.sign(certificate_request(key), holder, (), now, CLIENT_LIFE),
+            "ssl.keystore.key": key.decode(),
+        }
+    return dataclasses.replace(spec, tls=tls, client_properties=client)
+
+
+def with_kept_tls(spec: BrokerClusterSpec, old: BrokerClusterSpec) -> BrokerClusterSpec:
+    """A changed spec with what it does not say of TLS, or cannot, as it was."""
+    if not (isinstance(spec, ManagedBrokers) and isinstance(old, ManagedBrokers)):
+        return spec
+    tls = old.tls if spec.tls is BrokerTls.UNSPECIFIED else spec.tls
+    return dataclasses.replace(spec, tls=tls, client_properties=old.client_properties)
+
+
+def _decided(spec: ManagedBrokers, snapshot: Snapshot, authority: Authority | None) -> BrokerTls:
+    if spec.tls is not BrokerTls.UNSPECIFIED:
+        return spec.tls
+    hosts = [snapshot.nodes[node].host for node in spec.nodes if node in snapshot.nodes]
+    stays = all(host and is_loopback(host) for host in hosts)  # one without an address may get any
+    return BrokerTls.NONE if authority is None or stays else BrokerTls.MUTUAL

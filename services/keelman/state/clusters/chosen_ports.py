@@ -1,0 +1,59 @@
+"""Ports that are chosen at a create and kept in the spec: the same on each node, and nobody else's."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Callable, Collection, Sequence
+
+from keelman.model.cluster import BrokerClusterSpec, ManagedBrokers, WorkerClusterSpec
+from keelman.model.errors import Exhausted
+from keelman.state.snapshot import Snapshot
+
+Chance = Callable[[int], int]
+"""A random number of 0 to below the given one."""
+
+
+def with_worker_ports(spec: WorkerClusterSpec, snapshot: Snapshot, allowed: range) -> WorkerClusterSpec:
+    """The spec with the ports of REST and metrics that it does not name. Raises Exhausted."""
+    missing = [spec.port, spec.metrics_port].count(0)
+    ports = iter(chosen(missing, spec.nodes, snapshot, allowed, apart_from=spec.ports))
+    port = spec.port or next(ports)
+    return dataclasses.replace(spec, port=port, metrics_port=spec.metrics_port or next(ports))
+
+
+def with_broker_ports(spec: BrokerClusterSpec, snapshot: Snapshot, allowed: range) -> BrokerClusterSpec:
+    """The spec of managed brokers with the ports of clients and metrics that it does not name. Raises Exhausted."""
+    if not isinstance(spec, ManagedBrokers):
+        return spec
+    missing = [spec.port, spec.metrics_port].count(0)
+    ports = iter(chosen(missing, spec.nodes, snapshot, allowed, apart_from=spec.ports))
+    port = spec.port or next(ports)
+    return dataclasses.replace(spec, port=port, metrics_port=spec.metrics_port or next(ports))
+
+
+def chosen(
+    count: int, nodes: Sequence[str], snapshot: Snapshot, allowed: range, *, apart_from: Collection[int] = (),
+    chance: Chance = secrets.randbelow,
+) -> list[int]:  # fmt: skip
+    """So many ports of the range that no spec names and that nothing has on these nodes; on none at all where no node
+    is named. They begin at a random one: what is free here may be taken on a host by something that nobody knows.
+
+    Raises Exhausted (NO_FREE_PORTS).
+    """
+    places = [node for node in nodes or snapshot.nodes if node in snapshot.nodes]
+    begin, found = chance(len(allowed)), list[int]()
+    for number in range(len(allowed)):
+        if len(found) == count:
+            break
+        port = allowed[(begin + number) % len(allowed)]
+        is_named = port in apart_from or snapshot.naming(port)
+        if not is_named and not any(snapshot.port_holders(node, port) for node in places):
+            found.append(port)
+    if len(found) < count:
+        raise Exhausted(
+            f"no {count} ports are free in {allowed[0]}-{allowed[-1]}: name ports, or have more in state.chosen_ports",
+            reason="NO_FREE_PORTS",
+            metadata={"ports": f"{allowed[0]}-{allowed[-1]}"},
+        )
+    return found

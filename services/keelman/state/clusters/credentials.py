@@ -1,0 +1,73 @@
+"""Credential profiles: secrets whose keys are client properties, by which external brokers know keelman."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from keelman.model.cluster import BrokerClusterSpec, ClusterGoal, ExternalBrokers
+from keelman.model.errors import InvalidArgument, Violation
+from keelman.model.names import MAX_NAMED
+from keelman.model.secret import Secret
+from keelman.state.clusters.broker_checks import client_problems
+from keelman.state.clusters.goals import saved
+from keelman.state.clusters.properties import SECURITY, raise_all
+from keelman.state.snapshot import SECRET, Snapshot
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+FIELD = "spec.external.credential_profile"
+
+
+def with_credentials(spec: BrokerClusterSpec, snapshot: Snapshot) -> BrokerClusterSpec:
+    """The spec with what its credential profile says now. Raises InvalidArgument for a secret that is not there, or
+    that has keys which say nothing of who one is."""
+    if not isinstance(spec, ExternalBrokers):
+        return spec
+    if not spec.credential_profile:
+        return dataclasses.replace(spec, credentials={})
+    secret = snapshot.resources(SECRET).get(spec.credential_profile)
+    if secret is None:
+        known = ", ".join(sorted(snapshot.resources(SECRET))[:MAX_NAMED])
+        raise InvalidArgument.of(
+            FIELD, spec.credential_profile, f"a secret that is there ({known or 'there is none yet'})"
+        )
+    if wrong := _other_key(secret):
+        legal = f"a secret of client properties that begin with {', '.join(SECURITY)}; it has {wrong!r}"
+        raise InvalidArgument.of(FIELD, secret.name, legal)
+    return dataclasses.replace(spec, credentials=dict(secret.values))
+
+
+def rotated(tx: Transaction, secret: Secret) -> None:
+    """Has the broker clusters whose profile a changed secret is go by its new values. Raises InvalidArgument naming the
+    value and the cluster where these cannot be."""
+    for cluster in list(tx.snapshot.broker_clusters.values()):
+        spec = cluster.spec
+        if not isinstance(spec, ExternalBrokers) or spec.credential_profile != secret.name:
+            continue
+        if cluster.goal is ClusterGoal.DELETED:
+            continue
+        whose = f"credential profile of broker cluster {cluster.name}"
+        if wrong := _other_key(secret):
+            raise InvalidArgument.of(f"values.{wrong}", wrong, f"begins with {', '.join(SECURITY)}: {whose}")
+        changed = dataclasses.replace(spec, credentials=dict(secret.values))
+        if changed != spec:
+            raise_all(_problems(changed, whose))
+            saved(tx, dataclasses.replace(cluster, spec=changed, generation=cluster.generation + 1))
+
+
+def _other_key(secret: Secret) -> str:
+    """The first key that says nothing of who one is; empty for none."""
+    return next((key for key in sorted(secret.values) if not key.startswith(SECURITY)), "")
+
+
+def _problems(spec: ExternalBrokers, whose: str) -> list[Violation]:
+    """What is wrong with an update of a secret: with its values, or with the cluster's own properties beside them."""
+    found = []
+    for one in client_problems(spec):
+        is_own = one.field in spec.client_properties and one.field not in spec.credentials
+        name = "values" if is_own else f"values.{one.field}"
+        text = f"values: spec.external.client_properties.{one.description}" if is_own else f"values.{one.description}"
+        found.append(Violation(name, f"{text} ({whose})"))
+    return found

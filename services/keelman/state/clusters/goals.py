@@ -1,0 +1,50 @@
+"""What broker clusters and worker clusters share: columns of their rows, and what they are asked to be."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import BigInteger, Text
+from sqlalchemy.types import JSON
+from sqlmodel import Field
+
+from keelman.model.cluster import BrokerCluster, ClusterGoal, WorkerCluster
+from keelman.model.errors import FailedPrecondition
+from keelman.state.planning.status import with_status
+from keelman.state.resources.rows import ResourceRow
+from keelman.state.snapshot import C
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+
+class ClusterColumns(ResourceRow):
+    """The columns that the rows of both have."""
+
+    generation: int = Field(sa_type=BigInteger)
+    goal: str
+    note: str = Field(sa_type=Text)
+    status: dict[str, Any] = Field(sa_type=JSON)
+
+
+def check_not_deleted(cluster: BrokerCluster | WorkerCluster) -> None:
+    """Raises FailedPrecondition for a cluster that is being deleted."""
+    if cluster.goal is ClusterGoal.DELETED:
+        what = "broker cluster" if isinstance(cluster, BrokerCluster) else "worker cluster"
+        raise FailedPrecondition(f"{what} {cluster.name!r} is being deleted", reason="DELETING")
+
+
+def saved(tx: Transaction, cluster: C) -> C:
+    """Stores a cluster that is new or changed; its status is derived again."""
+    return tx.put(with_status(cluster, tx.snapshot))
+
+
+def with_goal(tx: Transaction, cluster: C, goal: ClusterGoal) -> C:
+    """The cluster as it is, or with another goal in a new generation."""
+    if cluster.goal is goal:
+        return cluster
+    changed = dataclasses.replace(cluster, goal=goal, generation=cluster.generation + 1, note="")
+    if goal is ClusterGoal.RUNNING:
+        changed = dataclasses.replace(changed, force=False)
+    return saved(tx, changed)

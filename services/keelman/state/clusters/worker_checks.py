@@ -1,0 +1,75 @@
+"""What users may want of a worker cluster, and change of it."""
+
+from __future__ import annotations
+
+from keelman.model import shapes
+from keelman.model.autoscale import check_autoscale, check_no_tasks
+from keelman.model.cluster import (
+    ClusterGoal,
+    ClusterState,
+    WorkerCluster,
+    WorkerClusterSpec,
+    WorkerEngine,
+)
+from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.model.log_checks import check_log_delivery
+from keelman.state.clusters.goals import check_not_deleted
+from keelman.state.clusters.kafka_names import check_own_names
+from keelman.state.clusters.properties import check_worker_properties
+from keelman.state.clusters.taken import check_origin, check_ports_free
+from keelman.state.resources.checks import check_nodes, check_same
+from keelman.state.snapshot import WORKER_CLUSTER, Snapshot
+
+
+def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
+    """Raises InvalidArgument naming the field, the value and what is legal, or FailedPrecondition for a name that is
+    taken in Kafka by another worker cluster or a broker cluster that is being deleted."""
+    if spec.broker_cluster not in snapshot.broker_clusters:
+        known = ", ".join(sorted(snapshot.broker_clusters)) or "there is none yet: create one first"
+        raise InvalidArgument.of("spec.broker_cluster", spec.broker_cluster, f"the name of a broker cluster ({known})")
+    brokers = snapshot.broker_clusters[spec.broker_cluster]
+    check_not_deleted(brokers)
+    check_nodes("spec.nodes.names", spec.nodes, snapshot)
+    shapes.check_labels("spec.labels", spec.annotations.labels)
+    shapes.check_labels("spec.node_selector", spec.node_selector)
+    shapes.check_limits("spec.limits", spec.limits.cpus, spec.limits.memory_bytes)
+    shapes.check_count("spec.count", spec.count)
+    if spec.autoscale is not None:
+        check_no_tasks("spec.autoscale", spec.autoscale)
+        check_autoscale("spec.autoscale", spec.autoscale)
+        if spec.engine is not WorkerEngine.KEELMAN:
+            legal = "nothing: workers of this engine do not report what they use; give a count"
+            raise InvalidArgument.of("spec.autoscale", spec.engine, legal)
+    shapes.check_routes("spec.routes", spec.routes)
+    if spec.log_delivery is not None:
+        check_log_delivery("spec.log_delivery", spec.log_delivery)
+    _check_ports(spec)
+    check_worker_properties(name, spec, brokers.spec.connection)
+    check_own_names(name, spec, snapshot)
+    check_ports_free(name, spec, snapshot)
+    check_origin(WORKER_CLUSTER, name, spec.annotations.origin, snapshot)
+
+
+def check_change(cluster: WorkerCluster, new: WorkerClusterSpec) -> None:
+    """Raises InvalidArgument for a field that cannot be changed, FailedPrecondition for one that cannot be changed
+    now."""
+    old = cluster.spec
+    check_same("spec.origin", old.annotations.origin, new.annotations.origin)
+    is_stopped = cluster.goal is ClusterGoal.STOPPED and cluster.status.state is ClusterState.STOPPED
+    if old.broker_cluster != new.broker_cluster and not is_stopped:
+        raise FailedPrecondition(
+            f"spec.broker_cluster: {old.broker_cluster!r} cannot become {new.broker_cluster!r} while worker cluster "
+            f"{cluster.name!r} is {cluster.status.state}: stop it first",
+            reason="RUNNING",
+        )
+
+
+def _check_ports(spec: WorkerClusterSpec) -> None:
+    shapes.check_port("spec.port", spec.port, zero="a free one on each node")
+    shapes.check_port("spec.metrics_port", spec.metrics_port, zero="none")
+    shapes.check_port("spec.admin_port", spec.admin_port, zero="none")
+    reserved = [(f"spec.reserved_ports[{number}]", port) for number, port in enumerate(spec.reserved_ports)]
+    for field, port in reserved:
+        shapes.check_port(field, port)
+    named = [("port", spec.port), ("metrics_port", spec.metrics_port), ("admin_port", spec.admin_port)]
+    shapes.check_different_ports([(f"spec.{field}", port) for field, port in named] + reserved)

@@ -1,0 +1,49 @@
+"""Where the workers of a cluster answer Connect's REST, as the snapshot knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keelman.model.cluster import ClusterGoal
+from keelman.model.errors import FailedPrecondition, Unavailable
+from keelman.model.workload import ProcessState, WorkloadKind
+from keelman.state.nouns.worker import rest_url
+from keelman.state.resources.noun import Memberships
+from keelman.state.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerUrls:
+    """The lookup for a client of workers' REST."""
+
+    store: Store
+    reports: Memberships
+
+    async def of(self, cluster: str) -> Sequence[str]:
+        """The URLs of the running workers of a cluster, members of their group first.
+
+        Raises NotFound for an unknown worker cluster, FailedPrecondition (NOT_RUNNING) for one that is not to run,
+        Unavailable (NO_RUNNING_WORKER) when none of its workers runs.
+        """
+        found = self.store.snapshot.worker_cluster(cluster)
+        if found.goal is not ClusterGoal.RUNNING:
+            raise FailedPrecondition(
+                f"worker cluster {cluster!r} is {found.status.state}: start it",
+                reason="NOT_RUNNING",
+                metadata={"worker_cluster": cluster},
+            )
+        workers = self.store.snapshot.workloads_in(WorkloadKind.WORKER, cluster)
+        running = [w for w in workers if w.is_in(ProcessState.RUNNING)]
+        if not running:
+            why = f": {found.status.message}" if found.status.message else ""
+            raise Unavailable(
+                f"worker cluster {cluster!r} has no running worker{why}",
+                reason="NO_RUNNING_WORKER",
+                metadata={"worker_cluster": cluster},
+            )
+        return [rest_url(w) for w in sorted(running, key=lambda w: not self._has_joined(w))]
+
+    def _has_joined(self, worker: object) -> bool:
+        found = self.reports.membership(worker)  # type: ignore[arg-type]
+        return found is not None and found.joined

@@ -1,0 +1,265 @@
+"""The database: an engine for SQLite or PostgreSQL, and its transactions. Knows no noun."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlmodel import col
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
+from keelman.state.database.tables import CounterRow
+from keelman.state.failpoints import hit
+from keelman.state.migrations.migrate import migrate
+from keelman.state.secrets.sealing import SEALER, Sealer
+
+POSTGRESQL = "postgresql://"
+BUSY_SECONDS = 10
+IDLE_SECONDS = 10
+"""A transaction that stands still for so long is ended by PostgreSQL: its process is frozen, or its host is lost, and
+all other writers wait for it."""
+STOOD_STILL = "25P03"
+"""PostgreSQL's code of that."""
+SILENT_SECONDS = 10
+"""So long a connection is waited for whose other end says nothing."""
+REACH: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": SILENT_SECONDS * 1000,
+}
+"""How connections to PostgreSQL are given up where the way there is cut; the system's own way takes a quarter of an
+hour and more."""
+OF_SERVER = {
+    "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
+    "tcp_user_timeout": f"{SILENT_SECONDS}s",
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+}
+"""The same at PostgreSQL's end."""
+_WRITES = "keelman_writes"
+_REVISION = col(CounterRow.name) == "revision"
+_TURN = sa.select(col(CounterRow.value)).where(_REVISION).with_for_update()
+COMMITTED = "keelman_committed"
+"""On this channel of PostgreSQL each commit tells its revision to whoever listens."""
+_TELL = sa.select(sa.func.pg_notify(COMMITTED, sa.bindparam("revision")))
+_COUNT = sa.update(CounterRow).where(_REVISION).values(value=sa.bindparam("revision"))
+
+
+@dataclass(slots=True)
+class Turn:
+    """A writer's turn. `revision` is the last number given out: whoever numbers a change counts it up."""
+
+    session: AsyncSession
+    revision: int
+
+
+@dataclass(slots=True)
+class Database:
+    """Opens transactions. All writers of a database take turns on the revision counter's row, so that revisions are
+    committed in their order; readers wait for nobody."""
+
+    engine: AsyncEngine
+    sealer: Sealer | None = None
+    """What seals and opens the secrets in rows; each session has it."""
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def is_sole(self) -> bool:
+        """Whether no other process can have this database: an SQLite file is locked."""
+        return self.engine.dialect.name == "sqlite"
+
+    @contextlib.asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncSession]:
+        """A session that sees one state of the database and writes nothing."""
+        with _translate():
+            # READ COMMITTED, which writers need after their turn, would show each query another moment.
+            engine = self.engine
+            if engine.dialect.name == "postgresql":
+                engine = engine.execution_options(isolation_level="REPEATABLE READ")
+            async with AsyncSession(engine, expire_on_commit=False, info={SEALER: self.sealer}) as session:
+                yield session
+
+    @contextlib.asynccontextmanager
+    async def write(self) -> AsyncIterator[Turn]:
+        """One transaction: all of the block is stored, or nothing."""
+        with _translate():
+            async with (
+                self._turn,
+                self.engine.connect() as plain,
+                AsyncSession(
+                    bind=await plain.execution_options(**{_WRITES: True}),
+                    expire_on_commit=False,
+                    info={SEALER: self.sealer},
+                ) as session,
+                session.begin(),
+            ):
+                connection = await session.connection()
+                revision = (await connection.execute(_TURN)).scalar_one()
+                turn = Turn(session, revision)
+                yield turn
+                await session.flush()
+                if turn.revision != revision:
+                    await connection.execute(_COUNT, {"revision": turn.revision})
+                    if not self.is_sole:
+                        await connection.execute(_TELL, {"revision": str(turn.revision)})
+                hit("revision-counted")
+
+    @contextlib.asynccontextmanager
+    async def aside(self) -> AsyncIterator[AsyncConnection]:
+        """One transaction that writes nothing that has a revision: on PostgreSQL no writer waits for it."""
+        async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(_translate())
+            if self.is_sole:
+                await stack.enter_async_context(self._turn)
+            plain = await stack.enter_async_context(self.engine.connect())
+            connection = await plain.execution_options(**{_WRITES: True})
+            await stack.enter_async_context(connection.begin())
+            yield connection
+
+
+@contextlib.asynccontextmanager
+async def open_database(url: str) -> AsyncIterator[Database]:
+    """The database of a path or a postgresql:// URL, migrated. Holds a lock beside an SQLite file while it is open.
+
+    Raises FailedPrecondition when another process has the file, InvalidArgument for a path or URL that cannot be used,
+    Unavailable when PostgreSQL does not answer.
+    """
+    with contextlib.ExitStack() as stack:
+        if url.startswith(POSTGRESQL):
+            engine = _postgresql(url)
+        elif "://" in url:
+            raise InvalidArgument.of("state.database", _without_password(url), "a path, or a postgresql:// URL")
+        else:
+            stack.enter_context(_lock(Path(url)))
+            engine = sqlite_engine(Path(url))
+        try:
+            with _translate():
+                await migrate(engine)
+            yield Database(engine)
+        finally:
+            await engine.dispose()
+
+
+def reach(url: str) -> dict[str, Any]:
+    """`REACH`, but for what the URL says otherwise."""
+    said = sa.make_url(url).query
+    return {name: value for name, value in REACH.items() if name not in said}
+
+
+def _postgresql(url: str) -> AsyncEngine:
+    options: dict[str, Any] = {"pool_pre_ping": True, "pool_size": 5, "isolation_level": "READ COMMITTED"}
+    engine = create_async_engine(
+        "postgresql+psycopg" + url.removeprefix("postgresql"), connect_args=reach(url), **options
+    )
+
+    @sa.event.listens_for(engine.sync_engine, "connect")
+    def prepare(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        for name, value in OF_SERVER.items():
+            cursor.execute(f"SET {name} = '{value}'")
+        cursor.close()
+        connection.commit()
+
+    return engine
+
+
+class _RolledBack(sqlite3.Connection):
+    """Ends its transaction when it is closed, as it is for a task that is canceled within one. SQLite itself leaves it
+    open, and all writers waiting, until nobody holds a cursor of it: garbage collection may take its time."""
+
+    def close(self) -> None:
+        """Closes it."""
+        with contextlib.suppress(sqlite3.Error):  # closed already
+            self.rollback()
+        super().close()
+
+
+def sqlite_engine(path: Path, **options: Any) -> AsyncEngine:
+    """The engine of an SQLite file. `options` are those of SQLAlchemy: the simulation connects in a way of its own."""
+    arguments = {"timeout": BUSY_SECONDS, "factory": _RolledBack}
+    engine = create_async_engine(f"sqlite+aiosqlite:///{path}", connect_args=arguments, **options)
+
+    @sa.event.listens_for(engine.sync_engine, "connect")
+    def prepare(connection: Any, _record: Any) -> None:
+        # The driver's own BEGIN comes late and is always deferred: two writers would then collide at their first write.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            f"busy_timeout={BUSY_SECONDS * 1000}",
+        ):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @sa.event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        writes = connection.get_execution_options().get(_WRITES, False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Held through the file's descriptor, so the kernel lets go of it however this process ends."""
+    lock = path.with_name(path.name + ".lock")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for one in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", ".lock"))):
+            if one.exists() or one in (path, lock):  # SQLite gives its log the mode of the file
+                os.close(os.open(one, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                one.chmod(0o600)
+        file = lock.open("a+", encoding="ascii")
+    except OSError as error:
+        raise InvalidArgument.of(
+            "state.database", str(path), f"a path that can be written ({error.strerror})"
+        ) from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise FailedPrecondition(
+                f"state.database: {str(path)!r} is in use by another state service (pid {holder}): stop that one, or "
+                "set another database",
+                reason="DATABASE_IN_USE",
+                metadata={"database": str(path), "pid": holder},
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+@contextlib.contextmanager
+def _translate() -> Iterator[None]:
+    try:
+        yield
+    except (OperationalError, InterfaceError, InternalError) as error:
+        if isinstance(error, InternalError) and getattr(error.orig, "sqlstate", "") != STOOD_STILL:
+            raise
+        raise Unavailable(f"the database does not answer: {error.orig}", reason="DATABASE_UNAVAILABLE") from error
+
+
+def _without_password(url: str) -> str:
+    head, at, tail = url.rpartition("@")
+    return head.rpartition(":")[0] + ":[hidden]@" + tail if at and head.count(":") > 1 else url

@@ -1,0 +1,55 @@
+"""Answers a repeated request as the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import sqlalchemy as sa
+from sqlmodel import col
+
+from keelman.model.errors import InvalidArgument
+from keelman.model.names import checked_request_id
+from keelman.state.database.tables import RequestRow
+from keelman.state.failpoints import hit
+from keelman.state.resources.rows import micros
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+KEPT = timedelta(days=1)
+
+
+class _Message(Protocol):
+    def SerializeToString(self) -> bytes: ...
+    def MergeFromString(self, serialized: bytes, /) -> int: ...
+
+
+M = TypeVar("M", bound=_Message)
+
+
+async def once(tx: Transaction, request_id: str, method: str, empty: M, make: Callable[[], Awaitable[M]]) -> M:
+    """What `make` answers; for a request id of the last day the stored answer, read into `empty`.
+
+    Raises InvalidArgument for an id that is not legal or was used for another method.
+    """
+    if not request_id:
+        return await make()
+    checked_request_id("request_id", request_id)
+    row = await tx.session.get(RequestRow, request_id)
+    if row is not None:
+        if row.method != method:
+            raise InvalidArgument.of("request_id", request_id, f"an id of its own; this one was used for {row.method}")
+        empty.MergeFromString(row.answer)
+        return empty
+    answer = await make()
+    hit("change-made")
+    connection = await tx.session.connection()
+    await connection.execute(sa.delete(RequestRow).where(col(RequestRow.time) < micros(tx.now - KEPT)))
+    tx.session.add(
+        RequestRow(request_id=request_id, method=method, time=micros(tx.now), answer=answer.SerializeToString())
+    )
+    await tx.session.flush()
+    hit("answer-kept")
+    return answer

@@ -1,0 +1,84 @@
+"""The tables that are no noun's. Times are whole microseconds since 1970 UTC."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, LargeBinary, Text
+from sqlmodel import Field, SQLModel
+
+
+class CounterRow(SQLModel, table=True):
+    """A number that only grows. The row `revision` is also the lock that orders all writers."""
+
+    __tablename__ = "counter"
+    name: str = Field(primary_key=True)
+    value: int = Field(sa_type=BigInteger)
+
+
+class OutboxRow(SQLModel, table=True):
+    """One event, as the bytes that the relay publishes."""
+
+    __tablename__ = "outbox"
+    revision: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
+    time: int = Field(sa_type=BigInteger)
+    noun: str
+    name: str
+    payload: bytes = Field(sa_type=LargeBinary)
+
+
+class HeldRow(SQLModel):
+    """Which process does what only one may do."""
+
+    holder: str
+    epoch: int = Field(sa_type=BigInteger)
+    beat: int = Field(sa_type=BigInteger)
+
+
+class RelayRow(HeldRow, table=True):
+    """Who publishes the outbox, and how far it is: one row."""
+
+    __tablename__ = "relay"
+    id: int = Field(primary_key=True)
+    published: int = Field(sa_type=BigInteger)
+
+
+class LeaseRow(HeldRow, table=True):
+    """Who has a lease; one row for each."""
+
+    __tablename__ = "lease"
+    name: str = Field(primary_key=True)
+
+
+class SealingRow(SQLModel, table=True):
+    """Tells whether a key is the one that the secrets in all rows are sealed with: one row."""
+
+    __tablename__ = "sealing"
+    id: int = Field(primary_key=True)
+    proof: str = Field(sa_type=Text)
+
+
+class RequestRow(SQLModel, table=True):
+    """The answer to a create, kept for a repeated request."""
+
+    __tablename__ = "request"
+    request_id: str = Field(primary_key=True)
+    method: str
+    time: int = Field(sa_type=BigInteger, index=True)
+    answer: bytes = Field(sa_type=LargeBinary)
+
+
+class PluginChunkRow(SQLModel, table=True):
+    """A part of a plugin's file, where files are kept in the database."""
+
+    __tablename__ = "plugin_chunk"
+    uid: str = Field(primary_key=True)
+    number: int = Field(primary_key=True)
+    time: int = Field(sa_type=BigInteger)
+    data: bytes = Field(sa_type=LargeBinary)
+
+
+class InstallationRow(SQLModel, table=True):
+    """The name under which this database's files are kept outside of it: one row."""
+
+    __tablename__ = "installation"
+    id: int = Field(primary_key=True)
+    uid: str

@@ -1,0 +1,40 @@
+"""Where the events' broker cluster is, and how it is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from keelman.state.hub import Hub
+from keelman.state.snapshot import BROKER_CLUSTER
+
+if TYPE_CHECKING:
+    from keelman.state.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class EventsBrokers:
+    """Bootstrap servers and the client properties, named as in Java, of who asks them."""
+
+    bootstrap_servers: str
+    client_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def events_brokers(store: Store, cluster: str) -> EventsBrokers | None:
+    """The brokers of the events' broker cluster; None while it has no address."""
+    found = store.snapshot.broker_clusters.get(cluster)
+    if found is None or not found.status.bootstrap_servers:
+        return None
+    return EventsBrokers(found.status.bootstrap_servers, found.spec.connection)
+
+
+async def events_moved(store: Store, hub: Hub, cluster: str, brokers: EventsBrokers) -> None:
+    """Returns when the events' broker cluster is another, or reached otherwise; to have no address is not another."""
+    with hub.subscribe((BROKER_CLUSTER, cluster)) as changed:
+        while True:
+            changed.clear()
+            found = events_brokers(store, cluster)
+            if found is not None and found != brokers:
+                return
+            await changed.wait()

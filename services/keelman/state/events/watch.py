@@ -1,0 +1,216 @@
+"""Watches: what there is at one revision, then each change of the outbox in the order of revisions.
+
+Changes are kept for a while, for all watches of this process and for the relay; a watch that is slower than that reads
+the outbox itself, in batches, and begins again with a snapshot where the outbox has been trimmed meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from keelman.api.event.v1 import watch_service_pb2 as pb
+from keelman.api.event.v1 import watch_service_pb2_grpc
+from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.rpc.server import Context
+from keelman.runtime.supervise import first_of
+from keelman.state.database.tables import OutboxRow
+from keelman.state.hub import Hub
+from keelman.state.nouns.registry import CREATED, NOUNS, event_bytes
+from keelman.state.snapshot import Snapshot
+from keelman.state.store import Store
+
+PART = 1000
+PART_BYTES = 1 << 20  # a client that sets nothing takes messages of up to 4 MiB
+KEPT, KEPT_BYTES = 2000, 16 << 20
+BATCH = 200  # of a watch that is slower
+SLICE = 50  # so many are encoded before others have a turn
+QUIET = 500  # revisions that concern a watch in nothing, after which it hears how far it has come
+QUIET_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row of the outbox."""
+
+    revision: int
+    noun: str
+    name: str
+    event: bytes
+
+
+async def changes_between(session: AsyncSession, after: int, newest: int, most: int) -> list[Change]:
+    """The next changes in their order, up to the newest, at most so many; those that are trimmed are missing."""
+    statement = select(OutboxRow).where(col(OutboxRow.revision) > after, col(OutboxRow.revision) <= newest)
+    rows = (await session.exec(statement.order_by(col(OutboxRow.revision)).limit(most))).all()
+    return [Change(row.revision, row.noun, row.name, row.payload) for row in rows]
+
+
+@dataclass(slots=True)
+class Tail:
+    """The newest changes, for all who ask: those that this process commits as they are, others' read once."""
+
+    store: Store
+    _kept: deque[Change] = field(default_factory=deque)
+    _size: int = 0  # of the kept ones, in bytes
+    _newest: int = -1
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def add(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Takes in the rows of the outbox that a commit of this process wrote, where they are the next ones."""
+        if events and events[0]["revision"] == self._newest + 1:
+            self._keep([Change(e["revision"], e["noun"], e["name"], e["payload"]) for e in events])
+            self._newest = events[-1]["revision"]
+
+    async def after(self, revision: int) -> tuple[Sequence[Change], bool]:
+        """The next changes after a revision, not all of them where they are many; and whether none before them is lost.
+
+        What is lost has been trimmed from the outbox, or the revision has not been yet.
+        """
+        async with self._turn:
+            if self._newest < self.store.revision:
+                await self._read()
+        newest = self._newest
+        if revision >= newest:
+            return (), revision == newest
+        if self._kept and self._kept[0].revision <= revision + 1:
+            skipped = revision + 1 - self._kept[0].revision
+            return list(islice(self._kept, skipped, skipped + PART)), True
+        async with self.store.database.read() as session:
+            found = await changes_between(session, revision, newest, BATCH)
+        return found, bool(found) and found[0].revision == revision + 1
+
+    async def _read(self) -> None:
+        newest, found = self.store.revision, []
+        if self._newest >= 0 and newest - self._newest <= PART:
+            async with self.store.database.read() as session:
+                found = await changes_between(session, self._newest, newest, PART)
+        if len(found) == newest - self._newest:
+            self._keep(found)
+        else:
+            self._kept.clear()  # whoever is so far behind reads the outbox
+            self._size = 0
+        self._newest = newest
+
+    def _keep(self, found: Sequence[Change]) -> None:
+        self._kept.extend(found)
+        self._size += sum(len(change.event) for change in found)
+        while len(self._kept) > KEPT or self._size > KEPT_BYTES:
+            self._size -= len(self._kept.popleft().event)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a watch is of; no name means all."""
+
+    nouns: Sequence[str]
+    name: str
+
+    def matches(self, noun: str, name: str) -> bool:
+        """Whether a resource is watched."""
+        return noun in self.nouns and self.name in ("", name)
+
+    @property
+    def subjects(self) -> list[Hashable]:
+        """What it is to be woken for."""
+        return [(noun, self.name) if self.name else noun for noun in self.nouns]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchApi(watch_service_pb2_grpc.WatchServiceServicer):
+    """Watches of every noun."""
+
+    store: Store
+    commits: Hub
+    tail: Tail
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def Watch(self, request: pb.WatchRequest, context: Context) -> AsyncIterator[pb.WatchResponse]:
+        """A snapshot where one is due, then changes, until the client goes or this service stops."""
+        wanted, revision = checked(request), request.from_revision
+        due, told = revision == 0, -1
+        if revision > self.store.revision:
+            await self.store.catch_up()  # it may have been another process that gave it
+        with self.commits.subscribe(*wanted.subjects) as changed:
+            while not self.stopping.is_set():
+                if due:
+                    revision, resources = self.store.revision, everything(self.store.snapshot, wanted)
+                    async for part in snapshot_parts(resources, revision, self.store.database.clock()):
+                        yield part
+                    due, told = False, revision
+                changed.clear()
+                found, whole = await self.tail.after(revision)
+                if not whole:
+                    due = True
+                    continue
+                if found:
+                    revision = found[-1].revision
+                    for part in parts_of(found, wanted):
+                        yield part
+                        told = part.revision
+                if told < 0 or revision - told >= QUIET:
+                    yield pb.WatchResponse(revision=revision)
+                    told = revision
+                if not found:
+                    await first_of(changed.wait(), self.stopping.wait(), asyncio.sleep(QUIET_SECONDS))
+        raise Unavailable("the state service is stopping: watch again", reason="STOPPING")
+
+
+def checked(request: pb.WatchRequest) -> Wanted:
+    """What a request asks for; raises InvalidArgument for a noun that there is not, and for a revision below 0."""
+    for number, noun in enumerate(request.nouns):
+        if noun not in NOUNS:
+            raise InvalidArgument.of(f"nouns[{number}]", noun, f"one of {', '.join(NOUNS)}")
+    if request.from_revision < 0:
+        raise InvalidArgument.of("from_revision", request.from_revision, "0, or the revision of an answer")
+    return Wanted([n for n in NOUNS if n in request.nouns or not request.nouns], request.name)
+
+
+def parts_of(changes: Iterable[Change], wanted: Wanted) -> Iterator[pb.WatchResponse]:
+    """The changes that are wanted, in parts that fit into a message each."""
+    part, size = pb.WatchResponse(), 0
+    for change in changes:
+        if not wanted.matches(change.noun, change.name):
+            continue
+        if part.events and size + len(change.event) > PART_BYTES:
+            yield part
+            part, size = pb.WatchResponse(), 0
+        part.events.add().MergeFromString(change.event)
+        part.revision = change.revision
+        size += len(change.event)
+    if part.events:
+        yield part
+
+
+def everything(snapshot: Snapshot, wanted: Wanted) -> list[Any]:
+    """What there is and is wanted, by noun and name: kept while it is sent, and so as it is now."""
+    found = []
+    for noun in wanted.nouns:
+        resources = snapshot.resources(noun)
+        names = snapshot.names(noun) if not wanted.name else {wanted.name} & resources.keys()
+        found += [resources[name] for name in names]
+    return found
+
+
+async def snapshot_parts(resources: Sequence[Any], revision: int, now: datetime) -> AsyncIterator[pb.WatchResponse]:
+    """The parts of a snapshot that fit into a message each; the last one has the revision."""
+    part, size = pb.WatchResponse(snapshot=True), 0
+    for number, resource in enumerate(resources):
+        if number % SLICE == SLICE - 1:
+            await asyncio.sleep(0)
+        event = event_bytes(CREATED, resource, revision, now)
+        if len(part.events) == PART or (part.events and size + len(event) > PART_BYTES):
+            yield part
+            part, size = pb.WatchResponse(snapshot=True), 0
+        part.events.add().MergeFromString(event)
+        size += len(event)
+    part.snapshot_end, part.revision = True, revision
+    yield part

@@ -1,0 +1,123 @@
+"""Batches: several writes in one transaction, or none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message import Message
+
+from keelman.api.connect.v1 import batch_service_pb2 as pb
+from keelman.api.connect.v1.batch_service_pb2_grpc import BatchServiceServicer
+from keelman.model.errors import InvalidArgument, KeelmanError
+from keelman.rpc.batches import methods_in, packed
+from keelman.rpc.errors import code_name
+from keelman.rpc.server import Context, Service
+from keelman.runtime.logs.redaction import REDACTOR
+from keelman.state.database.requests import once
+from keelman.state.failpoints import hit
+from keelman.state.resources.serving import NounApi, Steps, answer_to, steps_of
+
+if TYPE_CHECKING:
+    from keelman.state.store import Store, Transaction
+
+MAX_WRITES = 1000
+
+
+class _NotStored(Exception):
+    """Ends a transaction of which nothing is to be stored."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """One write: whose it is, what it is asked for, and what came of it so far."""
+
+    api: NounApi
+    steps: Steps
+    request: Any
+    ready: Any = None
+    made: list[Any] = field(default_factory=list)
+    refused: KeelmanError | None = None
+
+    async def get_ready(self) -> None:
+        """Does what comes before the transaction."""
+        try:
+            self.ready = await self.steps.ready(self.api, self.request)
+        except KeelmanError as error:
+            self.refused = error
+
+    def result(self, tx: Transaction) -> pb.WriteResult:
+        """Writes, and says what came of it."""
+        if self.refused is not None:
+            return pb.WriteResult(error=_told(self.refused))
+        events = len(tx.events)
+        try:
+            made = self.steps.work(self.api, tx, self.request, self.ready)
+            answer: Message = answer_to(self.request, **self.api.fields_of(made, tx))
+        except KeelmanError as error:
+            return pb.WriteResult(error=_told(error))
+        self.made.append(made)
+        return pb.WriteResult(answer=packed(answer), changed=len(tx.events) > events)
+
+    def done(self) -> None:
+        """Does what follows once all is stored."""
+        for one in self.made:
+            self.steps.done(self.api, one)
+
+
+class BatchApi(BatchServiceServicer):
+    """Several writes of the nouns of these services together."""
+
+    def __init__(self, store: Store, apis: Sequence[NounApi]) -> None:
+        self._store = store
+        self._writers = dict(_writers(apis))
+
+    async def WriteBatch(self, request: pb.WriteBatchRequest, context: Context) -> pb.WriteBatchResponse:
+        """Does them in their order; nothing is stored where one is refused, or all are only to be judged."""
+        works = self._works(request)
+        for work in works:
+            await work.get_ready()
+        answer = pb.WriteBatchResponse()
+
+        async def make() -> pb.WriteBatchResponse:
+            answer.results.extend([work.result(tx) for work in works])
+            if request.validate_only or any(one.HasField("error") for one in answer.results):
+                raise _NotStored
+            answer.stored = True
+            return answer
+
+        try:
+            async with self._store.write() as tx:
+                answer = await once(tx, request.request_id, "WriteBatch", pb.WriteBatchResponse(), make)
+        except _NotStored:
+            return answer
+        hit("answer-due")
+        for work in works:
+            work.done()
+        return answer
+
+    def _works(self, request: pb.WriteBatchRequest) -> list[_Work]:
+        if not 1 <= len(request.writes) <= MAX_WRITES:
+            raise InvalidArgument.of("writes", f"{len(request.writes)} requests", f"1 to {MAX_WRITES}")
+        found = []
+        for number, one in enumerate(methods_in(request)):
+            writer = self._writers.get((one.service, one.method))
+            if writer is None:
+                raise InvalidArgument.of(f"writes[{number}]", one.method, "an RPC that writes in one transaction")
+            found.append(_Work(*writer, one.request))
+        return found
+
+
+def _writers(apis: Sequence[NounApi]) -> Iterator[tuple[tuple[str, str], tuple[NounApi, Steps]]]:
+    """The RPCs that write, by the full names of their services and their own."""
+    for api in apis:
+        for name in dir(type(api)):
+            if (steps := steps_of(getattr(type(api), name))) is not None:
+                yield (Service.of(api).name, name), (api, steps)
+
+
+def _told(error: KeelmanError) -> pb.WriteError:
+    return pb.WriteError(
+        code=code_name(error), reason=error.reason, message=REDACTOR.hide(error.message), metadata=error.metadata
+    )

@@ -1,0 +1,83 @@
+"""What an upload's header says of a plugin, and what is legal in it and in a change of one."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+
+from keelman.api.connect.v1 import plugin_service_pb2 as pb
+from keelman.model.cluster import Origin
+from keelman.model.errors import InvalidArgument
+from keelman.model.names import checked_name
+from keelman.model.plugin import Plugin, checked_version, plugin_key
+from keelman.model.shapes import check_labels
+from keelman.state.plugins.files import Received
+from keelman.state.resources.annotations import check_description
+from keelman.state.resources.checks import check_numbers
+from keelman.state.resources.rows import moment
+from keelman.state.secrets.hidden import kept_extra
+from keelman.workers.plugins.inspection import Inspection
+
+MAX_FILE_NAME = 255
+DIGEST_VERSION = 12
+MAX_EXTRA_BYTES = 256 << 10  # its event has to fit into a record of Kafka, with all classes
+
+
+def checked_header(header: pb.UploadHeader) -> pb.UploadHeader:
+    """The header of an upload; raises InvalidArgument naming the field, the value and what is legal."""
+    if header.name:
+        checked_name("header.name", header.name)
+    if header.version:
+        checked_version("header.version", header.version)
+    if not header.file_name or len(header.file_name) > MAX_FILE_NAME or {*header.file_name} & {*"/\\\0\n\r"}:
+        legal = f"the name of a file without folders, at most {MAX_FILE_NAME} characters"
+        raise InvalidArgument.of("header.file_name", header.file_name, legal)
+    if header.size_bytes < 0:
+        raise InvalidArgument.of("header.size_bytes", header.size_bytes, "0 (not known) or more")
+    if header.sha256 and (len(header.sha256) != 64 or not {*header.sha256} <= {*"0123456789abcdefABCDEF"}):
+        raise InvalidArgument.of("header.sha256", header.sha256, "empty, or 64 digits of hex")
+    check_texts(header.description, header.labels)
+    kept_extra("header.extra", extra_of(header) or {}, None)
+    if header.HasField("origin") and not (header.origin.api and header.origin.key):
+        raise InvalidArgument.of("header.origin", str(header.origin).strip(), "an origin with api and key, or none")
+    return header
+
+
+def made_of(header: pb.UploadHeader, received: Received, told: Inspection, storage: str) -> Plugin:
+    """The plugin that an uploaded file becomes. Raises InvalidArgument for a file whose name gives none."""
+    name = header.name or told.name
+    if not name:
+        raise InvalidArgument.of("header.name", "", f"a name: there is none in {header.file_name!r}")
+    version = header.version or told.version or received.sha256[:DIGEST_VERSION]
+    key = plugin_key(checked_name("header.name", name), checked_version("header.version", version))
+    assert told.kind is not None, "a file has a kind"
+    return Plugin(
+        key, str(uuid.uuid4()), moment(0), moment(0), header.file_name, told.kind, received.size_bytes,
+        received.sha256, received.md5, told.classes, told.problems, header.description, dict(header.labels),
+        storage=storage, origin=origin_of(header), extra=extra_of(header),
+    )  # fmt: skip
+
+
+def origin_of(header: pb.UploadHeader) -> Origin | None:
+    """Who keeps what is uploaded under a name of its own."""
+    given = header.origin
+    return Origin(given.api, given.scope, given.key) if header.HasField("origin") else None
+
+
+def extra_of(given: pb.UploadHeader | pb.UpdatePluginRequest) -> dict[str, Any] | None:
+    """What is to be kept with a plugin; None where nothing is given. Raises InvalidArgument for too much."""
+    if not given.HasField("extra"):
+        return None
+    if (size := given.extra.ByteSize()) > MAX_EXTRA_BYTES:
+        raise InvalidArgument.of("extra", f"{size} bytes", f"at most {MAX_EXTRA_BYTES} bytes")
+    check_numbers("extra", given.extra)
+    return MessageToDict(given.extra)
+
+
+def check_texts(description: str, labels: Mapping[str, str]) -> None:
+    """Raises InvalidArgument for a description or labels that are not legal."""
+    check_description(description)
+    check_labels("labels", labels)

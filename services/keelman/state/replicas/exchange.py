@@ -1,0 +1,169 @@
+"""What the state services of one PostgreSQL tell each other: commits, heartbeats of nodes, and how far is planned.
+
+They tell it with NOTIFY, which writes no table. Whoever hears its own heartbeats come back knows that it hears those of
+the others; for as long as it does not, it judges no node, and the others do not know what it hears: it sends its agents
+to them. https://www.postgresql.org/docs/current/sql-notify.html
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+
+from keelman.model.errors import KeelmanError
+from keelman.model.node import NodeFigures
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import first_of, supervise, wait_or_stop
+from keelman.state.database.database import COMMITTED, reach
+from keelman.state.replicas.heard import Heard
+from keelman.state.replicas.lease import identity
+from keelman.state.store import Store
+
+log = get_logger()
+TOLD = "keelman_told"
+"""The channel of what they tell beside commits."""
+PAYLOAD_BYTES = 7_500
+"""PostgreSQL takes fewer than 8,000 bytes a notification."""
+LOOK_SECONDS = 0.5
+DEAF_BEATS = 3
+"""So many heartbeats of its own do not come back to one that is cut off."""
+
+
+@dataclass(slots=True)
+class Exchange:
+    """`run` tells and hears."""
+
+    url: str
+    store: Store
+    heard: Heard
+    beat_seconds: float
+    on_cut_off: Callable[[], None]
+    """Called again and again while nothing of its own comes back."""
+    clock: Callable[[], float] = time.monotonic
+    _me: str = field(default_factory=identity)
+    _own: float = 0.0
+    """When a message of this process's own last came back."""
+    _told: float = float("-inf")
+    """Nodes heard of before have been told of."""
+    _planned: int = 0
+    """How far this process has planned while it led."""
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, planned: Callable[[int], None]) -> None:
+        """Runs until cancelled, and connects again when the database was away. `planned` is told up to which revision
+        another state service has planned."""
+        self._own = self.clock()
+        await supervise(partial(self._exchange, planned), self._watch)
+
+    async def _watch(self) -> None:
+        runs_since = self.clock()
+        while True:
+            begun = self.clock()
+            await asyncio.sleep(LOOK_SECONDS)
+            now = self.clock()
+            if now - begun > self.beat_seconds:
+                runs_since = now  # after a halt of this process what came meanwhile is still to be read
+            if self._is_deaf and now - runs_since > self.beat_seconds:
+                self.on_cut_off()
+
+    @property
+    def _is_deaf(self) -> bool:
+        return self.clock() - self._own > DEAF_BEATS * self.beat_seconds
+
+    async def _exchange(self, planned: Callable[[int], None]) -> None:
+        backoff = Backoff(first=0.2, most=2.0)
+        while True:
+            try:
+                async with self._connected() as connection:
+                    backoff.reset()
+                    await first_of(self._hear(connection, planned), self._tell())
+            except (psycopg.Error, KeelmanError, OSError) as error:
+                if backoff.is_new(str(error)):
+                    log.warning("exchange_lost", error=str(error).strip())
+            finally:
+                self.heard.deaf()
+            await asyncio.sleep(backoff.next())
+
+    def planned(self, revision: int) -> None:
+        """Told by the leader's planner: everything up to a revision is planned."""
+        self._planned = revision
+        self._news.set()
+
+    @contextlib.asynccontextmanager
+    async def _connected(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        connection = await psycopg.AsyncConnection.connect(self.url, autocommit=True, **reach(self.url))
+        async with connection:
+            for channel in (COMMITTED, TOLD):
+                await connection.execute(f"LISTEN {channel}")
+            self._own = self.clock()
+            yield connection
+
+    async def _hear(self, connection: psycopg.AsyncConnection[Any], planned: Callable[[int], None]) -> None:
+        while True:
+            async with contextlib.aclosing(connection.notifies(timeout=LOOK_SECONDS)) as notes:
+                async for note in notes:
+                    await self._take(note.channel, note.payload, planned)
+            if self._is_deaf:
+                self.heard.deaf()
+
+    async def _take(self, channel: str, payload: str, planned: Callable[[int], None]) -> None:
+        if channel == COMMITTED:
+            if int(payload) > self.store.revision:
+                await self.store.catch_up()
+            return
+        told = json.loads(payload)
+        if told["from"] == self._me:
+            self._own = self.clock()
+            self.heard.listens()
+        else:
+            planned(told["planned"])
+            for node, *figures in told["nodes"]:
+                self.heard.note(node, NodeFigures(*figures[:_FIGURES]) if figures else None)
+
+    async def _tell(self) -> None:
+        """Tells which nodes were heard of here, and how far is planned, as often as nodes say something and when there
+        is more. What has not changed is told again: a message reaches only who listens then."""
+        while True:
+            self._news.clear()
+            now = self.clock()
+            news = [_plain(node, beat.figures) for node, beat in self.heard.newer_than(self._told) if beat.is_own]
+            for part in _parts(news):
+                await self._notify({"from": self._me, "planned": self._planned, "nodes": part})
+            self._told = now
+            await wait_or_stop(self._news, self.beat_seconds)
+
+    async def _notify(self, message: dict[str, Any]) -> None:
+        payload = json.dumps(message, separators=(",", ":"))
+        async with self.store.database.aside() as connection:
+            await connection.execute(sa.select(sa.func.pg_notify(TOLD, payload)))
+
+
+_FIGURES = len(dataclasses.fields(NodeFigures))  # another version may tell of more
+
+
+def _plain(node: str, figures: NodeFigures | None) -> list[Any]:
+    return [node] if figures is None else [node, *dataclasses.astuple(figures)]
+
+
+def _parts(nodes: Iterable[list[Any]]) -> list[list[list[Any]]]:
+    """The nodes in as many messages as they need, at least one."""
+    parts: list[list[list[Any]]] = [[]]
+    size = 0
+    for one in nodes:
+        size += len(json.dumps(one)) + 1
+        if size > PAYLOAD_BYTES:
+            parts.append([])
+            size = len(json.dumps(one)) + 1
+        parts[-1].append(one)
+    return parts

@@ -1,0 +1,40 @@
+"""The store as the parts of the leader have it: what they write is stored only while this process leads."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+
+from keelman.state.replicas.lease import Lease
+from keelman.state.snapshot import Snapshot
+from keelman.state.store import Store, Transaction
+
+
+class FencedStore(Store):
+    """The same store, each of whose transactions is checked against the lease. Raises LeaseLost."""
+
+    def __init__(self, store: Store, lease: Lease) -> None:
+        super().__init__(store.database)
+        self._store, self._lease = store, lease
+        self._listeners, self._followers = store._listeners, store._followers
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """That of the store."""
+        return self._store.snapshot
+
+    @property
+    def revision(self) -> int:
+        """That of the store."""
+        return self._store.revision
+
+    @contextlib.asynccontextmanager
+    async def write(self) -> AsyncIterator[Transaction]:
+        """One transaction, stored only when this process has the lease at its time."""
+        async with self._store.write() as tx:
+            await self._lease.check(tx)
+            yield tx
+
+    async def catch_up(self) -> None:
+        """As the store does."""
+        await self._store.catch_up()

@@ -1,0 +1,53 @@
+"""The one state service of a database that plans, judges nodes, asks brokers and does operations, while it leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from keelman.model.errors import Unavailable
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import Siblings
+from keelman.state.failpoints import hit
+from keelman.state.replicas.lease import Lease, LeaseLost
+
+log = get_logger()
+LEADER = "leader"
+"""The name of its lease."""
+Part: TypeAlias = tuple[str, Callable[[], Coroutine[Any, Any, None]]]
+
+
+@dataclass(slots=True)
+class Leader:
+    """Runs its parts while it has the lease, and begins them anew each time that it gets it.
+
+    What the parts write they check against the lease within the transaction: one that was stopped in the middle, and
+    goes on when another leads, stores nothing more.
+    """
+
+    lease: Lease
+    told: Sequence[Callable[[bool], None]]
+    """Told whether this process leads: true before the parts run, false when they have ended."""
+
+    async def run(self, parts: Sequence[Part]) -> None:
+        """Runs until cancelled. A part that finds the database away ends them all, until the lease can be had again;
+        what else a part raises ends this."""
+        while True:
+            await self.lease.take()
+            log.info("leads", epoch=self.lease.epoch)
+            hit("leads")
+            self._tell(True)
+            try:
+                async with Siblings() as group:
+                    for name, part in parts:
+                        group.start(part(), name=name)
+                    await self.lease.keep()
+            except (LeaseLost, Unavailable) as error:
+                log.warning("leads_no_more", epoch=self.lease.epoch, error=error.message)
+            finally:
+                self._tell(False)
+
+    def _tell(self, leads: bool) -> None:
+        for one in self.told:
+            one(leads)

@@ -1,0 +1,136 @@
+"""A lease of one of the state services of a database: who has it does what only one may do.
+
+Whoever has the lease's row with its present epoch has it, and every write is checked against that epoch in its own
+transaction. A process takes the row over when its beat stood still for the lease time by its own monotonic clock, so
+no two wall clocks are compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlmodel import col, select
+
+from keelman.model.errors import Conflict, Unavailable
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logs.logging import get_logger
+from keelman.state.database.database import Database
+from keelman.state.database.tables import HeldRow, LeaseRow
+
+if TYPE_CHECKING:
+    from keelman.state.store import Transaction
+
+log = get_logger()
+
+
+class LeaseLost(Conflict):
+    """Another process has the lease now, or may have it."""
+
+    reason = "LEASE_LOST"
+
+
+def identity() -> str:
+    """A name of this process that no other has."""
+    return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+
+
+@dataclass(slots=True)
+class Lease:
+    """The lease of a name. Where no other process can have the database it is not waited for. Its row is that of the
+    name, or the one with a key in another table."""
+
+    database: Database
+    name: str
+    seconds: float = 6.0
+    clock: Callable[[], float] = time.monotonic
+    holder: str = field(default_factory=identity)
+    table: type[HeldRow] = LeaseRow
+    key: str | int = ""
+    epoch: int = 0
+    _confirmed: float = 0.0
+    """When the row was last seen to be this one's."""
+
+    async def take(self) -> None:
+        """Waits until the row may be taken, and takes it; while the database is away it waits for that too."""
+        seen, since, outage = -1, self.clock(), Backoff()
+        while True:
+            try:
+                async with self.database.write() as turn:
+                    row = await turn.session.get_one(self.table, self.key or self.name, with_for_update=True)
+                    if row.beat != seen:
+                        seen, since = row.beat, self.clock()
+                    is_free = self.database.is_sole or row.holder in ("", self.holder)
+                    if is_free or self.clock() - since >= self.seconds:
+                        row.holder, row.epoch, row.beat = self.holder, row.epoch + 1, row.beat + 1
+                        self.epoch, self._confirmed = row.epoch, self.clock()
+                        return
+            except Unavailable as error:
+                if outage.is_new(error.message):
+                    log.warning("lease_waits", lease=self.name, error=error.message)
+            await asyncio.sleep(self.seconds / 6)
+
+    async def keep(self) -> None:
+        """Runs until cancelled; raises LeaseLost when another process has it, or when for the lease time the database
+        did not say whose it is."""
+        while True:
+            await asyncio.sleep(self.seconds / 3)
+            try:
+                async with asyncio.timeout(self.seconds / 3):
+                    await self.confirm()
+            except (Unavailable, TimeoutError) as error:
+                if self.clock() - self._confirmed >= self.seconds * 2 / 3:
+                    raise self._lost() from error
+
+    async def confirm(self) -> None:
+        """Returns when it surely has been this one's a moment ago. Raises LeaseLost."""
+        if self.database.is_sole or self.clock() - self._confirmed < self.seconds / 4:
+            return
+        await self.renew()
+
+    async def renew(self, *statements: sa.Executable, **values: Any) -> None:
+        """Counts the beat, sets other columns of the row, and does more in the same transaction. Raises LeaseLost."""
+        begun = self.clock()
+        values["beat"] = self.table.beat + 1
+        async with self.database.aside() as connection:
+            if (await connection.execute(self._mine().values(values))).rowcount != 1:
+                raise self._lost()
+            for statement in statements:
+                await connection.execute(statement)
+        self._confirmed = begun
+
+    async def check(self, tx: Transaction) -> None:
+        """Raises LeaseLost when another process has it at the time of this transaction."""
+        if self.database.is_sole:
+            return
+        statement = select(self.table.epoch).where(self._row())
+        if (await tx.session.exec(statement)).one() != self.epoch:
+            raise self._lost()
+
+    async def release(self) -> None:
+        """Gives it back where it is still this one's, so that another need not wait."""
+        if not self.epoch:
+            return
+        try:
+            async with asyncio.timeout(self.seconds / 3), self.database.aside() as connection:
+                await connection.execute(self._mine().values(holder=""))
+        except (Unavailable, TimeoutError) as error:
+            log.warning("lease_unreleased", lease=self.name, error=str(error))
+
+    def _mine(self) -> sa.Update:
+        """Changes the row while it is this one's."""
+        return sa.update(self.table).where(self._row(), col(self.table.epoch) == self.epoch)
+
+    def _row(self) -> sa.ColumnElement[bool]:
+        is_it: sa.ColumnElement[bool] = sa.inspect(self.table).primary_key[0] == (self.key or self.name)
+        return is_it
+
+    def _lost(self) -> LeaseLost:
+        return LeaseLost(f"another state service may have the lease of {self.name} now")

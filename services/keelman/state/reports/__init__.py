@@ -1,0 +1,1 @@
+"""Reports: what workers and Spark services said through Kafka, kept in memory."""

@@ -1,0 +1,335 @@
+"""Keeps in memory what workers and Spark services reported through Kafka: copy runs, memberships, usage, connectors.
+
+The topics are read from their beginning at each start, so the truth comes back with them; what they do not say any more
+is dropped with a tombstone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from google.protobuf.message import DecodeError
+
+from keelman.api.connect.v1 import plugin_pb2, worker_pb2
+from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.api.connect.v1.connector_problem_pb2 import ConnectorProblem, ConnectorProblemState
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterStatus
+from keelman.api.copy.v1 import copy_run_pb2 as pb
+from keelman.api.event.v1 import report_pb2
+from keelman.kafka.feed import CONNECTOR_REPORTS, COPY_RUN_REPORTS, REPORT_TOPICS, Fact, ReportPublisher, consume
+from keelman.model.workload import ProcessState, SparkSpec, WorkerSpec, Workload, spark_name
+from keelman.rpc.enums import word
+from keelman.rpc.pages import copy_run_key
+from keelman.rpc.times import from_duration, from_timestamp
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import first_of
+from keelman.state.events.brokers import EventsBrokers, events_brokers, events_moved
+from keelman.state.hub import Hub
+from keelman.state.reports.connector_reports import ConnectorReports
+from keelman.state.snapshot import BROKER_CLUSTER, Snapshot
+
+if TYPE_CHECKING:
+    from keelman.state.store import Store
+
+log = get_logger()
+ENDED = (pb.COPY_RUN_STATE_ENDED, pb.COPY_RUN_STATE_FAILED)
+# From here on a copy run has fenced its predecessor, which therefore has ended, whatever was last heard of it.
+FENCING = (pb.COPY_RUN_STATE_FENCED, pb.COPY_RUN_STATE_RUNNING, pb.COPY_RUN_STATE_DRAINING, pb.COPY_RUN_STATE_ENDED)
+# States with a process. One that just started may copy before its agent sees it healthy.
+ALIVE = (ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING)
+KEPT_OF_A_TASK = 10
+LOST = "LOST"
+NOBODY = (0, "")
+NAMED = 3  # in a verdict
+SWEEP_SECONDS = 60.0
+RECENT_SECONDS = 15.0  # a worker reports every 5 s
+SHORTEST_SECONDS = 1.0  # between two reports that say how much a worker uses
+Copier = tuple[str, str, int, int]
+"""Worker cluster, connector, task and part: what has one copy run at a time."""
+
+
+@dataclass(slots=True)
+class Usage:
+    """What a worker uses, from its last two reports."""
+
+    last: report_pb2.WorkerUsage = field(default_factory=report_pb2.WorkerUsage)
+    time: float = 0.0
+    cpus: float = 0.0
+    clock: Callable[[], float] = monotonic
+    _heard: float | None = None
+    _known: float | None = None
+    """When `cpus` was last heard; reports of former times, which are read again in no time, say nothing of now."""
+
+    def note(self, reported: report_pb2.WorkerUsage, now: float) -> None:
+        """Takes the newest report in. Less processor time than before is that of a new process."""
+        more = from_duration(reported.cpu_time) - from_duration(self.last.cpu_time)
+        if self.time and more >= 0 and now - self.time >= SHORTEST_SECONDS:
+            self.cpus = more / (now - self.time)
+            heard = self.clock()
+            if self._heard is not None and heard - self._heard >= SHORTEST_SECONDS:
+                self._known = heard
+        elif self.time and more >= 0:
+            return
+        else:
+            self._known = None
+        self._heard = self.clock()
+        self.last, self.time = reported, now
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether it says what the worker uses now."""
+        return self._known is not None and self.clock() - self._known <= RECENT_SECONDS
+
+    def message(self) -> worker_pb2.WorkerUsage:
+        """As a worker's user sees it."""
+        return worker_pb2.WorkerUsage(
+            cpus=round(self.cpus, 3),
+            memory_bytes=self.last.memory_bytes,
+            slots=self.last.slots,
+            lag_records=self.last.lag_records,
+            lag_bytes=self.last.lag_bytes,
+        )
+
+
+@dataclass(slots=True)
+class Reports:
+    """The newest report of each copy run, worker and connector."""
+
+    hub: Hub
+    _runs: dict[str, tuple[float, pb.CopyRun]] = field(default_factory=dict)
+    connectors: ConnectorReports = field(default_factory=ConnectorReports)
+    _workers: dict[str, tuple[float, worker_pb2.WorkerMembership]] = field(default_factory=dict)
+    _usage: dict[str, Usage] = field(default_factory=dict)
+    _plugins: dict[str, tuple[float, Sequence[plugin_pb2.WorkerPlugin]]] = field(default_factory=dict)
+    _lags: dict[str, dict[str, report_pb2.ConnectorLag]] = field(default_factory=dict)
+    """By worker and connector."""
+
+    def fold(self, fact: Fact) -> list[str]:
+        """Takes one record in; returns the uids of copy runs that are dropped for it."""
+        if fact.value is None:
+            self._forget(fact)
+            return []
+        try:
+            report = report_pb2.Report.FromString(fact.value)
+        except DecodeError:
+            log.warning("report_not_understood", topic=fact.topic, key=fact.key)
+            return []
+        seen = report.time.ToNanoseconds() / 1e9
+        match report.WhichOneof("subject"):
+            case "copy_run":
+                known = self._runs.get(report.copy_run.uid)
+                if known is None or known[0] <= seen:
+                    self._runs[report.copy_run.uid] = (seen, report.copy_run)
+                    self.hub.wake()
+                    return self._trim(report.copy_run)
+            case "worker":
+                name = report.worker.worker_id
+                if name not in self._workers or self._workers[name][0] <= seen:
+                    membership = worker_pb2.WorkerMembership()
+                    membership.CopyFrom(report.worker.membership)
+                    if not membership.HasField("report_time"):
+                        membership.report_time.CopyFrom(report.time)
+                    self._workers[name] = (seen, membership)
+                    self._usage.setdefault(name, Usage()).note(report.worker.usage, seen)
+                self.connectors.hear(report.worker.worker_cluster)
+            case "worker_plugins":
+                if fact.key not in self._plugins or self._plugins[fact.key][0] <= seen:
+                    self._plugins[fact.key] = (seen, report.worker_plugins.plugins)
+            case "connector":
+                self.connectors.fold(report.connector, fact.key)
+            case "connectors":
+                self.connectors.close(report.connectors, fact.key)
+            case "lags":
+                self._lags[report.lags.worker_id] = {one.connector: one for one in report.lags.connectors}
+        return []
+
+    def _forget(self, fact: Fact) -> None:
+        if fact.topic == CONNECTOR_REPORTS:
+            self.connectors.drop(fact.key)
+        elif fact.topic == COPY_RUN_REPORTS:
+            self._runs.pop(fact.key, None)
+        else:
+            self._workers.pop(fact.key, None)
+            self._usage.pop(fact.key, None)
+            self._plugins.pop(fact.key, None)
+            self._lags.pop(fact.key.removesuffix("/lag"), None)
+
+    def copy_runs(self, snapshot: Snapshot) -> list[pb.CopyRun]:
+        """Every kept copy run as it stands, by worker cluster, connector, task and creation. One that nobody can be
+        copying any more is FAILED with reason LOST, though nobody was left to report it."""
+        workers = {w.address: w for w in snapshot.workloads.values() if isinstance(w.spec, WorkerSpec)}
+        newest: dict[Copier, tuple[int, str]] = {}
+        for _, run in self._runs.values():
+            if run.state in FENCING:
+                newest[_copier(run)] = max(newest.get(_copier(run), NOBODY), (run.create_time.ToNanoseconds(), run.uid))
+        found = []
+        for _, run in self._runs.values():
+            # The task's own copy run fences those of all parts before it.
+            why, successor = "", max(newest.get(_copier(run, part), NOBODY) for part in (0, run.part))
+            if run.state not in ENDED:
+                if successor[0] > run.create_time.ToNanoseconds():
+                    why = f"copy run {successor[1]} of the same task fenced it"
+                else:
+                    why = self._why_lost(run, workers, snapshot)
+            found.append(_lost(run, why) if why else run)
+        return sorted(found, key=copy_run_key)
+
+    def membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
+        """What the worker's process last reported of its place in the group; None when its process did not yet."""
+        _, found = self._workers.get(worker.address, (0.0, None))
+        status = worker.status
+        if found is None or status is None or status.state is not ProcessState.RUNNING:
+            return None
+        if status.start_time is not None and from_timestamp(found.report_time) < status.start_time:
+            return None
+        return found
+
+    def usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
+        """What the worker last reported to use; None when its process did not yet."""
+        found = self._usage.get(worker.address)
+        return None if found is None or self.membership(worker) is None else found.message()
+
+    def recent_usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
+        """The same; None also when it has been silent of late."""
+        found = self._usage.get(worker.address)
+        return None if found is None or not found.is_recent else self.usage(worker)
+
+    def with_lag(self, connector: Connector, workers: Iterable[Workload]) -> Connector:
+        """A connector with what its cluster's workers have reported to have left to copy for it."""
+        known = [self._lags[w.address] for w in workers if w.address in self._lags and self.membership(w) is not None]
+        lags = [lags[connector.name] for lags in known if connector.name in lags]
+        if not lags:
+            return connector
+        found = Connector()
+        found.CopyFrom(connector)
+        for unit in ("records", "bytes"):
+            if parts := [getattr(lag, unit) for lag in lags if lag.HasField(unit)]:
+                setattr(found, f"lag_{unit}", sum(parts))
+        return found
+
+    def plugins(self, worker: Workload) -> Sequence[plugin_pb2.WorkerPlugin]:
+        """What the worker's process found in plugins; nothing until it has said so, and once it is gone."""
+        seen, found = self._plugins.get(f"{worker.address}/plugins", (0.0, ()))
+        status = worker.status
+        if status is None or status.state not in ALIVE:
+            return ()
+        return () if status.start_time is not None and seen < status.start_time.timestamp() else found
+
+    def _why_lost(self, run: pb.CopyRun, workers: dict[str, Workload], snapshot: Snapshot) -> str:
+        worker = workers.get(run.worker_id)
+        if worker is None:
+            return f"no worker has the address {run.worker_id} any more"
+        spark = snapshot.workloads.get(spark_name(worker.node))
+        if spark is None or not isinstance(spark.spec, SparkSpec):
+            return f"its Spark service on node {worker.node} is gone"
+        if snapshot.is_offline(worker.node):
+            return ""
+        created = from_timestamp(run.create_time)
+        return next(filter(None, (_why_dead(w, created) for w in (worker, spark))), "")
+
+    def _trim(self, run: pb.CopyRun) -> list[str]:
+        siblings = [r for _, r in self._runs.values() if _copier(r) == _copier(run)]
+        dropped = []
+        for group in ([r for r in siblings if r.state in ENDED], [r for r in siblings if r.state not in ENDED]):
+            group.sort(key=lambda r: (r.create_time.ToNanoseconds(), r.uid), reverse=True)
+            dropped += [r.uid for r in group[KEPT_OF_A_TASK:]]
+        for uid in dropped:
+            del self._runs[uid]
+        return dropped
+
+
+@dataclass(slots=True)
+class Reader:
+    """Keeps the reports at what the topics say."""
+
+    store: Store
+    hub: Hub
+    reports: Reports
+    events_broker_cluster: str
+
+    async def run(self) -> None:
+        """Runs until cancelled; waits without harm while there is no broker."""
+        with self.hub.subscribe((BROKER_CLUSTER, self.events_broker_cluster)) as changed:
+            while True:
+                changed.clear()
+                brokers = events_brokers(self.store, self.events_broker_cluster)
+                if brokers is not None:
+                    moved = events_moved(self.store, self.hub, self.events_broker_cluster, brokers)
+                    await first_of(self._read(brokers), moved)
+                else:
+                    await changed.wait()
+
+    async def _read(self, brokers: EventsBrokers) -> None:
+        servers, properties = brokers.bootstrap_servers, brokers.client_properties
+        async with ReportPublisher(servers, "state", properties) as tombstones:
+            swept = time.monotonic()
+            async for fact in consume(servers, REPORT_TOPICS, properties):
+                for uid in self.reports.fold(fact):
+                    tombstones.publish(COPY_RUN_REPORTS, uid, None)
+                if time.monotonic() - swept >= SWEEP_SECONDS:
+                    swept = time.monotonic()
+                    for key in self.reports.connectors.sweep(self.store.snapshot.worker_clusters):
+                        tombstones.publish(CONNECTOR_REPORTS, key, None)
+
+
+def _copier(run: pb.CopyRun, part: int | None = None) -> Copier:
+    return run.worker_cluster, run.connector, run.task, run.part if part is None else part
+
+
+def _why_dead(workload: Workload, created: datetime) -> str:
+    status = workload.status
+    if status is None:
+        return f"no process of {workload.name} is known"
+    if status.state not in ALIVE:
+        return f"{workload.name} is {status.state}"
+    if status.start_time is not None and status.start_time > created:
+        return f"{workload.name} was started again after this copy run began"
+    return ""
+
+
+def _lost(run: pb.CopyRun, why: str) -> pb.CopyRun:
+    shown = pb.CopyRun()
+    shown.CopyFrom(run)
+    shown.state, shown.reason, shown.message = pb.COPY_RUN_STATE_FAILED, LOST, why
+    shown.progress.records_per_second = shown.progress.bytes_per_second = 0.0
+    return shown
+
+
+def judge(status: WorkerClusterStatus, memberships: Sequence[worker_pb2.WorkerMembership]) -> None:
+    """Fills in the problems and the verdict. What two workers report counts once: it moves from one to the other."""
+    newest: dict[tuple[str, int], ConnectorProblem] = {}  # -1 is the connector itself
+    for membership in sorted(memberships, key=lambda m: m.report_time.ToNanoseconds()):
+        newest |= {(one.connector, _task(one)): one for one in membership.problems}
+    del status.problems[:]
+    status.problems.extend(newest[key] for key in sorted(newest))
+    named = {connector for connector, _ in newest}
+    status.problem_connectors = len(named) + sum(_unnamed(membership) for membership in memberships)
+    status.verdict = verdict(status.problems, status.problem_connectors)
+
+
+def verdict(problems: Sequence[ConnectorProblem], count: int) -> str:
+    """One line; empty when there is no problem."""
+    if not count:
+        return ""
+    named = "; ".join(_problem(one) for one in problems[:NAMED])
+    more = f"; and {len(problems) - NAMED} more" if len(problems) > NAMED else ""
+    return f"{count} connector{'s have' if count > 1 else ' has'} problems: {named}{more}"
+
+
+def _unnamed(membership: worker_pb2.WorkerMembership) -> int:
+    """Connectors whose problems it does not name: it names 20 at most. Those may be another's too."""
+    return max(0, membership.problem_connectors - len({one.connector for one in membership.problems}))
+
+
+def _task(one: ConnectorProblem) -> int:
+    return one.task if one.HasField("task") else -1
+
+
+def _problem(one: ConnectorProblem) -> str:
+    what = f"{one.connector} task {one.task}" if one.HasField("task") else one.connector
+    return f"{what} {word(ConnectorProblemState, one.state)}" + (f" ({one.reason})" if one.reason else "")

@@ -1,0 +1,1 @@
+"""What nouns are made of: rows, services, checks, annotations and what several of them have on the wire."""

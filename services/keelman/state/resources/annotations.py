@@ -1,0 +1,104 @@
+"""What is said of resources, checked; and resources found by their origin."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+
+from keelman.api.connect.v1 import origin_pb2
+from keelman.model.cluster import Annotations
+from keelman.model.errors import InvalidArgument
+from keelman.model.plugin_import import PluginImport
+from keelman.model.shapes import check_labels
+from keelman.model.worker_configuration import WorkerConfiguration
+from keelman.rpc.mapping import message_of, value_of
+from keelman.rpc.masks import masked
+from keelman.state.clusters.taken import check_origin
+from keelman.state.resources.checks import check_numbers, check_quota
+from keelman.state.resources.serving import has_labels, page_of
+from keelman.state.secrets.hidden import kept_extra
+from keelman.state.snapshot import Snapshot
+
+MAX_DESCRIPTION = 4096
+W = TypeVar("W", WorkerConfiguration, PluginImport)
+CHANGED = ("description", "labels", "extra")
+"""Of resources of which only what is said of them changes."""
+
+
+def annotated(annotations: Annotations) -> dict[str, Any]:
+    """What users say of a resource, as fields of a message."""
+    origin = None if annotations.origin is None else message_of(origin_pb2.Origin, annotations.origin)
+    said = {"description": annotations.description, "labels": annotations.labels, "origin": origin}
+    return said | {"extra": annotations.extra or None}
+
+
+def annotations_of(message: Message) -> Annotations:
+    """What users say of a resource: description, labels, origin and extra of a message."""
+    return value_of(Annotations, message)
+
+
+def origin_page(snapshot: Snapshot, noun: str, request: Any) -> tuple[list[Any], str]:
+    """One page of the resources of a noun that have annotations, and the token of the next."""
+    labels = request.labels.items()
+
+    def wanted(one: Any) -> bool:
+        annotations: Annotations = one.annotations
+        origin = annotations.origin
+        api, scope = ("", "") if origin is None else (origin.api, origin.scope)
+        return (
+            has_labels(annotations.labels, labels)
+            and request.origin_api in ("", api)
+            and request.origin_scope in ("", scope)
+        )
+
+    return page_of(snapshot.names(noun), snapshot.resources(noun), request, wanted)
+
+
+def new_annotations(noun: str, request: Any, snapshot: Snapshot) -> Annotations:
+    """What a create says of a resource that an API may keep a number of.
+
+    Raises InvalidArgument, FailedPrecondition for an origin of another one, Exhausted where its scope would have more
+    of them than the request lets it have."""
+    given = annotations_of(request)
+    check_origin(noun, request.name, given.origin, snapshot, field="origin")
+    check_numbers("extra", request.extra)
+    present = ((one.annotations.origin, 1) for one in snapshot.resources(noun).values())
+    check_quota(f"{noun.replace('_', ' ')}s", given.origin, present, 1, request.max_of_scope)
+    return checked_annotations("", given, None)
+
+
+def reworded(found: W, shown: Message, noun: str, request: Any) -> W:
+    """A resource of which only what is said of it changes, as an update says it. Raises InvalidArgument for what
+    cannot be changed, or not so."""
+    mask, sent = request.update_mask, getattr(request, noun)
+    if wrong := next((path for path in mask.paths if path.partition(".")[0] not in CHANGED), ""):
+        raise InvalidArgument.of("update_mask", wrong, f"one of {', '.join(CHANGED)}: nothing else changes")
+    check_numbers(f"{noun}.extra", sent.extra)
+    given = dataclasses.replace(annotations_of(masked(shown, sent, mask)), origin=found.annotations.origin)
+    return dataclasses.replace(found, annotations=checked_annotations(f"{noun}.", given, found.annotations))
+
+
+def checked_annotations(prefix: str, given: Annotations, present: Annotations | None) -> Annotations:
+    """What is said of a resource, with what came back hidden as it is stored. Raises InvalidArgument."""
+    check_description(given.description, prefix)
+    check_labels(f"{prefix}labels", given.labels)
+    if given.extra is None:
+        return given
+    kept = kept_extra(f"{prefix}extra", given.extra, None if present is None else present.extra)
+    return dataclasses.replace(given, extra=kept)
+
+
+def check_annotations(noun: str, name: str, given: Annotations, snapshot: Snapshot) -> None:
+    """Raises InvalidArgument for a description or labels that are not legal, FailedPrecondition for an origin of
+    another resource of this noun."""
+    check_description(given.description, "spec.")
+    check_labels("spec.labels", given.labels)
+    check_origin(noun, name, given.origin, snapshot)
+
+
+def check_description(text: str, prefix: str = "") -> None:
+    """Raises InvalidArgument for a description that is too long."""
+    if len(text) > MAX_DESCRIPTION:
+        raise InvalidArgument.of(f"{prefix}description", f"{text[:20]}...", f"at most {MAX_DESCRIPTION} characters")

@@ -1,0 +1,55 @@
+"""Log delivery on the wire, and whether this installation can do it."""
+
+from __future__ import annotations
+
+import re
+
+from keelman.api.connect.v1 import log_delivery_pb2 as pb
+from keelman.api.node.v1 import workload_pb2
+from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.model.log_delivery import NO_TARGETS, LogDelivery, LogTargets
+from keelman.model.workload import WorkloadStatus
+from keelman.rpc.mapping import message_of, value_of
+
+LEGAL_BUCKETS = "empty, the URL of an S3 server (http(s)://host:port), or the absolute path of a folder"
+_URL = re.compile(r"https?://[^/\s]+/?")
+
+
+def checked_buckets(setting: str, value: str) -> str:
+    """The setting that says where buckets are. Raises InvalidArgument."""
+    if value and not value.startswith("/") and not _URL.fullmatch(value):
+        raise InvalidArgument.of(setting, value, LEGAL_BUCKETS)
+    return value.rstrip("/") if len(value) > 1 else value
+
+
+def check_buckets(field: str, wanted: LogDelivery | None, buckets: str) -> None:
+    """Raises FailedPrecondition for a delivery to a bucket where there are none."""
+    if wanted is not None and wanted.s3 is not None and wanted.s3.enabled and not buckets:
+        raise FailedPrecondition(
+            f"{field}.s3: logs cannot be delivered to bucket {wanted.s3.bucket!r}: this installation has no buckets: "
+            "set state.buckets to the URL of an S3 server or to a folder",
+            reason="NO_BUCKETS",
+            metadata={"setting": "state.buckets"},
+        )
+
+
+def delivery_message(wanted: LogDelivery | None) -> pb.LogDelivery | None:
+    """A log delivery on the wire; None where there is none."""
+    return None if wanted is None else message_of(pb.LogDelivery, wanted)
+
+
+def delivery_of(given: pb.LogDelivery) -> LogDelivery | None:
+    """The log delivery of a message; None for an absent or empty one."""
+    found = value_of(LogDelivery, given)
+    return None if found == LogDelivery() else found
+
+
+def targets_message(targets: LogTargets) -> workload_pb2.LogTargets | None:
+    """Where an agent delivers a log; None for nowhere."""
+    return None if targets == NO_TARGETS else message_of(workload_pb2.LogTargets, targets)
+
+
+def problem_messages(*statuses: WorkloadStatus | None) -> list[workload_pb2.LogProblem]:
+    """What of the logs cannot be delivered, each stream of a target once."""
+    found = {(one.stream, one.target): one for status in statuses if status for one in status.log_problems}
+    return [message_of(workload_pb2.LogProblem, one) for _, one in sorted(found.items())]

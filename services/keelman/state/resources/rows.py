@@ -1,0 +1,147 @@
+"""Rows of the nouns' tables and resources of the model, each made of the other by the names of columns and fields.
+
+Times are whole microseconds since 1970 UTC, in columns as in JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from functools import cache
+from typing import Any, TypeAlias, TypeVar, cast
+
+from sqlalchemy import BigInteger
+from sqlalchemy.types import JSON
+from sqlmodel import Field, SQLModel
+
+T = TypeVar("T")
+Packed: TypeAlias = Mapping[str, str | Sequence[str] | Mapping[str, str]]
+"""Columns that have not the field of their name: another field, or JSON of several, by their names or by keys."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOTHING_PACKED: Packed = {}
+
+
+class ResourceRow(SQLModel):
+    """The columns of most resources; `revision` is the etag, and what is secret in `spec` is sealed."""
+
+    name: str = Field(primary_key=True)
+    uid: str
+    create_time: int = Field(sa_type=BigInteger)
+    update_time: int = Field(sa_type=BigInteger)
+    revision: int = Field(sa_type=BigInteger)
+    spec: dict[str, Any] = Field(sa_type=JSON)
+
+
+def micros(time: datetime) -> int:
+    """A time as the tables keep it."""
+    return (time - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(value: int) -> datetime:
+    """A time of the tables as an aware UTC datetime."""
+    return _EPOCH + timedelta(microseconds=value)
+
+
+def row_of(table: type[SQLModel], resource: Any, packed: Packed = _NOTHING_PACKED) -> dict[str, Any]:
+    """The values of a resource's row, for the columns that it has a field for."""
+    made: dict[str, Any] = {}
+    for column in table.model_fields:
+        match packed.get(column, column):
+            case "revision":
+                made[column] = int(resource.etag or 0)
+            case str(name) if hasattr(resource, name):
+                made[column] = _plain(getattr(resource, name))
+            case str():
+                pass
+            case fields:
+                made[column] = {key: _plain(getattr(resource, name)) for key, name in _pairs(fields)}
+    return made
+
+
+def resource_of(kind: type[T], row: Any, packed: Packed = _NOTHING_PACKED, /, **given: Any) -> T:
+    """The resource of a row; `given` are fields that stand in no column. Fields that came later have their defaults."""
+    readers = _readers(cast(Any, kind))
+    stored = {name: getattr(row, name) for name in readers if hasattr(row, name) and name not in packed}
+    if "etag" in readers:
+        stored["etag"] = str(row.revision)
+    for column, fields in packed.items():
+        value = getattr(row, column)
+        if isinstance(fields, str):
+            stored[fields] = value
+        else:
+            stored |= {name: value[key] for key, name in _pairs(fields) if key in value}
+    return kind(**{name: readers[name](value) for name, value in stored.items() if name not in given}, **given)
+
+
+def _pairs(fields: Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:
+    return list(fields.items()) if isinstance(fields, Mapping) else [(name, name) for name in fields]
+
+
+def plain(value: Any) -> dict[str, Any]:
+    """A dataclass as JSON values."""
+    return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, datetime):
+        return micros(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(one) for one in value]
+    return plain(value)
+
+
+def read(kind: type[T], stored: Any) -> T:
+    """A value of the model from the JSON that `plain` made of it; fields that came later have their defaults."""
+    return cast(T, _reader(cast(Any, kind))(stored))
+
+
+@cache
+def _readers(kind: type[Any]) -> Mapping[str, Callable[[Any], Any]]:
+    hints = typing.get_type_hints(kind)
+    return {field.name: _reader(hints[field.name]) for field in dataclasses.fields(kind) if field.init}
+
+
+@cache
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    if hint is datetime:
+        return moment
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint
+    if dataclasses.is_dataclass(hint):
+        kind, readers = cast(Any, hint), _readers(cast(Any, hint))
+        return lambda stored: kind(**{name: readers[name](one) for name, one in stored.items() if name in readers})
+    if typing.get_origin(hint) is tuple:
+        of_one = _reader(typing.get_args(hint)[0])
+        return lambda stored: tuple(map(of_one, stored))
+    if typing.get_origin(hint) is types.UnionType:
+        return _reader_of_one([one for one in typing.get_args(hint) if one is not types.NoneType])
+    return lambda stored: stored
+
+
+def _reader_of_one(kinds: Sequence[Any]) -> Callable[[Any], Any]:
+    """Of several kinds it is the one whose needed fields are all there."""
+
+    def found(stored: Any) -> Any:
+        if stored is None:
+            return None
+        kind = kinds[0] if len(kinds) == 1 else next(one for one in kinds if _needed(one) <= stored.keys())
+        return _reader(kind)(stored)
+
+    return found
+
+
+@cache
+def _needed(kind: type[Any]) -> frozenset[str]:
+    missing = dataclasses.MISSING
+    fields = dataclasses.fields(kind)
+    return frozenset(one.name for one in fields if one.default is missing and one.default_factory is missing)

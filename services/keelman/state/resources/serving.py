@@ -1,0 +1,243 @@
+"""How the nouns' services answer: a write is one transaction, a list is a page."""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+from google.protobuf.message import Message
+
+from keelman.rpc.pages import key_of, page_limit, token_for
+from keelman.rpc.server import Context
+from keelman.state.database.requests import once
+from keelman.state.failpoints import hit
+
+if TYPE_CHECKING:
+    from keelman.state.resources.noun import Parts
+    from keelman.state.snapshot import Snapshot
+    from keelman.state.store import Store, Transaction
+
+M = TypeVar("M", bound=Message)
+T = TypeVar("T")
+MOST_REMEMBERED = 10_000
+"""Messages of one noun."""
+
+
+class Write(Protocol):
+    """A request that changes something."""
+
+    @property
+    def request_id(self) -> str:
+        """Given by the caller; empty for none."""
+
+
+class Page(Protocol):
+    """A request for a page of a list."""
+
+    @property
+    def page_size(self) -> int:
+        """Of at most so many."""
+
+    @property
+    def page_token(self) -> str:
+        """From the answer before."""
+
+
+async def written(store: Store, request: Write, work: Callable[[Transaction], dict[str, Any]], empty: M) -> M:
+    """The answer of one writing transaction, of the fields that `work` gives; or that of the one that had the request's
+    id before, read into `empty`."""
+
+    async def make() -> M:
+        return type(empty)(**work(tx))
+
+    async with store.write() as tx:
+        method = type(empty).__name__.removesuffix("Response")
+        answered = await once(tx, request.request_id, method, empty, make)
+    hit("answer-due")
+    return answered
+
+
+def answer_to(request: Message, **fields: Any) -> Any:
+    """The response that stands beside a request: of GetNodeRequest a GetNodeResponse."""
+    kind = type(request)
+    return getattr(sys.modules[kind.__module__], kind.__name__.removesuffix("Request") + "Response")(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class NounApi:
+    """The service of a noun, whose RPCs are `get`, `listed` and those of `verb` and `writing`."""
+
+    noun: ClassVar[str]
+    parts: Parts
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self.parts.store.snapshot
+
+    def _shown(self, found: Any, request: Any) -> Message:
+        """A resource as it is shown to who asks for it by name."""
+        raise NotImplementedError
+
+    def _in_list(self, found: Any, request: Any) -> Message:
+        """A resource as lists have it."""
+        return self._shown(found, request)
+
+    def _fields(self, made: Any, tx: Transaction) -> dict[str, Any]:
+        """What an answer has of a resource that was written."""
+        raise NotImplementedError
+
+    def fields_of(self, made: Any, tx: Transaction) -> dict[str, Any]:
+        """The same, for a batch."""
+        return self._fields(made, tx)
+
+    def _page(self, request: Any) -> tuple[list[Any], str]:
+        """The resources on a page, and the token of the next."""
+        return labelled_page(self._snapshot, self.noun, request)
+
+
+async def get(self: Any, request: Any, context: Context) -> Any:
+    """An RPC: the resource of a name; with `whole_extra` what is kept beside it is shown as it was sent."""
+    found = self._snapshot.named(self.noun, request.name)
+    shown = self._shown(found, request)
+    if getattr(request, "whole_extra", False) and (extra := found.spec.annotations.extra):
+        shown.spec.extra.Clear()
+        shown.spec.extra.update(extra)
+    return answer_to(request, **{self.noun: shown})
+
+
+async def listed(self: Any, request: Any, context: Context) -> Any:
+    """An RPC: a page of resources."""
+    part, token = self._page(request)
+    shown = [self._in_list(one, request) for one in part]
+    return answer_to(request, **{f"{self.noun}s": shown, "next_page_token": token})
+
+
+class Remembered(Generic[T, M]):
+    """The messages of resources, each made once as long as the resource does not change: lists are asked for often."""
+
+    def __init__(self, make: Callable[[T], M]) -> None:
+        self._make = make
+        self._made: dict[str, tuple[T, M]] = {}
+
+    def copy(self, name: str, resource: T) -> M:
+        """A message of the caller's own."""
+        known = self._made.get(name)
+        if known is None or known[0] is not resource:
+            if len(self._made) >= MOST_REMEMBERED:
+                self._made.clear()
+            known = self._made[name] = resource, self._make(resource)
+        message = type(known[1])()
+        message.CopyFrom(known[1])
+        return message
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """An RPC that writes: what it waits for `before` its transaction, its `work` in it, which is given what came of the
+    wait, and what follows `after` it from what was made."""
+
+    work: Callable[[Any, Transaction, Any, Any], Any]
+    before: Callable[[Any, Any], Awaitable[Any]] | None = None
+    after: Callable[[Any, Any], None] | None = None
+
+    async def ready(self, api: Any, request: Any) -> Any:
+        """What came of the wait; None where there is none. Raises what `before` raises."""
+        return None if self.before is None else await self.before(api, request)
+
+    def done(self, api: Any, made: Any) -> None:
+        """To be called once what was made is stored."""
+        if self.after is not None:
+            self.after(api, made)
+
+
+def rpc(steps: Steps) -> Any:
+    """An RPC that writes: what it makes of its request, in one transaction, is in the answer."""
+
+    async def method(self: Any, request: Any, context: Context) -> Any:
+        ready, made = await steps.ready(self, request), list[Any]()
+
+        def fields(tx: Transaction) -> dict[str, Any]:
+            made.append(steps.work(self, tx, request, ready))
+            found: dict[str, Any] = self._fields(made[0], tx)
+            return found
+
+        answered = await written(self.parts.store, request, fields, answer_to(request))
+        for one in made:
+            steps.done(self, one)
+        return answered
+
+    method.steps = steps  # type: ignore[attr-defined]  # for whoever does several in one transaction
+    return method
+
+
+def steps_of(method: Any) -> Steps | None:
+    """The steps of an RPC that writes in one transaction; None for any other."""
+    found: Steps | None = getattr(method, "steps", None)
+    return found
+
+
+def writing(work: Callable[[Any, Transaction, Any], Any]) -> Any:
+    """Makes an RPC of a method that has nothing to wait for before or to do after."""
+    return rpc(Steps(lambda self, tx, request, _: work(self, tx, request)))
+
+
+def verb(work: Callable[[Transaction, Any], Any]) -> Any:
+    """The same of a function."""
+    return writing(lambda self, tx, request: work(tx, request))
+
+
+def labelled_page(
+    snapshot: Snapshot, noun: str, request: Any, names: Sequence[str] | None = None
+) -> tuple[list[Any], str]:
+    """One page of the resources of a noun, or of those with these names in order, that have the request's labels, and
+    the token of the next."""
+    wanted, ordered = request.labels.items(), snapshot.names(noun) if names is None else names
+    return page_of(ordered, snapshot.resources(noun), request, lambda one: has_labels(labels_of(one), wanted))
+
+
+def labels_of(resource: Any) -> Mapping[str, str]:
+    """The labels of a resource of any noun."""
+    said = getattr(resource, "spec", resource)
+    found: Mapping[str, str] = getattr(said, "annotations", said).labels
+    return found
+
+
+def page_of(
+    names: Sequence[str], known: Mapping[str, T], request: Page, wanted: Callable[[T], bool] = lambda one: True
+) -> tuple[list[T], str]:
+    """One page of the resources in the order of `names`, and the token of the next."""
+    after = key_of(request.page_token)
+    return _page(islice(names, bisect_right(names, after) if after else 0, None), known, request, wanted)
+
+
+def newest_page(
+    names: Sequence[str], known: Mapping[str, T], request: Page, wanted: Callable[[T], bool] = lambda one: True
+) -> tuple[list[T], str]:
+    """One page of the resources against the order of `names`, and the token of the next."""
+    before = key_of(request.page_token)
+    return _page(
+        islice(reversed(names), len(names) - bisect_left(names, before) if before else 0, None), known, request, wanted
+    )
+
+
+def _page(
+    names: Iterable[str], known: Mapping[str, T], request: Page, wanted: Callable[[T], bool]
+) -> tuple[list[T], str]:
+    limit, last, found = page_limit(request.page_size), "", list[T]()
+    for name in names:
+        if not wanted(known[name]):
+            continue
+        if len(found) == limit:
+            return found, token_for(last)
+        found.append(known[name])
+        last = name
+    return found, ""
+
+
+def has_labels(labels: Mapping[str, str], wanted: Iterable[tuple[str, str]]) -> bool:
+    """True when all the wanted labels are there."""
+    return all(labels.get(key) == value for key, value in wanted)

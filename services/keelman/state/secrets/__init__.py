@@ -1,0 +1,1 @@
+"""Secrets: sealed in the database, hidden from answers and events."""

@@ -1,0 +1,214 @@
+"""Opens a database's secrets at start with the key of its key file, seals what an earlier keelman wrote in the clear,
+and changes the key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import sqlalchemy as sa
+from google.protobuf import descriptor_pool, message_factory
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
+
+from keelman.api.event.v1 import event_pb2
+from keelman.connect.config.secret_keys import shown, shown_json
+from keelman.model.errors import FailedPrecondition
+from keelman.runtime.logs.logging import get_logger
+from keelman.state.database.database import open_database
+from keelman.state.database.tables import OutboxRow, RequestRow, SealingRow
+from keelman.state.migrations.migrate import MIGRATION_LOCK
+from keelman.state.nouns.registry import NOUNS
+from keelman.state.secrets.hidden import PROPERTIES
+from keelman.state.secrets.sealing import Sealer, made_key, new_key_file, read_key, sealer_of, wrong_key
+from keelman.state.trust.rows import AUTHORITY, AuthorityRow
+
+log = get_logger()
+SPEC, PROOF = "spec", {"secret": "what was sealed with the right key opens"}
+_AREAS = ("connect", "node")
+_MESSAGES = ((OutboxRow, "revision", "payload", ""), (RequestRow, "request_id", "answer", "method"))
+"""Rows with messages of the wire: their key, the bytes, and what names the message; an event where nothing does."""
+
+
+async def opened_sealer(engine: AsyncEngine, file: Path) -> Sealer:
+    """The sealer of a database that is migrated. The first start makes the key file where there is none, and seals all
+    that is there.
+
+    Raises FailedPrecondition naming the key file: KEY_MISSING where it is gone, KEY_WRONG where it is another one; and
+    InvalidArgument where it cannot be read or made.
+    """
+    async with engine.begin() as connection:
+        await _take_turn(connection)
+        proof = (await connection.execute(sa.select(_table(SealingRow).c.proof))).scalar()
+        if proof is not None:
+            return _sealer_of(proof, file)
+        sealer = Sealer(made_key(file), file)
+        sealed = await _reseal(connection, sealer.seal)
+        hidden = await _hide_messages(connection)
+        await connection.execute(sa.insert(_table(SealingRow)), [_proof_of(sealer)])
+    if sealed or hidden:
+        log.info("secrets_sealed", rows=sealed, messages=hidden, key_file=str(file))
+        await _wipe(engine)
+    return sealer
+
+
+async def rekeyed(url: str, file: Path) -> int:
+    """Seals a database that no state service uses with a new key, which takes the place of the old one in its file;
+    returns the number of rows.
+
+    May be cut off anywhere: the next start finds out which of the keys is the right one. Raises as `open_database` and
+    `opened_sealer`.
+    """
+    async with open_database(url) as database:
+        return await _rekey(database.engine, file)
+
+
+async def _rekey(engine: AsyncEngine, file: Path) -> int:
+    old = await opened_sealer(engine, file)
+    beside = new_key_file(file)
+    beside.unlink(missing_ok=True)
+    new = Sealer(made_key(beside), file)
+    async with engine.begin() as connection:
+        await _take_turn(connection)
+        rows = await _reseal(connection, lambda spec, *place: new.seal(old.open(spec, *place), *place))
+        await connection.execute(sa.delete(_table(SealingRow)))
+        await connection.execute(sa.insert(_table(SealingRow)), [_proof_of(new)])
+    beside.replace(file)
+    await _wipe(engine)
+    return rows
+
+
+def sealed(session: AsyncSession, noun: str, values: dict[str, Any]) -> dict[str, Any]:
+    """The values of a noun's row with the secrets in its spec sealed."""
+    if SPEC not in values:
+        return values
+    return values | {SPEC: sealer_of(session).seal(values[SPEC], noun, values["name"], SPEC)}
+
+
+def opened(session: AsyncSession, noun: str, row: Any) -> Any:
+    """A row as it was before it was sealed. Raises FailedPrecondition (KEY_WRONG)."""
+    values = dict(row._mapping)
+    if SPEC in values:
+        values[SPEC] = sealer_of(session).open(values[SPEC], noun, values["name"], SPEC)
+    return SimpleNamespace(**values)
+
+
+def _sealer_of(proof: str, file: Path) -> Sealer:
+    beside = new_key_file(file)
+    for one in (file, beside):
+        try:
+            sealer = Sealer(read_key(one), file)
+            if sealer.open({"secret": proof}, SealingRow.__tablename__) == PROOF:
+                if one is beside:  # a change of the key was cut off after its commit
+                    beside.replace(file)
+                return sealer
+        except (FileNotFoundError, FailedPrecondition):
+            continue
+    if file.exists():
+        raise wrong_key(file, "what is stored was sealed with another")
+    raise FailedPrecondition(
+        f"state.key_file: {str(file)!r} is not there, and this database's secrets are sealed with the key in it: put "
+        "it back from its backup, or from the host where the state service ran before",
+        reason="KEY_MISSING",
+        metadata={"key_file": str(file)},
+    )
+
+
+def _proof_of(sealer: Sealer) -> dict[str, Any]:
+    return {"id": 1, "proof": sealer.seal(PROOF, SealingRow.__tablename__)["secret"]}
+
+
+async def _take_turn(connection: AsyncConnection) -> None:
+    if connection.dialect.name == "postgresql":
+        await connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+
+
+async def _reseal(connection: AsyncConnection, change: Callable[..., Any]) -> int:
+    """Writes every spec that `change` makes another of; returns how many."""
+    count = 0
+    for noun in NOUNS.values():
+        table = _table(noun.table)
+        if SPEC not in table.c:
+            continue
+        rows = (await connection.execute(sa.select(table.c.name, table.c.spec))).all()
+        changed = [
+            {"key": name, SPEC: new} for name, spec in rows if (new := change(spec, noun.name, name, SPEC)) != spec
+        ]
+        if changed:
+            statement = sa.update(table).where(table.c.name == sa.bindparam("key")).values(spec=sa.bindparam(SPEC))
+            await connection.execute(statement, changed)
+        count += len(changed)
+    return count + await _reseal_authority(connection, change)
+
+
+async def _reseal_authority(connection: AsyncConnection, change: Callable[..., Any]) -> int:
+    """The same with the private key of the installation's CA."""
+    table = _table(AuthorityRow)
+    found = (await connection.execute(sa.select(table.c.secret))).scalar()
+    if found is None:
+        return 0
+    await connection.execute(sa.update(table).values(secret=change({"secret": found}, AUTHORITY)["secret"]))
+    return 1
+
+
+async def _hide_messages(connection: AsyncConnection) -> int:
+    """Hides the secrets in events that are not published yet or kept for watches, and in answers kept for repeats."""
+    count = 0
+    for row, key, column, kind in _MESSAGES:
+        table = _table(row)
+        columns = [table.c[key], table.c[column], *([table.c[kind]] if kind else [])]
+        found = []
+        for name, data, *method in (await connection.execute(sa.select(*columns))).all():
+            message = _answer_of(method[0]) if method else event_pb2.Event()
+            if message is not None and data:
+                message.ParseFromString(data)
+                hide(message)
+                if (new := message.SerializeToString(deterministic=True)) != data:
+                    found.append({"key": name, "new": new})
+        if found:
+            statement = sa.update(table).where(table.c[key] == sa.bindparam("key"))
+            await connection.execute(statement.values({column: sa.bindparam("new")}), found)
+        count += len(found)
+    return count
+
+
+def _answer_of(method: str) -> Message | None:
+    for area in _AREAS:
+        try:
+            found = descriptor_pool.Default().FindMessageTypeByName(f"keelman.api.{area}.v1.{method}Response")
+        except KeyError:
+            continue
+        return message_factory.GetMessageClass(found)()
+    return None
+
+
+def hide(message: Any) -> None:
+    """Hides the secrets in a message of the wire and in those within it."""
+    for field, value in message.ListFields():
+        if field.name in PROPERTIES:
+            value.update(shown(value))
+        elif field.message_type is None:
+            continue
+        elif field.message_type.full_name == "google.protobuf.Struct":
+            value.update(shown_json(MessageToDict(value)))
+        elif not field.message_type.GetOptions().map_entry:
+            for one in [value] if isinstance(value, Message) else value:
+                hide(one)
+
+
+async def _wipe(engine: AsyncEngine) -> None:
+    """SQLite: what was written over is in no free page of the file and not in its log."""
+    if engine.dialect.name != "sqlite":
+        return
+    async with engine.connect() as connection:
+        driver: Any = (await connection.get_raw_connection()).driver_connection  # neither may stand in a transaction
+        for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+            await driver.execute(statement)
+
+
+def _table(row: Any) -> sa.Table:
+    found: sa.Table = row.__table__
+    return found

@@ -1,0 +1,331 @@
+"""Sessions: one registration of an agent, its heartbeats, its assignments and its reports.
+
+When anything fails the whole session is dropped and the agent opens a new one. A node is offline when no state service
+heard of it for the session time-out, by the monotonic clock of the one that leads; before it has listened for so long
+itself nobody is judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+
+from keelman.api.node.v1 import session_service_pb2 as pb
+from keelman.model.errors import Conflict, InvalidArgument, KeelmanError, Unavailable
+from keelman.model.names import checked_name
+from keelman.model.node import Node, NodeState
+from keelman.model.workload import ProcessState, Workload, WorkloadStatus
+from keelman.rpc.times import to_duration
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import first_of
+from keelman.state.failpoints import hit
+from keelman.state.hub import Hub
+from keelman.state.nouns import node as nodes
+from keelman.state.nouns import workload as workloads
+from keelman.state.nouns.node import figures_of
+from keelman.state.nouns.workload import assignment_message, status_of
+from keelman.state.planning.node_secrets import secrets_of
+from keelman.state.replicas.heard import Heard
+from keelman.state.sessions.crash_loops import CrashLoops
+from keelman.state.snapshot import NODE, SECRET, WORKLOAD
+from keelman.state.store import Change, Store, carried_by, next_session
+
+log = get_logger()
+Write = Callable[[pb.OpenSessionResponse], Awaitable[None]]
+Check = Callable[[str], Awaitable[None]]
+"""Raises a KeelmanError for a node's name that is not the caller's."""
+
+
+@dataclass(slots=True, eq=False)
+class _Session:
+    node: str
+    number: int
+    write: Write
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    why: KeelmanError | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def end(self, why: KeelmanError) -> None:
+        self.why = self.why or why
+        self.over.set()
+
+    async def send(self, message: pb.OpenSessionResponse) -> None:
+        async with self.turn:
+            await self.write(message)
+
+
+@dataclass(slots=True)
+class Sessions:
+    """All sessions of this process."""
+
+    store: Store
+    hub: Hub
+    heard: Heard
+    _: KW_ONLY
+    heartbeat_seconds: float
+    timeout_seconds: float
+    bucket_keys: pb.BucketKeys | None = None
+    _sessions: dict[str, _Session] = field(default_factory=dict)
+    _vitals: dict[str, WorkloadStatus] = field(default_factory=dict)
+    _crash_loops: CrashLoops = field(default_factory=CrashLoops)
+
+    async def begin(self) -> None:
+        """Called once at the start of the only state service: what was known of the nodes is known no longer."""
+        async with self.store.write() as tx:
+            for name in tx.snapshot.names(NODE):
+                if tx.snapshot.node(name).state is not NodeState.EXPECTED:
+                    nodes.judge(tx, name, NodeState.UNKNOWN, "the state service restarted a moment ago")
+            hit("nodes-doubted")
+
+    async def serve(
+        self, requests: AsyncIterator[pb.OpenSessionRequest], write: Write, check: Check | None = None
+    ) -> None:
+        """One session, from its registration to its end; raises what ended it, if an error did. `check` may refuse the
+        node's name."""
+        session = await self._register(requests, write, check)
+        log.info("session_opened", node=session.node, session=session.number)
+        try:
+            await session.send(
+                pb.OpenSessionResponse(
+                    welcome=pb.Welcome(
+                        session=session.number,
+                        heartbeat_interval=to_duration(self.heartbeat_seconds),
+                        session_timeout=to_duration(self.timeout_seconds),
+                    )
+                )
+            )
+            await first_of(self._receive(session, requests), self._assign(session), session.over.wait())
+        finally:
+            if self._sessions.get(session.node) is session:
+                del self._sessions[session.node]
+            log.info("session_closed", node=session.node, session=session.number, why=str(session.why or ""))
+        if session.why is not None:
+            raise session.why
+
+    async def judge(self, store: Store) -> None:
+        """Stores as offline every node that was not heard of for the session time-out, with the store of the leader,
+        which calls this every few seconds."""
+        for node in list(store.snapshot.nodes.values()):
+            if node.state in (NodeState.OFFLINE, NodeState.EXPECTED) or self._is_heard(node.name):
+                continue
+            async with store.write() as tx:
+                # Where another state service has it, what it said may have come meanwhile.
+                if node.name in tx.snapshot.nodes and not self._is_heard(node.name):
+                    nodes.judge(tx, node.name, NodeState.OFFLINE, f"no heartbeat for {self.timeout_seconds:g} s")
+            log.warning("node_offline", node=node.name)
+
+    def _is_heard(self, node: str) -> bool:
+        return self.heard.silence(node) <= self.timeout_seconds
+
+    def changed(self, changes: Sequence[Change]) -> None:
+        """Ends sessions that are not their nodes' newest any more, and those of nodes that were judged to be offline:
+        an agent that lives opens another. Forgets what is gone. The store tells it what commits did."""
+        for change in changes:
+            if change.noun == WORKLOAD and change.new is None:
+                self._vitals.pop(change.name, None)
+                self._crash_loops.forget(change.name)
+            if change.noun != NODE:
+                continue
+            if change.new is None:
+                self.heard.forget(change.name)
+                continue
+            session, node = self._sessions.get(change.name), change.new
+            if change.old is None or node.session > change.old.session:
+                self.heard.note(node.name)  # a registration, perhaps with another state service
+            if session is None:
+                continue
+            if node.session > session.number:
+                why = f"node {node.name}: session {session.number} gave way to {node.session}"
+                session.end(Conflict(why, reason="SESSION_REPLACED"))
+            elif node.state is NodeState.OFFLINE and node.session == session.number:
+                self._sessions.pop(node.name, None)
+                session.end(Unavailable(f"node {node.name}: {node.message}", reason="SESSION_LAPSED"))
+
+    def close(self) -> None:
+        """Ends all sessions, since this process ends."""
+        self._end_all(Unavailable("the state service is stopping", reason="STOPPING"))
+
+    def cut_off(self) -> None:
+        """Ends all sessions, since the other state services do not learn of what is heard here: they would take these
+        nodes for silent. The agents go to another."""
+        self._end_all(Unavailable("the state service does not reach its database", reason="DATABASE_UNAVAILABLE"))
+
+    def _end_all(self, why: KeelmanError) -> None:
+        for session in self._sessions.values():
+            session.end(why)
+
+    def alive(self, node: Node) -> Node:
+        """The node with the time of its last heartbeat and the figures in it."""
+        beat = self.heard.of(node.name)
+        if beat is None:
+            return node
+        return dataclasses.replace(node, heartbeat_time=beat.time, figures=beat.figures)
+
+    def vital(self, workload: Workload) -> Workload:
+        """The workload with the memory and the time that were reported last; these are not worth a write each."""
+        vital, status = self._vitals.get(workload.name), workload.status
+        if vital is None or status is None or (vital.generation, vital.pid) != (status.generation, status.pid):
+            return workload
+        fresh = dataclasses.replace(status, memory_bytes=vital.memory_bytes, observe_time=vital.observe_time)
+        return dataclasses.replace(workload, status=fresh)
+
+    async def _register(
+        self, requests: AsyncIterator[pb.OpenSessionRequest], write: Write, check: Check | None
+    ) -> _Session:
+        first = await anext(aiter(requests), None)
+        if first is None or first.WhichOneof("message") != "registration":
+            raise InvalidArgument.of("message", "" if first is None else first.WhichOneof("message"), "a registration")
+        given = first.registration
+        checked_name("registration.node", given.node)
+        if check is not None:
+            await check(given.node)
+        host, _, port = given.agent_address.rpartition(":")
+        if not host or not port.isdigit():
+            raise InvalidArgument.of("registration.agent_address", given.agent_address, "host:port")
+        if any(c.isspace() or c in "/," for c in given.node_address):
+            raise InvalidArgument.of("registration.node_address", given.node_address, "an address or a host's name")
+        async with self.store.write() as tx:
+            number = await next_session(tx)
+            hit("session-numbered")
+            node = Node(
+                name=given.node, uid="", create_time=tx.now, update_time=tx.now, state=NodeState.ONLINE,
+                agent_address=given.agent_address, cpus=given.cpus, memory_bytes=given.memory_bytes,
+                version=given.version, address=given.node_address, session=number, incarnation=given.incarnation,
+                broker_tls=given.broker_tls,
+            )  # fmt: skip
+            nodes.register(tx, node)
+            hit("session-registered")
+        session = self._sessions[given.node] = _Session(given.node, number, write)
+        self.heard.note(given.node, is_own=True)
+        hit("session-begun")
+        return session
+
+    async def _receive(self, session: _Session, requests: AsyncIterator[pb.OpenSessionRequest]) -> None:
+        async for message in requests:
+            has_figures = message.WhichOneof("message") == "heartbeat" and message.heartbeat.HasField("figures")
+            figures = figures_of(message.heartbeat.figures) if has_figures else None
+            self.heard.note(session.node, figures, is_own=True)
+            match message.WhichOneof("message"):
+                case "heartbeat":
+                    reply = pb.HeartbeatReply(heartbeat_interval=to_duration(self.heartbeat_seconds))
+                    await session.send(pb.OpenSessionResponse(heartbeat_reply=reply))
+                case "report":
+                    await self._take_in(session, message.report)
+                    received = pb.ReportReceived(number=message.report.number)
+                    await session.send(pb.OpenSessionResponse(report_received=received))
+                case other:
+                    raise InvalidArgument.of("message", other or "", "heartbeat or report")
+
+    async def _assign(self, session: _Session) -> None:
+        """Sends the complete set, then what differs from what was sent: it looks at the whole state at each wake."""
+        sent: dict[str, Workload] = {}
+        version = 0
+        given: pb.NodeSecrets | None = None
+        with self.hub.subscribe(carried_by(session.node), SECRET) as changed:
+            while True:
+                changed.clear()
+                given = await self._give_secrets(session, given)
+                revision, wanted = self.store.revision, self._carried(session.node)
+                # A name that is used again must be forgotten before it is sent, or its generation would seem old.
+                reused = [n for n, w in wanted.items() if n in sent and sent[n].uid != w.uid]
+                removed = sorted((sent.keys() - wanted.keys()) | set(reused))
+                news = [w for n, w in sorted(wanted.items()) if n in reused or _differs(sent.get(n), w)]
+                if version == 0 or removed or news:
+                    hit("assignments-due")
+                if version == 0:
+                    await self._send_assignments(session, 0, revision, news, (), complete=True)
+                    version = revision
+                elif removed or news:
+                    if reused:
+                        await self._send_assignments(session, version, revision, (), removed)
+                        version, removed = revision, []
+                    await self._send_assignments(session, version, revision, news, removed)
+                    version = revision
+                sent = wanted
+                if news:
+                    hit("assignments-sent")
+                await changed.wait()
+
+    async def _give_secrets(self, session: _Session, given: pb.NodeSecrets | None) -> pb.NodeSecrets:
+        """Sends the secrets of the node's workers where these are others than were given; returns them."""
+        secrets = secrets_of(session.node, self.store.snapshot, self.bucket_keys)
+        if secrets != given:
+            await session.send(pb.OpenSessionResponse(secrets=secrets))
+        return secrets
+
+    async def _send_assignments(
+        self,
+        session: _Session,
+        old: int,
+        new: int,
+        workloads: list[Workload] | tuple[()],
+        removed: list[str] | tuple[()],
+        *,
+        complete: bool = False,
+    ) -> None:
+        assignments = pb.Assignments(
+            complete=complete,
+            from_version=old,
+            to_version=new,
+            workloads=[assignment_message(w) for w in workloads],
+            removed=removed,
+        )
+        await session.send(pb.OpenSessionResponse(assignments=assignments))
+
+    async def _take_in(self, session: _Session, report: pb.WorkloadReport) -> None:
+        statuses = {name: status_of(status) for name, status in report.statuses.items()}
+        self._vitals.update(statuses)
+        statuses = {n: self._crash_loops.shown(n, s, self.store.snapshot.workloads.get(n)) for n, s in statuses.items()}
+        if not _changes(self._carried(session.node), statuses, complete=report.complete):
+            return
+        hit("report-come")
+        async with self.store.write() as tx:
+            # A newer session may have come meanwhile, perhaps at another process: its reports are the newer ones.
+            node = tx.snapshot.nodes.get(session.node)
+            if node is None or node.session != session.number:
+                session.end(Conflict(f"node {session.node}: a newer session stands", reason="SESSION_REPLACED"))
+                return
+            present = {w.name: w for w in tx.snapshot.workloads_on(session.node)}
+            for workload in _changes(present, statuses, complete=report.complete):
+                if workload.generation != present[workload.name].generation:
+                    log.warning("database_is_older", workload=workload.name, generation=workload.generation)
+                workloads.save(tx, workload)
+                hit("report-folded")
+        hit("report-stored")
+
+    def _carried(self, node: str) -> dict[str, Workload]:
+        return {w.name: w for w in self.store.snapshot.workloads_on(node)}
+
+
+def _changes(
+    present: Mapping[str, Workload], statuses: Mapping[str, WorkloadStatus], *, complete: bool
+) -> list[Workload]:
+    """The workloads whose reported status is another one than the stored, by name."""
+    changed = []
+    for name, workload in sorted(present.items()):
+        status = statuses.get(name)
+        if status is None:
+            if complete and workload.status is not None:
+                changed.append(dataclasses.replace(workload, status=None))
+        elif _essence(status) != _essence(workload.status):
+            ran, generation = workload.has_run or status.state is ProcessState.RUNNING, _obeyed(workload, status)
+            changed.append(dataclasses.replace(workload, status=status, has_run=ran, generation=generation))
+    return changed
+
+
+def _obeyed(workload: Workload, status: WorkloadStatus) -> int:
+    """The generation in which an agent obeys the plan. It knows a newer one than the database only where this was
+    restored from a backup, and ignores older ones."""
+    return workload.generation if status.generation <= workload.generation else status.generation + 1
+
+
+def _essence(status: WorkloadStatus | None) -> WorkloadStatus | None:
+    return None if status is None else dataclasses.replace(status, memory_bytes=0, observe_time=None)
+
+
+def _differs(old: Workload | None, new: Workload) -> bool:
+    return old is None or (old.uid, old.generation, old.goal, old.spec) != (
+        new.uid, new.generation, new.goal, new.spec,
+    )  # fmt: skip

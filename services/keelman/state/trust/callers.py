@@ -1,0 +1,140 @@
+"""Who may ask the state service for what: agents for what is theirs, gateways for the rest, users by gateways alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from keelman.model.errors import KeelmanError, PermissionDenied, Unauthenticated, Unavailable
+from keelman.rpc.identity import Identity, IdentityKind, peer_certificate, peer_identity
+from keelman.rpc.server import Context, is_local
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.tls.certificates import CertificateFacts, certificate_facts, shown_time
+from keelman.state.trust.members import Members
+
+log = get_logger()
+SESSION = "/keelman.api.node.v1.SessionService/OpenSession"
+RENEW = "/keelman.api.access.v1.CertificateService/RenewCertificate"
+ISSUE = "/keelman.api.access.v1.CertificateService/IssueGatewayCertificate"
+BROKER = "/keelman.api.access.v1.CertificateService/IssueBrokerCertificate"
+OF_AGENTS = frozenset({SESSION, RENEW, BROKER, "/keelman.api.connect.v1.PluginService/DownloadPlugin"})
+LOOK_SECONDS = 5.0
+NOT_OF_GATEWAYS = frozenset({SESSION, ISSUE, BROKER})
+Check = Callable[[str], Awaitable[None]]
+"""Raises PermissionDenied for a node's name that is not the caller's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls with a client certificate."""
+
+    identity: Identity
+    facts: CertificateFacts
+
+
+def caller_of(context: Context) -> Caller | None:
+    """Who calls; None where the call came by the Unix socket. Raises PermissionDenied for a certificate that says it
+    of nobody."""
+    if is_local(context):
+        return None
+    identity = peer_identity(context)
+    if identity is None:
+        raise PermissionDenied(
+            "the client's certificate is of no member: among its alternative names it has to have one URI "
+            "keelman://node/NAME or keelman://gateway/NAME",
+            reason="NO_IDENTITY",
+        )
+    return Caller(identity, certificate_facts(peer_certificate(context)))
+
+
+@dataclass(frozen=True, slots=True)
+class Callers:
+    """Refuses calls by the client certificates that they come with. `members` is None with certificates of one's
+    own."""
+
+    members: Members | None
+    _known: dict[tuple[str, str], float] = field(default_factory=dict)
+    """When a member was last looked up, by its path and its key's digest."""
+
+    async def authorize(self, method: str, context: Context) -> None:
+        """Raises PermissionDenied for what the caller may not ask for, and Unauthenticated for a certificate that
+        ended while its connection stood."""
+        try:
+            await self._authorize(method, context)
+        except (PermissionDenied, Unauthenticated) as error:
+            log.warning("call_refused", method=method, peer=context.peer(), reason=error.reason, error=error.message)
+            raise
+
+    async def _authorize(self, method: str, context: Context) -> None:
+        caller = caller_of(context)
+        if caller is None:
+            return
+        match caller.identity.kind:
+            case IdentityKind.NODE if method in OF_AGENTS:
+                pass
+            case IdentityKind.GATEWAY if method not in NOT_OF_GATEWAYS:
+                pass
+            case IdentityKind.STATE if method not in NOT_OF_GATEWAYS:
+                pass
+            case _:
+                raise PermissionDenied(
+                    f"{caller.identity} may not call {method} of the state service",
+                    reason="NOT_ALLOWED",
+                    metadata={"caller": caller.identity.path, "method": method},
+                )
+        if caller.facts.end <= datetime.now(UTC):
+            raise ended(caller)
+        if self.members is not None and caller.identity.kind is not IdentityKind.STATE:
+            await self._look_up(self.members, caller, at_once=caller.identity.kind is IdentityKind.NODE)
+
+    async def _look_up(self, members: Members, caller: Caller, *, at_once: bool) -> None:
+        """Raises PermissionDenied for a certificate that has its name no more. Gateways, which call often, are looked
+        up every few seconds, and go on to be answered while the database is away."""
+        key = caller.identity.path, caller.facts.key_digest
+        seen = self._known.get(key)
+        if not at_once and seen is not None and time.monotonic() - seen < LOOK_SECONDS:
+            return
+        try:
+            await members.check(caller.identity, caller.facts.key_digest)
+        except PermissionDenied:
+            self._known.pop(key, None)
+            raise
+        except Unavailable:
+            if seen is None:
+                raise
+        self._known[key] = time.monotonic()
+
+    def of_session(self, context: Context) -> tuple[Check, float | None, KeelmanError]:
+        """What a session's registration is held to; after how many seconds its certificate ends, None for never; and
+        what is said then."""
+        caller = caller_of(context)
+        if caller is None:
+            return anybody, None, Unauthenticated("")
+        certain = caller
+
+        async def check(node: str) -> None:
+            if certain.identity != Identity(IdentityKind.NODE, node):
+                error = PermissionDenied(
+                    f"registration.node: {node!r} is not the node of the certificate, which is of {certain.identity}",
+                    reason="NOT_OWN_NAME",
+                    metadata={"node": node, "certificate": certain.identity.path},
+                )
+                log.warning("session_refused", node=node, reason=error.reason, error=error.message)
+                raise error
+
+        return check, max(0.0, (caller.facts.end - datetime.now(UTC)).total_seconds()), ended(caller)
+
+
+def ended(caller: Caller) -> Unauthenticated:
+    """The error of a certificate whose time is over."""
+    return Unauthenticated(
+        f"the certificate of {caller.identity} ended at {shown_time(caller.facts.end)} by the clock here: open the "
+        "session with a renewed one, check the clocks, or join again",
+        reason="CERTIFICATE_ENDED",
+    )
+
+
+async def anybody(node: str) -> None:
+    """The check of a session that came without a certificate: any node's name will do."""

@@ -1,0 +1,276 @@
+"""Whom the installation's CA lets join, and whose certificate a member's name belongs to."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from keelman.model.errors import (
+    AlreadyExists,
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    Unauthenticated,
+)
+from keelman.model.join_token import JoinRole, JoinSecret, parsed_token
+from keelman.model.names import checked_name
+from keelman.model.node import NodeState
+from keelman.rpc.identity import Identity, IdentityKind
+from keelman.rpc.server import is_loopback
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.tls.certificates import normal_host, shown_time
+from keelman.state.resources.rows import micros, moment
+from keelman.state.secrets.sealing import sealer_of
+from keelman.state.trust.authority import Authority, checked_hosts, key_digest_of
+from keelman.state.trust.rows import AUTHORITY, AuthorityRow, CertificateRow, JoinTokenRow
+
+if TYPE_CHECKING:
+    from keelman.state.snapshot import Snapshot
+    from keelman.state.store import Store, Transaction
+
+log = get_logger()
+MIN_TTL, DEFAULT_TTL, MAX_TTL = 60.0, 3600.0, 30 * 86400.0
+KEPT = timedelta(days=7)
+"""So long it is told of a token that it was used, or has ended."""
+SECRET = "secret"
+GONE = frozenset({NodeState.OFFLINE, NodeState.EXPECTED})
+"""A node whose name another host may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """All that the CA does. `life` is that of the certificates that it signs."""
+
+    store: Store
+    authority: Authority
+    life: timedelta
+
+    async def create_token(self, role: JoinRole, member: str, seconds: float) -> tuple[JoinTokenRow, str]:
+        """A token's row, and the token. Raises InvalidArgument."""
+        if member:
+            checked_name("member", member)
+        if not MIN_TTL <= seconds <= MAX_TTL:
+            raise InvalidArgument.of("ttl", f"{seconds:g}s", f"{MIN_TTL:g} s to {MAX_TTL / 86400:g} days")
+        token = JoinSecret(secrets.token_hex(4), secrets.token_urlsafe(24), self.authority.digest)
+        async with self.store.write() as tx:
+            await _forget_old(tx)
+            row = JoinTokenRow(
+                name=token.name, secret_digest=_digest(token.secret), role=role.value, member=member,
+                create_time=micros(tx.now), expire_time=micros(tx.now + timedelta(seconds=seconds)),
+                use_time=0, used_by="", used_key="",
+            )  # fmt: skip
+            tx.session.add(row)
+            await tx.session.flush()
+            tx.session.expunge(row)
+        log.info("join_token_created", token=row.name, role=row.role, member=row.member)
+        return row, token.text
+
+    async def tokens(self) -> Sequence[JoinTokenRow]:
+        """Those that can be used, and those that were or have ended of late, by name."""
+        async with self.store.database.read() as session:
+            return (await session.exec(select(JoinTokenRow).order_by(col(JoinTokenRow.name)))).all()
+
+    async def delete_token(self, name: str) -> JoinTokenRow:
+        """The token that is gone. Raises NotFound."""
+        async with self.store.write() as tx:
+            row = await tx.session.get(JoinTokenRow, name)
+            if row is None:
+                raise NotFound(f"there is no join token {name!r}", metadata={"join_token": name})
+            await tx.session.delete(row)
+            await tx.session.flush()
+        return row
+
+    async def join(self, token: str, holder: Identity, request: str, hosts: Sequence[str]) -> str:
+        """The certificate of a host that joins, in PEM. A host that did not hear the answer may ask again with its key.
+
+        Raises Unauthenticated, PermissionDenied, AlreadyExists and InvalidArgument.
+        """
+        given, name = parsed_token(token), checked_name("name", holder.name)
+        hosts, key = checked_hosts(hosts), key_digest_of(request)
+        try:
+            async with self.store.write() as tx:
+                row = await self._usable(tx, given, key)
+                if row.role != holder.kind or row.member not in ("", name):
+                    whom = f"{row.role} {row.member!r}" if row.member else f"a {row.role}"
+                    raise PermissionDenied(
+                        f"join token {row.name} lets {whom} join, and not {holder}",
+                        reason="NOT_OF_TOKEN",
+                        metadata={"role": row.role, "member": row.member},
+                    )
+                await self._check_free(tx, holder, key, is_named=bool(row.member))
+                row.use_time, row.used_by, row.used_key = micros(tx.now), name, key
+                return await self._signed(tx, holder, request, key, hosts)
+        except (Unauthenticated, PermissionDenied, AlreadyExists) as error:
+            log.warning("join_refused", token=given.name, name=holder.path, reason=error.reason, error=error.message)
+            raise
+
+    async def renew(
+        self, holder: Identity, key: str, request: str, hosts: Sequence[str], *, asked_from: str = ""
+    ) -> str:
+        """A later certificate of a member whose present one has this key. Raises PermissionDenied, InvalidArgument."""
+        if key_digest_of(request) != key:
+            raise InvalidArgument("certificate_request: it is signed with another key than that of the certificate")
+        hosts = checked_hosts(hosts)
+        async with self.store.write() as tx:
+            await check_holder(tx.session, holder, key)
+            return await self._signed(tx, holder, request, key, hosts, asked_from=asked_from)
+
+    async def issue(self, holder: Identity, request: str, hosts: Sequence[str]) -> str:
+        """The certificate of whoever is known to be this member otherwise, whoever had the name before."""
+        checked_name("name", holder.name)
+        hosts, key = checked_hosts(hosts), key_digest_of(request)
+        async with self.store.write() as tx:
+            return await self._signed(tx, holder, request, key, hosts)
+
+    async def of_brokers(self, node: str, key: str, request: str, hosts: Sequence[str], *, asked_from: str) -> str:
+        """The certificate of a node's brokers, for its agent, whose own certificate has the key of this digest. It lets
+        nobody call a service.
+
+        It names what a gateway or another node is called only where that is loopback, or where the agent asks from that
+        address: they may be on one host. Raises PermissionDenied, InvalidArgument.
+        """
+        if key_digest_of(request) == key:
+            raise InvalidArgument("certificate_request: it is signed with the agent's own key, which brokers never get")
+        hosts, now = checked_hosts(hosts), self.store.database.clock()
+        await self.store.catch_up()
+        async with self.store.database.read() as session:
+            await check_holder(session, Identity(IdentityKind.NODE, node), key)
+            hosts = await _own_hosts(session, self.store.snapshot, node, hosts, asked_from=asked_from, now=now)
+        return self._sign(Identity(IdentityKind.BROKER, node), request, hosts, now)
+
+    async def check(self, holder: Identity, key: str) -> None:
+        """Raises PermissionDenied for a certificate that has not this name any more."""
+        async with self.store.database.read() as session:
+            await check_holder(session, holder, key)
+
+    async def _usable(self, tx: Transaction, given: JoinSecret, key: str) -> JoinTokenRow:
+        row = await tx.session.get(JoinTokenRow, given.name)
+        if row is None or not hmac.compare_digest(row.secret_digest, _digest(given.secret)):
+            raise Unauthenticated(
+                "the join token is not known here: it is mistyped, was deleted, or ended long ago; create another with "
+                "`keelman node token create`",
+                reason="TOKEN_UNKNOWN",
+            )
+        if row.use_time and row.used_key != key:
+            raise Unauthenticated(
+                f"join token {row.name} was used at {shown_time(moment(row.use_time))} by {row.role} {row.used_by!r}: "
+                "create another with `keelman node token create`",
+                reason="TOKEN_USED",
+                metadata={"used_by": row.used_by},
+            )
+        if row.expire_time <= micros(tx.now):
+            raise Unauthenticated(
+                f"join token {row.name} ended at {shown_time(moment(row.expire_time))}, and here it is "
+                f"{shown_time(tx.now)}: create another with `keelman node token create`",
+                reason="TOKEN_EXPIRED",
+            )
+        return row
+
+    async def _check_free(self, tx: Transaction, holder: Identity, key: str, *, is_named: bool) -> None:
+        """Raises AlreadyExists where another has the name."""
+        row = await tx.session.get(CertificateRow, holder.path)
+        if row is not None and row.key_digest == key:
+            return
+        node = tx.snapshot.nodes.get(holder.name) if holder.kind is IdentityKind.NODE else None
+        if node is not None and node.state not in GONE:
+            raise _taken(holder, f"its agent is {node.state}: stop that one first, or join by another name (--node)")
+        if node is None and row is not None and not is_named and row.end_time > micros(tx.now):
+            created = f"--node {holder.name}" + (" --as-gateway" if holder.kind is IdentityKind.GATEWAY else "")
+            raise _taken(holder, f"another host joined by it: create the token with {created} to replace that one")
+
+    async def _signed(
+        self, tx: Transaction, holder: Identity, request: str, key: str, hosts: Sequence[str], *, asked_from: str = ""
+    ) -> str:
+        if holder.kind is IdentityKind.NODE:
+            hosts = await _own_hosts(tx.session, tx.snapshot, holder.name, hosts, asked_from=asked_from, now=tx.now)
+        row = CertificateRow(
+            holder=holder.path, key_digest=key, hosts=list(hosts), issue_time=micros(tx.now),
+            end_time=micros(tx.now + self.life),
+        )  # fmt: skip
+        await tx.session.merge(row)
+        await tx.session.flush()
+        return self._sign(holder, request, hosts, tx.now)
+
+    def _sign(self, holder: Identity, request: str, hosts: Sequence[str], now: datetime) -> str:
+        certificate = self.authority.sign(request, holder, hosts, now, self.life)
+        log.info("certificate_signed", holder=holder.path, hosts=",".join(hosts), end=shown_time(now + self.life))
+        return certificate
+
+
+async def opened_members(store: Store, life: timedelta) -> Members:
+    """The CA of a database, which is made at the first start."""
+    async with store.write() as tx:
+        row = await tx.session.get(AuthorityRow, 1)
+        if row is None:
+            made = Authority.made(tx.now)
+            sealed = sealer_of(tx.session).seal({SECRET: made.key_pem}, AUTHORITY)[SECRET]
+            tx.session.add(AuthorityRow(id=1, certificate=made.pem, secret=sealed, create_time=micros(tx.now)))
+            await tx.session.flush()
+            log.info("authority_made", digest=made.digest)
+            return Members(store, made, life)
+        key = sealer_of(tx.session).open({SECRET: row.secret}, AUTHORITY)[SECRET]
+        return Members(store, Authority.of(row.certificate, key), life)
+
+
+async def check_holder(session: AsyncSession, holder: Identity, key: str) -> None:
+    """Raises PermissionDenied where a member's name does not belong to the certificates of a public key."""
+    row = await session.get(CertificateRow, holder.path)
+    if row is None:
+        raise PermissionDenied(
+            f"the certificate of {holder} is known no more: it was deleted here; join again",
+            reason="CERTIFICATE_UNKNOWN",
+        )
+    if row.key_digest != key:
+        raise PermissionDenied(
+            f"{holder} joined again on another host at {shown_time(moment(row.issue_time))}, and its name belongs to "
+            "that one's certificate now",
+            reason="CERTIFICATE_REPLACED",
+        )
+
+
+def refused_members() -> FailedPrecondition:
+    """The error where there is no CA to join."""
+    return FailedPrecondition(
+        "the state service has no CA to let hosts join: it runs without trust = installation, or with certificates of "
+        "one's own",
+        reason="NO_AUTHORITY",
+    )
+
+
+async def _own_hosts(
+    session: AsyncSession, snapshot: Snapshot, node: str, hosts: Sequence[str], *, asked_from: str, now: datetime
+) -> list[str]:
+    """The hosts that certificates of a node may name: not what a gateway or another node is called, but for loopback
+    and the address that the node asks from."""
+    own = Identity(IdentityKind.NODE, node).path
+    others = [one for one in (await session.exec(select(CertificateRow))).all() if one.holder != own]
+    taken = {one.host for one in snapshot.nodes.values() if one.name != node}
+    for one in others:
+        if not one.holder.startswith("node/") or one.end_time > micros(now):
+            taken |= {*one.hosts}
+    taken = {normal_host(host) for host in taken}
+    return [host for host in hosts if host not in taken or is_loopback(host) or host == normal_host(asked_from)]
+
+
+async def _forget_old(tx: Transaction) -> None:
+    old = micros(tx.now - KEPT)
+    connection = await tx.session.connection()
+    await connection.execute(sa.delete(JoinTokenRow).where(col(JoinTokenRow.expire_time) < old))
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _taken(holder: Identity, why: str) -> AlreadyExists:
+    return AlreadyExists(f"the name of {holder} is taken: {why}", reason="NAME_TAKEN", metadata={"name": holder.name})

@@ -1,0 +1,64 @@
+"""The tables of the CA, of the tokens by which hosts join, of whose certificate a name belongs to, and of signatures
+that were used. Times are whole microseconds since 1970 UTC."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy import BigInteger, Text
+from sqlalchemy.types import JSON
+from sqlmodel import Field, SQLModel, col
+
+AUTHORITY = "authority"
+"""The place that the CA's private key is sealed to."""
+
+
+class AuthorityRow(SQLModel, table=True):
+    """The CA of the installation: one row. `secret` is its private key, sealed."""
+
+    __tablename__ = "authority"
+    id: int = Field(primary_key=True)
+    certificate: str = Field(sa_type=Text)
+    secret: str = Field(sa_type=Text)
+    create_time: int = Field(sa_type=BigInteger)
+
+
+class JoinTokenRow(SQLModel, table=True):
+    """Leave to join, once. Of its secret there is the SHA-256; `used_key` is that of the public key that joined."""
+
+    __tablename__ = "join_token"
+    name: str = Field(primary_key=True)
+    secret_digest: str
+    role: str
+    member: str
+    create_time: int = Field(sa_type=BigInteger)
+    expire_time: int = Field(sa_type=BigInteger)
+    use_time: int = Field(sa_type=BigInteger)
+    used_by: str
+    used_key: str
+
+
+class CertificateRow(SQLModel, table=True):
+    """Whose a name is: `holder` is a member's kind and name, as in node/n1; `key_digest` the SHA-256 of the public key
+    whose certificates have it."""
+
+    __tablename__ = "certificate"
+    holder: str = Field(primary_key=True)
+    key_digest: str
+    hosts: list[str] = Field(sa_type=JSON)
+    issue_time: int = Field(sa_type=BigInteger)
+    end_time: int = Field(sa_type=BigInteger)
+
+
+class SignatureRow(SQLModel, table=True):
+    """A signature that was used, and the SHA-256 of what tells the try apart that used it."""
+
+    __tablename__ = "signature"
+    signature: str = Field(primary_key=True)
+    attempt: str = Field(primary_key=True)
+    time: int = Field(sa_type=BigInteger, index=True)
+
+
+def without_certificate(holder: str) -> sa.Delete:
+    """The statement that takes a member's name, as in node/n1, from its certificate: nobody is let in by that any
+    more."""
+    return sa.delete(CertificateRow).where(col(CertificateRow.holder) == holder)

@@ -1,0 +1,108 @@
+"""What a state service shows of itself, and whom it lets in: by the installation's CA, by certificates of one's own, or
+by nobody's."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from keelman.model.errors import InvalidArgument, KeelmanError
+from keelman.rpc.credentials import Newest, Pems, Tls
+from keelman.rpc.identity import Identity, IdentityKind
+from keelman.rpc.server import INSTALLATION, Authorize
+from keelman.runtime.home import write_file
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key
+from keelman.state.settings import Settings
+from keelman.state.store import Store
+from keelman.state.trust.authority import Authority
+from keelman.state.trust.callers import Callers
+from keelman.state.trust.members import Members, opened_members
+
+log = get_logger()
+AGAIN_SECONDS = 60.0
+ANY = ("0.0.0.0", "::")
+
+
+@dataclass(slots=True)
+class OwnCertificate:
+    """A state service's own certificate: in memory, with a key of each start. It is signed anew before it ends."""
+
+    members: Members
+    hosts: tuple[str, ...]
+    _key: bytes = field(default_factory=made_key, repr=False)
+    _pems: Pems = field(default_factory=Pems)
+
+    def newest(self) -> Pems:
+        """The certificate as it is now, with the CA as the only one whose clients may connect."""
+        return self._pems
+
+    def sign(self) -> float:
+        """Signs it; returns the seconds until it is to be signed again."""
+        holder, now = Identity(IdentityKind.STATE, socket.gethostname()), datetime.now(UTC)
+        authority = self.members.authority
+        chain = authority.sign(certificate_request(self._key), holder, self.hosts, now, self.members.life)
+        self._pems = Pems(chain.encode(), self._key, authority.pem.encode())
+        return (certificate_facts(chain.encode()).renewal() - now).total_seconds()
+
+    async def keep(self) -> None:
+        """Signs it again and again, until cancelled."""
+        while True:
+            try:
+                pause = self.sign()
+            except (KeelmanError, ValueError) as error:
+                log.error("certificate_not_signed", error=str(error))
+                pause = AGAIN_SECONDS
+            await asyncio.sleep(max(1.0, pause))
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """`tls` and `authorize` are what the server is given; `own` is the certificate to keep."""
+
+    tls: Tls | Newest | None
+    callers: Callers | None
+    members: Members | None
+    own: OwnCertificate | None
+
+    @property
+    def authorize(self) -> Authorize | None:
+        """Refuses calls by who makes them; None where clients show no certificates."""
+        return None if self.callers is None else self.callers.authorize
+
+    @property
+    def authority(self) -> Authority | None:
+        """The CA of the installation; None where there is none."""
+        return None if self.members is None else self.members.authority
+
+    @classmethod
+    async def of(cls, settings: Settings, store: Store) -> Trust:
+        """Makes the CA at its first start, and writes its certificate to state/ca.pem under the home, for those who are
+        to trust it. Raises InvalidArgument."""
+        tls = Tls.of("state", settings.tls_certificate, settings.tls_key, settings.client_ca)
+        if settings.trust != INSTALLATION:
+            callers = None if tls is None or tls.client_ca is None else Callers(None)
+            return cls(tls, callers, None, None)
+        if tls is not None:
+            if tls.client_ca is None:
+                raise InvalidArgument.of(
+                    "state.client_ca", "", "the PEM file of the CA of agents and gateways, beside tls_certificate"
+                )
+            return cls(tls, Callers(None), None, None)
+        members = await opened_members(store, timedelta(hours=settings.certificate_hours))
+        file = settings.folder.authority
+        try:
+            write_file(file, members.authority.pem.encode(), mode=0o644)
+        except OSError as error:
+            raise InvalidArgument.of("state.home", str(file), f"a file that can be written ({error})") from None
+        own = OwnCertificate(members, hosts_of(settings))
+        own.sign()
+        return cls(own.newest, Callers(members), members, own)
+
+
+def hosts_of(settings: Settings) -> tuple[str, ...]:
+    """What the state service is called in its certificate, beside the name that all state services have."""
+    advertised = [one.rpartition(":")[0].strip("[]") for one in settings.address.split(",")]
+    return tuple(dict.fromkeys(one for one in (settings.host, *advertised) if one and one not in ANY))

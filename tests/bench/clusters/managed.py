@@ -1,0 +1,100 @@
+"""Many small connectors of the managed Connect API on one node: how long until all run, what they cost when they are
+idle, and how long a page of a list takes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from bench.measuring.figures import Figure, alone, percentile
+from bench.measuring.systems import cpu_seconds, pss_mb
+from keelman.model.errors import Unavailable
+from keelman.runtime.processes.ports import free_row
+from support.gateway.managed_connect.world import World, connector, file_source, managed_connect_world
+
+CREATES_AT_ONCE = 4
+PATIENCE_SECONDS = 3600.0
+LOOK_SECONDS, IDLE_SECONDS = 2.0, 45.0
+PAGE, LISTS = 100, 100
+LEAST_AVAILABLE = 1 << 30
+"""With less memory than that on the host it is given up: others live there too."""
+MOST_MB = 25_770
+"""24 GiB."""
+
+
+async def measured(folder: Path, count: int, say: Callable[[str], None]) -> list[Figure]:
+    """Each connector copies a file of its own by one task, and has nothing to copy then."""
+    folder.mkdir(parents=True)
+    ports = free_row(count + 8)
+    async with managed_connect_world(folder, f"state.worker_ports={ports[0]}-{ports[-1]}") as world:
+        bare = pss_mb(world.keelman.processes())
+        took = await _all_run(world, folder, count, say)
+        await asyncio.sleep(IDLE_SECONDS)
+        processes = world.keelman.processes()
+        before, begun = cpu_seconds(processes), time.monotonic()
+        await asyncio.sleep(IDLE_SECONDS)
+        idle = (cpu_seconds(processes) - before) / (time.monotonic() - begun)
+        memory = pss_mb(processes)
+        pages = [await asyncio.to_thread(_page, world) for _ in range(LISTS)]
+        name, each = f"managed-{count}", (memory - bare) / count
+        return [
+            alone(f"{name}-running", "s", [took], took, ""),
+            alone(f"{name}-memory", "MB", [memory], memory, f"<= {MOST_MB}"),
+            alone(f"{name}-memory-each", "MB", [each], each, ""),
+            alone(f"{name}-idle", "processors", [idle], idle, ""),
+            alone(f"{name}-list-p99", "ms", pages, percentile(pages, 0.99), "<= 200"),
+        ]
+
+
+def _page(world: World) -> float:
+    """Milliseconds of one call."""
+    begun = time.monotonic()
+    world.sdk.list_connectors(maxResults=PAGE)
+    return 1000 * (time.monotonic() - begun)
+
+
+async def _all_run(world: World, folder: Path, count: int, say: Callable[[str], None]) -> float:
+    """Seconds until all are RUNNING, from the first create on. Raises Unavailable for a host that is full, and when one
+    has failed or it takes too long."""
+    begun, turns = time.monotonic(), asyncio.Semaphore(CREATES_AT_ONCE)
+
+    async def create(number: int) -> None:
+        async with turns:
+            given = folder / f"in-{number}.txt"
+            given.write_text(f"{number}\n")
+            body = connector(f"small-{number:03d}", world.bootstrap, file_source(given, "lines"))
+            await asyncio.to_thread(lambda: world.sdk.create_connector(**body))
+
+    creating = asyncio.gather(*map(create, range(count)))
+    last = 0
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        found = await asyncio.to_thread(_all, world)
+        states = [one["connectorState"] for one in found]
+        seconds, free = time.monotonic() - begun, psutil.virtual_memory().available
+        if (running := states.count("RUNNING")) >= last + 10 or running == count:
+            last = running
+            say(f"managed: {running} of {count} run after {seconds:.0f} s; {free / 2**30:.1f} GiB are left")
+        if creating.done():
+            creating.result()
+        if running == count:
+            return seconds
+        if "FAILED" in states or seconds > PATIENCE_SECONDS or free < LEAST_AVAILABLE:
+            failed = [one["connectorArn"] for one in found if one["connectorState"] == "FAILED"]
+            why = [world.sdk.describe_connector(connectorArn=arn).get("stateDescription") for arn in failed[:3]]
+            raise Unavailable(f"{running} of {count} run after {seconds:.0f} s, {free} bytes are left; {why}")
+
+
+def _all(world: World) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = []
+    token: dict[str, str] = {}
+    while True:
+        answer = world.sdk.list_connectors(maxResults=PAGE, **token)
+        found += answer["connectors"]
+        if not answer.get("nextToken"):
+            return found
+        token = {"nextToken": answer["nextToken"]}

@@ -1,0 +1,1 @@
+"""Rows of copying: how fast, how soon, and what it costs."""

@@ -1,0 +1,278 @@
+"""Couchbase: documents to a topic, exactly-once, beside the official Java client that only counts them.
+
+The server is a process that sends ready frames from memory; how fast it is alone is measured first. Also: the memory
+that a copy adds, the rate that the connector of 2016 holds, and what 1,024 vbuckets cost while nothing changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+import statistics
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from bench.copying.java_plugins import rate
+from bench.measuring.figures import Figure, alone, compared, number
+from bench.measuring.rounds import OURS, interleaved
+from bench.measuring.systems import System, cpu_seconds, create, delete, keelman, pss_mb, running
+from keelman.couchbase.frames import Opcode, encoded
+from keelman.runtime.java.installation import find
+from keelman.runtime.processes.die_with_parent import tethered
+from support.couchbase import java_client
+from support.couchbase.recorded import frame_bytes
+
+if TYPE_CHECKING:
+    from bench.rows import Bench
+
+DOCUMENTS, VBUCKETS = 1_000_000, 1024
+WANTED = DOCUMENTS // VBUCKETS * VBUCKETS
+POLLING = "couchbase.persistence.polling.interval"
+TEXT, JSON, BYTES = (
+    f"org.apache.kafka.connect.{one}Converter" for one in ("storage.String", "json.Json", "converters.ByteArray")
+)
+JAVA = "Java client, counting"
+RATE, RATE_SECONDS, IDLE_SECONDS, REST_SECONDS = 5000, 20.0, 20.0, 15.0
+OFFICIAL = "com.couchbase.connect.kafka.CouchbaseSourceConnector"
+FIRST = "org.apache.kafka.connect.couchbase.CouchbaseSourceConnector"
+_NUMBERS = itertools.count(1)
+
+
+async def measured(bench: Bench) -> list[Figure]:
+    """All of it, on a worker of its own."""
+    folder = bench.folder / f"couchbase-{time.monotonic_ns()}"
+    async with keelman(folder, bench.bootstrap, exactly_once_source_support="enabled") as ours:
+        async with served(DOCUMENTS) as seeds:
+            figures = [await asyncio.to_thread(_server, seeds, bench.say)]
+            memory = await _memory(bench, ours, seeds)
+            figures += [*await _rates(bench, ours, seeds), memory]
+            figures.append(await _polled(bench, ours, seeds))
+            figures.append(await _held_rate(bench, ours, seeds))
+        figures += await _idle(bench, ours)
+    return figures
+
+
+@asynccontextmanager
+async def served(documents: int) -> AsyncIterator[str]:
+    """The server of ready frames in a process of its own; its address."""
+    command = [sys.executable, "-m", "support.couchbase.recorded"]
+    command += ["--documents", str(documents), "--vbuckets", str(VBUCKETS)]
+    process = await asyncio.create_subprocess_exec(
+        *tethered(command), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield (await process.stdout.readline()).decode().strip()
+    finally:
+        process.stdin.close()
+        await asyncio.wait_for(process.wait(), 20)
+
+
+def official(seeds: str, topic: str) -> dict[str, str]:
+    """The configuration of a copy."""
+    handler = "com.couchbase.connect.kafka.handler.source.RawJsonSourceHandler"
+    return {
+        "connector.class": OFFICIAL, "tasks.max": "1", "couchbase.seed.nodes": seeds,
+        "couchbase.username": "Administrator", "couchbase.password": "password", "couchbase.bucket": "travel",
+        "couchbase.source.handler": handler, "couchbase.topic": topic,
+        POLLING: "0", "key.converter": TEXT, "value.converter": BYTES,
+    }  # fmt: skip
+
+
+async def _copied(bench: Bench, system: System, seeds: str, wanted: int = WANTED, **more: str) -> float:
+    """Documents a second, made visible to readers of committed records."""
+    name = topic = f"documents-{next(_NUMBERS)}"
+    bench.topics.create(topic)
+    await create(system, name, {**official(seeds, topic), **more})
+    try:
+        partitions = bench.topics.partitions(topic)
+        return await rate(lambda: bench.topics.visible(topic, partitions), wanted)
+    finally:
+        await delete(system, name)
+        bench.topics.delete(topic)
+
+
+async def _rates(bench: Bench, ours: System, seeds: str) -> list[Figure]:
+    """Ours and the Java client in turn."""
+    with tempfile.TemporaryDirectory() as folder:
+        classes = await java_client.compiled(Path(folder), "Count")
+        async with _counting(seeds, classes) as count:
+
+            async def one(of: str) -> tuple[float, float]:
+                if of != OURS:
+                    return await count()
+                before = cpu_seconds(ours.processes())
+                rate = await _copied(bench, ours, seeds)
+                return rate, cpu_seconds(ours.processes()) - before
+
+            def say(turn: int, of: str, found: tuple[float, float]) -> None:
+                bench.say(f"couchbase {bench.turn(turn)}: {of}: {number(found[0])}/s, {found[1]:.2f} processor seconds")
+
+            def slowness(rounds: object) -> float:
+                return 0.0
+
+            found = await interleaved(bench.options.rounds, [JAVA], one, slowness, say, warm_up=bench.options.warm_up)
+    mine, theirs = ([rate for rate, _ in found[of]] for of in (OURS, JAVA))
+    used, their_used = ([seconds for _, seconds in found[of]] for of in (OURS, JAVA))
+    return [
+        alone("couchbase", "documents/s", mine, statistics.median(mine), ">= 100000"),
+        *compared("couchbase-beside-java", "documents/s", mine, {JAVA: theirs}, ">= 1.5"),
+        *compared("couchbase-cpu", "s/million", used, {JAVA: their_used}, ""),
+    ]
+
+
+@asynccontextmanager
+async def _counting(seeds: str, classes: list[Path]) -> AsyncIterator[Callable[[], Awaitable[tuple[float, float]]]]:
+    """The Java client in one process for all rounds; each call gives documents a second, and processor seconds."""
+    path = ":".join(map(str, classes))
+    command = [str(find().program), "-Xmx512m", "-cp", path, "Count", seeds, "travel", "Administrator", "password"]
+    process = await asyncio.create_subprocess_exec(
+        *tethered(command), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+
+    async def count() -> tuple[float, float]:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        before = cpu_seconds([psutil.Process(process.pid)])
+        process.stdin.write(b"%d\n" % WANTED)
+        await process.stdin.drain()
+        line = await asyncio.wait_for(process.stdout.readline(), 300)
+        assert line, "the Java client ended"
+        return WANTED / (int(line) / 1e9), cpu_seconds([psutil.Process(process.pid)]) - before
+
+    try:
+        yield count
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+def _server(seeds: str, say: Callable[[str], None]) -> Figure:
+    """How fast the server is for who looks at nothing but the number of bytes."""
+    host, _, port = seeds.partition(":")
+    with socket.create_connection((host, int(port)), 20) as link:
+        link.sendall(encoded(Opcode.SASL_AUTH, key=b"PLAIN", value=b"\0Administrator\0password"))
+        link.sendall(encoded(Opcode.SELECT_BUCKET, key=b"travel"))
+        link.sendall(encoded(Opcode.DCP_OPEN, extras=struct.pack(">II", 0, 1), key=b"bytes"))
+        for vbucket in range(VBUCKETS):
+            extras = struct.pack(">IIQQQQQ", 0x10, 0, 0, 2**64 - 1, 0, 0, 0)
+            link.sendall(encoded(Opcode.STREAM_REQUEST, status=vbucket, extras=extras))
+        link.settimeout(2.0)
+        buffer, received, begun = bytearray(1 << 20), 0, time.monotonic()
+        last = begun
+        with suppress(TimeoutError):
+            while found := link.recv_into(buffer):
+                received, last = received + found, time.monotonic()
+    rate = received / frame_bytes() / (last - begun)
+    say(f"couchbase: the server alone: {number(rate)}/s")
+    return alone("couchbase-server", "documents/s", [rate], rate, "")
+
+
+async def _memory(bench: Bench, ours: System, seeds: str) -> Figure:
+    """The most that a copy adds to our processes, over what they had when a slot had copied a document a vbucket.
+
+    Spark's Java machine is left out: it has no part in the copy, and its heap grows by itself.
+    """
+    async with served(VBUCKETS) as few:
+        await _copied(bench, ours, few, VBUCKETS)
+    before = most = await asyncio.to_thread(pss_mb, python(ours))
+
+    async def watch() -> None:
+        nonlocal most
+        while True:
+            most = max(most, await asyncio.to_thread(pss_mb, python(ours)))
+            await asyncio.sleep(0.2)
+
+    watching = asyncio.ensure_future(watch())
+    try:
+        await _copied(bench, ours, seeds)
+    finally:
+        watching.cancel()
+    bench.say(f"couchbase: {most - before:.0f} MB more than the {before:.0f} MB before")
+    return alone("couchbase-memory", "MB", [most - before], most - before, "<= 120")
+
+
+async def _polled(bench: Bench, ours: System, seeds: str) -> Figure:
+    """As the official connector is by default: what is on disk is asked every 100 ms."""
+    before = cpu_seconds(ours.processes())
+    rate = await _copied(bench, ours, seeds, **{POLLING: "100ms"})
+    used = cpu_seconds(ours.processes()) - before
+    bench.say(f"couchbase: with persistence polling {number(rate)}/s, {used:.2f} processor seconds of ours")
+    return alone("couchbase-polling", "documents/s", [rate], rate, "")
+
+
+async def _held_rate(bench: Bench, ours: System, seeds: str) -> Figure:
+    """How far the rate of a drain rate's seconds is from what was asked for, in percent."""
+    name = f"held-{next(_NUMBERS)}"
+    topic = f"{name}-travel"
+    bench.topics.create(topic)
+    config = {
+        "connector.class": FIRST, "topic": f"{name}-", "schema.name": "document", "couchbase.nodes": seeds,
+        "couchbase.bucket": "travel", "couchbase.username": "Administrator", "couchbase.password": "password",
+        "dcp.maximum.drainrate": str(RATE), "key.converter": TEXT, "value.converter": JSON,
+    }  # fmt: skip
+    await create(ours, name, config)
+    try:
+        await running(ours, name)
+        partitions = bench.topics.partitions(topic)
+        await asyncio.sleep(5)
+        begun, at_begin = time.monotonic(), await asyncio.to_thread(bench.topics.visible, topic, partitions)
+        await asyncio.sleep(RATE_SECONDS)
+        rate = (await asyncio.to_thread(bench.topics.visible, topic, partitions) - at_begin) / (
+            time.monotonic() - begun
+        )
+    finally:
+        await delete(ours, name)
+        bench.topics.delete(topic)
+    off = 100 * abs(rate - RATE) / RATE
+    bench.say(f"couchbase: a drain rate of {RATE} gives {rate:,.0f}/s")
+    return alone("couchbase-drain-rate-off", "%", [off], off, "<= 2")
+
+
+async def _idle(bench: Bench, ours: System) -> list[Figure]:
+    """What a task that has copied all costs, in its slot and parked, over what the worker costs without it."""
+    found = []
+    async with served(VBUCKETS) as seeds:
+        for kind, park in (("idle", "-1"), ("parked", "1000")):
+            name = f"{kind}-{next(_NUMBERS)}"
+            bench.topics.create(name)
+            without = await _percent(ours)
+            await create(ours, name, {**official(seeds, name), "keelman.park.after.ms": park})
+            try:
+                await running(ours, name)
+                await asyncio.sleep(REST_SECONDS)
+                percent = await _percent(ours) - without
+            finally:
+                await delete(ours, name)
+                bench.topics.delete(name)
+            bench.say(f"couchbase: {VBUCKETS} vbuckets {kind}: {percent:.2f} % of a core")
+            found.append(alone(f"couchbase-{kind}", "% of a core", [percent], percent, "<= 2"))
+    return found
+
+
+async def _percent(system: System) -> float:
+    before, begun = cpu_seconds(python(system)), time.monotonic()
+    await asyncio.sleep(IDLE_SECONDS)
+    return 100 * (cpu_seconds(python(system)) - before) / (time.monotonic() - begun)
+
+
+def python(system: System) -> list[psutil.Process]:
+    """Its processes without Spark's Java machine."""
+    found = []
+    for process in system.processes():
+        with suppress(psutil.NoSuchProcess):
+            if process.name() != "java":
+                found.append(process)
+    return found

@@ -1,0 +1,90 @@
+"""Twenty records a second: how long until each is visible on the other side."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from bench.copying.throughput import Load, mirror_config
+from bench.measuring.data import QUIET
+from bench.measuring.systems import System, create, delete, running
+
+NUMBERS = itertools.count(1)
+PER_SECOND = 20
+WARM_UP = 40
+
+
+class Reader:
+    """Reads one partition of committed records in a thread of its own and notes when each came."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.came: dict[int, float] = {}
+        self.all: list[int] = []  # in the order in which they came, also those that came before
+        self._stop = threading.Event()
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": f"bench-{topic}",
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 500,
+                "fetch.queue.backoff.ms": 1,
+                "enable.auto.commit": False,
+                "topic.metadata.refresh.interval.ms": 1000,
+                **QUIET,
+            }
+        )
+        self._consumer.assign([TopicPartition(topic, 0, 0)])
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while not self._stop.is_set():
+            message = self._consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                number = int(message.value().split(b" ", 1)[0])
+                self.came.setdefault(number, time.perf_counter())  # the peer may write one twice
+                self.all.append(number)
+
+    def close(self) -> None:
+        """Ends."""
+        self._stop.set()
+        self._thread.join()
+        self._consumer.close()
+
+
+async def trickle(system: System, load: Load, more: Mapping[str, str], *, records: int = 400) -> list[float]:
+    """Milliseconds of each record from its acknowledgement in the source to its sight in the copy."""
+    number = next(NUMBERS)
+    topic, alias, name = f"drops-{number}", f"t{number}", f"trickle-{number}"
+    copy = f"{alias}.{topic}"
+    load.topics.create(topic, 1)
+    load.topics.create(copy, 1)
+    config = {**mirror_config(load, alias, more), "topics": topic, "tasks.max": "1"}
+    await create(system, name, config)
+    await running(system, name)
+    reader = Reader(load.bootstrap, copy)
+    producer = Producer({"bootstrap.servers": load.bootstrap, "linger.ms": 0, "enable.idempotence": True, **QUIET})
+    sent: dict[int, float] = {}
+    try:
+        start = time.perf_counter()
+        for index in range(records + WARM_UP):
+            await asyncio.sleep(max(0.0, start + index / PER_SECOND - time.perf_counter()))
+            producer.produce(topic, b"%d %s" % (index, b"x" * 90))
+            left = await asyncio.to_thread(producer.flush, 10)
+            assert not left, f"the source topic did not take record {index} within 10 s"
+            sent[index] = time.perf_counter()
+        deadline = time.monotonic() + 30
+        while len(reader.came) < len(sent):
+            assert time.monotonic() < deadline, f"{system.name}: {len(reader.came)} of {len(sent)} arrived"
+            await asyncio.sleep(0.05)
+    finally:
+        reader.close()
+        await delete(system, name)
+        load.topics.delete(topic)
+        load.topics.delete(copy)
+    return [(reader.came[n] - sent[n]) * 1000 for n in range(WARM_UP, records + WARM_UP)]

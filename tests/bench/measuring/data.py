@@ -1,0 +1,218 @@
+"""What is copied, and how its arrival is seen: records of 100 bytes in a file and a topic, ends of topics and files."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+LINE_BYTES = 100
+# Clients that outlive their broker would say so every 50 ms.
+QUIET = {"log_level": 0}
+PARTITIONS = 4
+LED_SECONDS = 60.0
+VISIBLE_SECONDS = 300.0  # so long three brokers may need on a machine that has no time for them
+# What a topic that was made just now answers, or one whose leader moves, or a broker that is away for a moment.
+PASSES = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._WAIT_COORD,
+    }
+)
+
+
+def line(number: int) -> bytes:
+    """A numbered text of 99 bytes: with its line end, 100."""
+    return (b"%012d keelman copies what it is given, one numbered line after another, " % number).ljust(
+        LINE_BYTES - 1, b"."
+    )
+
+
+def write_lines(file: Path, count: int, start: int = 0) -> None:
+    """A file of that many lines."""
+    with file.open("wb") as stream:
+        for first in range(start, start + count, 100_000):
+            stream.write(b"".join(line(n) + b"\n" for n in range(first, min(first + 100_000, start + count))))
+
+
+class Missed(Exception):
+    """A measurement saw nothing of what it was to measure: it is made again."""
+
+
+def passes(error: KafkaException) -> bool:
+    """Whether it passes by itself: whoever asks again gets another answer."""
+    return error.args[0].code() in PASSES
+
+
+class Topics:
+    """Topics of one cluster."""
+
+    def __init__(self, bootstrap: str, replication: int = 1) -> None:
+        """`replication` is what topics made here have."""
+        self._bootstrap = bootstrap
+        self._replication = replication
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
+        # Its watermarks are those of a reader of committed records: the last stable offset.
+        self._looker = Consumer(
+            {"bootstrap.servers": bootstrap, "group.id": "bench-look", "isolation.level": "read_committed", **QUIET}
+        )
+
+    def create(self, topic: str, partitions: int = PARTITIONS, **config: str) -> None:
+        """Makes a topic and waits until each partition has a leader; keys of `config` have `_` for `.`."""
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=self._replication, config=settings)
+        deadline = time.monotonic() + LED_SECONDS
+        self._made(new, deadline)
+        while (led := self._led(topic)) < partitions:
+            assert time.monotonic() < deadline, f"{led} of {partitions} partitions of {topic} have a leader"
+            time.sleep(0.05)
+
+    def delete(self, topic: str) -> None:
+        """Deletes a topic if it is there."""
+        try:
+            self._admin.delete_topics([topic])[topic].result(60)
+        except KafkaException:
+            return
+
+    def fill(self, topic: str, count: int) -> None:
+        """Numbered records with keys, evenly over the partitions. Raises AssertionError unless all are there once."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "enable.idempotence": True,
+                "partitioner": "murmur2_random",
+                "linger.ms": 50,
+                "batch.size": 1_000_000,
+                "batch.num.messages": 100_000,
+                "queue.buffering.max.messages": 1_000_000,
+                "queue.buffering.max.kbytes": 262_144,
+                **QUIET,
+            }
+        )
+        for first in range(0, count, 50_000):
+            messages = [
+                {"value": line(n), "key": b"%08d" % (n % 10_000)} for n in range(first, min(first + 50_000, count))
+            ]
+            while messages:
+                try:
+                    done = producer.produce_batch(topic, messages)
+                except BufferError:
+                    done = 0
+                messages = [{"value": m["value"], "key": m["key"]} for m in messages[done:]]
+                if messages:
+                    producer.poll(0.05)
+            producer.poll(0)
+        assert not producer.flush(120), f"not all of {count} records reached {topic}"
+        there = self.visible(topic, self.partitions(topic))
+        assert there == count, f"{topic} has {there} of {count} records"
+
+    def partitions(self, topic: str) -> list[int]:
+        """The topic's partitions; empty while there is no such topic."""
+        found = self._looker.list_topics(topic, 20).topics.get(topic)
+        return [] if found is None or found.error is not None else sorted(found.partitions)
+
+    def visible(self, topic: str, partitions: list[int]) -> int:
+        """How far a reader of committed records could read, over all partitions, control records counted.
+
+        What passes by itself is waited for. Raises KafkaException.
+        """
+        return sum(self._end(TopicPartition(topic, partition)) for partition in partitions)
+
+    def _end(self, partition: TopicPartition) -> int:
+        deadline = time.monotonic() + VISIBLE_SECONDS
+        while True:
+            try:
+                # A look that asks a former leader waits out its time: a short one asks the next leader soon.
+                return max(0, int(self._looker.get_watermark_offsets(partition, timeout=2)[1]))
+            except KafkaException as error:
+                if not passes(error) or time.monotonic() > deadline:
+                    raise
+            with contextlib.suppress(KafkaException):  # else a partition whose leader it missed stays so for minutes
+                self._looker.list_topics(partition.topic, timeout=2)
+            time.sleep(0.05)
+
+    def _made(self, new: NewTopic, deadline: float) -> None:
+        again = False
+        while True:
+            try:
+                self._admin.create_topics([new])[new.topic].result(60)
+            except KafkaException as error:
+                if again and error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                    return  # made by a request whose answer was lost
+                if not passes(error) or time.monotonic() > deadline:
+                    raise
+            else:
+                return
+            again = True
+            time.sleep(0.05)
+
+    def _led(self, topic: str) -> int:
+        """How many of its partitions have a leader."""
+        try:
+            found = self._looker.list_topics(topic, 20).topics.get(topic)
+        except KafkaException as error:
+            if not passes(error):
+                raise
+            return 0
+        return 0 if found is None else sum(one.leader >= 0 for one in found.partitions.values())
+
+    def first(self, topic: str) -> bytes:
+        """The value of the first record of the first partition. Raises AssertionError when there is none."""
+        reader = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "bench-read", **QUIET})
+        try:
+            reader.assign([TopicPartition(topic, 0, 0)])
+            message = reader.poll(20)
+        finally:
+            reader.close()
+        assert message is not None, f"there is nothing in {topic}"
+        return message.value() or b""
+
+
+async def arrival_rate(
+    level: Callable[[], int], wanted: int, *, per: float = 1.0, seconds: float = 600.0, quiet: float = 2.0
+) -> float:
+    """Records a second from the first arrival seen until the last.
+
+    `level` is looked at ten times a second; the end is the first look at the level that then stays for `quiet` seconds
+    at or above `wanted`. `per` is what one record adds to the level. Raises Missed if all was there at the first look.
+    """
+    deadline = time.monotonic() + seconds
+    first: tuple[float, int] | None = None
+    last = (time.monotonic(), 0)
+    while True:
+        now, value = time.monotonic(), await asyncio.to_thread(level)
+        if value > 0 and first is None:
+            first = (now, value)
+        if value > last[1]:
+            last = (now, value)
+        elif value >= wanted and now - last[0] > quiet:
+            break
+        assert now < deadline, f"only {value} of {wanted} after {seconds} s"
+        await asyncio.sleep(0.1)
+    assert first is not None
+    if first[1] >= wanted:
+        raise Missed("all of it had arrived when it was first looked at")
+    return (last[1] - first[1]) / per / max(last[0] - first[0], 1e-3)

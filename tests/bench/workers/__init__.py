@@ -1,0 +1,1 @@
+"""Rows of workers: their starts and ends, and what many connectors weigh."""

@@ -1,0 +1,92 @@
+"""Workers beside Kafka Connect's: how soon they are there, what they weigh, how soon they take what they are told."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+from bench.copying.throughput import FILE, STRING
+from bench.measuring.systems import Connect, Keelman, System, delete, pss_mb
+from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.eventually import eventually
+
+CLIENTS = 4
+IDLE_SECONDS = 15.0
+NOBODY = "127.0.0.1:9"  # where no Spark service answers: for figures of a worker alone
+
+
+def alone(folder: Path, bootstrap: str) -> Keelman:
+    """A worker of ours without a Spark service."""
+    return Keelman(folder, bootstrap, spark_at=NOBODY)
+
+
+def shipped(folder: Path, bootstrap: str) -> Connect:
+    """A worker of Kafka Connect's."""
+    return Connect(ConnectProcess(folder, bootstrap, folder.name))
+
+
+async def start(worker: Keelman | Connect) -> float:
+    """Seconds from the start of its process until it answers that it has its place in its group. Starts it."""
+    beginning = asyncio.create_task(worker.start())
+    try:
+        async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
+            while not await _healthy(client, f"{worker.url}/health"):
+                assert not (beginning.done() and beginning.exception()), beginning.exception()
+                await asyncio.sleep(0.01)
+        return time.time() - psutil.Process(worker.pid).create_time()
+    finally:
+        await beginning
+
+
+async def _healthy(client: httpx.AsyncClient, url: str) -> bool:
+    try:
+        return (await client.get(url)).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+async def idle_pss(worker: Keelman | Connect) -> float:
+    """MB of a worker that has had nothing to do for a while."""
+    await asyncio.sleep(IDLE_SECONDS)
+    return pss_mb([psutil.Process(worker.pid)])
+
+
+async def creations(system: System, topic: str, folder: Path, count: int) -> list[float]:
+    """Milliseconds of each `POST /connectors`, four at a time; one that is told to come back (409) comes back."""
+    folder.mkdir(parents=True, exist_ok=True)
+    gate, names = asyncio.Semaphore(CLIENTS), [f"made-{number}" for number in range(count)]
+
+    async def one(name: str) -> float:
+        file = folder / f"{name}.txt"
+        file.write_bytes(b"0\n")
+        async with gate:
+            begun = time.perf_counter()
+            await eventually(lambda: _created(system, name, file_source(file, topic)), seconds=120, every=0.02)
+            return (time.perf_counter() - begun) * 1000
+
+    try:
+        return list(await asyncio.gather(*(one(name) for name in names)))
+    finally:
+        for name in names:
+            await delete(system, name)
+
+
+async def _created(system: System, name: str, config: Mapping[str, str]) -> bool:
+    answer = await system.ask("POST", "/connectors", {"name": name, "config": dict(config)})
+    if answer.status_code == 409 and "already exists" not in answer.text:
+        return False
+    # A client whose first try was answered too late finds its connector there.
+    assert answer.status_code in (201, 409), f"{system.name}: {answer.status_code} {answer.text}"
+    return True
+
+
+def file_source(file: Path, topic: str, **more: Any) -> dict[str, str]:
+    """Lines of a file as texts."""
+    config = {"connector.class": f"{FILE}SourceConnector", "tasks.max": "1", "file": str(file), "topic": topic}
+    return {**config, "key.converter": STRING, "value.converter": STRING, **more}

@@ -1,0 +1,57 @@
+"""`keelman doctor` before a real gateway, state service and broker, with what is made wrong for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from keelman.cli.exits import FAILED, OK
+from keelman.runtime.processes.ports import free_ports
+from keelman.testing.eventually import eventually
+from support.cli.commands import commands, write_home
+from support.copying.harness import create_topic
+from support.gateway.system import running_system
+
+pytestmark = pytest.mark.component
+
+
+async def test_what_is_wrong_is_found_with_its_remedy(tmp_path: Path, bootstrap: str, name: str) -> None:
+    (home := tmp_path / "home").mkdir()
+    create_topic(bootstrap, f"{name}.connect-configs", 3, **{"cleanup.policy": "delete"})
+    async with running_system(tmp_path) as system:
+        write_home(system, home)
+        async with commands(home) as prompt:
+
+            async def looked() -> dict[tuple[str, str], str]:
+                found = await prompt.run(["doctor", "-o", "json"])
+                told = json.loads(found.out)["findings"]
+                assert found.code == (FAILED if told else OK), found
+                assert all(one["remedy"] for one in told)
+                return {(one["check"], one["subject"]): one["problem"] for one in told}
+
+            # The nodes of this system say that they are of version "test".
+            assert set(await looked()) == {("versions", f"node/{node}") for node in system.nodes}
+            for line in (
+                f"create bc real --bootstrap-servers {bootstrap}",
+                "create bc away --bootstrap-servers 127.0.0.1:1",
+                f"create wc {name} --broker-cluster real --count 1",
+            ):
+                assert (await prompt.run(line.split())).code == OK
+
+            async def all_of_it() -> dict[tuple[str, str], str] | None:
+                told = await looked()
+                return told if {"network", "topics"} <= {check for check, _ in told} else None
+
+            found = await eventually(all_of_it, what="brokers have been looked at", seconds=30)
+            assert "127.0.0.1:1" in found["network", "broker-cluster/away"]
+            assert "has 3 partitions" in found["topics", f"worker-cluster/{name}"]
+            text = (await prompt.run(["doctor"])).out
+            assert f"config topic {name}.connect-configs has cleanup.policy=delete" in text
+            assert text.splitlines()[-1].startswith(
+                "5 findings; looked at 2 nodes, 2 broker-clusters, 1 worker-cluster"
+            )
+            closed = await prompt.run(["doctor", "--gateway", f"127.0.0.1:{free_ports(1)[0]}"])
+            assert closed.code == FAILED
+            assert "nothing takes connections there" in closed.out

@@ -1,0 +1,107 @@
+"""Iceberg's sink in a worker: it looks inside Connect's context, commits by its task's membership in the group, and its
+table has every row once, whatever is killed."""
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from keelman.testing.eventually import eventually
+from support.copying.harness import create_topic, until
+from support.java.iceberg import plugin_path, rows, sink_config
+from support.java.kit import needs_java
+from support.spark.service import SparkService, kill_slot_of
+from support.worker.processes import WorkerProcess, workers
+
+pytestmark = [pytest.mark.component, pytest.mark.timeout(600), needs_java()]
+PARTITIONS, ROWS = 3, 3000
+NO_COORDINATOR_YET = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+"""Said of the first group of a new broker."""
+
+
+def send(bootstrap: str, topic: str, numbers: range) -> None:
+    """One row a number."""
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for n in numbers:
+        producer.produce(topic, json.dumps({"id": n, "name": f"row {n}"}).encode(), partition=n % PARTITIONS)
+    assert producer.flush(60) == 0
+
+
+def committed(bootstrap: str, name: str, topic: str) -> int:
+    """How many records the sink's group has behind it."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"})
+    found = consumer.committed([TopicPartition(topic, n) for n in range(PARTITIONS)], timeout=30)
+    consumer.close()
+    return sum(max(0, one.offset) for one in found)
+
+
+def begin_at_the_start(bootstrap: str, name: str, control: str) -> None:
+    """Gives the sink's coordinator an offset in its control topic before it has one by itself.
+
+    Its group begins at the end else, once it has joined: what tasks said before that never comes to the table, though
+    their offsets are committed. With a commit each second that happens where joining takes longer."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"connect-{name}-coord"})
+
+    def committed() -> bool:
+        try:
+            consumer.commit(offsets=[TopicPartition(control, 0, 0)], asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() not in NO_COORDINATOR_YET:
+                raise
+            return False
+        return True
+
+    try:
+        until(committed, "the coordinator's group has an offset")
+    finally:
+        consumer.close()
+
+
+async def test_every_row_is_in_the_table_once_over_kills_of_slot_and_worker(
+    bootstrap: str, spark: SparkService, tmp_path: Path
+) -> None:
+    name, topic, warehouse = "lake", "lake-rows", tmp_path / "warehouse"
+    create_topic(bootstrap, topic, PARTITIONS)
+    create_topic(bootstrap, f"{topic}-control")
+    begin_at_the_start(bootstrap, name, f"{topic}-control")
+    worker = WorkerProcess(
+        tmp_path / "worker", bootstrap, "lake", spark.address, {"plugin.path": await plugin_path(tmp_path)}
+    )
+    table = warehouse / "db" / topic
+
+    async def in_kafka(count: int) -> bool:
+        return await asyncio.to_thread(committed, bootstrap, name, topic) == count
+
+    async def in_table(count: int) -> list[int]:
+        found = [int(row["id"]) for row in await rows(table)]
+        return found if len(set(found)) >= count else []
+
+    async with workers(worker):
+        await asyncio.to_thread(send, bootstrap, topic, range(ROWS))
+        config = {**sink_config(bootstrap, topic, warehouse), "tasks.max": "2"}
+        made = await worker.ask("PUT", f"/connectors/{name}/config", config)
+        assert (made.status_code, made.json().get("type")) == (201, "sink"), made.text
+        await worker.reaches(name, "RUNNING", "RUNNING", "RUNNING", seconds=150)
+        await eventually(lambda: in_kafka(ROWS), seconds=120, what="the sink has committed by its membership")
+        assert sorted(await eventually(lambda: in_table(ROWS), seconds=120, what="rows are read back")) == list(
+            range(ROWS)
+        )
+
+        await asyncio.to_thread(send, bootstrap, topic, range(ROWS, 2 * ROWS))
+        await kill_slot_of(name, spark)
+        await asyncio.to_thread(send, bootstrap, topic, range(2 * ROWS, 3 * ROWS))
+        await eventually(lambda: in_kafka(3 * ROWS), seconds=180, what="all is committed after the slot was killed")
+        await worker.end(signal.SIGKILL)
+        await asyncio.to_thread(send, bootstrap, topic, range(3 * ROWS, 4 * ROWS))
+        await worker.start()
+        await eventually(lambda: in_kafka(4 * ROWS), seconds=180, what="all is committed after the worker was killed")
+        found = await eventually(lambda: in_table(4 * ROWS), seconds=120, what="all rows are read back")
+        assert sorted(found) == list(range(4 * ROWS)), "each once"
+        assert await worker.end() == 0

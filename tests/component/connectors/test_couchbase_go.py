@@ -1,0 +1,105 @@
+"""Two Go clients follow the test server: what they see is what it has, so it keeps to the protocol as they know it.
+
+gocbcore is the client of Couchbase's Go SDK, gomemcached that of Couchbase's own services; they share no code.
+"""
+
+import asyncio
+import base64
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import cramjam
+import pytest
+
+from keelman.testing.eventually import eventually
+from support.couchbase.changes import everything
+from support.couchbase.follower import Follower, following
+from support.couchbase.server import CouchbaseServer, couchbase_server
+from support.couchbase.vbuckets import DELETION, EXPIRATION, MUTATION
+
+GO = shutil.which("go") or ""
+SOURCES = Path(__file__).parents[2] / "support" / "couchbase" / "go"
+pytestmark = [pytest.mark.component, pytest.mark.skipif(not GO, reason="there is no Go")]
+BUILD_SECONDS, LINE_BYTES, SNAPPY = 400, 1 << 20, 2
+Seen = dict[int, list[tuple[str, int, int, int, int, bytes, bytes]]]
+"""By vbucket: kind, seqno, revision, CAS, collection, key and document of each change, in their order."""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of both, built."""
+    folder = tmp_path_factory.mktemp("go")
+    command = [GO, "build", "-mod=readonly", "-o", f"{folder}/", "./..."]
+    made = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
+    if made.returncode and "dial tcp" in made.stderr:
+        pytest.skip("the modules cannot be fetched here")
+    assert not made.returncode, made.stderr
+    return folder
+
+
+class Client(Follower):
+    """One of both."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.seen: Seen = {}
+        super().__init__(process)
+
+    def take(self, kind: str, rest: Sequence[str]) -> bool:
+        if kind not in ("mutation", "deletion", "expiration"):
+            return False
+        vbucket, seqno, revision, cas, collection, datatype = map(int, rest[:6])
+        key, value = map(base64.b64decode, rest[6:])
+        if datatype & SNAPPY:
+            value = bytes(cramjam.snappy.decompress_raw(value))
+        self.seen.setdefault(vbucket, []).append((kind, seqno, revision, cas, collection, key, value))
+        return True
+
+    @property
+    def count(self) -> int:
+        """How many changes it has seen."""
+        return sum(map(len, self.seen.values()))
+
+
+def streaming(server: CouchbaseServer, program: Path) -> AbstractAsyncContextManager[Client]:
+    """A client from the beginning, once it streams."""
+    arguments = [server.seeds, "travel", "Administrator", "password", str(len(server.vbuckets))]
+    return following(Client, [str(program), *arguments], stderr=subprocess.STDOUT)
+
+
+def stored(server: CouchbaseServer, *, expirations: bool) -> Seen:
+    """What a client sees that was there from the beginning; without `expirations` those are deletions for it."""
+    kinds = {MUTATION: "mutation", DELETION: "deletion", EXPIRATION: "expiration" if expirations else "deletion"}
+    found: Seen = {}
+    for number, history in server.vbuckets.items():
+        for one in history.items:
+            if one.kind not in kinds:
+                continue
+            value = server.plain(one.value) if one.datatype & SNAPPY else one.value
+            row = kinds[one.kind], one.seqno, one.revision, one.cas, one.collection, one.key, value
+            found.setdefault(number, []).append(row)
+    return found
+
+
+def much(server: CouchbaseServer) -> None:
+    """More than the window: nothing comes any more unless what came is acknowledged."""
+    for n in range(60):
+        server.put(f"large-{n}", {"pad": "x" * 50_000})
+
+
+@pytest.mark.parametrize("scenario", [everything, much], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("program", ["gocbcore", "gomemcached"])
+async def test_a_go_client_sees_what_the_server_has(
+    programs: Path, program: str, scenario: Callable[[CouchbaseServer], None]
+) -> None:
+    with couchbase_server(vbuckets=8) as server:
+        server.put("first", {"n": 0})
+        async with streaming(server, programs / program) as client:
+            await asyncio.to_thread(scenario, server)
+            wanted = stored(server, expirations=program == "gocbcore")
+            await eventually(lambda: client.count >= sum(map(len, wanted.values())), seconds=90)
+            assert client.seen == wanted
+            if scenario is much:
+                assert sum(sum(one.acknowledged) for one in server.sessions()) > 1 << 20

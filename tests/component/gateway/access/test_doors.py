@@ -1,0 +1,49 @@
+"""A gateway off loopback: without an access file it lets nobody in, unless it is told to."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+
+from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
+from keelman.model.errors import PermissionDenied
+from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.generated import stub_of
+from support.gateway.system import running_system
+
+pytestmark = pytest.mark.component
+
+
+def own_address() -> str:
+    """An address of this host that is not a loopback one; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("this host has no address but loopback ones")
+        return str(probe.getsockname()[0])
+
+
+async def test_off_loopback_nobody_is_let_in_until_a_setting_says_who(tmp_path: Path) -> None:
+    host = own_address()
+    settings = {"host": "0.0.0.0", "http-host": "0.0.0.0", "trust": "mesh"}
+    async with running_system(tmp_path, {}, settings) as system:
+        port, http_port = system.gateway.flags["port"], system.gateway.flags["http-port"]
+        assert await is_serving(f"{host}:{port}")
+        async with channel(f"{host}:{port}") as link:
+            with pytest.raises(PermissionDenied, match=r"set gateway\.access_file, or gateway\.open_access") as refused:
+                await stub_of(link, "node", "node").ListNodes(ListNodesRequest())
+            assert refused.value.reason == "CLOSED"
+        async with httpx.AsyncClient(base_url=f"http://{host}:{http_port}", trust_env=False, timeout=60) as http:
+            assert (await http.get("/healthz")).status_code == 200
+            for path in ("/", "/metrics", "/clusters/a/connectors", "/v0/nodes", "/v1/connectors", "/_private", "/x"):
+                assert (await http.get(path)).status_code == 403, path
+
+        assert system.gateway.stop() == 0
+        system.gateway.flags["open-access"] = "true"
+        await system.gateway.start()
+        async with channel(f"{host}:{port}") as link:
+            await stub_of(link, "node", "node").ListNodes(ListNodesRequest())

@@ -1,0 +1,36 @@
+"""Logs of a connector that cannot be delivered: it runs, and its description says so until they can."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from keelman.testing.eventually import eventually
+from support.gateway.managed_connect.world import World, connector, file_source
+
+
+async def test_logs_that_are_not_delivered_are_told_of(world: World, tmp_path: Path) -> None:
+    sdk, source = world.sdk, tmp_path / "lines"
+    source.write_text("one\n")
+    in_the_way = world.keelman.home / "log-delivery" / "blocked"
+    in_the_way.parent.mkdir(parents=True, exist_ok=True)
+    in_the_way.write_text("a file where a folder is to be")
+    logs = {"workerLogDelivery": {"cloudWatchLogs": {"enabled": True, "logGroup": "blocked"}}}
+    sent = connector("blocked", world.bootstrap, file_source(source, "managed-blocked"), logDelivery=logs)
+    arn = sdk.create_connector(**sent)["connectorArn"]
+
+    def told(wanted: bool) -> dict[str, Any] | None:
+        found: dict[str, Any] = sdk.describe_connector(connectorArn=arn)
+        return found if ("stateDescription" in found) is wanted else None
+
+    await world.state(arn, "RUNNING", seconds=240)
+    found = await eventually(lambda: told(True), seconds=120, what="it is told of")
+    assert found["connectorState"] == "RUNNING"
+    why = found["stateDescription"]
+    assert why["code"] == "LogDeliveryError.NotDelivered"
+    assert why["message"].startswith("Logs are not delivered: cloudWatchLogs: "), why
+    assert "since 20" in why["message"]
+    in_the_way.unlink()
+    await eventually(lambda: told(False), seconds=240, what="they are delivered")
+    sdk.delete_connector(connectorArn=arn)
+    await world.gone(arn)
+    shutil.rmtree(in_the_way, ignore_errors=True)

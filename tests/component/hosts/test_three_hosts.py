@@ -1,0 +1,66 @@
+"""An installation on three hosts by the commands of docs/operations.md. One of them is lost for good, with its broker
+and its disk, and another host takes its name."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keelman.kafka.cluster_state import partitions_of
+from keelman.testing.eventually import eventually
+from support.hosts.networks import Lines, cabled, missing
+from support.hosts.operator import Commands, first_host, operated
+
+pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(600)]
+NODES = ("n1", "n2", "n3")
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Iterator[Commands]:
+    if problem := missing():
+        pytest.skip(problem)
+    with cabled(tmp_path, NODES) as system, operated(system, NODES[0]) as made:
+        yield made
+
+
+async def waited(commands: Commands, *words: str) -> str:
+    """A command that waits for what it asks for."""
+    return await asyncio.to_thread(commands.run, *words, "--wait", "--timeout", "240", seconds=260)
+
+
+async def in_sync(brokers: str, topic: str) -> bool:
+    """Whether each of the three brokers has the whole topic."""
+    found = [p for p in await partitions_of({"bootstrap.servers": brokers}, seconds=5) if p.topic == topic]
+    return bool(found) and all(len(p.in_sync) == 3 for p in found)
+
+
+async def test_installed_by_the_documented_commands_and_a_host_is_replaced(commands: Commands) -> None:
+    await first_host(commands)
+    for node in NODES:
+        commands.join(node, "--workload-trust", "mesh")
+    for node in NODES:
+        await eventually(lambda node=node: commands.in_state(node, "ONLINE"), seconds=60, what=f"{node} is online")  # type: ignore[misc]
+    await waited(commands, "create", "broker-cluster", "default", "--nodes", ",".join(NODES))
+    await waited(commands, "create", "worker-cluster", "demo", "--nodes", "n1,n2", "--start")
+
+    brokers = ",".join(f"{commands.system.hosts[n].address}:9092" for n in NODES)
+    lines = Lines(commands.system.folder, brokers, ["lines"])
+    with lines.flowing():
+        config = [word for key, value in lines.config("lines").items() for word in ("--set", f"{key}={value}")]
+        await waited(commands, "create", "connector", "lines", "--cluster", "demo", *config)
+        await lines.passes(seconds=120)
+
+        commands.lose("n3")
+        shutil.rmtree(commands.home("n3").root)
+        await eventually(lambda: commands.in_state("n3", "OFFLINE"), seconds=60, what="n3 is offline")
+        await lines.passes(seconds=60)
+        commands.join("n3", "--workload-trust", "mesh")
+        await eventually(lambda: commands.in_state("n3", "ONLINE"), seconds=60, what="another host is n3")
+        await eventually(lambda: in_sync(brokers, "lines"), seconds=180, every=0.5, what="its broker has caught up")
+        await lines.passes(seconds=60)
+        report = await lines.judged()
+    assert report.clean, report

@@ -1,0 +1,15 @@
+"""A broker behind a proxy, for each file that wants one."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from keelman.testing.broker import proxied_broker
+from keelman.testing.kafka_proxy import KafkaProxy
+
+
+@pytest.fixture(scope="module")
+async def kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[KafkaProxy]:
+    """Its proxy loses and holds what it is told to."""
+    async with proxied_broker(tmp_path_factory.mktemp("broker")) as proxy:
+        yield proxy

@@ -1,0 +1,117 @@
+"""The state service takes a worker of a lost node out of its group: a real broker's, which another member leads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from keelman.kafka.clients import low_level_client
+from keelman.kafka.groups import protocol as codes
+from keelman.kafka.groups.connect_protocol import (
+    PROTOCOL,
+    PROTOCOL_TYPE,
+    Metadata,
+    decode_metadata,
+    encode_assignment,
+    encode_metadata,
+)  # fmt: skip
+from keelman.kafka.groups.farewell import client_id_of
+from keelman.kafka.groups.protocol import GroupClient, Joined
+from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
+from keelman.model.errors import Unavailable
+from keelman.model.work import Assignment
+from keelman.model.workload import Goal, WorkerSpec, Workload
+from keelman.state.brokers.farewells import Farewells
+from keelman.state.nouns import broker_cluster, worker_cluster
+from keelman.state.snapshot import WORKLOAD
+from keelman.state.store import Change, open_store
+from keelman.testing.eventually import eventually
+
+pytestmark = [pytest.mark.component, pytest.mark.timeout(180)]
+LONG_MS = 120_000
+"""Nobody's session ends while the test runs."""
+LOST, LEADER = "203.0.113.9:8083", "127.0.0.1:8083"
+
+
+@contextlib.asynccontextmanager
+async def member_at(bootstrap: str, group: str, worker: str) -> AsyncIterator[GroupClient]:
+    """What a worker's place is asked with."""
+    properties = {"bootstrap.servers": bootstrap}
+    async with low_level_client(properties, client_id=client_id_of(worker), timeout_ms=LONG_MS) as client:
+        yield GroupClient(client, group, session_ms=LONG_MS, rebalance_ms=LONG_MS)
+
+
+async def joined(group: GroupClient, worker: str, member: str = "") -> Joined:
+    metadata = encode_metadata(Metadata(f"http://{worker}", 0))
+
+    async def known() -> bool:
+        with contextlib.suppress(Unavailable):  # a fresh broker makes the topic of groups first
+            return await group.describe() is not None
+        return False
+
+    await eventually(known, seconds=60, what="the coordinator answers")
+    made = await group.join(member, PROTOCOL_TYPE, PROTOCOL, metadata)
+    if made.error == codes.MEMBER_ID_REQUIRED:
+        made = await group.join(made.member, PROTOCOL_TYPE, PROTOCOL, metadata)
+    assert made.error == codes.NONE
+    return made
+
+
+@pytest.mark.parametrize("delay", ["3000", "", "0"])
+async def test_a_worker_of_a_lost_node_leaves_and_a_leader_that_waits_hears_that_it_does_not_come_back(
+    bootstrap: str, tmp_path: Path, delay: str
+) -> None:
+    name = f"lost-{uuid.uuid4().hex[:8]}"
+    properties = {"scheduled.rebalance.max.delay.ms": delay} if delay else {}
+    told: list[dict[str, bool]] = []
+    async with contextlib.AsyncExitStack() as stack:
+        group = await stack.enter_async_context(member_at(bootstrap, f"keelman-{name}", LEADER))
+        lost = await stack.enter_async_context(member_at(bootstrap, f"keelman-{name}", LOST))
+        store = await stack.enter_async_context(open_store(str(tmp_path / "state.db")))
+        async with store.write() as tx:
+            broker_cluster.create(tx, "brokers", ExternalBrokers(bootstrap))
+            worker_cluster.create(tx, name, WorkerClusterSpec("brokers", count=1, properties=properties))
+
+        async def lead() -> None:
+            made = await joined(group, LEADER)
+            while True:
+                own = {m: decode_metadata(raw) for m, raw in made.members}
+                told.append({m.url: m.own is not None and m.own.leaving for m in own.values()})
+                answer = encode_assignment(Assignment(made.leader, f"http://{LEADER}", 0, (), (), 0))
+                await group.sync(made.generation, made.member, [(one, answer) for one in own])
+
+                async def over(made: Joined = made) -> bool:
+                    return await group.heartbeat(made.generation, made.member, seconds=30) != codes.NONE
+
+                await eventually(over, seconds=LONG_MS / 1000, what="a next round")
+                made = await joined(group, LEADER, made.member)
+
+        leading = asyncio.create_task(lead())
+        try:
+            await eventually(lambda: bool(told), seconds=90, what="one leads")
+            place = await joined(lost, LOST)
+            assert place.leader != place.member
+            await lost.sync(place.generation, place.member, [])  # it says nothing from now on
+            farewells = Farewells(store)
+            saying = asyncio.create_task(farewells.run())
+            spec = WorkerSpec(name, "203.0.113.9", 8083, {}, "203.0.113.9:7430")
+            worker = Workload(f"worker/{name}/0", "n9", 1, Goal.RUNNING, spec, has_run=True)
+            farewells.changed([Change(WORKLOAD, worker.name, worker, None)])
+            here, there = f"http://{LEADER}", f"http://{LOST}"
+            wanted = {here: False, there: True}
+            waits = delay not in ("", "0")
+            if waits:
+                await eventually(lambda: wanted in told, seconds=60, what="the leader hears of it")
+            await eventually(lambda: told[-1] == {here: False}, seconds=60, what="it is alone")
+            assert (wanted in told) == waits
+            assert {m.client_id for m in (await group.describe()).members} == {client_id_of(LEADER)}
+            saying.cancel()
+        finally:
+            leading.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await leading

@@ -1,0 +1,182 @@
+"""What docs/operations.md has an operator do with the database of a running installation: an upgrade, a restore of
+a backup. Workers go on through both."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import psutil
+import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
+from keelman.api.connect.v1.worker_cluster_service_pb2 import UpdateWorkerClusterRequest
+from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.rpc.channels import channel
+from keelman.runtime.processes.process_trees import is_marked
+from keelman.state.migrations.migrate import NEWEST, migrate
+from keelman.testing.eventually import eventually
+from support.state.nodes import Nodes, running_nodes
+from support.state.service import RUNNING, Clients
+
+pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+BEFORE = f"{int(NEWEST) - 1:04}"
+SAME, CHANGED, SPARK = "worker/same/0", "worker/changed/0", "spark/n1"
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A file, or the URL of a database."""
+    if request.param == "postgresql":
+        made: str = request.getfixturevalue("postgresql")()
+        return made
+    return str(tmp_path / "state.db")
+
+
+@asynccontextmanager
+async def installation(folder: Path, database: str, bootstrap: str) -> AsyncIterator[tuple[Nodes, Clients]]:
+    """A state service and an agent with the workers of two clusters."""
+    async with running_nodes(folder, ["n1"]) as nodes:
+        await nodes.state.end()
+        nodes.state.flags += ("--database", database)
+        await nodes.state.start()
+        nodes.start_agent("n1")
+        async with channel(f"127.0.0.1:{nodes.state.port}") as made:
+            clients = Clients(made)
+            await nodes.are_online(clients)
+            await clients.create_external("default", bootstrap)
+            for name in ("same", "changed"):
+                await clients.create_workers(name, count=1)
+                await clients.start_workers(name)
+            yield nodes, clients
+
+
+async def running(clients: Clients) -> dict[str, Workload]:
+    """All three workloads, when they run as planned."""
+    found: dict[str, Workload] = {}
+
+    async def look() -> bool:
+        found.update(await clients.workloads())
+        planned = [found[name] for name in (SAME, CHANGED, SPARK)]
+        return all(w.status.state == RUNNING and w.status.generation == w.generation for w in planned)
+
+    await eventually(look, seconds=180, what="both workers and their Spark service run")
+    return found
+
+
+async def change(clients: Clients, seconds: int) -> None:
+    """Gives the worker of one of the clusters other properties, which restarts it."""
+    spec = WorkerClusterSpec(properties={"offset.flush.interval.ms": f"{seconds}000"})
+    mask = FieldMask(paths=["properties"])
+    await clients.clusters.UpdateWorkerCluster(UpdateWorkerClusterRequest(name="changed", spec=spec, update_mask=mask))
+
+    async def planned() -> bool:
+        return (await clients.workloads())[CHANGED].spec.worker.properties[
+            "offset.flush.interval.ms"
+        ] == f"{seconds}000"
+
+    await eventually(planned, what="the change is planned")
+
+
+def processes(nodes: Nodes, name: str) -> list[int]:
+    """The processes of a workload that no other one of it has started."""
+    folder = nodes.homes["n1"].workload(name)
+    found = {p for p in psutil.pids() if is_marked(p, folder)}
+    return [p for p in found if psutil.Process(p).ppid() not in found]
+
+
+def back_up(database: str, backup: Path) -> None:
+    """While the state service runs."""
+    words = ["pg_dump", "--format=custom", f"--file={backup}", f"--dbname={database}"]
+    if "://" not in database:
+        words = ["sqlite3", database, f"VACUUM INTO '{backup}'"]
+    subprocess.run(words, check=True, capture_output=True, timeout=60)
+
+
+def restore(database: str, backup: Path) -> None:
+    """In place of what is there."""
+    if "://" in database:
+        words = ["pg_restore", "--clean", "--if-exists", f"--dbname={database}", str(backup)]
+        subprocess.run(words, check=True, capture_output=True, timeout=60)
+        return
+    for old in Path(database).parent.glob(f"{Path(database).name}*"):
+        old.unlink()
+    Path(database).write_bytes(backup.read_bytes())
+
+
+async def set_back(database: str) -> None:
+    """The same data in the tables of the version before."""
+    new = Path(database).with_suffix(".new")
+    Path(database).rename(new)
+    engine = create_async_engine(f"sqlite+aiosqlite:///{database}")
+    await migrate(engine, BEFORE)
+    await engine.dispose()
+    with closing(sqlite3.connect(database, isolation_level=None)) as old:
+        old.execute("ATTACH ? AS new", [str(new)])
+
+        def columns_of(schema: str, table: str) -> set[str]:
+            return {row[1] for row in old.execute(f"PRAGMA {schema}.table_info({table})")}
+
+        for (table,) in old.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'").fetchall():
+            if table != "alembic_version":
+                columns = ", ".join(sorted(columns_of("main", table) & columns_of("new", table)))
+                old.execute(f"DELETE FROM main.{table}")
+                old.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
+    new.unlink()
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+async def test_an_upgrade_leaves_workers_alone(database: str, bootstrap: str, tmp_path: Path) -> None:
+    async with installation(tmp_path, database, bootstrap) as (nodes, clients):
+        before = {name: w.status.pid for name, w in (await running(clients)).items()}
+        assert await nodes.state.end() == 0
+        await set_back(database)
+        await nodes.state.start()  # migrates
+        with closing(sqlite3.connect(database)) as read:
+            assert read.execute("SELECT version_num FROM alembic_version").fetchone() == (NEWEST,)
+        assert {name: w.status.pid for name, w in (await running(clients)).items()} == before
+
+        agent = nodes.agents["n1"]
+        agent.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(agent.wait, 60) == 0
+        nodes.start_agent("n1")
+        await nodes.are_online(clients)
+        await change(clients, 7)
+        after = {name: w.status.pid for name, w in (await running(clients)).items()}
+        assert {name for name in before if before[name] != after[name]} == {CHANGED}
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+async def test_after_a_restore_nothing_runs_twice_and_workers_go_on(
+    database: str, bootstrap: str, tmp_path: Path
+) -> None:
+    async with installation(tmp_path, database, bootstrap) as (nodes, clients):
+        first = await running(clients)
+        back_up(database, tmp_path / "backup")
+        for seconds in (7, 8):  # what the backup does not know
+            await change(clients, seconds)
+            changed = await running(clients)
+        assert changed[CHANGED].generation > first[CHANGED].generation + 1
+        await nodes.state.end(signal.SIGKILL)
+        restore(database, tmp_path / "backup")
+        await nodes.state.start()
+
+        async def obeyed() -> bool:
+            return (await clients.workloads())[CHANGED].generation > changed[CHANGED].generation
+
+        await eventually(obeyed, what="the plan of the backup is one that the agent obeys")
+        restored = await running(clients)
+        assert restored[CHANGED].spec == first[CHANGED].spec
+        for name in (SAME, SPARK):
+            assert restored[name].status.pid == changed[name].status.pid, "it went on"
+        for name in (SAME, CHANGED):
+            assert processes(nodes, name) == [restored[name].status.pid]
+        await change(clients, 9)
+        assert (await running(clients))[CHANGED].generation > restored[CHANGED].generation

@@ -1,0 +1,43 @@
+"""A writer of PostgreSQL that stands still in the middle of its transaction, frozen or with its host lost: the others
+wait for it a while and no longer, and what it goes on with is not stored."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from keelman.model.cluster import ExternalBrokers
+from keelman.model.errors import Unavailable
+from keelman.state.database import database
+from keelman.state.nouns import broker_cluster
+from keelman.state.store import Store, open_store
+
+pytestmark = pytest.mark.component
+EXTERNAL = ExternalBrokers("127.0.0.1:1")
+
+
+async def test_a_transaction_that_stands_still_is_ended(postgresql, tmp_path: Path, monkeypatch) -> None:
+    url, key = postgresql(), tmp_path / "secrets.key"
+    async with open_store(url, key_file=key) as one, open_store(url, key_file=key) as other:
+        monkeypatch.setitem(database.OF_SERVER, "idle_in_transaction_session_timeout", "1s")
+        await one.database.engine.dispose()  # the next connection has it so
+        with pytest.raises(Unavailable, match="database"):
+            await _frozen_in_a_write(one, other)
+        await one.catch_up()
+        assert set(one.snapshot.broker_clusters) == {"ext"}
+        async with one.write() as tx:
+            broker_cluster.create(tx, "again", EXTERNAL)
+
+
+async def _frozen_in_a_write(one: Store, other: Store) -> None:
+    """Begins a write with one, and does not go on before the other has written."""
+    async with one.write() as tx:
+        broker_cluster.create(tx, "late", EXTERNAL)
+        async with asyncio.timeout(30), other.write() as in_time:
+            broker_cluster.create(in_time, "ext", EXTERNAL)
+
+
+async def test_who_says_otherwise_in_the_url_has_it_so() -> None:
+    assert database.reach("postgresql://k@h/s?tcp_user_timeout=77") == {
+        name: value for name, value in database.REACH.items() if name != "tcp_user_timeout"
+    }

@@ -1,0 +1,97 @@
+"""Connector definitions, applied to a worker of Apache Kafka Connect: it knows no ids of requests and gives no uids."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
+from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
+from keelman.model.connector_definition import ConnectorDefinitionSpec
+from keelman.model.operation import Operation, OperationState
+from keelman.runtime.supervise import Siblings
+from keelman.state.hub import Hub
+from keelman.state.nouns import broker_cluster, worker_cluster
+from keelman.state.nouns.connector_definition import apply, create, update
+from keelman.state.operations.kinds import Tools
+from keelman.state.operations.registry import all_kinds
+from keelman.state.operations.runner import Runner
+from keelman.state.replicas.leader import LEADER
+from keelman.state.replicas.lease import Lease
+from keelman.state.store import Store, open_store, subjects_of
+from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.eventually import eventually
+from keelman.workers.rest.access import WorkerAccess
+from keelman.workers.rest.asking import Asking
+from keelman.workers.rest.client import Rest
+from keelman.workers.rest.connectors import Connectors
+from support.state.definitions import ABSENT, FILE_SOURCE, PAUSED, RUNNING, STOPPED, Goal
+
+pytestmark = pytest.mark.component
+CONFIG = {"connector.class": FILE_SOURCE, "file": "/nowhere/in", "topic": "definitions"}
+
+
+class Unplanned:
+    """No planner: nothing has been planned."""
+
+    def observed(self, cluster: object) -> int:
+        return 0
+
+
+@asynccontextmanager
+async def running(store: Store, url: str) -> AsyncIterator[None]:
+    """What does operations, of workers at a URL."""
+
+    async def urls(cluster: str) -> Sequence[str]:
+        return [url]
+
+    commits, access, topics, unused = Hub(), WorkerAccess(), Any, Any
+    store.listen(lambda changes: commits.wake(subjects_of(changes)))
+    async with Rest(urls, request_seconds=30, access=access) as rest, Siblings() as tasks:
+        kinds = all_kinds(Tools(store, topics, Connectors(Asking(rest, access)), Unplanned(), unused, unused))
+        tasks.start(Runner(store, commits, Lease(store.database, LEADER), kinds, 60.0).run())
+        yield
+
+
+async def applied(store: Store, goal: Goal) -> Operation:
+    async with store.write() as tx:
+        _, operation = apply(tx, pb.ApplyConnectorDefinitionRequest(name="orders", goal=goal))
+    await eventually(lambda: store.snapshot.operations[operation.name].has_ended)
+    return store.snapshot.operations[operation.name]
+
+
+async def test_a_connector_of_kafka_connect(bootstrap: str, tmp_path: Path) -> None:
+    process = ConnectProcess(tmp_path / "connect", bootstrap, "defined-connect")
+    try:
+        await process.start()
+        async with open_store(str(tmp_path / "state.db")) as store, running(store, process.url):
+            async with store.write() as tx:
+                broker_cluster.create(tx, "default", ExternalBrokers(bootstrap))
+                worker_cluster.create(tx, "demo", WorkerClusterSpec("default", count=1))
+                worker_cluster.start(tx, "demo", "")
+                create(tx, "orders", ConnectorDefinitionSpec("demo", "orders", CONFIG))
+            for goal, states in (
+                (PAUSED, {"PAUSED"}),  # it may have no tasks yet
+                (RUNNING, {"RUNNING"}),
+                (STOPPED, {"STOPPED"}),
+                (RUNNING, {"RUNNING"}),
+            ):
+                operation = await applied(store, goal)
+                assert operation.state is OperationState.SUCCEEDED, operation
+                status = (await process.ask("GET", "/connectors/orders/status")).json()
+                assert {status["connector"]["state"], *(task["state"] for task in status["tasks"])} == states
+                assert len(status["tasks"]) == 1 or goal != RUNNING
+            async with store.write() as tx:
+                refused = CONFIG | {"tasks.max": "0"}
+                update(tx, "orders", "", lambda spec: ConnectorDefinitionSpec("demo", "orders", refused))
+            operation = await applied(store, RUNNING)
+            assert operation.error is not None
+            assert (operation.state, operation.error.reason) == (OperationState.FAILED, "CONFIG_REFUSED")
+            assert "tasks.max" in operation.error.message
+            assert (await process.ask("GET", "/connectors/orders/config")).json() == CONFIG | {"name": "orders"}
+            assert (await applied(store, ABSENT)).state is OperationState.SUCCEEDED
+            assert (await process.ask("GET", "/connectors")).json() == []
+    finally:
+        await process.end()

@@ -1,0 +1,167 @@
+"""The state service is killed at each point of operations on connectors: the next one goes on with them, or takes them
+back, and what was asked comes about once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from keelman.api.connect.v1 import operation_pb2
+from keelman.api.connect.v1.operation_service_pb2 import CancelOperationRequest, ListOperationsRequest
+from keelman.model.errors import KeelmanError
+from keelman.state.failpoints import ON_WORKERS, OPERATIONS
+from keelman.testing.eventually import eventually
+from support.state.definitions import ABSENT, FILE_SOURCE, RUNNING, STOPPED, Definitions, connected, worker_of
+from support.state.service import StateProcess
+from support.worker.processes import WorkerProcess, link_side
+
+pytestmark = pytest.mark.component
+CONFIG = {"connector.class": FILE_SOURCE, "file": "/nowhere/in", "topic": "definitions"}
+OTHER = CONFIG | {"file": "/nowhere/else"}
+REFUSED = CONFIG | {"tasks.max": "0"}
+SUCCEEDED, FAILED = operation_pb2.OPERATION_STATE_SUCCEEDED, operation_pb2.OPERATION_STATE_FAILED
+CANCELED = operation_pb2.OPERATION_STATE_CANCELED
+AT_START = ("operations-led", "operations-forgotten")
+CHANGE = ("operation-begun", "step-begun", "step-tried", "step-ended", "operation-ended", "connector-written")
+REFUSAL = ("step-failed", "operation-turned", "undo-tried", "undo-ended")
+CANCEL = ("connector-steered", "connector-put-back")
+DELETE = ("connector-deleted",)
+CASES = [
+    *((name, 0) for name in (*AT_START, *CHANGE, *REFUSAL, *CANCEL, *DELETE)),
+    ("step-tried", 2),
+    ("step-begun", 3),
+]
+
+
+def test_each_point_has_a_case() -> None:
+    assert {name for name, _ in CASES} == {*OPERATIONS, *ON_WORKERS}
+
+
+@dataclass
+class Killed:
+    """A state service that ends at one point after the other; its worker lives on."""
+
+    state: StateProcess
+    file: Path
+    worker: WorkerProcess | None = None
+
+    async def start(self, name: str) -> None:
+        """Started with a point at which it will end once the file is there."""
+        self.file.unlink(missing_ok=True)
+        self.state.environment = {"KEELMAN_FAILPOINT": name, "KEELMAN_FAILPOINT_FILE": str(self.file)}
+        await self.state.start()
+
+    async def dead(self) -> None:
+        async with asyncio.timeout(60):
+            assert await self.state.child.wait() == -signal.SIGKILL, self.state.output[-2000:]
+
+    @contextlib.asynccontextmanager
+    async def definitions(self) -> AsyncIterator[Definitions]:
+        async with connected(self.state.port) as (clients, _):
+            yield Definitions(clients, "killed")
+
+    async def config(self, name: str) -> dict[str, str]:
+        assert self.worker is not None
+        answer = await self.worker.ask("GET", f"/connectors/{name}/config")
+        return {} if answer.status_code == 404 else {k: v for k, v in answer.json().items() if k != "name"}
+
+
+@dataclass
+class Story:
+    """What is asked of a connector that is stopped, and what it is to have in the end."""
+
+    name: str
+    point: str
+    ends: operation_pb2.OperationState.ValueType = SUCCEEDED
+    config: dict[str, str] = field(default_factory=lambda: OTHER)
+
+    def __post_init__(self) -> None:
+        if self.point in REFUSAL:
+            self.ends, self.config = FAILED, CONFIG
+        elif self.point in CANCEL:
+            self.ends, self.config = CANCELED, CONFIG
+        elif self.point in DELETE:
+            self.config = {}
+
+    async def prepare(self, definitions: Definitions) -> None:
+        await definitions.create(self.name, CONFIG)
+        assert (await definitions.apply(self.name, STOPPED)).state == SUCCEEDED
+        await definitions.update(self.name, config=REFUSED if self.point in REFUSAL else OTHER)
+
+    async def ask(self, definitions: Definitions) -> str:
+        """Asks for the operation, as a client does that asks again where it got no answer."""
+        goal = RUNNING if self.point in CANCEL else ABSENT if self.point in DELETE else STOPPED
+        operation = await definitions.begin(self.name, goal, request_id=f"apply-{self.name}")
+        if self.point in CANCEL:
+            await eventually(lambda: _waits(definitions, operation), what="it waits for its task")
+            with contextlib.suppress(KeelmanError):
+                await definitions.clients.operations.CancelOperation(CancelOperationRequest(name=operation))
+        return operation
+
+    async def check(self, killed: Killed, definitions: Definitions) -> None:
+        """It comes about, once."""
+        operation = await definitions.ended(await self.ask(definitions))
+        assert operation.state == self.ends, (self.point, operation)
+        assert await killed.config(self.name) == self.config, (self.point, operation)
+        status = (await definitions.get(self.name)).status
+        assert (status.operation, status.applying) == (operation.name, False)
+        assert status.applied_generation == (2 if self.ends == SUCCEEDED else 1)
+        request = ListOperationsRequest(target=operation.target)
+        found = (await definitions.clients.operations.ListOperations(request)).operations
+        assert [one.name for one in found][:1] == [operation.name]
+        assert len(found) == 2
+
+
+async def _waits(definitions: Definitions, operation: str) -> bool:
+    found = await definitions.operation(operation)
+    return found.state not in (operation_pb2.OPERATION_STATE_PENDING,) and (
+        found.steps[-1].state != operation_pb2.OPERATION_STEP_STATE_PENDING or found.HasField("end_time")
+    )
+
+
+async def test_a_kill_at_any_point_is_made_good(bootstrap: str, tmp_path: Path) -> None:
+    killed = Killed(StateProcess(tmp_path / "home"), tmp_path / "armed")
+    async with link_side() as (link, spark):
+        link.slow = True
+        await killed.start(CASES[0][0])
+        try:
+            async with connected(killed.state.port) as (clients, agent):
+                place = {"bootstrap": bootstrap, "folder": tmp_path / "worker", "spark": spark}
+                stack = contextlib.AsyncExitStack()
+                killed.worker = await stack.enter_async_context(worker_of(clients, agent, "killed", **place))
+            async with stack:
+                await _all_cases(killed)
+        finally:
+            await killed.state.end(signal.SIGKILL)
+
+
+async def _all_cases(killed: Killed) -> None:
+    for number, (point, passages) in enumerate(CASES):
+        story = Story(f"story-{number}", point)
+        async with killed.definitions() as definitions:
+            await story.prepare(definitions)
+            if point in AT_START:
+                operation = await story.ask(definitions)
+                if point == "operations-forgotten":
+                    await definitions.ended(operation)
+                await killed.state.end()
+                killed.file.write_text("0")
+                kept = killed.state.flags
+                killed.state.flags = (*kept, "--operations-kept=0") if point == "operations-forgotten" else kept
+                await killed.state.spawn()
+                await killed.dead()
+                killed.state.flags = kept
+            else:
+                killed.file.write_text(str(passages))
+                with contextlib.suppress(KeelmanError):
+                    await story.ask(definitions)
+                await killed.dead()
+        await killed.start(CASES[number + 1][0] if number + 1 < len(CASES) else "none")
+        async with killed.definitions() as definitions:
+            await story.check(killed, definitions)

@@ -1,0 +1,127 @@
+"""Workers of Apache Kafka Connect on two nodes: what does not start says why, and a node that is drained is left in
+order, its connector going on elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from keelman.api.connect.v1 import worker_cluster_pb2, worker_cluster_service_pb2
+from keelman.api.node.v1 import node_service_pb2
+from keelman.api.node.v1.workload_pb2 import Workload, WorkloadState
+from keelman.rpc.channels import channel
+from keelman.testing.certificates import Authority
+from keelman.testing.eventually import eventually
+from support.copying.harness import create_topic, messages
+from support.java.kit import needs_java
+from support.state.nodes import SECONDS, Nodes, running_nodes
+from support.state.service import Clients
+
+pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(900)]
+WORKER, TOPIC = "worker/apache/0", "drained-lines"
+LINES = 100
+
+
+@pytest.fixture
+async def system(tmp_path: Path) -> AsyncIterator[Nodes]:
+    async with running_nodes(tmp_path, ("n1", "n2")) as made:
+        yield made
+
+
+async def runs(clients: Clients, *, elsewhere_than: str = "") -> Workload:
+    """Waits until the one worker runs as its cluster asks; returns it."""
+
+    async def ready() -> Workload | None:
+        workers = {n: w for n, w in (await clients.workloads()).items() if n.startswith("worker/")}
+        assert set(workers) == {WORKER}
+        found = workers[WORKER]
+        up = found.status.state == WorkloadState.WORKLOAD_STATE_RUNNING and found.status.generation == found.generation
+        return found if up and found.node != elsewhere_than else None
+
+    found = await eventually(ready, seconds=SECONDS, what=f"{WORKER} runs")
+    assert found is not None
+    return found
+
+
+async def update(clients: Clients, *fields: str, **spec: object) -> None:
+    request = worker_cluster_service_pb2.UpdateWorkerClusterRequest(
+        name="apache",
+        spec=worker_cluster_pb2.WorkerClusterSpec(**spec),
+        update_mask=FieldMask(paths=fields),
+    )
+    await clients.clusters.UpdateWorkerCluster(request)
+
+
+async def test_a_wrong_keystore_is_told_and_a_drained_node_is_left_in_order(
+    system: Nodes, bootstrap: str, tmp_path: Path
+) -> None:
+    for node in system.homes:
+        system.start_agent(node)
+    keys = Authority().issue("worker", "127.0.0.1").write_pkcs12(tmp_path / "keys.p12")
+    store = "listeners.https.ssl.keystore."
+    given = tmp_path / "lines"
+    given.write_text("".join(f"{n}\n" for n in range(LINES)))
+    create_topic(bootstrap, TOPIC)
+    async with channel(f"127.0.0.1:{system.state.port}") as made:
+        clients = Clients(made)
+        await system.are_online(clients)
+        await clients.create_external("kafka", bootstrap)
+        await clients.create_workers(
+            "apache",
+            brokers="kafka",
+            count=1,
+            engine=worker_cluster_pb2.WORKER_ENGINE_KAFKA_CONNECT,
+            https=True,
+            properties={f"{store}location": str(keys), f"{store}type": "PKCS12", f"{store}password": "wrong"},
+        )
+        await clients.start_workers("apache")
+
+        async def says_why() -> bool:
+            status = (await clients.worker_cluster("apache")).status
+            assert f"{store}password: the password does not open" in status.message, status
+            return True
+
+        await eventually(says_why, seconds=SECONDS, what="the cluster says what is wrong with the keystore")
+
+        await update(clients, "https", "properties", https=False, properties={"offset.flush.interval.ms": "500"})
+        worker = await runs(clients)
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+
+            async def rest_url() -> str:
+                (found,) = (await clients.worker_cluster("apache")).status.rest_urls
+                return str(found)
+
+            async def values() -> set[bytes]:
+                return {one.value() or b"" for one in messages(bootstrap, TOPIC)}
+
+            async def has(count: int) -> bool:
+                return await values() == {b"%d" % n for n in range(count)}
+
+            config = {
+                "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+                "file": str(given),
+                "topic": TOPIC,
+                "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+                "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+            }
+            answer = await client.put(f"{await rest_url()}/connectors/lines/config", json=config)
+            assert answer.status_code == 201, answer.text
+            await eventually(lambda: has(LINES), seconds=SECONDS, what="all lines are copied")
+
+            await clients.nodes.DrainNode(node_service_pb2.DrainNodeRequest(name=worker.node))
+            moved = await runs(clients, elsewhere_than=worker.node)
+            assert moved.node in set(system.homes) - {worker.node}
+            await eventually(lambda: not psutil.pid_exists(worker.status.pid), seconds=SECONDS, what="it has ended")
+            logs = system.homes[worker.node].workloads.glob("worker-apache-0/log*")
+            ended = [one for file in logs for one in file.read_text().splitlines() if "connect_ended" in one]
+            assert "true" in ended[-1].lower(), ended
+
+            with given.open("a") as file:
+                file.write("".join(f"{n}\n" for n in range(LINES, 2 * LINES)))
+            await eventually(lambda: has(2 * LINES), seconds=SECONDS, what="the lines behind are copied elsewhere")
+            assert len(messages(bootstrap, TOPIC)) == 2 * LINES, "in order: nothing was copied again"

@@ -1,0 +1,225 @@
+"""Several state services of one PostgreSQL, as processes, with agents that go from one to another: which is killed or
+frozen, and a database that is gone for a while."""
+
+import asyncio
+import contextlib
+import itertools
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from keelman.api.node.v1 import node_pb2, node_service_pb2
+from keelman.model.errors import KeelmanError, NotFound
+from keelman.rpc.channels import channel
+from keelman.testing.eventually import eventually
+from keelman.testing.postgresql import BINARIES, PostgresqlServer
+from support.state.service import Agent, Clients, StateProcess, free_range
+
+pytestmark = [
+    pytest.mark.component,
+    pytest.mark.skipif(not BINARIES, reason="PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres"),
+]
+ONLINE, OFFLINE = node_pb2.NODE_STATE_ONLINE, node_pb2.NODE_STATE_OFFLINE
+BEAT, TIMEOUT, LEASE = 0.3, 8.0, 6.0
+PATIENCE = 60.0
+
+
+class Roamer:
+    """An agent that goes to the next state service when it loses one, and remembers what it was told to run."""
+
+    def __init__(self, node: str, *replicas: StateProcess) -> None:
+        self.node, self.told = node, set()
+        self._replicas = itertools.cycle(replicas)
+        self.agent: Agent | None = None
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            async with channel(f"127.0.0.1:{next(self._replicas).port}") as made:
+                self.agent = Agent(Clients(made), self.node)
+                with contextlib.suppress(KeelmanError, AssertionError):
+                    async with self.agent as agent:
+                        while not agent.task.done():
+                            self._note(agent)
+                            await asyncio.wait([agent.task], timeout=BEAT)
+                self._note(self.agent)
+            await asyncio.sleep(BEAT)
+
+    def _note(self, agent: Agent) -> None:
+        self.told |= {(w.name, w.generation) for w in agent.workloads.values()}
+
+
+class Plane:
+    """A PostgreSQL, state services on it, and agents."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.server = PostgresqlServer({})
+        self.server.start()
+        self.url = self.server.database()
+        flags = ["--database", self.url, "--key-file", str(folder / "key"), "--worker-ports", free_range(20)]
+        flags += ["--heartbeat-seconds", str(BEAT), "--session-timeout-seconds", str(TIMEOUT)]
+        self.replicas = [StateProcess(folder / f"state{number}", *flags) for number in range(count)]
+        self.roamers: list[Roamer] = []
+
+    def leader(self) -> StateProcess:
+        """Which has the lease, as the database says. Raises StopIteration where it is none of these."""
+        engine = sa.create_engine(self.url.replace("postgresql:", "postgresql+psycopg:"))
+        try:
+            with engine.connect() as connection:
+                holder = connection.execute(sa.text("select holder from lease where name = 'leader'")).scalar_one()
+        finally:
+            engine.dispose()
+        return next(r for r in self.replicas if f"/{r.child.pid}/" in holder)
+
+    def others(self, than: StateProcess) -> list[StateProcess]:
+        """All but one."""
+        return [r for r in self.replicas if r is not than]
+
+    def moved(self) -> list[tuple[str, int]]:
+        """What two nodes were told to run in one generation."""
+        told = [one for roamer in self.roamers for one in roamer.told]
+        return sorted({one for one in told if told.count(one) > 1})
+
+    async def has_led(self, state: StateProcess) -> bool:
+        """Whether it is the leader now."""
+        with contextlib.suppress(StopIteration, sa.exc.SQLAlchemyError):
+            return self.leader() is state
+        return False
+
+
+@contextlib.asynccontextmanager
+async def plane(folder: Path, *nodes: str, count: int = 2) -> AsyncIterator[Plane]:
+    made = Plane(folder, count)
+    tasks: list[asyncio.Task[None]] = []
+    try:
+        for replica in made.replicas:
+            await replica.start()
+        await eventually(lambda: made.has_led(made.replicas[0]), what="the first leads")
+        for number, node in enumerate(nodes):
+            turned = made.replicas[number % count :] + made.replicas[: number % count]
+            made.roamers.append(Roamer(node, *turned))
+            tasks.append(asyncio.ensure_future(made.roamers[-1].run()))
+        yield made
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for replica in made.replicas:
+            if replica.child is not None and replica.child.returncode is None:
+                replica.child.send_signal(signal.SIGCONT)
+                await replica.end(signal.SIGKILL)
+        made.server.close()
+
+
+@contextlib.asynccontextmanager
+async def asked(replica: StateProcess) -> AsyncIterator[Clients]:
+    async with channel(f"127.0.0.1:{replica.port}") as made:
+        yield Clients(made)
+
+
+async def states(replica: StateProcess) -> dict[str, int]:
+    async with asked(replica) as clients:
+        answer = await clients.nodes.ListNodes(node_service_pb2.ListNodesRequest())
+        return {node.name: node.status.state for node in answer.nodes}
+
+
+async def all_online(replica: StateProcess, *nodes: str) -> bool:
+    return await states(replica) == dict.fromkeys(nodes, ONLINE)
+
+
+async def run_workers(replica: StateProcess, name: str, count: int) -> None:
+    """Asks one state service to run a worker cluster."""
+    async with asked(replica) as clients:
+        await clients.create_workers(name, brokers="ext", count=count)
+        await clients.start_workers(name)
+
+
+async def runs(replica: StateProcess, name: str, count: int) -> bool:
+    async with asked(replica) as clients:
+        try:
+            cluster = await clients.worker_cluster(name)
+        except NotFound:  # another one was asked to make it, a moment ago
+            return False
+        return cluster.status.ready_workers == count and cluster.status.observed_generation == cluster.generation
+
+
+async def run_demo(made: Plane, asked_one: StateProcess) -> None:
+    """Once all nodes are online, one state service is asked to run two workers, and each knows that they run."""
+    nodes = [roamer.node for roamer in made.roamers]
+    for replica in made.replicas:
+        await eventually(lambda r=replica: all_online(r, *nodes), seconds=PATIENCE, what="all nodes are online")
+    async with asked(asked_one) as clients:
+        await clients.create_external("ext", "127.0.0.1:1")
+    await run_workers(asked_one, "demo", 2)
+    for replica in made.replicas:
+        await eventually(lambda r=replica: runs(r, "demo", 2), seconds=PATIENCE, what="all know that it runs")
+
+
+def false_alarms(made: Plane) -> int:
+    return sum(r.output.count("node_offline") for r in made.replicas)
+
+
+async def test_any_serves_and_one_plans(tmp_path: Path) -> None:
+    async with plane(tmp_path, "n1", "n2") as made:
+        leader, other = made.replicas
+        await run_demo(made, other)
+        # The nodes are of different state services: the leader hears of n2 by the other one alone.
+        loop = asyncio.get_running_loop()
+        until = loop.time() + 2 * TIMEOUT
+        await eventually(lambda: loop.time() > until, seconds=PATIENCE)
+        assert await all_online(leader, "n1", "n2")
+        assert (false_alarms(made), "planned" in other.output) == (0, False)
+        assert made.moved() == []
+
+
+async def test_another_leads_when_the_leader_is_killed(tmp_path: Path) -> None:
+    async with plane(tmp_path, "n1", "n2", "n3") as made:
+        leader, other = made.replicas
+        await run_demo(made, leader)
+        await leader.end(signal.SIGKILL)
+        await run_workers(other, "late", 1)  # acknowledged while nobody leads
+        await eventually(lambda: made.has_led(other), seconds=PATIENCE, what="the other one leads")
+        await eventually(lambda: runs(other, "late", 1), seconds=PATIENCE)
+        assert await all_online(other, "n1", "n2", "n3")
+        assert false_alarms(made) == 0
+        await leader.start()
+        await eventually(lambda: all_online(leader, "n1", "n2", "n3"), seconds=PATIENCE)
+        assert made.moved() == []
+
+
+async def test_a_frozen_leader_that_comes_back_does_no_harm(tmp_path: Path) -> None:
+    async with plane(tmp_path, "n1", "n2") as made:
+        leader, other = made.replicas
+        await run_demo(made, leader)
+        leader.child.send_signal(signal.SIGSTOP)
+        await eventually(lambda: made.has_led(other), seconds=PATIENCE, what="the other one leads")
+        await run_workers(other, "late", 1)
+        await eventually(lambda: runs(other, "late", 1), seconds=PATIENCE)
+        leader.child.send_signal(signal.SIGCONT)
+        await eventually(lambda: "leads_no_more" in leader.output, seconds=PATIENCE, what="it knows that it is late")
+        for replica in made.replicas:
+            await eventually(lambda r=replica: runs(r, "late", 1), seconds=PATIENCE)
+            await eventually(lambda r=replica: all_online(r, "n1", "n2"), seconds=PATIENCE)
+        assert "node_offline" not in leader.output
+        assert made.moved() == []
+
+
+async def test_the_database_may_be_gone_for_a_while(tmp_path: Path) -> None:
+    async with plane(tmp_path, "n1", "n2") as made:
+        leader, other = made.replicas
+        await run_demo(made, other)
+        made.server.kill()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + 2 * LEASE
+        await eventually(lambda: loop.time() > until, seconds=PATIENCE)
+        assert [r.child.returncode for r in made.replicas] == [None, None], "they wait for it"
+        made.server.start()
+        await eventually(lambda: runs(leader, "demo", 2), seconds=PATIENCE)
+        await run_workers(leader, "late", 1)
+        for replica in made.replicas:
+            await eventually(lambda r=replica: runs(r, "late", 1), seconds=PATIENCE)
+            await eventually(lambda r=replica: all_online(r, "n1", "n2"), seconds=PATIENCE)
+        assert (false_alarms(made), made.moved()) == (0, [])

@@ -1,0 +1,268 @@
+"""Secrets planted wherever a system takes them are found where a process needs them, and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from keelman.api.connect.v1 import broker_cluster_pb2, document_pb2, worker_cluster_pb2
+from keelman.api.connect.v1 import document_service_pb2 as documents_pb
+from keelman.api.event.v1.event_pb2 import Event
+from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
+from keelman.api.node.v1.plan_service_pb2 import ListPlansRequest
+from keelman.api.node.v1.plan_service_pb2_grpc import PlanServiceStub
+from keelman.kafka.clients import low_level_client
+from keelman.kafka.reading import read_topic
+from keelman.model.errors import Unavailable
+from keelman.rpc.channels import Channel, channel
+from keelman.rpc.watching import watch
+from keelman.runtime.home import Home
+from keelman.testing.eventually import eventually
+from support.cli.system import FILE, STRING, Keelman
+from support.state.service import Clients, brokers_pb, workers_pb
+
+pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="{}";'
+WORKER = {
+    "sasl.jaas.config": LOGIN.format("canary-jaas"),
+    "ssl.keystore.password": "canary-keystore",
+    "ssl.truststore.password": "canary-truststore",
+    "ssl.key.password": "canary-key",
+    "producer.sasl.jaas.config": LOGIN.format("canary-producer"),
+    "consumer.ssl.key.password": "canary-consumer",
+    "admin.ssl.truststore.password": "canary-admin",
+    "config.providers.file.param.token": "canary-param",
+    "value.converter.basic.auth.user.info": "me:canary-basic",
+    "value.converter.schema.registry.url": "http://me:canary-url@127.0.0.1:1",
+}
+PLAIN = {
+    "config.providers": "file",
+    "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    "key.converter": STRING,
+    "value.converter": STRING,
+}
+FAR = {"ssl.key.password": "canary-client", "sasl.jaas.config": LOGIN.format("canary-far")}
+BROKER = {"ssl.key.password": "canary-broker"}
+ELSEWHERE = (
+    "canary-connector",
+    "canary-extra",
+    "canary-database",
+    "canary-refused",
+    "canary-changed",
+    "canary-document",
+)
+
+
+@contextlib.asynccontextmanager
+async def system(home: Path) -> AsyncIterator[Keelman]:
+    """A whole system that logs all it can, with the events on an external broker cluster."""
+    made = Keelman(home)
+    loud = ["--set", "state.events_broker_cluster=far"]
+    loud += [w for s in ("state", "gateway", "agent") for w in ("--set", f"{s}.log_level=debug")]
+    try:
+        await made.ok("up", "--detach", "--free-ports", "--no-broker", *loud)
+        yield made
+    finally:
+        await made.cleaned()
+
+
+@contextlib.asynccontextmanager
+async def watched(link: Channel) -> AsyncIterator[list[Event]]:
+    """All that watches are told during the block."""
+    seen: list[Event] = []
+
+    async def follow() -> None:
+        async for _, events in watch(link, ["node", "broker_cluster", "worker_cluster", "workload", "document"]):
+            seen.extend(events)
+
+    following = asyncio.ensure_future(follow())
+    try:
+        yield seen
+    finally:
+        following.cancel()
+        await asyncio.wait([following])
+
+
+async def plant(keelman: Keelman, clients: Clients, secrets: Path, said: list[str]) -> str:
+    """Creates everything; returns where the broker listens. What is answered is added to what is `said`."""
+
+    async def node() -> str:
+        return "".join(n.name for n in (await clients.nodes.ListNodes(ListNodesRequest())).nodes)
+
+    managed = broker_cluster_pb2.ManagedBrokers(nodes=[await eventually(node)], properties=BROKER)
+    spec = broker_cluster_pb2.BrokerClusterSpec(managed=managed)
+    made = await clients.brokers.CreateBrokerCluster(brokers_pb.CreateBrokerClusterRequest(name="default", spec=spec))
+    said.append(str(made))
+
+    async def running() -> str:
+        status = (await clients.broker_cluster("default")).status
+        return status.bootstrap_servers if status.state == broker_cluster_pb2.CLUSTER_STATE_RUNNING else ""
+
+    bootstrap = await eventually(running, what="the broker runs")
+    external = broker_cluster_pb2.ExternalBrokers(bootstrap_servers=bootstrap, client_properties=FAR)
+    spec = broker_cluster_pb2.BrokerClusterSpec(external=external)
+    request = brokers_pb.CreateBrokerClusterRequest(name="far", spec=spec, request_id="far")
+    said.append(str(await clients.brokers.CreateBrokerCluster(request)))
+    said.append(str(await clients.brokers.CreateBrokerCluster(request)))
+    wanted = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="far", count=1, properties=WORKER | PLAIN)
+    wanted.extra.update({"node": {"user": "me", "password": "canary-extra"}})
+    create = workers_pb.CreateWorkerClusterRequest(name="demo", spec=wanted)
+    said.append(str(await clients.clusters.CreateWorkerCluster(create)))
+    kept = document_pb2.Document(kind="acme.node", key="n1", secrets={"ssh": "canary-document"})
+    kept.content.update({"token": "canary-document"})
+    said.append(str(await clients.documents.PutDocument(documents_pb.PutDocumentRequest(document=kept))))
+    said.append(await keelman.ok("start", "wc", "demo", "--wait"))
+    keys = {
+        "connector.class": f"{FILE}SourceConnector", "file": str(secrets.with_name("lines")), "topic": "lines",
+        "connection.password": f"${{file:{secrets}:password}}",
+    }  # fmt: skip
+    words = [w for key, value in keys.items() for w in ("--set", f"{key}={value}")]
+    said.append(await keelman.ok("create", "connector", "demo/lines", *words, "--wait", "-o", "yaml"))
+    return bootstrap
+
+
+async def exercise(keelman: Keelman, clients: Clients, said: list[str]) -> None:
+    """Looks at everything, changes it, has it refused, and starts parts of it again."""
+    said += [await keelman.ok("get", kind, "-o", "yaml") for kind in ("bc", "wc", "workers", "workloads", "connectors")]
+    shown = await keelman.ok("describe", "wc", "demo")
+    assert "[hidden]" in shown
+    said += [shown, await keelman.ok("describe", "bc", "far"), await keelman.ok("describe", "cn", "demo/lines")]
+    said.append(await keelman.ok("status"))
+    bad = (
+        "sasl.jaas.config=canary-refused;",
+        "security.protocol=SASL_PLAINTEXT",
+        "listeners=http://u:canary-refused@h",
+    )
+    create = ("create", "wc", "bad", "--broker-cluster", "far")
+    refused = await keelman.run(*create, *(word for one in bad for word in ("--set", one)))
+    assert refused.code == 2, refused
+    again = await keelman.run(*create, "--set", "ssl.key.password=[hidden]")
+    assert "spec.properties.ssl.key.password" in again.err
+    said += [refused.out, refused.err, again.out, again.err]
+    changes = ("--set", "offset.flush.interval.ms=2000", "--set", "consumer.ssl.key.password=canary-changed")
+    said.append(await keelman.ok("update", "wc", "demo", *changes, "--wait", "-o", "yaml"))
+    said.append(await keelman.ok("logs", "wc", "demo"))
+    before = keelman.pid_of("state")
+    psutil.Process(before).kill()
+
+    async def again_ready() -> bool:
+        with contextlib.suppress(Unavailable):
+            ready = (await clients.worker_cluster("demo")).status.ready_workers
+            return bool(ready) and keelman.pid_of("state") != before
+        return False
+
+    await eventually(again_ready, what="state is back")
+    psutil.Process((await clients.workloads())["worker/demo/0"].status.pid).kill()
+
+    async def restarted() -> bool:
+        status = (await clients.workloads())["worker/demo/0"].status
+        return status.restarts > 0 and bool((await clients.worker_cluster("demo")).status.ready_workers)
+
+    await eventually(restarted, what="the worker is back")
+    said.append(str(await clients.workloads()))
+    async with channel(keelman.system["state"]) as link:
+        plans = await PlanServiceStub(link).ListPlans(ListPlansRequest())
+    assert plans.plans
+    said.append(str(plans))
+
+
+async def topics(bootstrap: str) -> dict[str, bytes]:
+    """What all topics hold, uncompressed."""
+    properties = {"bootstrap.servers": bootstrap}
+    async with low_level_client(properties, client_id="canaries", timeout_ms=10_000) as client:
+        names = sorted((await client.fetch_all_metadata()).topics())
+    found = {}
+    for name in names:
+        rows = await read_topic(properties, name, client_id="canaries", seconds=60)
+        found[name] = b"\n".join((row.value or b"") + row.key for row in rows)
+    return found
+
+
+def canaries_in(data: bytes) -> set[str]:
+    """Names of the canaries in some bytes."""
+    every = (*WORKER.values(), *FAR.values(), *BROKER.values(), *ELSEWHERE)
+    names = {"canary-" + text.rpartition("canary-")[2].split('"')[0].split("@")[0] for text in every}
+    return {name for name in names if name.encode() in data}
+
+
+def of(values: Mapping[str, str]) -> set[str]:
+    """Names of the canaries in some properties."""
+    return canaries_in("\n".join(values.values()).encode())
+
+
+def in_files(root: Path) -> dict[str, set[str]]:
+    """Where canaries stand in files below a folder, each readable by its owner alone and in a folder that is too."""
+    found = {}
+    for file in root.rglob("*"):
+        if file.is_file() and not file.is_symlink() and (names := canaries_in(file.read_bytes())):
+            found[str(file.relative_to(root))] = names
+            assert file.stat().st_mode & 0o077 == 0, f"{file} is open to others"
+            closed = [p for p in file.parents if p.is_relative_to(root) and p.stat().st_mode & 0o077 == 0]
+            assert closed, f"no folder of {file} is closed to others"
+    return found
+
+
+async def failed_start(home: Path) -> str:
+    """What a state service says whose database does not answer."""
+    home.mkdir()
+    settings = home / "state.toml"
+    settings.write_text('database = "postgresql://me:canary-database@127.0.0.1:1/none"\n')
+    said = ""
+    for verb in ("run", "config"):
+        command = [sys.executable, "-m", "keelman.state", verb, "--file", str(settings), "--home", str(home)]
+        process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        async with asyncio.timeout(120):
+            said += (await process.communicate())[0].decode()
+    settings.unlink()
+    return said
+
+
+async def test_secrets_are_where_a_process_needs_them_and_nowhere_else(tmp_path: Path) -> None:
+    home, secrets, said = Home(tmp_path / "home"), tmp_path / "connector.properties", list[str]()
+    secrets.write_text("password=canary-connector\n")
+    secrets.with_name("lines").write_text("one\ntwo\n")
+    async with system(home.root) as keelman, channel(keelman.system["gateway"]) as made, watched(made) as seen:
+        clients = Clients(made)
+        bootstrap = await plant(keelman, clients, secrets, said)
+        async with httpx.AsyncClient(base_url=f"{keelman.system['http']}/clusters/demo") as rest:
+            loud = await rest.put("/admin/loggers/root", json={"level": "DEBUG"})
+            assert loud.status_code == 200, loud.text
+            said += [(await rest.get("/connectors/lines")).text, (await rest.get("/connectors/lines/tasks")).text]
+        await exercise(keelman, clients, said)
+        assert {e.name for e in seen} >= {"default", "far", "demo", "worker/demo/0", "acme.node//n1"}
+
+        for process in keelman.processes():
+            with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+                for part in ("cmdline", "environ"):
+                    assert not canaries_in(Path(f"/proc/{process.pid}/{part}").read_bytes()), (process, part)
+        held = await topics(bootstrap)
+        assert {
+            "keelman.events.worker_cluster.v1",
+            "keelman.events.document.v1",
+            "keelman.reports.worker.v1",
+        } <= held.keys()
+        found, (spark,) = in_files(home.root), [one.name for one in home.workloads.glob("spark-*")]
+    said.append(await failed_start(tmp_path / "failed"))
+    assert {topic: names for topic, data in held.items() if (names := canaries_in(data))} == {}
+    assert canaries_in("\n".join(said).encode()) == set()
+    assert canaries_in(b"\n".join(event.SerializeToString() for event in seen)) == set()
+    worker = of(WORKER) - {"canary-consumer"} | {"canary-changed"}
+    needed = {
+        "agent/assignments.json": worker | of(FAR) | of(BROKER),
+        "workloads/worker-demo-0/worker.properties": worker | of(FAR),
+        "workloads/worker-demo-0/reports.properties": of(FAR),
+        f"workloads/{spark}/reports.properties": of(FAR),
+        "workloads/broker-default-0/settings.toml": of(BROKER),
+        "workloads/broker-default-0/data/server.properties": of(BROKER),
+    }
+    assert {file: names for file, held in found.items() if (names := held - needed.get(file, set()))} == {}
+    assert found[f"workloads/{spark}/reports.properties"] == of(FAR), "what is there is found"
+    assert found["workloads/worker-demo-0/worker.properties"] >= worker

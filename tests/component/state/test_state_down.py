@@ -1,0 +1,80 @@
+"""The state service is away for a minute while records are copied: as many are copied as before."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from keelman.rpc.channels import channel
+from keelman.testing.eventually import eventually
+from support.state.nodes import running_nodes
+from support.state.service import RUNNING, Clients
+
+pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(900)]
+DOWN_SECONDS = float(os.environ.get("KEELMAN_STATE_DOWN_SECONDS") or 60)
+BEFORE_SECONDS = 20.0
+PER_SECOND = 20_000
+GOAL = 0.95
+TOPIC = "state-down"
+
+
+def end_of(consumer: Consumer) -> int:
+    """How many records the topic has."""
+    return int(consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=30)[1])
+
+
+async def copied(consumer: Consumer, seconds: float) -> float:
+    """Records a second over this time."""
+    first, begun = await asyncio.to_thread(end_of, consumer), time.monotonic()
+    await asyncio.sleep(seconds)  # what is measured is a time
+    last = await asyncio.to_thread(end_of, consumer)
+    return (last - first) / (time.monotonic() - begun)
+
+
+async def test_copying_goes_on_as_fast_without_the_state_service(bootstrap: str, tmp_path: Path) -> None:
+    lines = tmp_path / "in.txt"
+    with lines.open("w") as stream:
+        for number in range(int((DOWN_SECONDS + BEFORE_SECONDS + 120) * PER_SECOND)):
+            stream.write(f"{number:040}\n")
+    small = {"retention.bytes": "100000000", "segment.bytes": "50000000"}
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(TOPIC, 1, 1, config=small)])[TOPIC].result(30)
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": TOPIC})
+    async with running_nodes(tmp_path, ["n1"]) as nodes:
+        nodes.start_agent("n1")
+        async with channel(f"127.0.0.1:{nodes.state.port}") as made:
+            clients = Clients(made)
+            await nodes.are_online(clients)
+            await clients.create_external("default", bootstrap)
+            await clients.create_workers("demo", count=1)
+            await clients.start_workers("demo")
+
+            async def runs() -> bool:
+                return (await clients.workloads())["worker/demo/0"].status.state == RUNNING
+
+            await eventually(runs, seconds=180, what="the worker runs")
+            (url,) = (await clients.worker_cluster("demo")).status.rest_urls
+            config = {
+                "connector.class": "FileStreamSource", "file": str(lines), "topic": TOPIC,
+                "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+                "keelman.limit.records.per.second": str(PER_SECOND),
+            }  # fmt: skip
+            async with httpx.AsyncClient(timeout=95, trust_env=False) as client:
+                assert (await client.put(f"{url}/connectors/lines/config", json=config)).status_code == 201
+            await eventually(lambda: end_of(consumer) > 5 * PER_SECOND, what="it copies")
+            before = await copied(consumer, BEFORE_SECONDS)
+            await nodes.state.end(signal.SIGKILL)
+            without = await copied(consumer, DOWN_SECONDS)
+            await nodes.state.start()
+            await eventually(runs, what="the worker is known again")
+    consumer.close()
+    print(f"\nwith the state service {before:,.0f} records/s, {DOWN_SECONDS:g} s without it {without:,.0f} records/s")
+    assert without >= GOAL * before

@@ -1,0 +1,338 @@
+"""Hosts that join with a token, agents that run with what they joined with, and what is refused, with the reason on
+both sides."""
+
+import sqlite3
+import stat
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keelman.api.access.v1.join_token_pb2 import JOIN_ROLE_GATEWAY
+from keelman.api.access.v1.join_token_service_pb2 import DeleteJoinTokenRequest, ListJoinTokensRequest
+from keelman.api.connect.v1.secret_service_pb2 import ListSecretsRequest
+from keelman.api.node.v1.agent_service_pb2 import ListLocalWorkloadsRequest, StreamLogsRequest
+from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
+from keelman.api.node.v1.node_service_pb2 import DeleteNodeRequest, ListNodesRequest
+from keelman.api.node.v1.session_service_pb2 import OpenSessionRequest, Registration
+from keelman.api.node.v1.session_service_pb2_grpc import SessionServiceStub
+from keelman.model.errors import (
+    AlreadyExists,
+    FailedPrecondition,
+    InvalidArgument,
+    KeelmanError,
+    NotFound,
+    PermissionDenied,
+    Unauthenticated,
+    Unavailable,
+)
+from keelman.model.join_token import JoinRole, parsed_token
+from keelman.rpc.channels import Channel, channel
+from keelman.rpc.credentials import Pems
+from keelman.rpc.errors import translated, translated_stream
+from keelman.rpc.generated import stub_of
+from keelman.rpc.handshake import handshake_problem
+from keelman.rpc.identity import STATE_NAME, Identity, IdentityKind, server_name
+from keelman.rpc.membership import MemberFolder
+from keelman.runtime.home import Home
+from keelman.runtime.main import file_in_home
+from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key
+from keelman.state.secrets.sealing import Sealer, read_key
+from keelman.state.trust.authority import Authority
+from keelman.testing.eventually import eventually
+from support.state.trust import Installation, installation
+
+pytestmark = pytest.mark.component
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(scope="module")
+async def made(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
+    async with installation(tmp_path_factory.mktemp("trust")) as found:
+        yield found
+
+
+def credentials(home: Any, holder: Identity) -> Pems:
+    return MemberFolder(home.member(holder.kind)).read(holder)
+
+
+def node(name: str) -> Identity:
+    return Identity(IdentityKind.NODE, name)
+
+
+def to_state(made: Installation, pems: Pems) -> Channel:
+    return channel(made.state, root_certificates=pems.roots, client=pems, server_name=STATE_NAME, peer="state")
+
+
+async def opened(link: Channel, name: str) -> None:
+    """Returns when a session of a node was welcomed. Raises what refused it."""
+
+    registration = Registration(node=name, agent_address="127.0.0.1:7420")
+    async with link as made:
+        call: Any = SessionServiceStub(made).OpenSession()
+        with translated(peer="state"):
+            await call.write(OpenSessionRequest(registration=registration))
+            message = await call.read()
+        assert message.WhichOneof("message") == "welcome"
+        call.cancel()
+
+
+async def test_a_host_joins_and_its_agent_runs(made: Installation) -> None:
+    lines = await made.join("n1")
+    home = made.homes["n1"]
+    key = home.member("node") / "key.pem"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert stat.S_IMODE(key.parent.stat().st_mode) == 0o700
+    assert lines[0].startswith("node/n1 joined: its certificate is good until 20")
+    assert certificate_facts((key.parent / "certificate.pem").read_bytes()).uris == ("keelman://node/n1",)
+    assert home.settings_file("agent").read_text().endswith('trust = "installation"\n')
+    async with made.agent("n1") as agent:
+        await made.online("n1")
+        address = (await made.nodes())["n1"].status.agent_address
+        port = int(address.rpartition(":")[2])
+        await asked_by_others(made, f"127.0.0.1:{port}")
+        assert not agent.done()
+
+
+async def asked_by_others(made: Installation, address: str) -> None:
+    """The agent's own server answers gateways, and no other node."""
+    await made.join("asking")
+    pems = credentials(made.homes["asking"], node("asking"))
+    name = server_name(node("n1"))
+    async with channel(address, root_certificates=pems.roots, client=pems, server_name=name) as link:
+        with pytest.raises(PermissionDenied, match=r"node 'asking' may not call .* of an agent") as refused:
+            await AgentServiceStub(link).ListLocalWorkloads(ListLocalWorkloadsRequest(), timeout=10)
+    assert refused.value.reason == "NOT_ALLOWED"
+    await made.join("g", token=await made.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
+    pems = credentials(made.homes["g"], Identity(IdentityKind.GATEWAY, "g"))
+    async with channel(address, root_certificates=pems.roots, client=pems, server_name=name) as link:
+        assert not (await AgentServiceStub(link).ListLocalWorkloads(ListLocalWorkloadsRequest(), timeout=10)).workloads
+
+
+async def test_agents_may_ask_state_for_what_is_theirs_alone(made: Installation) -> None:
+    await made.join("own")
+    pems = credentials(made.homes["own"], node("own"))
+    async with to_state(made, pems) as link:
+        with pytest.raises(PermissionDenied, match=r"node 'own' may not call .*ListSecrets of the state service"):
+            await stub_of(link, "connect", "secret").ListSecrets(ListSecretsRequest(), timeout=10)
+    with pytest.raises(
+        PermissionDenied, match="'other' is not the node of the certificate, which is of node 'own'"
+    ) as e:
+        await opened(to_state(made, pems), "other")
+    assert e.value.reason == "NOT_OWN_NAME"
+    await opened(to_state(made, pems), "own")
+    await made.join("gw", token=await made.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
+    pems = credentials(made.homes["gw"], Identity(IdentityKind.GATEWAY, "gw"))
+    with pytest.raises(PermissionDenied, match=r"gateway 'gw' may not call .*OpenSession"):
+        await opened(to_state(made, pems), "gw")
+    async with to_state(made, pems) as link:
+        await stub_of(link, "connect", "secret").ListSecrets(ListSecretsRequest(), timeout=10)
+
+
+Case = Callable[[Installation], Awaitable[str]]
+
+
+async def wrong(made: Installation) -> str:
+    token = parsed_token(await made.token())
+    return token.text.replace(token.secret, "x" * len(token.secret))
+
+
+async def unknown(made: Installation) -> str:
+    token = parsed_token(await made.token())
+    return token.text.replace(f".{token.name}.", ".00000000.")
+
+
+async def of_another_installation(made: Installation) -> str:
+    token = parsed_token(await made.token())
+    return token.text.replace(token.authority, "0" * 64)
+
+
+async def used(made: Installation) -> str:
+    token = await made.token()
+    await made.join("first", token=token)
+    return token
+
+
+async def of_another_node(made: Installation) -> str:
+    return await made.token(member="somebody")
+
+
+async def cut_off(made: Installation) -> str:
+    return (await made.token())[:-1]
+
+
+@pytest.mark.parametrize(
+    ("case", "error", "reason", "text"),
+    [
+        (wrong, Unauthenticated, "TOKEN_UNKNOWN", "the join token is not known here"),
+        (unknown, Unauthenticated, "TOKEN_UNKNOWN", "the join token is not known here"),
+        (used, Unauthenticated, "TOKEN_USED", r"was used at .* UTC by node 'first'"),
+        (of_another_node, PermissionDenied, "NOT_OF_TOKEN", "lets node 'somebody' join, and not node 'refused'"),
+        (of_another_installation, FailedPrecondition, "OTHER_AUTHORITY", "does not show the CA of the token"),
+        (cut_off, InvalidArgument, "INVALID_ARGUMENT", "token: '.hidden.' is not legal"),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+async def test_a_bad_token_lets_nobody_join(
+    made: Installation, capsys: pytest.CaptureFixture[str], *, case: Case, error: type[KeelmanError], reason: str,
+    text: str,
+) -> None:  # fmt: skip
+    token = await case(made)
+    with pytest.raises(error, match=text) as refused:
+        await made.join("refused", token=token)
+    assert refused.value.reason == reason
+    if reason in ("TOKEN_UNKNOWN", "TOKEN_USED", "NOT_OF_TOKEN"):
+        assert f"reason={reason}" in capsys.readouterr().out.replace("\x1b[0m", "")
+    assert not made.homes["refused"].settings_file("agent").exists(), "nothing is left that would start"
+
+
+async def test_a_token_ends(made: Installation) -> None:
+    with pytest.raises(InvalidArgument, match=r"ttl: '1s' is not legal: 60 s to 30 days"):
+        await made.token(ttl=1)
+
+
+async def test_who_did_not_hear_the_answer_joins_again_with_the_same_key(made: Installation) -> None:
+    token = await made.token()
+    await made.join("deaf", token=token)
+    await made.join("deaf", token=token)
+
+
+async def test_a_name_that_is_taken_lets_nobody_else_join(made: Installation) -> None:
+    await made.join("taken")
+    with pytest.raises(AlreadyExists, match="the name of node 'taken' is taken: another host joined by it"):
+        await made.join("thief", as_name="taken")
+    async with made.agent("taken"):
+        await made.online("taken")
+        for token in (await made.token(), await made.token(member="taken")):
+            with pytest.raises(AlreadyExists, match=r"is taken: its agent is ONLINE: stop that one first") as refused:
+                await made.join("thief", token=token, as_name="taken")
+        assert refused.value.reason == "NAME_TAKEN"
+
+    async def joined() -> bool:
+        try:
+            await made.join("thief", as_name="taken")
+        except AlreadyExists as error:
+            raise AssertionError(error.message) from error
+        return True
+
+    await eventually(joined, seconds=20, every=0.5, what="the node is known to be gone")
+    with pytest.raises(PermissionDenied, match=r"node 'taken' joined again on another host") as replaced:
+        await opened(to_state(made, credentials(made.homes["taken"], node("taken"))), "taken")
+    assert replaced.value.reason == "CERTIFICATE_REPLACED"
+    await opened(to_state(made, credentials(made.homes["thief"], node("taken"))), "taken")
+
+
+def signed(authority: Authority, holder: Identity, begin: timedelta, life: timedelta) -> Pems:
+    key = made_key()
+    chain = authority.sign(certificate_request(key), holder, (), datetime.now(UTC) + begin, life)
+    return Pems(chain.encode(), key, authority.pem.encode())
+
+
+async def of_installation(made: Installation) -> Authority:
+    """The CA with its key, as only the database and the key file have it."""
+    connection = sqlite3.connect(made.state_home.database)
+    certificate, sealed = connection.execute("SELECT certificate, secret FROM authority").fetchone()
+    connection.close()
+    sealer = Sealer(read_key(made.state_home.secrets_key), made.state_home.secrets_key)
+    assert "PRIVATE KEY" not in sealed
+    return Authority.of(certificate, sealer.open({"secret": sealed}, "authority")["secret"])
+
+
+async def test_certificates_that_tls_refuses_are_explained(made: Installation) -> None:
+    await made.join("tls")
+    own = credentials(made.homes["tls"], node("tls"))
+    other = signed(Authority.made(datetime.now(UTC)), node("tls"), timedelta(), HOUR)
+    for shown, why in (
+        (Pems(other.chain, other.key, own.roots), "it does not trust the CA of our certificate"),
+        (Pems(roots=own.roots), "it asks for a client's certificate, and we have none: join first"),
+        (Pems(own.chain, own.key, other.roots), "its certificate is of another CA than the one that we trust"),
+    ):
+        with pytest.raises(Unavailable):
+            await opened(to_state(made, shown), "tls")
+        assert await handshake_problem(made.state, shown, STATE_NAME) == why
+    authority = await of_installation(made)
+    for begin, life in ((-2 * HOUR, HOUR), (HOUR, HOUR)):
+        shown = signed(authority, node("tls"), begin, life)
+        with pytest.raises(Unavailable):
+            await opened(to_state(made, shown), "tls")
+        assert "check the clock, or join again" in await handshake_problem(made.state, shown, STATE_NAME)
+    assert await handshake_problem(made.state, own, STATE_NAME) == ""
+    assert "is of somebody else" in await handshake_problem(made.state, own, server_name(node("tls")))
+
+
+async def test_a_node_that_is_deleted_is_let_in_no_more(made: Installation) -> None:
+    await made.join("gone")
+    async with made.agent("gone"):
+        await made.online("gone")
+    nodes = stub_of(made.to_gateway, "node", "node")
+
+    async def deleted() -> bool:
+        try:
+            await nodes.DeleteNode(DeleteNodeRequest(name="gone"))
+        except FailedPrecondition as error:
+            raise AssertionError(error.message) from error
+        return True
+
+    await eventually(deleted, seconds=20, every=0.3, what="the node is offline")
+    with pytest.raises(PermissionDenied, match="is known no more") as refused:
+        await opened(to_state(made, credentials(made.homes["gone"], node("gone"))), "gone")
+    assert refused.value.reason == "CERTIFICATE_UNKNOWN"
+    await made.join("gone")
+
+
+async def test_the_settings_of_joining_are_read_without_being_named(made: Installation, tmp_path: Path) -> None:
+    await made.join("found")
+    home = made.homes["found"].root
+    assert file_in_home("agent", {"home": str(home)}, {}) == home / "agent.toml"
+    assert file_in_home("agent", {}, {"KEELMAN_AGENT_HOME": str(home)}) == home / "agent.toml"
+    assert file_in_home("agent", {"home": str(tmp_path)}, {}) is None
+    assert file_in_home("state", {"home": str(home)}, {}) is None
+
+
+async def test_a_gateway_of_another_host_joins_and_serves(made: Installation) -> None:
+    token = await made.token(role=JOIN_ROLE_GATEWAY)
+    with pytest.raises(PermissionDenied, match="lets a gateway join, and not node 'g2'"):
+        await made.join("g2", token=token)
+    await made.join("g2", token=token, role=JoinRole.GATEWAY)
+    await made.join("logged")
+    async with made.second_gateway("g2") as link, made.agent("logged"):
+        await made.online("logged")
+        nodes = (await stub_of(link, "node", "node").ListNodes(ListNodesRequest(), timeout=10)).nodes
+        assert "logged" in {one.name for one in nodes}
+        call: Any = AgentServiceStub(link).StreamLogs(StreamLogsRequest(workload="worker/none/0"), timeout=10)
+        with pytest.raises(NotFound, match="no workload 'worker/none/0'"):
+            async for _ in translated_stream(call):
+                pass
+
+
+async def test_an_agent_does_not_start_with_what_is_not_its_own(made: Installation) -> None:
+    made.homes["never"] = Home(made.folder / "never")
+    made.homes["never"].root.mkdir()
+    made.homes["never"].settings_file("agent").write_text('node = "never"\ntrust = "installation"\n')
+    await made.join("n9")
+    for home, flags, reason in (("never", {}, "NOT_JOINED"), ("n9", {"node": "n8"}, "WRONG_CERTIFICATE")):
+        async with made.agent(home, **flags) as agent:
+            with pytest.raises(FailedPrecondition) as refused:
+                await agent
+        assert refused.value.reason == reason
+    text = made.homes["n9"].settings_file("agent").read_text()
+    made.homes["n9"].settings_file("agent").write_text(text + "log_days = 3\n")
+    await made.join("n9")
+    assert made.homes["n9"].settings_file("agent").read_text() == text + "log_days = 3\n"
+
+
+async def test_tokens_are_listed_with_who_used_them_and_deleted(made: Installation) -> None:
+    token = await made.token(member="listed")
+    name = parsed_token(token).name
+    await made.join("listed", token=token)
+    tokens = stub_of(made.to_gateway, "access", "join_token")
+    found = {one.name: one for one in (await tokens.ListJoinTokens(ListJoinTokensRequest())).join_tokens}[name]
+    assert (found.member, found.used_by, found.HasField("use_time")) == ("listed", "listed", True)
+    assert parsed_token(token).secret not in (made.state_home.database).read_bytes().decode("latin-1")
+    await tokens.DeleteJoinToken(DeleteJoinTokenRequest(name=name))
+    with pytest.raises(NotFound, match=f"no join token '{name}'"):
+        await tokens.DeleteJoinToken(DeleteJoinTokenRequest(name=name))
+    with pytest.raises(Unauthenticated, match="not known here"):
+        await made.join("late", token=token)

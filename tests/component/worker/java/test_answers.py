@@ -1,0 +1,67 @@
+"""What a worker of ours answers about published Java plugins is what Apache Kafka Connect answers (tests/recorded)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keelman.connectors import registry
+from keelman.connectors.validation.configuration import definition_of
+from keelman.testing.eventually import eventually
+from recorded.java_plugins_steps import MONGO_SINK, UNWRAP, play, told
+from support.java.kit import needs_java
+from support.java.published import DEBEZIUM_POSTGRES, FILE_SINK, FILE_SOURCE, FILES, MONGO, POSTGRES, plugin_path
+from support.places import RECORDED_FOLDER
+from support.worker.processes import LinkSide, WorkerProcess, workers
+
+pytestmark = [pytest.mark.component, needs_java()]
+RECORDED: dict[str, Any] = json.loads((RECORDED_FOLDER / "java_plugins.json").read_text())
+CLASS = "connector.class"
+FRAMEWORK = {
+    key for name in (FILE_SOURCE, FILE_SINK) for key in definition_of(registry.find_connector(name), {}, {}).keys
+}
+"""Keys of every connector, whose documentation and more of which are our own."""
+NOT_HERE = ("MirrorCheckpointConnector", "MirrorHeartbeatConnector")
+"""Of Connect's own connectors: ours does all that is MirrorMaker's in one."""
+
+
+async def test_answers_about_java_plugins_are_connects(
+    bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
+) -> None:
+    properties = {"plugin.path": await plugin_path(POSTGRES, FILES, MONGO)}
+    worker = WorkerProcess(tmp_path, bootstrap, "java-answers", link[1], properties)
+    async with workers(worker):
+
+        async def listed() -> bool:
+            answer = (await worker.ask("GET", "/connector-plugins?connectorsOnly=false")).json()
+            return {MONGO_SINK, DEBEZIUM_POSTGRES, UNWRAP} <= {one["class"] for one in answer}
+
+        await eventually(listed, seconds=60, what="the plugins' classes are listed")
+        found = json.loads(json.dumps(told(await play(worker.ask, registry.java_name))))
+
+        ours = {CLASS: "FileStreamSource", "name": "x", "topic": "t", "transforms": "u", "transforms.u.type": UNWRAP}
+        taken = await worker.ask("PUT", "/connector-plugins/FileStreamSource/config/validate", ours)
+        assert taken.json()["error_count"] == 0, taken.text
+    assert set(found) == set(RECORDED)
+    wrong = [line for name, answer in found.items() for line in differences(name, RECORDED[name], answer)]
+    assert not wrong, "\n".join(wrong)
+
+
+def differences(name: str, connects: Any, ours: Any) -> list[str]:
+    """What of an answer is not Connect's, though it should be."""
+    if name.startswith("plugins"):
+        missing = [one for one in connects if one not in ours and not one["class"].endswith(NOT_HERE)]
+        more = [one for one in ours if one not in connects and one["class"].startswith(("io.debezium", "com.mongodb"))]
+        return [f"{name}: {one}" for one in (*missing, *more)]
+    found = []
+    for key, wanted in connects.items():
+        got = ours.get(key)
+        if name.startswith("keys") and got is not None and key in FRAMEWORK:
+            got = {**got, "documentation": wanted["documentation"]}
+        if key != CLASS and got != wanted:
+            found.append(f"{name}: {key}\n  Connect: {wanted}\n  ours:    {got}")
+    unknown = ours.keys() - connects.keys() - FRAMEWORK
+    return [*found, *(f"{name}: {key} is ours alone" for key in sorted(unknown) if not key.startswith("keelman."))]

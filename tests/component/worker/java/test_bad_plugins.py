@@ -1,0 +1,102 @@
+"""What Java plugins do that they should not: their task says which class and what, and nobody else is harmed."""
+
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keelman.testing.eventually import eventually
+from keelman.testing.jar_files import SOURCE, class_bytes
+from support.copying.harness import create_topic
+from support.java.kit import compiled, needs_java
+from support.spark.service import SparkService
+from support.worker.processes import WorkerProcess, workers
+
+pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(400)]
+BAD = "acme.BadSource"
+TASK = f"{BAD}$BadTask"
+TASKS = {
+    "exit": rf"exited with code 3 in {re.escape(TASK)}\.poll",
+    "halt": rf"exited with code 4 in {re.escape(TASK)}\.poll",
+    "eats": rf"exited with code 3 in {re.escape(TASK)}\.poll",
+    "missing": r"java\.lang\.NoClassDefFoundError: acme/Missing",
+    "recurses": r"java\.lang\.StackOverflowError",
+}
+"""What the tasks do, and what is said of it."""
+CONNECTORS = {
+    "start": r"IllegalStateException: no start today",
+    "error": r"StackOverflowError: too deep",
+    "tasks": r"IllegalStateException: no tasks today",
+}
+"""What connectors throw, and what is said of it."""
+
+
+async def bad_plugin(folder: Path) -> Path:
+    """A plugin path with the kit's classes, one that another needs left out, and a class of a later Java."""
+    classes = await compiled(folder / "classes")
+    jar = folder / "plugins" / "bad" / "bad.jar"
+    jar.parent.mkdir(parents=True)
+    with zipfile.ZipFile(jar, "w") as archive:
+        for file in sorted(classes.rglob("*.class")):
+            if file.name != "Missing.class":
+                archive.write(file, str(file.relative_to(classes)))
+        archive.writestr("acme/LaterSource.class", class_bytes("acme/LaterSource", SOURCE, java=99))
+    return jar.parent.parent
+
+
+async def test_what_bad_java_plugins_do_is_told_and_harms_nobody_else(
+    bootstrap: str, spark: SparkService, tmp_path: Path
+) -> None:
+    plugins = await bad_plugin(tmp_path)
+    create_topic(bootstrap, "bad-records")
+    extra = {
+        "plugin.path": str(plugins),
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "keelman.plugin.jvm.heap.bytes": str(64 << 20),
+        "keelman.restart.max.attempts": "0",
+    }
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "badjava", spark.address, extra)
+    config = {"connector.class": BAD, "topic": "bad-records"}
+
+    async def create(name: str, **more: str) -> None:
+        made = await worker.ask("POST", "/connectors", {"name": name, "config": {**config, **more}}, timeout=120)
+        assert made.status_code == 201, made.text
+
+    async def says(name: str, text: str, *, task: bool) -> None:
+        async def there() -> bool:
+            status = (await worker.ask("GET", f"/connectors/{name}/status")).json()
+            shown: dict[str, Any] = (status["tasks"] or [{}])[0] if task else status["connector"]
+            assert re.search(text, shown.get("trace", "")), status
+            return True
+
+        await eventually(there, seconds=150, what=f"{name} says {text}")
+
+    async def committed() -> int:
+        rows = (await worker.ask("GET", "/connectors/good/offsets")).json()["offsets"]
+        return int(rows[0]["offset"]["n"]) if rows else 0
+
+    async with workers(worker):
+        await create("good")
+        await worker.reaches("good", "RUNNING", "RUNNING", seconds=120)
+        assert "1 class needs Java 99 (acme.LaterSource)" in worker.output
+        for mode in CONNECTORS:
+            await create(f"connector-{mode}", throws=mode)
+        for mode in ("leaks", "floods", *TASKS):
+            await create(mode, does=mode)
+        for mode, text in CONNECTORS.items():
+            await says(f"connector-{mode}", text, task=False)
+        for mode, text in TASKS.items():
+            await says(mode, text, task=True)
+        await worker.reaches("leaks", "RUNNING", "RUNNING", seconds=60)
+        await worker.reaches("floods", "RUNNING", "RUNNING", seconds=60)
+        before = await committed()
+        status = (await worker.ask("GET", "/connectors/good/status")).json()
+        assert status["tasks"][0]["state"] == "RUNNING"
+
+        async def goes_on() -> bool:
+            return await committed() > before + 20
+
+        await eventually(goes_on, seconds=60, what="the good one goes on")
+        assert await worker.end() == 0

@@ -1,0 +1,70 @@
+"""Java connectors of a worker's group: they ask for other tasks by themselves, and fail by themselves."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keelman.testing.eventually import eventually
+from support.java.kit import compiled, needs_java
+from support.worker.processes import LinkSide, WorkerProcess, workers
+
+pytestmark = [pytest.mark.component, needs_java()]
+
+
+async def test_a_connector_gets_the_tasks_that_it_asks_for_and_fails_with_its_trace(
+    bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
+) -> None:
+    classes, plugins, sea = tmp_path / "classes", tmp_path / "plugins", tmp_path / "sea"
+    for folder in (classes, plugins, sea):
+        folder.mkdir()
+    await compiled(classes)
+    with zipfile.ZipFile(plugins / "acme-7.jar", "w") as jar:
+        for file in classes.rglob("*.class"):
+            jar.write(file, file.relative_to(classes))
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "java-restless", link[1], {"plugin.path": str(plugins)})
+    config = {"connector.class": "RestlessSource", "folder": str(sea), "tasks.max": "4"}
+
+    async def tasks() -> list[Any]:
+        found = (await worker.ask("GET", "/connectors/sea/tasks")).json()
+        return [one["config"]["number"] for one in found]
+
+    async def state() -> dict[str, Any]:
+        found: dict[str, Any] = (await worker.ask("GET", "/connectors/sea/status")).json()["connector"]
+        return found
+
+    async with workers(worker):
+        await eventually(lambda: _listed(worker), seconds=60, what="the plugin is listed")
+        made = await worker.ask("POST", "/connectors", {"name": "sea", "config": config})
+        assert made.status_code == 201, made.text
+        await eventually(lambda: _are(tasks, ["0"]), seconds=60, what="one task")
+        (sea / "more").touch()
+        await eventually(lambda: _are(tasks, ["0", "1"]), seconds=60, what="two tasks")
+        assert (sea / "calls").read_text().split() == ["start"]
+
+        (sea / "gone").touch()
+
+        async def failed() -> bool:
+            return "Caused by: java.lang.IllegalStateException: dry" in (await state()).get("trace", "")
+
+        await eventually(failed, seconds=60, what="the connector has failed with its trace")
+        (sea / "gone").unlink()
+
+        async def runs() -> bool:
+            return (await state())["state"] == "RUNNING"
+
+        await eventually(runs, seconds=60, what="the connector was started again")
+        assert await worker.end() == 0
+    assert (sea / "calls").read_text().split()[-1] == "stop"
+
+
+async def _listed(worker: WorkerProcess) -> bool:
+    found = (await worker.ask("GET", "/connector-plugins")).json()
+    return {"class": "acme.RestlessSource", "type": "source", "version": "2.5"} in found
+
+
+async def _are(tasks: Any, wanted: list[str]) -> bool:
+    return bool(await tasks() == wanted)

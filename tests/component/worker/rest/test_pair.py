@@ -1,0 +1,309 @@
+"""Two workers, asked through either: what one was told the other knows, and what only the leader can do is done."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import NewTopic
+
+from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
+from keelman.kafka.clients import admin_client
+from keelman.kafka.reading import read_topic
+from keelman.runtime.http.protocol import MAX_HEAD_BYTES
+from keelman.testing.eventually import eventually
+from keelman.worker.rest.signatures import ALGORITHM, AUTHORIZATION
+from support.worker.processes import LinkSide, WorkerProcess, link_side, workers
+
+pytestmark = pytest.mark.component
+
+GROUP = "rest-pair"
+SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "rest-pair-data"}
+Pair = tuple[WorkerProcess, WorkerProcess, LinkSide]
+
+
+@pytest.fixture(scope="module")
+async def pair(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pair]:
+    """Two workers of a group, each with a place in it."""
+    async with link_side() as (side, address):
+        one, two = (
+            WorkerProcess(tmp_path_factory.mktemp("worker"), bootstrap, GROUP, address, flags=("--log-json", "true"))
+            for _ in range(2)
+        )
+        async with workers(one, two):
+            yield one, two, side
+
+
+async def rows(bootstrap: str, topic: str) -> dict[bytes, bytes | None]:
+    """The newest value of each key."""
+    found = await read_topic({"bootstrap.servers": bootstrap}, topic, client_id="rows", seconds=60)
+    return {row.key: row.value for row in found}
+
+
+async def test_what_one_was_told_the_other_knows(pair: Pair) -> None:
+    one, two, _ = pair
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as client:  # connections stay: no time to catch up in
+
+        async def ask(worker: WorkerProcess, method: str, path: str, body: Any = None) -> httpx.Response:
+            return await client.request(method, f"http://{worker.id}{path}", json=body)
+
+        for n in range(10):
+            for first, second in ((one, two), (two, one)):
+                name = f"both-{n}"
+                made = await ask(first, "PUT", f"/connectors/{name}/config", {**SOURCE, "at": first.id})
+                assert made.status_code in (200, 201), made.text
+                assert (await ask(second, "GET", f"/connectors/{name}/config")).json()["at"] == first.id
+                assert name in (await ask(second, "GET", "/connectors?expand=info")).json()
+            assert (await ask(two, "GET", f"/connectors/{name}/status")).status_code == 200, "it is waited for"
+            assert (await ask(one, "DELETE", f"/connectors/{name}")).status_code == 204
+            assert (await ask(two, "GET", f"/connectors/{name}")).status_code == 404
+            assert name not in (await ask(two, "GET", "/connectors")).json()
+
+
+async def test_a_change_may_name_what_it_changes(pair: Pair) -> None:
+    one, two, _ = pair
+    await one.ask("PUT", "/connectors/tagged/config", SOURCE)
+    tag = (await two.ask("GET", "/connectors/tagged/config")).headers["etag"]
+    assert tag == (await one.ask("GET", "/connectors/tagged/config")).headers["etag"]
+    match = {"If-Match": tag}
+    for worker, status in ((two, 200), (one, 412)):
+        answer = await worker.ask("PUT", "/connectors/tagged/config", {**SOURCE, "batch.size": 5}, headers=match)
+        assert answer.status_code == status, answer.text
+    assert (await two.ask("PATCH", "/connectors/tagged/config", {"a": "b"}, headers=match)).status_code == 412
+    assert (await one.ask("GET", "/connectors/tagged/config")).json()["batch.size"] == "5"
+    now = (await two.ask("GET", "/connectors/tagged")).headers["etag"]
+    for worker, tagged, status in ((two, tag, 412), (one, now, 204)):
+        answer = await worker.ask("DELETE", "/connectors/tagged", headers={"If-Match": tagged})
+        assert answer.status_code == status, answer.text
+
+
+async def test_a_repeated_create_gets_what_the_first_one_made(pair: Pair) -> None:
+    new, ids = {"name": "again", "config": SOURCE}, {"keelman-request-id": "r-1"}
+    uids = set()
+    for worker in pair[:2]:
+        answer = await worker.ask("POST", "/connectors", new, headers=ids)
+        assert (answer.status_code, answer.json()["name"]) == (201, "again"), answer.text
+        uids.add(answer.headers["keelman-uid"])
+    assert len(uids) == 1
+    one, two, _ = pair
+    for worker, method, path, change in (
+        (one, "PUT", "/connectors/again/config", {**SOURCE, "batch.size": "1"}),
+        (two, "PATCH", "/connectors/again/config", {"batch.size": "2"}),
+        (two, "GET", "/connectors/again", None),
+        (one, "GET", "/connectors/again/config", None),
+        (two, "POST", "/connectors", new),
+    ):
+        answer = await worker.ask(method, path, change, headers=ids)
+        assert {answer.headers["keelman-uid"]} == uids, answer.text
+    assert answer.json()["config"]["batch.size"] == "2", "as it is now"
+    for worker in (one, two):
+        assert (await worker.ask("POST", "/connectors", new)).status_code == 409, "without an id"
+        assert (await worker.ask("POST", "/connectors", new, headers={"keelman-request-id": "r-2"})).status_code == 409
+        refused = await worker.ask("POST", "/connectors", new, headers={"keelman-request-id": "r" * 129})
+        assert (refused.status_code, "keelman-request-id" in refused.text) == (400, True)
+    assert (await one.ask("DELETE", "/connectors/again")).status_code == 204
+    answer = await two.ask("POST", "/connectors", new, headers=ids)
+    assert answer.status_code == 201
+    assert answer.headers["keelman-uid"] not in uids, "another one of its name"
+    assert (await one.ask("DELETE", "/connectors/again")).status_code == 204
+
+
+async def test_the_largest_head_that_one_takes_the_other_takes_too(pair: Pair) -> None:
+    """One of them sends it on to the other, with headers of its own."""
+    body = json.dumps(SOURCE).encode()
+    head = (
+        b"PUT /connectors/large/config HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    )
+    head += b"Content-Length: %d\r\nAuthorization: Basic " % len(body)
+    head += b"a" * (MAX_HEAD_BYTES - len(head) - 4) + b"\r\n\r\n"
+    for worker in pair[:2]:
+        host, _, port = worker.id.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(head + body)
+        async with asyncio.timeout(60):
+            said = await reader.read()
+        writer.close()
+        assert said.split()[1] in (b"200", b"201"), said
+    assert (await pair[0].ask("DELETE", "/connectors/large")).status_code == 204
+
+
+async def is_at(worker: WorkerProcess, logger: str, level: str) -> bool:
+    """Whether the worker's logger has this level."""
+    return bool((await worker.ask("GET", f"/admin/loggers/{logger}")).json().get("level") == level)
+
+
+async def uses(worker: WorkerProcess, connector: str, topics: list[str]) -> bool:
+    """Whether the worker tells these topics."""
+    answer = await worker.ask("GET", f"/connectors/{connector}/topics")
+    return bool(answer.json() == {connector: {"topics": topics}})
+
+
+async def test_levels_of_all_workers(pair: Pair) -> None:
+    one, two, _ = pair
+    name = "org.apache.kafka.connect.runtime"
+    changed = await one.ask("PUT", f"/admin/loggers/{name}", {"level": "ERROR"})
+    assert (changed.status_code, changed.json()) == (200, [name])
+    assert (await two.ask("GET", f"/admin/loggers/{name}")).status_code == 404, "one's own"
+    assert (await two.ask("PUT", f"/admin/loggers/{name}?scope=cluster", {"level": "debug"})).status_code == 204
+    for worker in (one, two):
+        await eventually(partial(is_at, worker, name, "DEBUG"))
+        assert "root" in (await worker.ask("GET", "/admin/loggers")).json()
+    # What is logged follows: nothing of the runtime below ERROR, then all of it again.
+    await one.ask("PUT", f"/admin/loggers/{name}", {"level": "ERROR"})
+    before = one.output
+    await one.ask("PUT", "/connectors/quiet/config", {**SOURCE, "file": "/nowhere/quiet"})
+    await one.reaches("quiet", "RUNNING", "RUNNING")
+    assert not [line for line in one.output[len(before) :].splitlines() if '"level":"info"' in line.replace(" ", "")]
+    await one.ask("PUT", f"/admin/loggers/{name}", {"level": "INFO"})
+    await eventually(lambda: "log_level_set" in one.output[len(before) :])
+    assert (await one.ask("DELETE", "/connectors/quiet")).status_code == 204
+
+
+async def test_topics_in_use_are_told_by_every_worker(pair: Pair, bootstrap: str) -> None:
+    one, two, side = pair
+    await one.ask("PUT", "/connectors/user/config", SOURCE)
+    (run,) = await eventually(lambda: side.of("user"), seconds=60)
+
+    async def told(*topics: str) -> None:
+        for worker in (one, two):
+            await eventually(partial(uses, worker, "user", [*topics]), what=f"{worker.id} tells {topics}")
+
+    side.copies(run, topics=["b", "a"], progress=CopyProgress(records=1))
+    await told("a", "b")
+    record = json.loads((await rows(bootstrap, f"{GROUP}-status"))[b"status-topic-a:connector-user"] or b"")
+    assert record["topic"] | {"discoverTimestamp": 0} == {
+        "name": "a",
+        "connector": "user",
+        "task": 0,
+        "discoverTimestamp": 0,
+    }
+    assert (await two.ask("PUT", "/connectors/user/topics/reset")).status_code == 202
+    await told()
+    side.copies(run, topics=["a", "b"], progress=CopyProgress(records=1))  # nothing was copied since
+    side.copies(run, topics=["c"], progress=CopyProgress(records=2))
+    await told("c")
+    assert (await two.ask("DELETE", "/connectors/user")).status_code == 204
+    await told()
+
+
+async def produce(bootstrap: str, topic: str, *records: tuple[bytes, bytes]) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap)
+    await producer.start()
+    try:
+        for key, value in records:
+            await producer.send_and_wait(topic, value, key=key)
+    finally:
+        await producer.stop()
+
+
+async def test_offsets_in_both_topics_under_the_keys_that_are_there(pair: Pair, bootstrap: str) -> None:
+    one, two, _ = pair
+    own, workers_topic = "rest-pair-own", f"{GROUP}-offsets"
+    async with admin_client({"bootstrap.servers": bootstrap}, client_id="rest") as admin:
+        await admin.create_topics([NewTopic(own, 2, 1, topic_configs={"cleanup.policy": "compact"})])
+    # Another order of fields, and blanks, than any that we would write.
+    odd = b'["owner", {"z": 1, "filename": "/nowhere/in"}]'
+    await produce(bootstrap, workers_topic, (odd, b'{"position":1}'))
+    await produce(bootstrap, own, (odd, b'{"position":2}'))
+    await one.ask("PUT", "/connectors/owner/config", {**SOURCE, "offsets.storage.topic": own})
+    await one.reaches("owner", "RUNNING", "RUNNING")
+    path = "/connectors/owner/offsets"
+
+    async def offsets(worker: WorkerProcess) -> Any:
+        return {one["offset"]["position"] for one in (await worker.ask("GET", path)).json()["offsets"]}
+
+    assert await offsets(two) == {2}, "the connector's own topic counts"
+    partition = {"filename": "/nowhere/in", "z": 1}
+    new = {"filename": "/nowhere/new"}
+    body = {
+        "offsets": [
+            {"partition": partition, "offset": {"position": 7}},
+            {"partition": new, "offset": {"position": 3}},
+        ]
+    }
+    for worker in (one, two):
+        assert (await worker.ask("PATCH", path, body)).status_code == 400, "it runs"
+    assert (await two.ask("PUT", "/connectors/owner/stop")).status_code == 204
+    for worker in (one, two):
+        answer = await worker.ask("PATCH", path, body)
+        assert answer.status_code == 200, answer.text
+        assert await offsets(worker) == {7, 3}
+    fresh = b'["owner",{"filename":"/nowhere/new"}]'
+    for topic in (own, workers_topic):
+        found = await rows(bootstrap, topic)
+        assert (found[odd], found[fresh]) == (b'{"position":7}', b'{"position":3}'), topic
+        assert len([key for key in found if b'"owner"' in key]) == 2, "no second key for a partition"
+    assert (await two.ask("DELETE", path)).status_code == 200
+    for topic in (own, workers_topic):
+        found = await rows(bootstrap, topic)
+        assert (found[odd], found[fresh]) == (None, None), topic
+    assert (await one.ask("DELETE", "/connectors/owner")).status_code == 204
+
+
+async def test_no_offsets_are_written_once_somebody_resumed(pair: Pair, bootstrap: str) -> None:
+    one, two, _ = pair
+    await one.ask("POST", "/connectors", {"name": "late", "config": SOURCE, "initial_state": "STOPPED"})
+    await one.reaches("late", "STOPPED")
+    body = {"offsets": [{"partition": {"filename": "/nowhere/in"}, "offset": {"position": 7}}]}
+    answers: list[httpx.Response] = []
+    assert (await two.ask("PUT", "/connectors/late/resume")).status_code == 202
+    for worker in (one, two):
+        answers.append(await worker.ask("PATCH", "/connectors/late/offsets", body))
+        answers.append(await worker.ask("DELETE", "/connectors/late/offsets"))
+    assert [answer.status_code for answer in answers] == [400] * 4
+    await one.ask("POST", "/connectors", {"name": "rests", "config": SOURCE, "initial_state": "PAUSED"})
+    await one.reaches("rests", "PAUSED")
+    assert (await two.ask("PATCH", "/connectors/rests/offsets", body)).status_code == 400, "paused is not stopped"
+    assert (await two.ask("DELETE", "/connectors/rests")).status_code == 204
+    assert b'["late",{"filename":"/nowhere/in"}]' not in await rows(bootstrap, f"{GROUP}-offsets")
+    assert (await one.ask("DELETE", "/connectors/late")).status_code == 204
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b c", "50%", "\N{ROCKET}"])
+async def test_every_name_is_reached_through_every_worker(pair: Pair, name: str) -> None:
+    """As it stands in the path: dots are not resolved on the way to the leader."""
+    one, two, _ = pair
+    path = f"/connectors/{quote(name, safe='')}"
+
+    async def ask(worker: WorkerProcess, method: str, rest: str = "") -> int:
+        target = {"target": f"{path}{rest}".encode()}  # what httpx would make of the path is not what is tried
+        async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
+            return (await client.request(method, f"http://{worker.id}/", extensions=target)).status_code
+
+    for worker in (one, two):
+        made = await worker.ask("POST", "/connectors", {"name": name, "config": SOURCE})
+        assert made.status_code == 201, made.text
+        asked = [("GET", "", 200), ("PUT", "/stop", 204), ("GET", "/offsets", 200), ("DELETE", "", 204)]
+        for method, rest, status in asked:
+            assert await ask(worker, method, rest) == status, (method, rest)
+
+
+async def test_what_came_too_late_is_not_done(pair: Pair) -> None:
+    one, two, _ = pair
+    for worker in (one, two):
+        answer = await worker.ask("PUT", "/connectors/too-late/config", SOURCE, headers={"X-Keelman-Seconds": "0"})
+        assert (answer.status_code, answer.json()["message"]) == (500, "Request timed out")
+    assert "too-late" not in (await one.ask("GET", "/connectors")).json()
+
+
+async def test_tasks_are_configured_by_who_has_the_groups_key(pair: Pair, bootstrap: str) -> None:
+    one, two, _ = pair
+    key = json.loads((await rows(bootstrap, f"{GROUP}-configs"))[b"session-key"] or b"")["key"]
+    body = b'[{"a":"b"}]'
+    signature = base64.b64encode(hmac.new(base64.b64decode(key), body, hashlib.sha256).digest()).decode()
+    await one.ask("POST", "/connectors", {"name": "given", "config": SOURCE, "initial_state": "STOPPED"})
+    for worker in (one, two):
+        for name, status in (("given", 204), ("nobody", 404)):
+            headers = {AUTHORIZATION: signature, ALGORITHM: "HmacSHA256"}
+            answer = await worker.ask("POST", f"/connectors/{name}/tasks", content=body, headers=headers)
+            assert answer.status_code == status, answer.text
+        assert (await worker.ask("GET", "/connectors/given/tasks")).json()[0]["config"] == {"a": "b"}
+    assert (await one.ask("DELETE", "/connectors/given")).status_code == 204

@@ -1,0 +1,135 @@
+"""The three topics byte for byte: what our worker writes in a cluster's life, against what Kafka Connect wrote."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keelman.kafka.reading import Row, read_topic
+from keelman.testing.eventually import eventually
+from recorded.topics_steps import CONFIGS, GROUP, OFFSETS, PROPERTIES, STATUS, play, prepare, written
+from support.places import RECORDED_FOLDER
+from support.spark.service import SparkService
+from support.worker.processes import LinkSide, WorkerProcess, workers
+
+pytestmark = pytest.mark.component
+RECORDED = json.loads((RECORDED_FOLDER / "topics.json").read_text())
+FOLDER = Path("/tmp/keelman-topics")  # as recorded: it is in keys, so partitions depend on it
+
+
+def shown(rows: list[list[Any]]) -> list[tuple[int, str, str | None]]:
+    """Records without what is another each time, and with the properties in the order of their names: Java's maps give
+    them in an order that depends on how each map came to be, and nobody reads it."""
+    return [(partition, key, None if value is None else plain(value)) for partition, key, value in rows]
+
+
+def plain(value: str) -> str:
+    """The text with its properties sorted, byte for byte as they stand."""
+    data = json.loads(value)
+    assert ": " not in value.split('"', 1)[0]
+    if "properties" in data:
+        # A connector's uid stands beside its properties, where Connect does not look.
+        value = re.sub(r',"keelman\.uid":"[-0-9a-f]{36}"\}$', "}", value)
+        # Each of them as it stands in the text, escapes and all.
+        inner = value.removeprefix('{"properties":{').removesuffix("}}")
+        found = [
+            inner[inner.index(key) :] for key in (f"{json.dumps(k, ensure_ascii=False)}:" for k in data["properties"])
+        ]
+        starts = sorted((inner.index(text) for text in found), reverse=True)
+        members, end = [], len(inner)
+        for start in starts:
+            members.append(inner[start:end].rstrip(","))
+            end = start
+        return '{"properties":{' + ",".join(sorted(members)) + "}}"
+    for name in ("key", "creation-timestamp"):
+        if name in data:
+            data[name] = type(data[name])()
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+
+
+def as_connect(rows: list[tuple[int, str, str | None]]) -> list[tuple[int, str, str | None]]:
+    """Without what ours writes and Connect does not, nor misses.
+
+    Tombstones of tasks and their commits: Connect leaves those records behind, and they come back with the name. The
+    restart of a connector alone: Connect tells its worker directly, ours tells by the topic, which is not replayed.
+    """
+    alone = '{"include-tasks":false,"only-failed":false}'
+    rows = [row for row in rows if row[2] is not None or not row[1].startswith(("task-", "commit-"))]
+    return [row for row in rows if row[2] != alone]
+
+
+def moves(rows: list[list[Any]]) -> list[tuple[int, str, Any]]:
+    """Each change of an offset. Ours writes an offset again after a fence, so that the last record of every key is a
+    committed one, and beside it by what the file is known again."""
+    found: list[tuple[int, str, Any]] = []
+    for partition, key, value in rows:
+        data = value and {k: v for k, v in json.loads(value).items() if k != "mark"}
+        if not found or found[-1] != (partition, key, data):
+            found.append((partition, key, data))
+    return found
+
+
+def last_of_each(rows: list[list[Any]]) -> dict[tuple[int, str], Any]:
+    """Partition and key to the newest record; a status without what is another each time."""
+    found: dict[tuple[int, str], Any] = {}
+    for partition, key, value in rows:
+        data = value and json.loads(value)
+        if data and "topic" in data:
+            data["topic"]["discoverTimestamp"] = data["topic"]["task"] = 0
+        elif data:
+            data |= {"worker_id": "", "generation": 0, "version": ""}
+        found[partition, key] = data and json.dumps(data)
+    return found
+
+
+async def test_what_it_writes_is_what_connect_writes(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
+    shutil.rmtree(FOLDER, ignore_errors=True)  # a sink goes on behind what an earlier run has written there
+    FOLDER.mkdir()
+    await prepare(bootstrap, FOLDER)
+    worker = WorkerProcess(tmp_path, bootstrap, GROUP, spark.address, PROPERTIES)
+    async with workers(worker):
+        await play(worker.ask, FOLDER)
+        assert await worker.end() == 0
+    ours = {topic: await written(bootstrap, topic) for topic in (CONFIGS, OFFSETS, STATUS)}
+    (tmp_path / "written.json").write_text(json.dumps(ours, indent=1, ensure_ascii=False))
+    assert as_connect(shown(ours[CONFIGS])) == shown(RECORDED[CONFIGS])
+    assert moves(ours[OFFSETS]) == moves(RECORDED[OFFSETS])
+    assert last_of_each(ours[STATUS]) == last_of_each(RECORDED[STATUS])
+
+
+async def test_a_restart_is_shown_and_a_level_is_written_as_the_client_spells_it(
+    bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
+) -> None:
+    """As Kafka Connect 4.3 does; the level is told by its own name."""
+    worker = WorkerProcess(tmp_path, bootstrap, name, link[1], {"status.storage.partitions": "1"})
+    source = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
+    async with workers(worker):
+        await worker.ask("PUT", "/connectors/c/config", source)
+        await worker.reaches("c", "RUNNING", "RUNNING", seconds=60)
+
+        async def records(kind: str) -> list[Row]:
+            return await read_topic({"bootstrap.servers": bootstrap}, f"{name}-{kind}", client_id="test", seconds=60)
+
+        async def states() -> list[str]:
+            rows = await records("status")
+            return [json.loads(row.value)["state"] for row in rows if row.key == b"status-connector-c" and row.value]
+
+        for path in ("/connectors/c/restart", "/connectors/c/restart?includeTasks=true"):
+            before = await states()
+            assert (await worker.ask("POST", path)).status_code in (202, 204)
+
+            async def shown_so(before: list[str] = before) -> bool:
+                return await states() == [*before, "RESTARTING", "RUNNING"]
+
+            await eventually(shown_so, seconds=60, what="it is restarted")
+        await worker.reaches("c", "RUNNING", "RUNNING", seconds=60)
+
+        level = {"level": "Warn"}
+        assert (await worker.ask("PUT", "/admin/loggers/org.acme?scope=cluster", level)).status_code == 204
+        found = [row.value for row in await records("configs") if row.key == b"logger-cluster-org.acme"]
+        assert found == [b'{"level":"Warn"}']
+        assert (await worker.ask("GET", "/admin/loggers/org.acme")).json()["level"] == "WARN"
+        assert await worker.end() == 0

@@ -1,0 +1,109 @@
+"""`make simulation`: many seeds, on all processors; a seed that breaks a rule is printed with how to run it again."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+from simulation.breakages import BREAKAGES
+from simulation.run import Result, Template, prepare, simulate
+
+BREAKAGE_SEEDS = 40
+REPLAY = "PYTHONHASHSEED=0 PYTHONPATH=tests .venv/bin/python -m simulation --seed {seed} --trace"
+
+
+def main(arguments: list[str]) -> int:
+    """Runs seeds; 1 when one of them broke a rule."""
+    parser = argparse.ArgumentParser(prog="python -m simulation", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=200, help="so many seeds, from --first on")
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--seed", type=int, help="this one alone")
+    parser.add_argument("--trace", action="store_true", help="print all that happened")
+    parser.add_argument(
+        "--breakages", nargs="?", const="", help="break rules of keelman, or this one, and see each found"
+    )
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args(arguments)
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        os.environ["PYTHONHASHSEED"] = "0"  # sets of names have one order
+        os.execv(sys.executable, [sys.executable, "-m", "simulation", *arguments])
+    seeds = range(given.first, given.first + given.seeds) if given.seed is None else [given.seed]
+    with tempfile.TemporaryDirectory(prefix="keelman-simulation-") as folder:
+        template = prepare(Path(folder))
+        if given.breakages is not None:
+            return _find_breakages(template, given.processes, given.breakages)
+        begun, counts, broken = time.monotonic(), Counter[str](), 0
+        if given.seed is not None:
+            results = iter([simulate(given.seed, template)])
+        else:
+            # A process for each seed: what a simulation leaves behind in memory is gone with it.
+            pool = multiprocessing.get_context("fork").Pool(given.processes, maxtasksperchild=1)
+            results = pool.imap_unordered(partial(_short, template=template), seeds)
+        for result in results:
+            counts.update(result.counts)
+            counts["seconds"] += int(result.seconds)
+            broken += bool(result.broken)
+            _print(result, trace=given.trace)
+    took = time.monotonic() - begun
+    print(f"{len(seeds)} seeds in {took:.1f} s, {broken} broke a rule; {dict(sorted(counts.items()))}")
+    return 1 if broken else 0
+
+
+def _find_breakages(template: Template, processes: int, only: str) -> int:
+    """Runs seeds with each rule broken until that is found; 1 when one is not."""
+    missed = 0
+    pool = multiprocessing.get_context("fork").Pool(processes, maxtasksperchild=1)
+    for name, breakage in BREAKAGES.items():
+        if only not in ("", name):
+            continue
+        found = None
+        tries = [[breakage.seed]] + [list(range(n, n + processes)) for n in range(1, BREAKAGE_SEEDS, processes)]
+        for seeds in tries:
+            results = pool.map(partial(_broken, name=name, template=template), seeds, 1)
+            every = [(result.seed, one) for result in results for one in result.broken]
+            found = next((one for one in every if one[1].rule == breakage.rule), None)
+            if found is not None:
+                print(f"{name}: seed {found[0]} finds it: {found[1]}", flush=True)
+                break
+        if found is None:
+            print(f"{name}: not found by {BREAKAGE_SEEDS} seeds", flush=True)
+            missed += 1
+    return 1 if missed else 0
+
+
+def _broken(seed: int, name: str, template: Template) -> Result:
+    BREAKAGES[name].apply()
+    return _short(seed, template)
+
+
+def _short(seed: int, template: Template) -> Result:
+    """A result that is cheap to send."""
+    found = simulate(seed, template)
+    found.trace = found.trace[-1:]
+    return found
+
+
+def _print(result: Result, *, trace: bool) -> None:
+    if trace:
+        for at, what, words in result.trace:
+            print(f"{at:9.3f}  {what:14} {words}")
+        print(f"digest {result.digest}")
+    if not result.broken:
+        return
+    print(f"seed {result.seed} ({result.size}):")
+    for one in result.broken[:5]:
+        print(f"  {one}")
+    print(f"  again: {REPLAY.format(seed=result.seed)}", flush=True)
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(code)  # nothing of the simulated processes is to be cleaned up

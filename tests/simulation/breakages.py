@@ -1,0 +1,124 @@
+"""Rules of keelman broken on purpose, one at a time, to see that the simulation finds each: `--breakages`.
+
+Each says which of its rules must fail. Nothing here is ever undone: a process that breaks a rule runs nothing else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from keelman.model.workload import Workload
+from keelman.state.planning.draft import Draft
+from keelman.state.replicas.heard import Heard
+from keelman.state.replicas.lease import Lease
+from keelman.state.resources import serving
+from keelman.state.sessions.sessions import Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Breakage:
+    """What is broken, and the rule that finds it."""
+
+    rule: str
+    what: str
+    apply: Callable[[], None]
+    seed: int = 1
+    """One that is known to find it; it is tried first."""
+
+
+def _moves_without_generation() -> None:
+    put = Draft._put
+
+    def broken(self: Draft, workload: Workload, why: str) -> None:
+        old = self.workloads.get(workload.name)
+        if old is not None and old.node != workload.node:
+            workload = dataclasses.replace(workload, generation=old.generation)
+        put(self, workload, why)
+
+    Draft._put = broken  # type: ignore[method-assign]
+
+
+def _judges_at_once() -> None:
+    def broken(self: Heard, node: str) -> float:
+        beat = self._beats.get(node)
+        return float("inf") if beat is None else self.clock() - beat.at
+
+    Heard.silence = broken  # type: ignore[method-assign]
+
+
+def _gives_ports_twice() -> None:
+    def broken(self: Draft, node: str, wanted: range, count: int = 1, tried: tuple[int, ...] = ()) -> list[int]:
+        return [port for port in wanted if port not in tried][:count]
+
+    Draft.ports = broken  # type: ignore[method-assign]
+
+
+class _Undone(Exception):
+    """Takes back what a transaction did."""
+
+
+def _answers_without_storing() -> None:
+    written, numbers = serving.written, itertools.count()
+
+    async def broken(store: Any, request: Any, work: Any, empty: Any) -> Any:
+        if next(numbers) % 5:
+            return await written(store, request, work, empty)
+        try:
+            async with store.write() as tx:
+                fields = work(tx)
+                raise _Undone
+        except _Undone:
+            return type(empty)(**fields)
+
+    serving.written = broken
+
+
+def _plans_without_the_lease() -> None:
+    async def broken(self: Lease, tx: Any) -> None:
+        """Believes what it knew."""
+
+    async def confirm(self: Lease) -> None:
+        self._confirmed = self.clock()
+
+    Lease.check = broken  # type: ignore[method-assign]
+    Lease.confirm = confirm  # type: ignore[method-assign]
+
+
+def _forgets_to_say_what_changed() -> None:
+    Sessions._send_assignments = _only_complete(Sessions._send_assignments)  # type: ignore[method-assign]
+
+
+def _only_complete(send: Any) -> Any:
+    async def broken(self: Sessions, session: Any, old: int, *args: Any, complete: bool = False) -> None:
+        if complete or old % 7:
+            await send(self, session, old, *args, complete=complete)
+
+    return broken
+
+
+BREAKAGES = {
+    "moves-without-generation": Breakage(
+        "started-twice", "a worker that moves keeps its generation", _moves_without_generation, seed=5
+    ),
+    "judges-at-once": Breakage(
+        "offline-though-heard", "who was not heard yet counts as silent after a start", _judges_at_once, seed=3
+    ),
+    "gives-ports-twice": Breakage("ports", "the planner does not look who has a port", _gives_ports_twice, seed=3),
+    "answers-without-storing": Breakage(
+        "acknowledged", "one change of five is acknowledged and taken back", _answers_without_storing, seed=1
+    ),
+    "plans-without-the-lease": Breakage(
+        "one-leader",
+        "a leader that was frozen goes on without asking whose the lease is",
+        _plans_without_the_lease,
+        seed=1,
+    ),
+    "forgets-to-say": Breakage(
+        "converges", "some changes of assignments are not sent", _forgets_to_say_what_changed, seed=3
+    ),
+}
+"""By name."""

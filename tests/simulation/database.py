@@ -1,0 +1,302 @@
+"""The database of a simulated plane: a real SQLite file, reached by connections that run in place on fake time.
+
+Beside one state service it is what SQLite is to it. For several it behaves as PostgreSQL does: writers take turns, the
+transaction of who dies is rolled back, and NOTIFY reaches whoever listens once a transaction is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import sqlite3
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+import psycopg
+
+from keelman.state.database.database import Database, sqlite_engine
+from keelman.state.replicas.exchange import Exchange
+from keelman.testing.fake_time import FakeProcess, FakeTimeLoop, own_process
+from simulation.network import Network
+
+SERVER = "database"
+IDLE_SECONDS = 10.0
+"""For so long a transaction may stand still before the server ends it, as `database.py` asks of PostgreSQL."""
+SILENT_SECONDS = 8.0
+"""After so long without an answer a connection is given up by its client."""
+
+
+class Server:
+    """The database's server."""
+
+    def __init__(self, loop: FakeTimeLoop, network: Network, chance: random.Random, path: Path) -> None:
+        self.loop, self.network, self.chance, self.path = loop, network, chance, path
+        self.is_away = False
+        self.connections: list[Connection] = []
+        self.listening: list[Listening] = []
+        self._holder: Connection | None = None
+        self._waiting: deque[tuple[Connection, asyncio.Future[None]]] = deque()
+
+    def engine(self) -> Any:
+        """For the process that asks."""
+
+        def connect() -> Connection:
+            made = Connection(self)
+            self.connections.append(made)
+            return made
+
+        return sqlite_engine(self.path, async_creator=connect)
+
+    def go_away(self) -> None:
+        """Nobody reaches it until it is back; what was open is rolled back."""
+        self.is_away = True
+        for one in list(self.connections):
+            one.cut()
+        self.hang_up(lambda _: True)
+
+    def come_back(self) -> None:
+        """It answers again."""
+        self.is_away = False
+
+    def forget(self, process: FakeProcess) -> None:
+        """A process has died: its transactions are rolled back."""
+        for one in [c for c in self.connections if c.process is process]:
+            one.cut()
+        self.hang_up(lambda listening: listening.process is process)
+
+    def hang_up(self, which: Callable[[Listening], bool]) -> None:
+        """Ends connections that listen."""
+        for one in [listening for listening in self.listening if which(listening)]:
+            one.break_off()
+
+    async def turn(self, connection: Connection) -> None:
+        """Waits until no other connection writes."""
+        if self._holder is not None:
+            future = self.loop.create_future()
+            self._waiting.append((connection, future))
+            await future
+        self._hold(connection)
+
+    def _hold(self, connection: Connection) -> None:
+        self._holder = connection
+        connection.turns += 1
+        self.loop.call_later(IDLE_SECONDS, self._end_idle, connection, connection.turns)
+
+    def _end_idle(self, connection: Connection, turn: int) -> None:
+        process = connection.process
+        stands_still = process is not None and (process.is_frozen or self.network.is_cut(process.name, SERVER))
+        if self._holder is connection and connection.turns == turn and stands_still:
+            connection.cut()
+
+    def done(self, connection: Connection) -> None:
+        """A transaction has ended: the next writer may begin."""
+        if self._holder is not connection:
+            return
+        self._holder = None
+        while self._waiting:
+            after, future = self._waiting.popleft()
+            if not future.done() and not after.is_cut:
+                self._holder = after
+                future.set_result(None)
+                return
+
+    def notify(self, notes: list[tuple[str, str]]) -> None:
+        """Tells whoever listens."""
+        for one in list(self.listening):
+            one.send(notes)
+
+
+class _Inline:
+    """Does at once what a connection's thread would have done."""
+
+    def put_nowait(self, work: tuple[asyncio.Future[Any] | None, Callable[[], Any]]) -> None:
+        future, function = work
+        try:
+            result = function()
+        except Exception as error:
+            if future is not None:
+                future.set_exception(error)
+        else:
+            if future is not None:
+                future.set_result(result)
+
+
+class Connection(aiosqlite.Connection):
+    """A connection without a thread of its own, to a server that may be slow, away or beyond reach."""
+
+    def __init__(self, server: Server) -> None:
+        self._connection: sqlite3.Connection | None = None
+        self._running = True
+        self._iter_chunk_size = 64
+        self._tx = _Inline()  # type: ignore[assignment]
+        self._notes: list[tuple[str, str]] = []
+        self._server = server
+        self.process = own_process()
+        self.is_cut = False
+        self.turns = 0
+
+    def __del__(self) -> None:
+        """It has no thread to end."""
+
+    def __await__(self) -> Generator[Any, None, Connection]:
+        return self._open().__await__()
+
+    async def _open(self) -> Connection:
+        await self._reach()
+        raw = sqlite3.connect(self._server.path, timeout=0, isolation_level=None)
+        raw.create_function("pg_notify", 2, lambda channel, payload: self._notes.append((channel, payload)))
+        self._connection = raw
+        return self
+
+    async def _reach(self) -> None:
+        """A request is on its way."""
+        server, name = self._server, self.process.name if self.process is not None else ""
+        if server.is_away or self.is_cut:
+            raise sqlite3.OperationalError("connection closed")
+        if not name:
+            return  # the one who looks on
+        if server.chance.random() < 0.1:
+            await asyncio.sleep(server.chance.random() * 0.01)
+        end = server.loop.time() + SILENT_SECONDS
+        while server.network.is_cut(name, SERVER) or server.network.is_cut(SERVER, name):
+            if server.loop.time() >= end:
+                self.is_cut = True
+                break
+            await asyncio.sleep(0.5)
+        if server.is_away or self.is_cut:
+            raise sqlite3.OperationalError("connection closed")
+
+    async def _execute(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        await self._reach()
+        if args and args[0] == "BEGIN IMMEDIATE":
+            await self._server.turn(self)
+        connection = self._connection
+        if connection is None or self.is_cut:
+            self._server.done(self)
+            raise sqlite3.OperationalError("connection closed")
+        result = fn(*args, **kwargs)
+        self._look(connection)
+        return result
+
+    async def commit(self) -> None:
+        """It is stored, and only then its answer is on its way, which may not come."""
+        await super().commit()
+        await self._reach()
+
+    def _look(self, connection: sqlite3.Connection) -> None:
+        if not connection.in_transaction:
+            notes, self._notes = self._notes, []
+            self._server.done(self)
+            self._server.notify(notes)
+
+    async def rollback(self) -> None:
+        """What was to be told is told to nobody."""
+        self._notes.clear()
+        if self._connection is not None and not self.is_cut:
+            self._connection.rollback()
+        self._server.done(self)
+
+    def cut(self) -> None:
+        """The connection is gone, and with it what was not committed."""
+        self.is_cut = True
+        self._end()
+
+    def _end(self) -> None:
+        self._notes.clear()
+        if self._connection is not None:
+            self._connection.rollback()
+            self._connection.close()
+            self._connection = None
+        self._server.done(self)
+        if self in self._server.connections:
+            self._server.connections.remove(self)
+
+    async def close(self) -> None:
+        """Ends it."""
+        self._end()
+
+    def stop(self) -> asyncio.Future[Any] | None:
+        """Ends it at once."""
+        self._end()
+        return None
+
+
+class SharedDatabase(Database):
+    """A database that several state services have."""
+
+    @property
+    def is_sole(self) -> bool:
+        return False
+
+
+class Listening:
+    """A connection that hears what is notified; it has `notifies` as psycopg's has."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.process = own_process()
+        self._notes: deque[psycopg.Notify] = deque()
+        self._news = asyncio.Event()
+        self._due = 0.0
+        self._is_broken = False
+
+    def send(self, notes: list[tuple[str, str]]) -> None:
+        """Brings it there, in order, as soon as the way is free."""
+        if not notes or self._is_broken:
+            return
+        self._due = max(self._due, self._server.loop.time() + self._server.chance.random() * 0.02)
+        self._server.loop.call_at(self._due, self._arrive, notes)
+
+    def _arrive(self, notes: list[tuple[str, str]]) -> None:
+        name = self.process.name if self.process is not None else ""
+        if self._server.network.is_cut(SERVER, name):
+            self._due = self._server.loop.time() + 0.5
+            self._server.loop.call_at(self._due, self._arrive, notes)
+            return
+        self._notes.extend(psycopg.Notify(channel, payload, 0) for channel, payload in notes)
+        self._news.set()
+
+    def break_off(self) -> None:
+        """It ends with an error."""
+        self._is_broken = True
+        if self in self._server.listening:
+            self._server.listening.remove(self)
+        self._news.set()
+
+    async def notifies(self, *, timeout: float) -> AsyncIterator[psycopg.Notify]:
+        """What comes within this time."""
+        loop = self._server.loop
+        end = loop.time() + timeout
+        while True:
+            if self._is_broken:
+                raise psycopg.OperationalError("the connection is lost")
+            while self._notes:
+                yield self._notes.popleft()
+            if loop.time() >= end:
+                return
+            self._news.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(end):
+                    await self._news.wait()
+
+
+class SimulatedExchange(Exchange):
+    """The exchange over the simulated server's connections."""
+
+    server: Server
+
+    @contextlib.asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Any]:
+        if self.server.is_away:
+            raise psycopg.OperationalError("the database does not answer")
+        listening = Listening(self.server)
+        self.server.listening.append(listening)
+        self._own = self.clock()
+        try:
+            yield listening
+        finally:
+            listening.break_off()

@@ -1,0 +1,38 @@
+"""The control plane on fake time: 200 seeds of disturbances, and that broken rules are found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from support.places import ROOT
+
+SEEDS = 200
+
+
+def simulation(*arguments: str) -> str:
+    """What a run says that broke no rule."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "tests"), "PYTHONHASHSEED": "0"}
+    command = [sys.executable, "-m", "simulation", *arguments]
+    made = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, f"{made.stdout[-6000:]}\n{made.stderr[-2000:]}"
+    return made.stdout
+
+
+@pytest.mark.timeout(900)
+def test_no_seed_breaks_a_rule() -> None:
+    assert f"{SEEDS} seeds in" in simulation("--seeds", str(SEEDS))
+
+
+def test_a_seed_is_the_same_run_in_another_process() -> None:
+    one, other = (simulation("--seed", "8", "--trace").splitlines() for _ in range(2))
+    assert one[:-1] == other[:-1]
+    assert len(one) > 100
+
+
+@pytest.mark.timeout(600)
+def test_rules_that_are_broken_are_found() -> None:
+    simulation("--breakages")

@@ -1,0 +1,1 @@
+"""What the agent's tests stand on."""

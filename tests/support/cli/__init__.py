@@ -1,0 +1,1 @@
+"""The command line in tests: as a user starts it, and many commands in one process."""

@@ -1,0 +1,1 @@
+"""Connectors for tests to load, and what hosts them."""

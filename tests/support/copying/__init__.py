@@ -1,0 +1,1 @@
+"""What tests of copying share: copy runs, and files that grow."""

@@ -1,0 +1,390 @@
+"""Hosts one copy run after another as a slot does, and does the worker's part: grant, read committed offsets, confirm.
+
+As a program (`python -m support.copying.harness <spec.json>`) it is the process that tests kill; SIGTERM drains it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from keelman.api.copy.v1 import copy_run_pb2, ticket_pb2
+from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.offsets import parse_key
+from keelman.connect.plugin import Connector, load_connector
+from keelman.connectors.file import sink as file_sink
+from keelman.engine.run import CopyRunLoop
+from keelman.engine.sink import commits as sink_commits
+from keelman.engine.sink import journal
+from keelman.engine.source import transactions
+from keelman.kafka.batches import producer as batch_producer
+from keelman.runtime.processes.die_with_parent import tethered
+from support.places import with_tests
+
+OFFSET_TOPIC = "test-offsets"
+OFFSET_PARTITIONS = 5
+STATES = copy_run_pb2.CopyRunState
+T = TypeVar("T")
+
+
+class OneTask(Connector):
+    """A connector without keys of its own, for whose one task a test opens what it likes."""
+
+    version = "1"
+    runs_on = "anywhere"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        return ConfigDef()
+
+    @classmethod
+    def task_configs(cls, config: Any, max_tasks: int) -> list[dict[str, str]]:
+        return [dict(config)]
+
+    @classmethod
+    def supports_exactly_once(cls, config: Any) -> bool:
+        return True
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str) -> None:
+    """Makes a topic; returns once the broker has it."""
+    new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config)
+    client = AdminClient({"bootstrap.servers": bootstrap})
+    client.create_topics([new])[topic].result(60)
+
+    def led() -> int:
+        known = client.list_topics(timeout=60).topics.get(topic)
+        return 0 if known is None else sum(one.leader >= 0 for one in known.partitions.values())
+
+    until(lambda: led() == partitions, f"the broker knows {topic}")  # its controller answers before it does
+
+
+def ends_of(bootstrap: str, topic: str) -> dict[int, int]:
+    """Where each partition ends, open transactions and all."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "look", "isolation.level": "read_uncommitted"}
+
+    def told() -> dict[int, int] | None:
+        consumer = Consumer(settings)  # one that was refused once goes on asking with what it knew then
+        try:
+            partitions = consumer.list_topics(topic, 30).topics[topic].partitions
+            return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in partitions}
+        except KafkaException as error:  # of a topic just made, its broker may not know yet that it leads it
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+                raise
+            return None
+        finally:
+            consumer.close()
+
+    return until(told, f"{topic} has leaders")
+
+
+def messages(
+    bootstrap: str, topic: str, isolation: str = "read_committed", *, stays_open: bool = False
+) -> list[Message]:
+    """Every record up to the present end, each partition in its order.
+
+    A transaction that is about to end is waited for: a commit is answered before its markers are written. With
+    `stays_open` one is open that does not end, and what is before it is all that is seen.
+    """
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "look",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+    }
+    ends = {} if stays_open else ends_of(bootstrap, topic)
+    consumer = Consumer({**settings, "isolation.level": isolation, "enable.partition.eof": True})
+    open_ends = set(consumer.list_topics(topic, 30).topics[topic].partitions)
+    consumer.assign([TopicPartition(topic, p, 0) for p in open_ends])
+    found: list[Message] = []
+    deadline = time.monotonic() + 60
+    while open_ends:
+        assert time.monotonic() < deadline, f"{topic} was not read to its end"
+        for message in consumer.consume(10_000, 0.2):
+            if message.error() is None:
+                found.append(message)
+                continue
+            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+            if message.offset() >= ends.get(message.partition(), 0):
+                open_ends.discard(message.partition())
+    consumer.close()
+    return found
+
+
+def until(condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
+    """What the condition gives, once that is something. For threads; `eventually` is for coroutines."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+    return value
+
+
+@contextmanager
+def hosted(
+    bootstrap: str, config: dict[str, str], log: Path, *, program: str = "support.copying.harness", **spec: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of its own that copies for one task, to be killed or drained; `die` names where it kills itself. It
+    ends with the block, and with whoever started it. `program` is another that hosts copy runs."""
+    given = json.dumps({"bootstrap": bootstrap, "config": config, **spec})
+    command = tethered([sys.executable, "-m", program, given])
+    with log.open("ab") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=with_tests())
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def dies_at(bootstrap: str, config: dict[str, str], log: Path, point: Sequence[str | int]) -> None:
+    """Hosts a run until it kills itself there."""
+    with hosted(bootstrap, config, log, die=point) as process:
+        code = process.wait(120)
+    assert code == -signal.SIGKILL, f"did not come to {point}:\n{log.read_text(errors='replace')[-4000:]}"
+
+
+def latest(log: Path) -> dict[str, Any]:
+    """The newest update in a log of hosted processes, which libraries write to as well; empty before the first."""
+    lines = [
+        line for line in log.read_text(errors="replace").splitlines(keepends=True) if line.startswith('{"state": ')
+    ]
+    whole = [line for line in lines if line.endswith("}\n")]
+    found: dict[str, Any] = json.loads(whole[-1]) if whole else {}
+    return found
+
+
+def until_all_copied(process: subprocess.Popen[bytes], log: Path, seconds: float = 120.0) -> None:
+    """Waits until a hosted process tells that nothing is left. Raises AssertionError with the end of its log."""
+
+    def copied() -> bool:
+        assert process.poll() is None, f"ended with {process.returncode}"
+        update = latest(log)
+        return (update.get("state"), update.get("lag")) == ("RUNNING", 0)
+
+    try:
+        until(copied, "all is copied", seconds)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; the log ends with:\n{log.read_text(errors='replace')[-6000:]}") from error
+
+
+def copied_to_the_end(bootstrap: str, config: dict[str, str], log: Path) -> None:
+    """Hosts a run until nothing is left, and ends it."""
+    with hosted(bootstrap, config, log) as process:
+        until_all_copied(process, log)
+        process.terminate()
+        assert process.wait(60) == 0
+
+
+def committed_offsets(bootstrap: str, topic: str, connector: str) -> list[tuple[bytes, bytes]]:
+    """The connector's records in the offset topic, committed before now; a tombstone removes."""
+    base = {"bootstrap.servers": bootstrap, "group.id": f"look-{uuid.uuid4()}", "enable.auto.commit": False}
+    ends = ends_of(bootstrap, topic)
+    found: dict[bytes, bytes] = {}
+    reader = Consumer({**base, "isolation.level": "read_committed", "enable.partition.eof": True})
+    reader.assign([TopicPartition(topic, p, 0) for p in ends])
+    waiting = {p for p, end in ends.items() if end > 0}
+    deadline = time.monotonic() + 60
+    while waiting:
+        assert time.monotonic() < deadline, f"the committed offsets of {topic} were not read in 60 s"
+        message = reader.poll(1.0)
+        if message is None:
+            continue
+        if message.error() is not None:
+            if message.error().code() == KafkaError._PARTITION_EOF and message.offset() >= ends[message.partition()]:
+                waiting.discard(message.partition())
+            continue
+        parsed = parse_key(message.key())
+        if parsed is not None and parsed[0] == connector:
+            found.pop(message.key(), None)
+            if message.value() is not None:
+                found[message.key()] = message.value()
+    reader.close()
+    return list(found.items())
+
+
+def ticket(bootstrap: str, config: dict[str, str], **fields: Any) -> ticket_pb2.StartTicket:
+    """A ticket for task 0 of a connector, exactly once unless told otherwise."""
+    name = config["name"]
+    worker = {
+        "bootstrap.servers": bootstrap,
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "group.id": "test-workers",
+    }
+    source = "Source" in config["connector.class"]
+    chosen: dict[str, Any] = {
+        "run_uid": str(uuid.uuid4()),
+        "connector": name,
+        "task": 0,
+        "direction": ticket_pb2.COPY_DIRECTION_SOURCE if source else ticket_pb2.COPY_DIRECTION_SINK,
+        "connector_config": config,
+        "task_config": config,
+        "worker_config": {**worker, **fields.pop("worker_config", {})},
+        "delivery": ticket_pb2.DELIVERY_GUARANTEE_EXACTLY_ONCE,
+        "transactional_id": f"test-workers-{name}-0" if source else "",
+        "offset_topic": OFFSET_TOPIC if source else "",
+    }
+    return ticket_pb2.StartTicket(**{**chosen, **fields})
+
+
+class Run:
+    """One copy run under test: confirms it by itself and keeps every update."""
+
+    def __init__(
+        self,
+        granted: ticket_pb2.StartTicket,
+        *,
+        confirm: bool = True,
+        find: Callable[[str], type[Connector]] = load_connector,
+    ) -> None:
+        self.ticket = granted
+        self.updates: queue.Queue[RunUpdate] = queue.Queue()
+        self.seen: list[RunUpdate] = []
+        self._confirm = confirm
+        self.loop = CopyRunLoop(granted, self._told, find=find)
+        self.loop.start()
+
+    def _told(self, update: RunUpdate) -> None:
+        self.updates.put(update)
+        if update.state == copy_run_pb2.COPY_RUN_STATE_FENCED and self._confirm:
+            threading.Thread(target=self.confirm, daemon=True).start()
+
+    def confirm(self) -> None:
+        """Does what a worker does after the fence."""
+        records = []
+        if self.ticket.offset_topic:
+            bootstrap = self.ticket.worker_config["bootstrap.servers"]
+            for topic in filter(None, (self.ticket.worker_offset_topic, self.ticket.offset_topic)):
+                records += committed_offsets(bootstrap, topic, self.ticket.connector)
+        offsets = [ticket_pb2.SourceOffset(key=k, value=v) for k, v in records]
+        self.loop.confirm(ticket_pb2.Confirmation(offsets=offsets))
+
+    def until(self, condition: Any, *, seconds: float = 60.0) -> RunUpdate:
+        """The first update, seen already or to come, for which the condition holds."""
+        for update in self.seen:
+            if condition(update):
+                return update
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                update = self.updates.get(timeout=max(0.01, deadline - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"no such update in {seconds} s; last: {self.seen[-1:]}") from None
+            self.seen.append(update)
+            if condition(update):
+                return update
+            assert update.state not in ENDS, f"ended before that: {update}"
+
+    def until_state(self, state: str, *, seconds: float = 60.0) -> RunUpdate:
+        """Waits for a state by its short name."""
+        value = STATES.Value(f"COPY_RUN_STATE_{state}")
+        return self.until(lambda u: u.state == value, seconds=seconds)
+
+    def until_records(self, records: int, *, seconds: float = 60.0) -> RunUpdate:
+        """Waits until that many records are committed."""
+        return self.until(lambda u: u.progress.records >= records, seconds=seconds)
+
+    def drain(self) -> RunUpdate:
+        """Drains and waits for the end."""
+        self.loop.drain()
+        update = self.until_state("ENDED")
+        assert self.loop.join(20)
+        return update
+
+    def copied(self, records: int) -> RunUpdate:
+        """Waits until that many records are committed, drains, and waits for the end."""
+        self.until_records(records)
+        return self.drain()
+
+
+ENDS = (copy_run_pb2.COPY_RUN_STATE_ENDED, copy_run_pb2.COPY_RUN_STATE_FAILED)
+
+
+def die_at(point: str, count: int) -> None:
+    """Makes this process kill itself with SIGKILL when it comes to a point in the copying for the n-th time."""
+    owner, methods, before = {
+        "record in an open transaction": (transactions.TransactionalProducer, ("send", "send_packed"), False),
+        "offsets in an open transaction": (batch_producer.BatchProducer, ("end",), True),
+        "transaction committed": (transactions.TransactionalProducer, ("commit",), False),
+        "data written": (file_sink.JournaledWriter, ("write",), False),
+        "data durable": (journal.Journal, ("save",), True),
+        "journal not renamed": (os, ("rename",), True),
+        "journal durable": (journal.Journal, ("save",), False),
+        "group told": (sink_commits.SinkCommits, ("send_group",), False),
+    }[point]
+    left = count
+
+    def dying(real: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            left -= 1
+            result = None if before and left <= 0 else real(*args, **kwargs)
+            if left <= 0:
+                if point == "record in an open transaction":
+                    args[0]._deliver(args[0]._held())
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result
+
+        return called
+
+    for method in methods:
+        setattr(owner, method, dying(getattr(owner, method)))
+
+
+def host(spec: dict[str, Any], find: Callable[[str], type[Connector]] = load_connector) -> int:
+    """Runs one task until SIGTERM, with a new ticket after each retriable failure; prints one line an update."""
+    if "die" in spec:
+        die_at(*spec["die"])
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    while True:
+        run = Run(ticket(spec["bootstrap"], spec["config"], **spec.get("fields", {})), find=find)
+        drained = False
+        while True:
+            if stop.is_set() and not drained:
+                drained = True
+                run.loop.drain()
+            try:
+                update = run.updates.get(timeout=0.02)
+            except queue.Empty:
+                continue
+            told = {
+                "state": STATES.Name(update.state)[15:],
+                "reason": update.reason,
+                "records": update.progress.records,
+            }
+            told |= {
+                "lag": update.progress.lag if update.progress.HasField("lag") else -1,
+                "rate": round(update.progress.records_per_second),
+            }
+            told |= {"message": update.message, "left": update.progress.remaining_time.ToSeconds()}
+            # One write a line: the run's thread writes its log to the same file.
+            sys.stdout.write(json.dumps(told) + "\n")
+            sys.stdout.flush()
+            if update.state in ENDS:
+                break
+        run.loop.join(20)
+        if drained or stop.is_set():
+            return 0
+        if not update.retriable:
+            return 1
+
+
+if __name__ == "__main__":
+    sys.exit(host(json.loads(sys.argv[1])))

@@ -1,0 +1,1 @@
+"""What tests of the gateway share: real gateways, and clients of each of its APIs."""

@@ -1,0 +1,389 @@
+"""Several hosts on this machine: agents in network namespaces of their own, each with a cable to one bridge."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from keelman.api.connect.v1 import broker_cluster_pb2, broker_cluster_service_pb2
+from keelman.api.node.v1.agent_service_pb2 import StreamLogsRequest
+from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
+from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
+from keelman.api.node.v1.workload_pb2 import Workload, WorkloadState
+from keelman.rpc.channels import channel, is_serving
+from keelman.runtime.home import Home
+from keelman.runtime.processes.process_trees import is_marked, kill_all
+from keelman.testing.eventually import eventually
+from keelman.testing.numbered import Number, line
+from keelman.testing.oracle import Report, judge
+from support.state.service import Clients
+
+NET = "203.0.113"  # addresses that no real network has (RFC 5737, TEST-NET-3)
+STATE, GATEWAY, HTTP, AGENT = 7410, 7400, 7480, 7420
+RUNNING = WorkloadState.WORKLOAD_STATE_RUNNING
+START_SECONDS = 180.0
+TICK_SECONDS = 0.05
+NOBODY = "02:00:00:00:00:01"  # a hardware address that no cable here has
+
+
+def missing() -> str:
+    """Why there can be no hosts here; empty when there can."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    if shutil.which("ip") is None or shutil.which("nsenter") is None:
+        return "network namespaces need the programs ip and nsenter"
+    made = subprocess.run(["ip", "netns", "add", f"kmt{os.getpid()}"], capture_output=True, text=True, check=False)
+    if made.returncode:
+        return f"network namespaces cannot be made: {made.stderr.strip()}"
+    _ip("netns", "del", f"kmt{os.getpid()}")
+    return ""
+
+
+def _ip(*words: str) -> str:
+    return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
+
+
+@dataclass(slots=True)
+class Host:
+    """One host: its agent, and the folder that its processes have for themselves."""
+
+    name: str
+    namespace: str
+    cable: str
+    plug: str  # the cable's end within the namespace
+    address: str
+    home: Home
+    agent: subprocess.Popen[bytes] | None = None
+
+    def start(self, state: str) -> None:
+        """Starts its agent."""
+        self.home.root.mkdir(parents=True, exist_ok=True)
+        command = ["nsenter", f"--net=/run/netns/{self.namespace}", sys.executable, "-m", "keelman.agent", "run"]
+        command += ["--node", self.name, "--home", str(self.home.root), "--state-address", state, "--trust", "mesh"]
+        command += ["--host", self.address, "--port", str(AGENT), "--grace-seconds", "20"]
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_AGENT_")}
+        with (self.home.root / "agent.log").open("ab") as log:
+            self.agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=kept)
+
+    def pull_cable(self) -> None:
+        """Nothing reaches this host any more, and it reaches nobody."""
+        _ip("link", "set", self.cable, "down")
+
+    def plug_in(self) -> None:
+        """As before."""
+        _ip("link", "set", self.cable, "up")
+
+    def lose(self, other: Host) -> None:
+        """What this host sends to the other vanishes; what the other sends arrives."""
+        neighbor = ("neigh", "replace", other.address, "lladdr", NOBODY, "dev", self.plug, "nud", "permanent")
+        _ip("-n", self.namespace, *neighbor)
+
+    def find(self, other: Host) -> None:
+        """As before."""
+        _ip("-n", self.namespace, "neigh", "del", other.address, "dev", self.plug)
+
+    def processes(self) -> list[int]:
+        """Its workloads' processes."""
+        folders = list(self.home.workloads.glob("*"))
+        return [p for p in psutil.pids() if any(is_marked(p, f) for f in folders)]
+
+    def end(self) -> None:
+        """Kills everything of it."""
+        if self.agent is not None:
+            self.agent.kill()
+            self.agent.wait(30)
+        kill_all(self.processes())
+
+
+@dataclass(slots=True)
+class System:
+    """State and gateway on this host, agents on others."""
+
+    folder: Path
+    address: str
+    hosts: dict[str, Host]
+    clients: Clients | None = None
+    gateway: Clients | None = None
+    gateway_host: str = ""
+    agents: AgentServiceStub | None = None
+    services: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def rest(self) -> str:
+        """Where the gateway answers HTTP."""
+        return f"http://{self.gateway_host}:{HTTP}"
+
+    @property
+    def of(self) -> Clients:
+        """The state service's services."""
+        assert self.clients is not None
+        return self.clients
+
+    def spawn(self, service: str, *flags: str, on: Host | None = None) -> None:
+        """Starts a service of this host, or of one of the others."""
+        inside = [] if on is None else ["nsenter", f"--net=/run/netns/{on.namespace}"]
+        command = [*inside, sys.executable, "-m", f"keelman.{service}", "run", "--trust", "mesh", *flags]
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(f"KEELMAN_{service.upper()}_")}
+        with (self.folder / f"{service}.log").open("ab") as log:
+            made = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=kept)
+        self.services.append(made)
+
+    async def online(self, *names: str) -> None:
+        """Returns when these nodes are online."""
+
+        async def there() -> bool:
+            nodes = (await self.of.nodes.ListNodes(ListNodesRequest())).nodes
+            return {n.name for n in nodes if n.status.state == 1} >= set(names)
+
+        await eventually(there, seconds=60, what=f"nodes {names} are online")
+
+    async def running(self, *names: str, seconds: float = START_SECONDS) -> dict[str, Workload]:
+        """The workloads, when these run at their last generation."""
+        found: dict[str, Workload] = {}
+
+        async def look() -> bool:
+            found.update(await self.of.workloads())
+            there = [found[n] for n in names if n in found]
+            fresh = [w for w in there if w.status.state == RUNNING and w.status.generation == w.generation]
+            return len(fresh) == len(names)
+
+        await eventually(look, seconds=seconds, what=f"{names} run")
+        return found
+
+    async def workers(self, cluster: str) -> dict[str, str]:
+        """The nodes of a cluster's workers by name, of those that run."""
+        found = (await self.of.workloads()).values()
+        return {w.name: w.node for w in found if w.name.startswith(f"worker/{cluster}/") and w.status.state == RUNNING}
+
+    async def in_state(self, cluster: str, state: str, *, seconds: float = START_SECONDS) -> None:
+        """Returns when the broker cluster is in this state and has nothing more to say."""
+
+        async def look() -> bool:
+            status = (await self.of.broker_cluster(cluster)).status
+            name = broker_cluster_pb2.ClusterState.Name(status.state)
+            assert (name, status.message) == (f"CLUSTER_STATE_{state}", ""), f"{name} {status.message}"
+            return True
+
+        await eventually(look, seconds=seconds, what=f"{cluster} is {state}")
+
+    async def update_brokers(self, cluster: str, *masks: str, **managed: Any) -> None:
+        """Changes fields of a managed broker cluster."""
+        spec = broker_cluster_pb2.BrokerClusterSpec(managed=broker_cluster_pb2.ManagedBrokers(**managed))
+        request = broker_cluster_service_pb2.UpdateBrokerClusterRequest(name=cluster, spec=spec)
+        request.update_mask.paths.extend(masks)
+        await self.of.brokers.UpdateBrokerCluster(request)
+
+    async def create_workers(self, name: str, **spec: Any) -> None:
+        """A worker cluster that is asked to run."""
+        await self.of.create_workers(name, **spec)
+        await self.of.start_workers(name)
+
+    async def configure(self, cluster: str, connector: str, config: dict[str, str]) -> None:
+        """A connector with this configuration."""
+        async with httpx.AsyncClient(timeout=95, trust_env=False) as client:
+            url = f"{self.rest}/clusters/{cluster}/connectors/{connector}/config"
+
+            async def put() -> bool:
+                answer = await client.put(url, json=config)
+                assert answer.status_code in (200, 201), answer.text
+                return True
+
+            await eventually(put, seconds=60, what=f"{connector} is taken")
+
+    async def owners(self, cluster: str, connectors: Sequence[str]) -> dict[str, str]:
+        """The worker (host:port) of the task of each of these connectors that runs."""
+        found = {}
+        async with httpx.AsyncClient(timeout=20, trust_env=False) as client:
+            for name in connectors:
+                status = (await client.get(f"{self.rest}/clusters/{cluster}/connectors/{name}/status")).json()
+                for task in status.get("tasks", []):
+                    if task["state"] == "RUNNING":
+                        found[name] = task["worker_id"]
+        return found
+
+    async def log_of(self, workload: str) -> str:
+        """The log of a workload, through the gateway."""
+        assert self.agents is not None
+        call: Any = self.agents.StreamLogs(StreamLogsRequest(workload=workload, tail_lines=50))
+        return b"".join([piece.lines async for piece in call]).decode()
+
+    def logs(self, lines: int = 12) -> str:
+        """The ends of all logs, for a failing test's message."""
+        files = [*self.folder.glob("*.log"), *self.folder.glob("*/agent.log"), *self.folder.glob("*/workloads/*/log")]
+        told = []
+        for file in sorted(files):
+            tail = "\n".join(file.read_text(errors="replace").splitlines()[-lines:])
+            told.append(f"--- {file.relative_to(self.folder)}\n{tail}")
+        return "\n".join(told)
+
+
+@contextlib.contextmanager
+def cabled(folder: Path, names: Sequence[str]) -> Iterator[System]:
+    """Network namespaces with a cable each to one bridge; nobody runs there yet."""
+    taken = _ip("-4", "-o", "addr")
+    net = next(n for n in range(0, 256, 16) if f"{NET}.{n + 1}/" not in taken)
+    bridge = f"kmb{os.getpid()}"
+    hosts: dict[str, Host] = {}
+    _ip("link", "add", bridge, "type", "bridge")
+    try:
+        _ip("addr", "add", f"{NET}.{net + 1}/28", "dev", bridge)
+        _ip("link", "set", bridge, "up")
+        for n, name in enumerate(names):
+            space, here, there = f"kmh{os.getpid()}n{n}", f"km{os.getpid()}a{n}", f"km{os.getpid()}b{n}"
+            address = f"{NET}.{net + 2 + n}"
+            _ip("netns", "add", space)
+            hosts[name] = Host(name, space, here, there, address, Home(folder / name))
+            _ip("link", "add", here, "type", "veth", "peer", "name", there, "netns", space)
+            _ip("link", "set", here, "master", bridge)
+            _ip("link", "set", here, "up")
+            _ip("-n", space, "addr", "add", f"{address}/28", "dev", there)
+            _ip("-n", space, "link", "set", there, "up")
+            _ip("-n", space, "link", "set", "lo", "up")
+        yield System(folder, f"{NET}.{net + 1}", hosts)
+    finally:
+        for host in hosts.values():
+            host.end()
+            with contextlib.suppress(subprocess.CalledProcessError):  # closing connections keep a namespace for a while
+                _ip("link", "del", host.cable)
+            _ip("netns", "del", host.namespace)
+        _ip("link", "del", bridge)
+
+
+@contextlib.asynccontextmanager
+async def running_hosts(
+    folder: Path, names: Sequence[str], *flags: str, apart: Sequence[str] = ()
+) -> AsyncIterator[System]:
+    """State, gateway and these hosts' agents; `flags` are the state service's. `apart`: two further hosts, on which
+    these two run."""
+    with cabled(folder, [*names, *apart]) as system:
+        of_state, of_gateway = (system.hosts[name] for name in apart) if apart else (None, None)
+        try:
+            state_host, system.gateway_host = (one.address if one else system.address for one in (of_state, of_gateway))
+            state, gateway_address = f"{state_host}:{STATE}", f"{system.gateway_host}:{GATEWAY}"
+            home = ("--home", str(folder / "s"))
+            system.spawn("state", "--host", state_host, "--port", str(STATE), *home, *flags, on=of_state)
+            listens = ("--host", system.gateway_host, "--port", str(GATEWAY), "--http-host", system.gateway_host)
+            asked = ("--http-port", str(HTTP), "--state-address", state, "--open-access", "true")
+            system.spawn("gateway", *listens, *asked, on=of_gateway)
+            for address in (state, gateway_address):
+                await eventually(lambda address=address: is_serving(address), seconds=60, what=f"{address} serves")
+            for name in names:
+                system.hosts[name].start(state)
+            async with channel(state) as made, channel(gateway_address) as gateway:
+                system.clients, system.gateway = Clients(made), Clients(gateway)
+                system.agents = AgentServiceStub(gateway)
+                await system.online(*names)
+                yield system
+        finally:
+            for service in system.services:
+                service.send_signal(signal.SIGTERM)
+            for service in system.services:
+                service.wait(30)
+
+
+class Lines:
+    """Files that grow by numbered lines, each copied to a topic of its own; what was written, and what is seen."""
+
+    def __init__(self, folder: Path, bootstrap: str, topics: Sequence[str], *, brokers: int = 3) -> None:
+        self._brokers = brokers
+        self.files = {topic: folder / f"{topic}.txt" for topic in topics}
+        self.written = dict.fromkeys(topics, 0)
+        self.seen: dict[str, list[bytes | None]] = {topic: [] for topic in topics}
+        self._bootstrap = bootstrap
+        self._over = threading.Event()
+        self._writing = threading.Event()
+
+    def config(self, topic: str) -> dict[str, str]:
+        """Of the connector that copies one of the files."""
+        return {
+            "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+            "tasks.max": "1",
+            "file": str(self.files[topic]),
+            "topic": topic,
+            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        }
+
+    @contextlib.contextmanager
+    def flowing(self) -> Iterator[None]:
+        """Makes the topics, writes and reads until the block is left."""
+        admin = AdminClient({"bootstrap.servers": self._bootstrap})
+        count, config = self._brokers, {"min.insync.replicas": str(min(2, self._brokers))}
+        # Each broker in turn leads one of them.
+        led = {t: [[(first + n) % count for n in range(count)]] for first, t in enumerate(self.files)}
+        made = admin.create_topics(
+            [NewTopic(t, num_partitions=1, replica_assignment=replicas, config=config) for t, replicas in led.items()]
+        )
+        for one in made.values():
+            one.result(60)
+        for file in self.files.values():
+            file.touch()
+        self._writing.set()
+        threads = [threading.Thread(target=run, daemon=True) for run in (self._write, self._read)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            for thread in threads:
+                thread.join(30)
+
+    async def passes(self, topics: Sequence[str] = (), *, seconds: float = 60.0) -> float:
+        """Returns when what is written now is seen; the seconds that it took."""
+        wanted = {topic: self.written[topic] + 1 for topic in topics or self.files}
+        begun = time.monotonic()
+
+        def there() -> bool:
+            left = {t: (len(self.seen[t]), n) for t, n in wanted.items() if len(self.seen[t]) < n}
+            assert not left, f"seen, wanted: {left}"
+            return True
+
+        await eventually(there, seconds=seconds, what="records pass")
+        return time.monotonic() - begun
+
+    async def judged(self) -> Report:
+        """Writes no more; what became of all, when the last is seen."""
+        self._writing.clear()
+        await asyncio.sleep(2 * TICK_SECONDS)  # the tick under way
+
+        def there() -> bool:
+            return all(len(self.seen[t]) >= n for t, n in self.written.items())
+
+        await eventually(there, seconds=60, what="the last records are seen")
+        await asyncio.sleep(1.0)  # what comes twice may come late
+        return judge(dict(enumerate(self.written.values())), self.seen)
+
+    def _write(self) -> None:
+        while not self._over.wait(TICK_SECONDS):
+            if self._writing.is_set():
+                for task, (topic, file) in enumerate(self.files.items()):
+                    with file.open("ab") as stream:
+                        stream.write(line(Number(task, self.written[topic]), 60) + b"\n")
+                    self.written[topic] += 1
+
+    def _read(self) -> None:
+        settings = {"bootstrap.servers": self._bootstrap, "group.id": "lines", "isolation.level": "read_committed"}
+        settings |= {"enable.auto.commit": "false", "socket.timeout.ms": "3000", "reconnect.backoff.max.ms": "300"}
+        consumer = Consumer({**settings, "error_cb": lambda _: None, "log_level": 0})
+        consumer.assign([TopicPartition(topic, 0, 0) for topic in self.files])
+        while not self._over.is_set():
+            for message in consumer.consume(1000, 0.1):
+                if message.error() is None:
+                    self.seen[message.topic()].append(message.value())
+        consumer.close()

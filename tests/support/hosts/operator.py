@@ -1,0 +1,126 @@
+"""What an operator types on hosts with networks of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from keelman.rpc.channels import is_serving
+from keelman.runtime.home import Home
+from keelman.testing.eventually import eventually
+from support.hosts.networks import GATEWAY, System
+
+KEELMAN = str(Path(sys.executable).with_name("keelman"))
+
+
+@dataclass(slots=True)
+class Commands:
+    """Commands on the first host, or within the network of another. `first` is the host of the state service and the
+    gateway; empty for this one."""
+
+    system: System
+    first: str = ""
+    running: list[tuple[str, subprocess.Popen[bytes]]] = field(default_factory=list)
+
+    def line(self, words: tuple[str, ...], host: str = "") -> list[str]:
+        inside = ["nsenter", f"--net=/run/netns/{self.system.hosts[host].namespace}"] if host else []
+        return [*inside, KEELMAN, *words]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_") or k == "KEELMAN_CACHE"}
+        return kept | {"KEELMAN_CONTEXTS": str(self.system.folder / "contexts.json")}
+
+    def run(self, *words: str, host: str = "", given: str = "", code: int = 0, seconds: float = 60.0) -> str:
+        """What a command prints; its error where it is to fail."""
+        done = subprocess.run(
+            self.line(words, host), input=given, capture_output=True, text=True, env=self.environment, timeout=seconds,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == code, f"{words}: {done.returncode} {done.stdout} {done.stderr}"
+        return done.stderr if code else done.stdout
+
+    def start(self, *words: str, host: str = "") -> None:
+        """A service, which is ended with the rest."""
+        with (self.system.folder / f"{host or words[0]}.log").open("ab") as log:
+            made = subprocess.Popen(
+                self.line(words, host), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment
+            )
+        self.running.append((host, made))
+
+    @property
+    def gateway(self) -> str:
+        """Where the gateway is."""
+        address = self.system.hosts[self.first].address if self.first else self.system.address
+        return f"{address}:{GATEWAY}"
+
+    def home(self, host: str) -> Home:
+        """Of the agent of a host."""
+        return self.system.hosts[host].home
+
+    def lose(self, host: str) -> None:
+        """All that runs on a host ends at once."""
+        for on, process in self.running:
+            if on == host:
+                process.kill()
+                process.wait(30)
+        self.system.hosts[host].end()
+
+    def join(self, host: str, *words: str) -> str:
+        """Has a host join under its own name and starts its agent; what joining printed."""
+        made = self.run("node", "token", "create", "--ttl", "10m").strip()
+        home = str(self.home(host).root)
+        given = f"{made}@{self.gateway}"
+        told = self.run("node", "join", "-", "--home", home, "--node", host, *words, host=host, given=given)
+        self.start("agent", "run", "--home", home, host=host)
+        return told
+
+    def in_state(self, node: str, state: str) -> bool:
+        """Whether the table of nodes says so."""
+        table = self.run("get", "nodes").splitlines()
+        assert any(line.startswith(f"{node} ") and state in line for line in table), table
+        return True
+
+
+@contextlib.contextmanager
+def operated(system: System, first: str = "") -> Iterator[Commands]:
+    """Ends what was started."""
+    made = Commands(system, first)
+    try:
+        yield made
+    finally:
+        for _, process in reversed(made.running):
+            process.send_signal(signal.SIGTERM)
+        for _, process in made.running:
+            process.wait(60)
+
+
+async def first_host(commands: Commands) -> None:
+    """State service, gateway and an admin's context, as docs/trust.md has them."""
+    folder, address = commands.system.folder, commands.gateway.partition(":")[0]
+    home = folder / "home"
+    (folder / "state.toml").write_text(f'home = "{home}"\nhost = "{address}"\ntrust = "installation"\n')
+    commands.start("state", "run", "--file", str(folder / "state.toml"), host=commands.first)
+    made = commands.run("token", "create", "--name", "me", "--role", "admin", "--file", str(folder / "access.toml"))
+    (folder / "gateway.toml").write_text(
+        f'home = "{home}"\nhost = "{address}"\ntrust = "installation"\n'
+        f'state_address = "unix:{home}/run/state.sock"\naccess_file = "{folder}/access.toml"\n'
+    )
+    commands.start("gateway", "run", "--file", str(folder / "gateway.toml"), host=commands.first)
+    ca = home / "state" / "ca.pem"
+    await eventually(lambda: is_serving(f"unix:{home}/run/state.sock"), seconds=60, what="state serves")
+    (token,) = [line for line in made.splitlines() if " " not in line and len(line) > 20]
+    context = ("--gateway", commands.gateway, "--ca", str(ca), "--token-file", "-", "--use")
+    commands.run("context", "create", "here", *context, given=token)
+
+    def there() -> bool:
+        commands.run("get", "nodes")
+        return True
+
+    await eventually(there, seconds=60, what="the gateway answers")

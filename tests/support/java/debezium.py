@@ -1,0 +1,219 @@
+"""Debezium's PostgreSQL source and JDBC sink on a worker, ours or Kafka Connect's, over a table of numbered rows."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import httpx
+import psycopg
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from keelman.testing.eventually import eventually
+from support.java.numbered_rows import TABLE, Change, NumberedRows, change_of
+from support.java.published import DEBEZIUM_JDBC, DEBEZIUM_POSTGRES
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+COPIED = "copied"
+"""The table that the sink makes."""
+PATIENCE = 120.0
+LOOK_SECONDS = 30.0
+
+
+class RestWorker(Protocol):
+    """What a test asks of a worker of either kind."""
+
+    async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """One request to Connect's REST API."""
+
+
+def source_config(rows: NumberedRows, name: str, **more: str) -> dict[str, str]:
+    """Follows the table into the topic `<name>.public.numbered`; keys of `more` have `_` for `.`."""
+    url = urlsplit(rows.url)
+    return {
+        "connector.class": DEBEZIUM_POSTGRES,
+        "tasks.max": "1",
+        "database.hostname": str(url.hostname),
+        "database.port": str(url.port),
+        "database.user": str(url.username),
+        "database.password": "unused",
+        "database.dbname": url.path.lstrip("/"),
+        "topic.prefix": name,
+        "plugin.name": "pgoutput",
+        "slot.name": slot_of(name),
+        "publication.name": slot_of(name),
+        "publication.autocreate.mode": "filtered",
+        "table.include.list": f"public.{TABLE}",
+        "tombstones.on.delete": "false",
+        "heartbeat.interval.ms": "500",
+        "retriable.restart.connector.wait.ms": "1000",
+        "topic.creation.default.partitions": "1",
+        "topic.creation.default.replication.factor": "1",
+        "key.converter": JSON,
+        "value.converter": JSON,
+        **{key.replace("_", "."): value for key, value in more.items()},
+    }
+
+
+def sink_config(target: str, topic: str, **more: str) -> dict[str, str]:
+    """Upserts what Debezium's topic says into a table of another database."""
+    url = urlsplit(target)
+    return {
+        "connector.class": DEBEZIUM_JDBC,
+        "tasks.max": "1",
+        "topics": topic,
+        "connection.url": f"jdbc:postgresql://{url.hostname}:{url.port}{url.path}",
+        "connection.username": str(url.username),
+        "connection.password": "unused",
+        "insert.mode": "upsert",
+        "delete.enabled": "true",
+        "primary.key.mode": "record_key",
+        "schema.evolution": "basic",
+        "collection.name.format": COPIED,
+        "key.converter": JSON,
+        "value.converter": JSON,
+        **{key.replace("_", "."): value for key, value in more.items()},
+    }
+
+
+def slot_of(name: str) -> str:
+    """The replication slot of the connector."""
+    return name.replace("-", "_")
+
+
+def topic_of(name: str) -> str:
+    """Where the connector's changes go."""
+    return f"{name}.public.{TABLE}"
+
+
+async def put(worker: RestWorker, name: str, config: Mapping[str, str]) -> None:
+    """Creates the connector, or changes it. Raises AssertionError with the answer."""
+
+    async def taken() -> bool:
+        answer = await worker.ask("PUT", f"/connectors/{name}/config", {**config, "name": name})
+        assert answer.status_code in (200, 201, 409), answer.text
+        return answer.status_code != 409
+
+    await eventually(taken, seconds=PATIENCE, every=0.2, what=f"{name} is taken")
+
+
+async def states(worker: RestWorker, name: str) -> list[str]:
+    """Of the connector and its tasks; none while it is not there."""
+    answer = await worker.ask("GET", f"/connectors/{name}/status")
+    if answer.status_code != 200:
+        return []
+    status = answer.json()
+    return [status["connector"]["state"], *(one["state"] for one in status["tasks"])]
+
+
+async def running(worker: RestWorker, name: str, seconds: float = PATIENCE) -> None:
+    """Waits until the connector and its task run. Raises AssertionError with its status."""
+    try:
+        await eventually(lambda: _runs(worker, name), seconds=seconds, every=0.1, what=f"{name} runs")
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {(await worker.ask('GET', f'/connectors/{name}/status')).text}") from error
+
+
+async def _runs(worker: RestWorker, name: str) -> bool:
+    return await states(worker, name) == ["RUNNING", "RUNNING"]
+
+
+async def changes(bootstrap: str, name: str) -> list[Change]:
+    """What readers of committed records find in the connector's topic by now; nothing while there is no topic."""
+    found = await asyncio.to_thread(_committed, bootstrap, topic_of(name))
+    return [change_of(value) for one in found if (value := one.value()) is not None]
+
+
+def _committed(bootstrap: str, topic: str) -> list[Message]:
+    """Up to the end as it is at the first look, while more comes in."""
+    level = {"isolation.level": "read_committed", "enable.auto.commit": False, "log_level": 0}
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"look-{topic}", **level})
+    found: list[Message] = []
+    try:
+        if consumer.list_topics(topic, LOOK_SECONDS).topics[topic].error is not None:
+            return []
+        place, deadline = TopicPartition(topic, 0, 0), time.monotonic() + LOOK_SECONDS
+        _, end = consumer.get_watermark_offsets(place, timeout=LOOK_SECONDS)
+        consumer.assign([place])
+        while consumer.position([place])[0].offset < end:
+            assert time.monotonic() < deadline, f"{topic} was not read to {end}"
+            found += [one for one in consumer.consume(10_000, 0.1) if one.error() is None]
+    except KafkaException as error:
+        raise AssertionError(f"{topic} cannot be read: {error}") from None
+    finally:
+        consumer.close()
+    return found
+
+
+class Versions(Protocol):
+    """A table whose rows have versions, and where those of its rows are that are gone."""
+
+    def versions(self, table: str = TABLE) -> dict[int, int]:
+        """What there is now."""
+
+
+async def followed(bootstrap: str, name: str, rows: Versions, seconds: float = PATIENCE) -> None:
+    """Waits until the last version of each row is in the topic, and the end of each row that is gone."""
+    wanted, gone = await asyncio.to_thread(rows.versions), await asyncio.to_thread(rows.versions, "gone")
+
+    missing: list[str] = []
+
+    async def all_there() -> bool:
+        newest = {one.id: one for one in await changes(bootstrap, name)}
+        missing[:] = [
+            f"{row} in version {version}, not {newest.get(row)}"
+            for row, version in wanted.items()
+            if row not in newest or newest[row].version != version
+        ]
+        missing.extend(f"the end of {row}" for row in gone if row in newest and newest[row].op != "d")
+        return not missing
+
+    try:
+        await eventually(all_there, seconds=seconds, every=0.5)
+    except AssertionError as error:
+        raise AssertionError(f"{len(missing)} are not in {topic_of(name)}: {missing[:5]}") from error
+
+
+async def streams_on(bootstrap: str, name: str) -> None:
+    """Waits until more changes are there than now: the snapshot is at its end, and the stream goes on."""
+
+    async def streamed() -> int:
+        return sum(one.op == "u" for one in await changes(bootstrap, name))
+
+    before = await streamed()
+
+    async def more() -> bool:
+        return await streamed() > before + 50
+
+    await eventually(more, seconds=120, every=0.2, what=f"{name} streams changes")
+
+
+def copied(target: str) -> dict[int, int]:
+    """The versions that the sink has written, by row; none while its table is not there."""
+    try:
+        with psycopg.connect(target, autocommit=True) as connection:
+            return dict(connection.execute(f"SELECT id, version FROM {COPIED}").fetchall())
+    except psycopg.errors.UndefinedTable:
+        return {}
+
+
+async def in_mid_snapshot(bootstrap: str, name: str, rows: int) -> None:
+    """Waits until a part of so many rows is there, and only a part."""
+
+    async def some() -> int:
+        return sum(one.op == "r" for one in await changes(bootstrap, name))
+
+    there = await eventually(some, seconds=PATIENCE, what=f"the snapshot of {name} has begun")
+    assert there < rows, "the snapshot was at its end already"
+
+
+async def ends_clean(worker: Any, bootstrap: str, name: str, rows: Any, before: Any) -> None:
+    """The connector runs, its worker ends by itself, and what it wrote is right; a kill came in mid-snapshot."""
+    await running(worker, name)
+    assert await worker.end() == 0
+    report = rows.judged(await changes(bootstrap, name), before)
+    assert report.clean, report
+    assert report.snapshots > 1, f"no kill came in mid-snapshot: {report}"

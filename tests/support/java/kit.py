@@ -1,0 +1,152 @@
+"""Java connectors for tests, compiled here, and a process that copies for one of their tasks.
+
+As a program (`python -m support.java.kit <spec.json>`) it is `support.copying.harness` with these connectors; with
+`preview` in its specification it prints that preview.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keelman.connect.plugin import Connector, Direction, Reader, SinkTask, Writer
+from keelman.connect.record_trace import Steps
+from keelman.connect.records import Offset, Partition
+from keelman.connect.registry.interface import OpenRegistry
+from keelman.connect.source_task import SourceTask
+from keelman.connectors.java import jvm, poll_thread
+from keelman.connectors.java.border.record_views import JavaSteps
+from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.sink import open_writer
+from keelman.connectors.java.source import open_reader
+from keelman.connectors.plugins.previews import preview
+from keelman.model.errors import FailedPrecondition
+from keelman.runtime.java.installation import find
+from support.copying.harness import OneTask, host
+from support.places import with_tests
+
+SOURCES = Path(__file__).parent / "sources"
+COMPILE_SECONDS = 120
+PREVIEW_SECONDS = 120
+
+
+def missing() -> str:
+    """Why Java's connectors cannot be run or compiled here; empty when they can."""
+    try:
+        jvm.jpype()
+        compiler = find().program.with_name("javac")
+    except FailedPrecondition as error:
+        return error.message
+    return "" if compiler.exists() else "there is no javac beside Java"
+
+
+async def compiled(folder: Path) -> Path:
+    """The classes of the connectors of this kit, in this folder; compiled once a process."""
+    shutil.copytree(_compiled(await jvm.fetch_runtime_jars()), folder, dirs_exist_ok=True)
+    return folder
+
+
+async def packed(folder: Path, *, manifest: str = "") -> Path:
+    """A plugin path with all of them in one jar, which has these lines in its manifest."""
+    classes = await compiled(folder / "classes")
+    jar = folder / "plugins" / "acme" / "acme.jar"
+    jar.parent.mkdir(parents=True)
+    with zipfile.ZipFile(jar, "w") as archive:
+        archive.writestr("META-INF/MANIFEST.MF", f"Manifest-Version: 1.0\n{manifest}\n")
+        for file in sorted(classes.rglob("*.class")):
+            archive.write(file, str(file.relative_to(classes)))
+    return jar.parent.parent
+
+
+def _loader(config: Mapping[str, str]) -> PluginLoader:
+    """Of the folder that the configuration names; starts the machine."""
+    jvm.start(jvm.JvmOptions(heap_bytes=128 << 20))
+    folder = Path(config["classes"])
+    return PluginLoader(folder, [folder])
+
+
+@functools.cache
+def _compiled(jars: tuple[Path, ...]) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="java-kit-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    sources = [str(one) for one in sorted(SOURCES.rglob("*.java"))]
+    command = [str(find().program.with_name("javac")), "-nowarn", "-d", str(folder), "-cp", ":".join(map(str, jars))]
+    subprocess.run([*command, *sources], check=True, timeout=COMPILE_SECONDS)
+    return folder
+
+
+class JavaTask(OneTask):
+    """A source whose task is the Java class that its configuration names, of the classes in a folder."""
+
+    names = ("java",)
+    direction = Direction.SOURCE
+    converts = True
+
+    @classmethod
+    def open_task_reader(
+        cls, config: Mapping[str, str], task: SourceTask, offset: Callable[[Partition], Offset | None]
+    ) -> Reader:
+        return open_reader(_loader(config), config["task.class"], config, task)
+
+    @classmethod
+    def open_steps(cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> Steps:
+        return JavaSteps(_loader(config), config, worker, open_registry)
+
+
+class JavaSinkTask(OneTask):
+    """The same for a sink."""
+
+    names = ("java",)
+    direction = Direction.SINK
+    converts = True
+
+    @classmethod
+    def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
+        return open_writer(_loader(config), config["task.class"], config, task, exactly_once=exactly_once)
+
+    @classmethod
+    def open_steps(cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> Steps:
+        return JavaSteps(_loader(config), config, worker, open_registry)
+
+
+def found(class_name: str) -> type[Connector]:
+    """Whatever is asked for."""
+    return JavaSinkTask if "Sink" in class_name else JavaTask
+
+
+def previewed(request: Mapping[str, Any]) -> dict[str, Any]:
+    """What a process of its own shows of a task of these connectors."""
+    command = [sys.executable, "-m", "support.java.kit", json.dumps({"preview": request})]
+    done = subprocess.run(command, env=with_tests(), timeout=PREVIEW_SECONDS, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode(errors="replace")[-3000:]
+    shown: dict[str, Any] = json.loads(done.stdout)
+    return shown
+
+
+def needs_java() -> Any:
+    """Marks tests that are skipped where there is no Java."""
+    return pytest.mark.skipif(bool(missing()), reason=missing() or "Java is here")
+
+
+if __name__ == "__main__":
+    given = json.loads(sys.argv[1])
+    if "preview" in given:
+        print(json.dumps(preview(found(given["preview"]["config"]["connector.class"]), given["preview"])))
+        code = 0
+    else:
+        poll_thread.LONG_SECONDS = given.get("long_seconds", poll_thread.LONG_SECONDS)
+        code = host(given, found)
+    sys.stdout.flush()
+    os._exit(code)  # the machine would be waited for

@@ -1,0 +1,99 @@
+"""Published Java plugins in folders, as a `plugin.path` has them: fetched by their locks and kept in the cache."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import keelman.testing
+from keelman.runtime.home import cache_folder
+from keelman.runtime.java import maven
+from support.places import RECORDED_FOLDER
+
+LOCKS = Path(keelman.testing.__file__).parent
+FILE_SOURCE, FILE_SINK = (f"org.apache.kafka.connect.file.FileStream{kind}Connector" for kind in ("Source", "Sink"))
+DEBEZIUM_POSTGRES = "io.debezium.connector.postgresql.PostgresConnector"
+DEBEZIUM_MARIADB = "io.debezium.connector.mariadb.MariaDbConnector"
+DEBEZIUM_JDBC = "io.debezium.connector.jdbc.JdbcSinkConnector"
+MONGO_SOURCE, MONGO_SINK = (f"com.mongodb.kafka.connect.Mongo{kind}Connector" for kind in ("Source", "Sink"))
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One plugin: its lock, and those of the lock's jars that are the plugin's, where they are not all."""
+
+    name: str
+    lock: Path
+    artifacts: tuple[str, ...] = ()
+    libraries: tuple[Path, ...] = ()
+    """Locks of what it needs beside."""
+
+    @property
+    def version(self) -> str:
+        """As its lock has it."""
+        found = [one for one in self._lock.artifacts if one.artifact in (self.artifacts or (self.root,))]
+        return found[0].version
+
+    @property
+    def root(self) -> str:
+        """The artifact that the lock was made from."""
+        return self._lock.roots[0].split(":")[1]
+
+    @property
+    def _lock(self) -> maven.Lock:
+        return maven.Lock.read(self.lock)
+
+    async def path(self) -> Path:
+        """A folder for `plugin.path` that has this plugin alone. Raises as `maven.jars` does."""
+        lock = self._lock
+        jars = await maven.jars(lock)
+        wanted = [a.artifact for a in lock.artifacts]
+        chosen = [jar for jar, name in zip(jars, wanted, strict=True) if name in (self.artifacts or wanted)]
+        digest = lock.digest[:8]
+        for more in map(maven.Lock.read, self.libraries):
+            found = zip(await maven.jars(more), more.artifacts, strict=True)
+            chosen += [jar for jar, one in found if not one.group.startswith("io.apicurio")]
+            digest += f"-{more.digest[:8]}"
+        place = cache_folder() / "java-plugins" / f"{self.name}-{digest}-of-{len(chosen)}"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.with_suffix(".lock").open("w") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            if not place.exists():
+                with tempfile.TemporaryDirectory(dir=place.parent) as fresh:
+                    _unpack(chosen, Path(fresh) / "plugins" / self.name)
+                    (Path(fresh) / "plugins").rename(place)
+        return place
+
+
+def _unpack(files: list[Path], folder: Path) -> None:
+    """An archive's own folder becomes this one; jars are linked into it."""
+    folder.mkdir(parents=True)
+    for file in files:
+        if not file.name.endswith(".tar.gz"):
+            os.link(file, folder / file.name)
+            continue
+        with tarfile.open(file) as archive:
+            archive.extractall(folder, filter="data")
+        (inner,) = folder.iterdir()
+        for one in list(inner.iterdir()):
+            shutil.move(one, folder / one.name)
+        inner.rmdir()
+
+
+POSTGRES = Published("debezium-postgres", LOCKS / "debezium_postgres.lock")
+MARIADB = Published("debezium-mariadb", LOCKS / "debezium_mariadb.lock")
+JDBC = Published("debezium-jdbc", LOCKS / "debezium_jdbc.lock")
+FILES = Published("connect-file", maven.KAFKA_CONNECT, ("connect-file",))
+MIRROR = Published("connect-mirror", maven.KAFKA_CONNECT, ("connect-mirror", "connect-mirror-client"))
+ICEBERG = Published("iceberg", LOCKS / "iceberg_sink.lock")
+MONGO = Published("mongo", LOCKS / "mongo_connect.lock", libraries=(RECORDED_FOLDER / "avro.lock",))
+
+
+async def plugin_path(*wanted: Published) -> str:
+    """A worker's `plugin.path` with these plugins."""
+    return ",".join([str(await one.path()) for one in wanted])

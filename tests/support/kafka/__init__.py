@@ -1,0 +1,1 @@
+"""What tests with brokers share: three in one cluster, and producers of one."""

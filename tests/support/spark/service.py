@@ -1,0 +1,80 @@
+"""The real Spark service as a process of its own, as an agent starts it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
+from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
+from keelman.rpc.channels import channel, is_serving
+from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.processes.ports import free_ports
+from keelman.testing.eventually import eventually
+
+STOP_SECONDS = 60.0
+
+
+@dataclass
+class SparkService:
+    """A service that serves."""
+
+    address: str
+    log: Path
+
+    def slot_pids(self) -> list[int]:
+        """The processes of all slots that it ever had, as its log names them."""
+        lines = [line for line in self.log.read_text().splitlines() if "slot_attached" in line]
+        return [int(found[1]) for line in lines if (found := re.search(r"\bpid\W+(\d+)", line)) is not None]
+
+    def signal_slot(self, slot: str, number: int) -> None:
+        """Sends a signal to the process of a slot, which the service's log names."""
+        lines = [line for line in self.log.read_text().splitlines() if "slot_attached" in line and slot in line]
+        found = re.search(r"\bpid\W+(\d+)", lines[-1])
+        assert found is not None, lines
+        os.kill(int(found[1]), number)
+
+
+@contextlib.asynccontextmanager
+async def spark_service(folder: Path, *, seconds: float = 120.0, **flags: object) -> AsyncIterator[SparkService]:
+    """Starts it with its work under `folder` and waits so long until it serves; ends it with the block."""
+    folder.mkdir(parents=True, exist_ok=True)
+    given = {"port": free_ports(1)[0], "work_folder": folder / "work", **flags}
+    words = [f"--{key.replace('_', '-')}={value}" for key, value in given.items()]
+    made = SparkService(f"127.0.0.1:{given['port']}", folder / "output.log")
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_SPARK_")}
+    with made.log.open("ab") as output:
+        child = await asyncio.create_subprocess_exec(
+            *tethered([sys.executable, "-m", "keelman.spark", "run", *words]), stdout=output, stderr=output, env=plain
+        )
+
+    async def serves_or_ended() -> bool:
+        return child.returncode is not None or await is_serving(made.address)
+
+    try:
+        await eventually(serves_or_ended, seconds=seconds, what="the Spark service serves")
+        assert child.returncode is None, made.log.read_text()[-4000:]
+        yield made
+    finally:
+        if child.returncode is None:
+            child.terminate()
+        async with asyncio.timeout(STOP_SECONDS):
+            await child.wait()
+
+
+async def kill_slot_of(name: str, spark: SparkService) -> None:
+    """kill -9 of the process in which the connector's task copies."""
+
+    async def slot() -> str:
+        async with channel(spark.address) as opened:
+            told = await CopyRunServiceStub(opened).ListCopyRuns(ListCopyRunsRequest(connector=name))
+        return next((run.slot for run in told.copy_runs if run.slot), "")
+
+    spark.signal_slot(await eventually(slot, seconds=60, what=f"{name} copies in a slot"), signal.SIGKILL)

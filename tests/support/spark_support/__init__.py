@@ -1,1 +1,0 @@
-"""A small real task loop and a service that hosts it, for the component tests of the Spark service."""

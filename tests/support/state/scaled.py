@@ -1,0 +1,42 @@
+"""A dedicated connector that is autoscaled, as its tests look at it."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from keelman.api.connect.v1.operation_pb2 import OPERATION_KIND_SCALE, OPERATION_STATE_SUCCEEDED, Operation
+from keelman.api.connect.v1.operation_service_pb2 import ListOperationsRequest
+from keelman.model.errors import Unavailable
+from keelman.testing.eventually import eventually
+from support.state.dedicated import Dedicated
+
+
+class Scaled:
+    """A dedicated connector and the operations that scale it."""
+
+    def __init__(self, dedicated: Dedicated, name: str) -> None:
+        self.dedicated, self.name = dedicated, name
+
+    async def steps(self) -> list[Operation]:
+        """The operations, the newest first."""
+        answer = await self.dedicated.operations.ListOperations(ListOperationsRequest(kind=OPERATION_KIND_SCALE))
+        return [one for one in answer.operations if one.target.name == self.name]
+
+    async def scaled(self, workers: int) -> Operation:
+        """The operation that gave it so many workers, once it has succeeded."""
+
+        async def found() -> Any:
+            with contextlib.suppress(Unavailable):
+                steps = await self.steps()
+                goal = f"{workers} worker{'s' if workers > 1 else ''}"
+                if steps and steps[0].target.goal == goal and steps[0].state == OPERATION_STATE_SUCCEEDED:
+                    return steps[0]
+            return None
+
+        return await eventually(found, seconds=150, what=f"{self.name} has {workers} workers")
+
+    async def shown(self) -> tuple[int, int, str]:
+        """Its workers, and its tasks.max as they were given it and as it was sent."""
+        found = await self.dedicated.get(self.name)
+        return found.status.workers, found.status.tasks_max, found.spec.config["tasks.max"]

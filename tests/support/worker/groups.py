@@ -1,0 +1,168 @@
+"""What the tests of groups stand on: several workers on one Spark service, numbered records that flow through them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiokafka.admin import NewTopic
+
+from keelman.kafka.clients import admin_client
+from keelman.runtime.supervise import Siblings, supervise
+from keelman.testing.eventually import eventually
+from keelman.testing.numbered import Stream
+from keelman.testing.oracle import Report, judge
+from support.worker.processes import WorkerProcess
+
+TICK_SECONDS = 0.02
+PER_TICK = 20
+
+
+@dataclass
+class Flow:
+    """A file that grows, copied to a topic, and from there to a file: a source and a sink, both exactly once."""
+
+    folder: Path
+    name: str
+    fed: int = 0
+    stopping: bool = False
+    _lines: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._lines = list(Stream(0, 200_000))
+        self.source.touch()
+
+    @property
+    def source(self) -> Path:
+        """What is fed."""
+        return self.folder / f"{self.name}.in"
+
+    @property
+    def target(self) -> Path:
+        """What comes out."""
+        return self.folder / f"{self.name}.out"
+
+    @property
+    def seen(self) -> list[bytes]:
+        """The whole lines that have come out."""
+        return self.target.read_bytes().split(b"\n")[:-1] if self.target.exists() else []
+
+    @property
+    def connectors(self) -> dict[str, dict[str, str]]:
+        """Name to configuration."""
+        return {
+            f"{self.name}-in": {"connector.class": "FileStreamSource", "file": str(self.source), "topic": self.name},
+            f"{self.name}-out": {"connector.class": "FileStreamSink", "file": str(self.target), "topics": self.name},
+        }
+
+    async def feed(self) -> None:
+        """Lets the file grow until told to stop."""
+        with self.source.open("ab") as file:
+            while not self.stopping:
+                file.write(b"".join(line + b"\n" for line in self._lines[self.fed : self.fed + PER_TICK]))
+                file.flush()
+                self.fed += PER_TICK
+                await asyncio.sleep(TICK_SECONDS)
+
+    async def passes(self, *, seconds: float = 90.0) -> float:
+        """Returns when what is fed by now has come out; after how many seconds."""
+        begun, fed = time.monotonic(), self.fed + 1
+        await eventually(lambda: len(self.seen) >= fed, seconds=seconds, what=f"{self.name} flows")
+        return time.monotonic() - begun
+
+    def judged(self) -> Report:
+        """What became of the records."""
+        return judge({0: self.fed}, {self.target.name: self.seen})
+
+
+@dataclass
+class Workers:
+    """Workers of one group; any of them answers."""
+
+    processes: list[WorkerProcess]
+
+    @classmethod
+    def of(cls, folder: Path, bootstrap: str, group: str, spark: str, count: int, **extra: str) -> Workers:
+        """Not started yet."""
+        found = []
+        for number in range(count):
+            home = folder / f"{group}{number}"
+            flags = ("--member-file", str(home / "member.json"))
+            properties = {key.replace("_", "."): value for key, value in extra.items()}
+            found.append(WorkerProcess(home, bootstrap, group, spark, properties, flags=flags))
+        return cls(found)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[Workers]:
+        """Starts all at once, and kills what is left at the end."""
+        try:
+            await supervise(*(process.start for process in self.processes))
+            yield self
+        finally:
+            for process in self.processes:
+                if process.child is not None and process.child.returncode is None:
+                    process.child.kill()
+                    await process.child.wait()
+
+    def of_task(self, worker_id: str) -> WorkerProcess:
+        """The worker with this id."""
+        (found,) = [process for process in self.processes if process.id == worker_id]
+        return found
+
+    async def owner(self, connector: str, task: int = 0) -> WorkerProcess:
+        """Who has the task now, by its status."""
+        return self.of_task((await self.status(connector))["tasks"][task]["worker_id"])
+
+    async def status(self, connector: str) -> dict[str, Any]:
+        """The connector's status, by whichever worker answers."""
+        found: dict[str, Any] = {}
+
+        async def told() -> bool:
+            for process in self.processes:
+                with contextlib.suppress(Exception):
+                    answer = await process.ask("GET", f"/connectors/{connector}/status")
+                    if answer.status_code == 200 and (status := answer.json())["tasks"]:
+                        found.update(status)
+                        return True
+            return False
+
+        await eventually(told, what=f"{connector} has a status")
+        return found
+
+    @property
+    def leader(self) -> WorkerProcess:
+        """Who led the last round."""
+
+        def last(process: WorkerProcess) -> str:
+            found = re.findall(r"^(\S+) .*joined .*leader=True", process.output, re.M)
+            return found[-1] if found else ""
+
+        return max(self.processes, key=last)
+
+    async def begin(self, bootstrap: str, flow: Flow, *, partitions: int = 1) -> None:
+        """Makes the flow's topic and connectors and waits until it flows."""
+        async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:
+            await admin.create_topics([NewTopic(flow.name, partitions, 1)])
+        for name, config in flow.connectors.items():
+            made = await self.processes[0].ask("POST", "/connectors", {"name": name, "config": config})
+            assert made.status_code == 201, made.text
+
+
+@contextlib.asynccontextmanager
+async def feeding(*flows: Flow) -> AsyncIterator[None]:
+    """Feeds for the block; then waits until all has come out."""
+    async with Siblings() as siblings:
+        tasks = [siblings.start(flow.feed()) for flow in flows]
+        yield
+        for flow in flows:
+            flow.stopping = True
+        for task in tasks:
+            await task
+        for flow in flows:
+            await eventually(lambda flow=flow: len(flow.seen) >= flow.fed, seconds=90, what="all has come out")

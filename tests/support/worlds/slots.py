@@ -1,0 +1,63 @@
+"""A world of words for the choice of slots: workers ask for copy runs, runs end, tasks become busy."""
+
+from keelman.spark.copy_runs.runs import Owner
+from keelman.spark.slots.busy import Busy
+from keelman.spark.slots.choice import Limits, Need, NewSlot, Place, Slot, SlotState, choose, warm
+from support.worlds.script import ScriptWorld
+
+
+class World(ScriptWorld):
+    """A Spark service's slots. What is asked to start is attached at once."""
+
+    def __init__(self) -> None:
+        self.slots: dict[str, Slot] = {}
+        self.limits = Limits(slots_per_worker=2, runs_per_slot=2, max_slots=4, busy_slots=1)
+        self.busy = Busy(10e6)
+        self.now = 0.0
+        self.made = 0
+
+    def do_limits(self, **given: str) -> None:
+        words = {"warm": given.pop("warm", "no") == "yes"}
+        self.limits = Limits(**{k: int(v) for k, v in given.items()}, **words)
+
+    def do_ask(self, worker: str, run: str, plugin: str = "", memory: str = "room") -> list[str]:
+        """A copy run `connector/task` of a worker."""
+        owner = Owner("wc", worker, "1")
+        connector, task = run.split("/")
+        need = Need(plugin, self.busy.has(("wc", connector, int(task)), self.now))
+        found = choose(owner, self.slots.values(), self.limits, need, may_start=memory == "room")
+        if isinstance(found, NewSlot):
+            self.made += 1
+            slot = Slot(
+                f"s{self.made}", owner, "", self.now, SlotState.ATTACHED, plugin=found.plugin, alone=found.alone
+            )
+            slot.runs.add(run)
+            self.slots[slot.id] = slot
+            return [f"new slot {slot.id}{' of its own' if found.alone else ''}"]
+        if isinstance(found, Place):
+            found.slot.runs.add(run)
+            return [f"into {found.slot.id} with {len(found.slot.runs)} runs"]
+        return [found.message, *([f"{found.evict.id} could end for it"] if found.evict else [])]
+
+    def do_end(self, run: str) -> None:
+        for slot in self.slots.values():
+            slot.runs.discard(run)
+
+    def do_copies(self, run: str, megabytes: str, seconds: str) -> None:
+        """A run copies at this rate for so long, told each second."""
+        connector, task = run.split("/")
+        for _ in range(int(seconds)):
+            self.now += 1
+            self.busy.note(("wc", connector, int(task)), float(megabytes) * 1e6, self.now)
+
+    def do_warm(self, worker: str) -> list[str]:
+        return [
+            "a slot is started ahead" if warm(Owner("wc", worker, "1"), self.slots.values(), self.limits) else "no slot"
+        ]
+
+    def do_show(self) -> list[str]:
+        told = []
+        for slot in self.slots.values():
+            alone = " alone" if slot.alone else ""
+            told.append(f"{slot.id} of {slot.owner.worker}{alone}: {' '.join(sorted(slot.runs)) or 'empty'}")
+        return told

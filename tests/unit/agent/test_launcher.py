@@ -1,0 +1,71 @@
+"""A broker is removed whatever kept it from being started, and what cannot be removed is reported."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from keelman.agent.assignments import Assignments
+from keelman.agent.launcher import Launcher
+from keelman.agent.limits import WATCHDOG, make_limiter
+from keelman.agent.plugins import Plugins
+from keelman.agent.reporter import Reporter
+from keelman.agent.secrets import SecretFiles
+from keelman.agent.secured import HTTPS, commands_for
+from keelman.agent.settings import Settings
+from keelman.agent.supervisor import Supervisor
+from keelman.api.node.v1.session_service_pb2 import Assignments as Message
+from keelman.api.node.v1.workload_pb2 import BrokerWorkload, Workload, WorkloadGoal, WorkloadSpec, WorkloadState
+from keelman.runtime.home import Home
+from keelman.testing.eventually import eventually
+
+NAME = "broker/x/0"
+
+
+@pytest.mark.parametrize("tls", [True, False], ids=["without a certificate", "not secured"])
+async def test_a_broker_that_could_not_be_started_is_removed_with_its_data(tmp_path: Path, tls: bool) -> None:
+    home, settings, root = Home(tmp_path / "home"), Settings(), tmp_path / "data"
+    launcher = Launcher(
+        home,
+        commands_for(HTTPS, SecretFiles(home), root),
+        grace_seconds=1.0,
+        log_keeping=settings.log_keeping,
+        surroundings=settings.surroundings,
+        limiter=make_limiter(WATCHDOG, home),
+        broker_data=root,
+    )
+    home.workload(NAME).mkdir(parents=True)
+    (root / "x-0").mkdir(parents=True)
+    (root / "other").mkdir()
+
+    async def nothing(*_: object) -> None:
+        raise AssertionError
+
+    plugins = Plugins(home.plugins, nothing, kept_seconds=1)  # type: ignore[arg-type]
+    supervisor = Supervisor(home, launcher, Assignments(home.assignments), Reporter(), plugins)
+
+    def assign(folder: str) -> None:
+        broker = BrokerWorkload(broker_cluster="x", host="10.0.0.2", port=9092, tls=tls, data_folders=[folder])
+        goal = WorkloadGoal.WORKLOAD_GOAL_REMOVED
+        removed = Workload(name=NAME, uid="u", generation=1, goal=goal, spec=WorkloadSpec(broker=broker))
+        supervisor.assign(Message(complete=True, workloads=[removed]))
+
+    def status(state: WorkloadState.ValueType, text: str = "") -> bool:
+        assert not running.done(), running.result()
+        [found] = supervisor.workloads()
+        return found.status.state == state and text in found.status.message
+
+    running = asyncio.ensure_future(supervisor.run())
+    try:
+        assign("/x-0/../other")
+        stopped = WorkloadState.WORKLOAD_STATE_STOPPED
+        await eventually(lambda: status(stopped, "remove failed: spec.broker.data_folders"), seconds=10)
+        assign("/x-0")
+        await eventually(lambda: status(WorkloadState.WORKLOAD_STATE_REMOVED), seconds=10)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert [path.name for path in root.iterdir()] == ["other"]
+    assert not home.workload(NAME).exists()

@@ -1,0 +1,90 @@
+"""What cannot be delivered is told once it lasts, in one text for a while, and not any more once it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from keelman.agent.shipping import delivery as module
+from keelman.agent.shipping.delivery import Delivery
+from keelman.agent.shipping.kept import Kept
+from keelman.agent.shipping.source import Batch, Source, Stream
+from keelman.model.errors import Unavailable
+from keelman.testing.eventually import eventually
+
+
+class Target:
+    """Is away while it has a problem."""
+
+    most_bytes = 1 << 20
+
+    def __init__(self, problem: str) -> None:
+        self.problem, self.tries, self.lines = problem, 0, list[bytes]()
+
+    def is_due(self, waiting: int, seconds: float) -> bool:
+        return waiting > 0
+
+    @contextlib.asynccontextmanager
+    async def opened(self, source: Source) -> AsyncIterator[Target]:
+        yield self
+
+    async def resume(self, kept: Kept) -> Kept:
+        return kept
+
+    async def write(self, batch: Batch, kept: Kept) -> Kept:
+        self.tries += 1
+        if self.problem:
+            raise Unavailable(f"{self.problem}, answer {self.tries}")
+        self.lines += batch.lines
+        return Kept(batch.end, kept.inode, id=kept.id)
+
+
+@pytest.fixture
+async def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Delivery, Target, list[str]]]:
+    monkeypatch.setattr(module, "SHOWN_SECONDS", 0.3)
+    monkeypatch.setattr(module, "MAX_BACKOFF_SECONDS", 0.1)
+    (tmp_path / "log").write_bytes(b"one\n")
+    target, told = Target("it is away"), list[str]()
+    stream = Stream("demo-0", "worker/demo/0", tmp_path / "log", "0" * 17)
+
+    def note() -> None:
+        told.append("" if made.shown is None else made.shown.message)
+
+    made = Delivery(stream, "s3", tmp_path / "kept.json", lambda keep: target, note)
+    task = asyncio.ensure_future(made.run())
+    yield made, target, told
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_a_lasting_problem_is_told_once_and_its_end(running: tuple[Delivery, Target, list[str]]) -> None:
+    made, target, told = running
+    await eventually(lambda: target.tries >= 2)
+    assert not told, "it may be over in a moment"
+    await eventually(lambda: told)
+    tries = target.tries
+    await eventually(lambda: target.tries >= tries + 3)
+    assert len(told) == 1, "not each answer anew"
+    assert told[0].startswith("it is away, answer ")
+    assert made.shown is not None
+    assert (made.shown.stream, made.shown.target) == ("demo-0", "s3")
+    since = made.shown.since.ToDatetime()
+    target.problem = ""
+    await eventually(lambda: len(told) == 2)
+    assert (told[1], made.shown) == ("", None)
+    assert len(target.lines) == 1
+    assert since.year > 2000
+
+
+async def test_a_text_that_becomes_another_is_told_in_time(
+    running: tuple[Delivery, Target, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, target, told = running
+    await eventually(lambda: told)
+    monkeypatch.setattr(module, "RETOLD_SECONDS", 0.1)
+    target.problem = "it is full"
+    await eventually(lambda: any(text.startswith("it is full") for text in told))

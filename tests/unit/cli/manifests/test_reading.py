@@ -1,0 +1,97 @@
+"""Files with manifests: taken apart, and refused with the place of all that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keelman.cli.manifests.manifest import Refused
+from keelman.cli.manifests.reading import read_manifests
+from keelman.cli.manifests.texts import json_document, yaml_documents
+from keelman.model.errors import InvalidArgument
+
+
+def test_texts_stay_as_they_were_written() -> None:
+    text = "{a: 010, b: 1:30, c: off, d: 2026-01-01, e: 1.10, f: true, g: null, h: 5, i: '5'}"
+    ((line, found),) = yaml_documents(text)
+    assert line == 1
+    assert found["a"] == "010"
+    assert (found["b"], found["c"], found["d"]) == ("1:30", "off", "2026-01-01")
+    assert (found["e"], found["e"].text, found["f"], found["g"]) == (1.1, "1.10", True, None)
+    assert (found["h"], found["i"]) == (5, "5")
+    assert json_document('{"x": 1.10}')["x"].text == "1.10"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: 1\nb: 2\na: 3", "line 3, column 1: not YAML: a stands twice"),
+        ("a: [1", "line 1"),
+        ("? [a]\n: b", "a key has to be a text"),
+        ("a: !!python/object:os.system x", "not YAML"),
+    ],
+)
+def test_what_is_no_yaml_is_refused_with_its_place(text: str, said: str) -> None:
+    with pytest.raises(InvalidArgument, match="not YAML") as raised:
+        list(yaml_documents(text))
+    assert said in raised.value.message
+
+
+def test_files_folders_and_lists_are_read_in_their_order(tmp_path: Path) -> None:
+    (tmp_path / "b.yml").write_text("kind: wc\nname: two\n---\n---\nkind: topic\nname: three\nlabels: {a: 1}\n")
+    (tmp_path / "a.json").write_text('{"items": [{"kind": "secrets", "name": "one", "uid": "u", "status": {}}]}')
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "x.properties").write_text("connector.class=C\ntopics=a\\:b\n")
+    (tmp_path / "below" / "w.properties").write_text("key.converter=x\n")
+    (tmp_path / ".hidden.yaml").write_text("kind: nothing")
+    (tmp_path / "notes.txt").write_text("kind: nothing")
+    found = read_manifests([str(tmp_path)], cluster="demo")
+    assert [one.title for one in found] == [
+        "secret/one",
+        "worker-cluster/two",
+        "topic/three",
+        "worker-configuration/w",
+        "connector/demo/x",
+    ]
+    assert found[2].place.line == 5
+    assert found[2].labels == {"a": "1"}
+    assert found[4].spec == {"config": {"connector.class": "C", "topics": "a:b"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: x", "kind: missing: one of secret"),
+        ("kind: topik\nname: x", "kind.topik: there is no such field: did you mean 'topic'?"),
+        ("kind: copy-run\nname: x", "kind: 'copy-run' is not legal"),
+        ("kind: topic", "topic: name: missing"),
+        ("kind: topic\nname: x\nspek: {}", "spek: there is no such field: did you mean 'spec'? one of goal, kind"),
+        ("kind: topic\nname: x\ngoal: RUNNING", "goal: 'RUNNING' is not legal: for topics one of PRESENT, ABSENT"),
+        ("kind: secret\nname: x\ngoal: RUNNING", "goal: not for secrets"),
+        ("kind: connector\nname: x", "name: 'x' is not legal: CLUSTER/NAME"),
+        ("- 1", "document: 1 is not legal"),
+        ("kind: topic\nname: x\n---\nkind: tp\nname: x", "topic/x stands in"),
+        ("kind: [a", "line 1"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+    (file := tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(Refused) as raised:
+        read_manifests([str(file)])
+    (line,) = raised.value.lines
+    assert line.startswith(str(file))
+    assert said in line
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("kind: topic\n---\nname: x\n")
+    (tmp_path / "b.json").write_text("{")
+    (tmp_path / "c.yaml").write_bytes(b"\xff")
+    with pytest.raises(Refused) as raised:
+        read_manifests([str(tmp_path), str(tmp_path / "none.yaml")])
+    assert len(raised.value.lines) == 5
+    assert raised.value.exit_code == 2
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(Refused, match="a folder with files that end with"):
+        read_manifests([str(tmp_path / "empty")])

@@ -1,0 +1,83 @@
+"""The access file: what may stand in it, and that it is read again when it changes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from keelman.gateway.access.access_file import KEYS, WatchedAccessFile, read_access_file
+from keelman.gateway.access.caller import Caller
+from keelman.model.access import Role, token_digest
+from keelman.model.errors import InvalidArgument
+
+DIGEST = token_digest("secret")
+TOKEN = f"[[token]]\nsha256 = '{DIGEST}'\nname = 'ci'\nrole = 'operator'\n"
+USER = "[[user]]\nname = 'alice'\nrole = 'admin'\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "access.toml"
+
+
+def test_callers_have_their_role_for_all_clusters_or_for_some(file: Path) -> None:
+    file.write_text(f"{TOKEN}clusters = ['a', 'b']\n{USER}[[key]]\nid='k'\nsecret='s'\naccount='123450006789'\n")
+    found = read_access_file("gateway.access_file", file)
+    assert found.tokens == {DIGEST: Caller("ci", Role.OPERATOR, frozenset({"a", "b"}))}
+    assert found.users == {"alice": Caller("alice", Role.ADMIN)}
+    assert found.keys["k"].role is Role.ADMIN
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TOKEN.replace(DIGEST, "secret"), "token 1: sha256: 'secret' is not legal: 64 digits"),
+        (TOKEN + TOKEN, "token 2: sha256"),
+        (TOKEN + TOKEN.replace(DIGEST, token_digest("other")), "token 2: name: 'ci' is not legal.*unlike all others"),
+        (TOKEN.replace("operator", "root"), "role: 'root' is not legal: one of viewer, operator, admin"),
+        (TOKEN.replace("role = 'operator'", ""), "role: None is not legal: one of viewer"),
+        (TOKEN + "clusters = []", "clusters: .* a list of worker clusters' names that is not empty"),
+        (TOKEN + "clusters = 'a'", "clusters: 'a' is not legal"),
+        (TOKEN + "clusters = ['A']", "clusters: 'A' is not legal: 1 to 63"),
+        (TOKEN + "cluster = ['a']", "token 1: 'cluster' is not legal: only sha256, name, role, clusters"),
+        (USER.replace("alice", "al ice"), "user 1: name: 'al ice'"),
+        ("[[key]]\nid = 'a'\nsecret = 's'\naccount = '12'", "key 1: account: '12' is not legal: 12 digits"),
+        ("[[key]]\nid = 'a'\naccount = '123450006789'", "key 1: secret: 'NoneType'"),
+        ("key = 1", "tables that begin with"),
+        ("keys = 1", r"tables \[\[token\]\], \[\[user\]\], \[\[key\]\] and \[\[role\]\] alone"),
+        ("[[role]]\narn = 'a'", "client_properties"),
+        ("[[key", "a TOML file"),
+    ],
+)
+def test_the_file_says_what_is_wrong_in_it(file: Path, text: str, message: str) -> None:
+    file.write_text(text)
+    with pytest.raises(InvalidArgument, match=message):
+        read_access_file("gateway.access_file", file)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="a file that can be read"):
+        read_access_file("gateway.access_file", tmp_path / "none")
+
+
+def test_the_file_of_the_managed_connect_api_has_no_tokens(file: Path) -> None:
+    file.write_text(TOKEN)
+    with pytest.raises(InvalidArgument, match=r"tables \[\[key\]\] and \[\[role\]\] alone"):
+        read_access_file("gateway.managed_connect_access_file", file, KEYS)
+
+
+def test_a_changed_file_is_read_again_and_one_that_is_wrong_changes_nothing(file: Path) -> None:
+    file.write_text(TOKEN)
+    watched = WatchedAccessFile("gateway.access_file", file)
+    assert [*watched.now().tokens] == [DIGEST]
+    file.write_text(USER)
+    assert [*watched.now().tokens] == []
+    assert [*watched.now().users] == ["alice"]
+    file.write_text("no TOML")
+    assert [*watched.now().users] == ["alice"]
+    os.unlink(file)
+    assert [*watched.now().users] == ["alice"]
+    file.write_text(TOKEN)
+    assert [*watched.now().tokens] == [DIGEST]

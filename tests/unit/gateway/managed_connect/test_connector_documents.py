@@ -1,0 +1,35 @@
+"""Connectors as they are answered."""
+
+from datetime import UTC, datetime
+
+from keelman.api.connect.v1.dedicated_connector_pb2 import DEDICATED_CONNECTOR_STATE_RUNNING, DedicatedConnector
+from keelman.api.connect.v1.origin_pb2 import Origin
+from keelman.api.node.v1.workload_pb2 import LogProblem
+from keelman.gateway.managed_connect.connector_documents import description
+from keelman.gateway.managed_connect.control import extra_of
+from keelman.rpc.times import to_timestamp
+
+
+def found() -> DedicatedConnector:
+    """A connector that runs."""
+    made = DedicatedConnector(name="mc-abc12345abcd4444a8b9123456f513ed")
+    made.spec.connector = "c"
+    made.spec.origin.CopyFrom(Origin(api="managed-connect", scope="123450006789", key="c"))
+    made.spec.extra.CopyFrom(extra_of({"region": "us-east-1", "networkType": "IPV4"}, {"a": "b"}))
+    made.status.state = DEDICATED_CONNECTOR_STATE_RUNNING
+    return made
+
+
+def test_one_that_runs_and_whose_logs_are_not_delivered_says_so() -> None:
+    made = found()
+    assert "stateDescription" not in description(made)
+    since = to_timestamp(datetime(2026, 11, 25, 12, 0, 0, tzinfo=UTC))
+    made.status.log_problems.append(LogProblem(stream="c-0", target="s3", message="no such bucket", since=since))
+    told = description(made)
+    assert told["connectorState"] == "RUNNING"
+    assert told["stateDescription"] == {
+        "code": "LogDeliveryError.NotDelivered",
+        "message": "Logs are not delivered: s3: c-0: no such bucket (since 2026-11-25T12:00:00.000Z)",
+    }
+    made.status.code, made.status.message = "ConnectorError.TaskFailed", "task 0 failed"
+    assert description(made)["stateDescription"] == {"code": "ConnectorError.TaskFailed", "message": "task 0 failed"}

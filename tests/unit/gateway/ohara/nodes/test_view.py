@@ -1,0 +1,77 @@
+"""A node as it is answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keelman.api.node.v1 import node_pb2 as pb
+from keelman.gateway.ohara.clusters.known import Known
+from keelman.gateway.ohara.nodes.view import node_json, resources
+from keelman.gateway.ohara.state.hosts import Hosts, node_key
+from keelman.gateway.ohara.state.stored import StoredDocument
+from keelman.gateway.ohara.wire.keys import ObjectKey
+
+GIB = 1 << 30
+
+
+def node(state: int = pb.NODE_STATE_ONLINE, **status: Any) -> pb.Node:
+    return pb.Node(name="n1", status=pb.NodeStatus(state=state, **status), spec=pb.NodeSpec(labels={"disk": "ssd"}))
+
+
+def answer(one: pb.Node, *documents: StoredDocument, **more: Any) -> dict[str, Any]:
+    hosts = Hosts([one], documents)
+    return node_json(hosts.all["n1"], Known(hosts, []), **{"own": None, "cover": False, **more})
+
+
+@pytest.mark.parametrize(
+    ("memory", "value", "unit"),
+    [(0, 0.0, "bytes"), (1023, 1023.0, "bytes"), (1536, 1.5, "KB"), (3 << 20, 3.0, "MB"), (8 * GIB, 8.0, "GB")],
+)
+def test_memory_has_the_unit_of_its_size(memory: int, value: float, unit: str) -> None:
+    assert resources(node(memory_bytes=memory))[1] == {"name": "Memory", "value": value, "unit": unit}
+
+
+@pytest.mark.parametrize(("cpus", "unit"), [(0, "cores"), (1, "core"), (2, "cores")])
+def test_processors_are_counted(cpus: int, unit: str) -> None:
+    assert resources(node(cpus=cpus))[0] == {"name": "CPU", "value": float(cpus), "unit": unit}
+
+
+def test_what_is_used_is_a_part_of_what_the_host_has() -> None:
+    figures = pb.NodeFigures(cpus_used=5.0, memory_available_bytes=GIB)
+    cpu, memory = resources(node(cpus=4, memory_bytes=4 * GIB, figures=figures))
+    assert (cpu["used"], memory["used"]) == (1.0, 0.75), "no more than all"
+    limited = node(cpus=4, memory_bytes=4 * GIB)
+    limited.spec.capacity.cpus, limited.spec.capacity.memory_bytes = 1.5, GIB
+    assert [(one["value"], "used" in one) for one in resources(limited)] == [(1.5, False), (1.0, False)]
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (pb.NODE_STATE_EXPECTED, "no agent has come"),
+        (pb.NODE_STATE_UNKNOWN, "restarted a moment ago"),
+        (pb.NODE_STATE_OFFLINE, "not heard of for 12 s"),
+    ],
+)
+def test_why_a_node_is_not_there_is_said(state: int, words: str) -> None:
+    found = answer(node(state, message="not heard of for 12 s" if state == pb.NODE_STATE_OFFLINE else ""))
+    assert (found["state"], words in found["error"]) == ("UNAVAILABLE", True)
+
+
+def test_a_node_that_came_with_its_agent_alone_has_every_field() -> None:
+    found = answer(node(), own=ObjectKey("N/A", "host"))
+    assert {k: found[k] for k in ("hostname", "port", "user", "password", "tags", "state")} == {
+        "hostname": "n1", "port": 22, "user": "keelman", "password": "******", "tags": {"disk": "ssd"},
+        "state": "AVAILABLE",
+    }  # fmt: skip
+    assert "error" not in found
+    assert found["services"][-1] == {"name": "configurator", "clusterKeys": [{"group": "N/A", "name": "host"}]}
+
+
+def test_a_password_is_answered_unless_it_is_covered() -> None:
+    kept = StoredDocument(node_key("n1"), {"hostname": "N1", "user": "u"}, {"password": "p"}, modified=7)
+    found = answer(node(), kept)
+    assert (found["hostname"], found["user"], found["password"], found["lastModified"]) == ("N1", "u", "p", 7)
+    assert answer(node(), kept, cover=True)["password"] == "******"

@@ -1,0 +1,87 @@
+"""Whom of several brokers to ask, and which of them have been silent."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from aiokafka.errors import KafkaConnectionError, KafkaError
+
+from keelman.kafka import reaching
+from keelman.kafka.reaching import connecting, first_answer, is_silent, note_silent
+
+LONG_SECONDS = 600.0
+
+
+class Asked:
+    """Brokers that answer with their number; those below 0 fail, those above 9 are silent."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.given_up: list[int] = []
+
+    async def __call__(self, node: int) -> int:
+        self.asked.append(node)
+        if node < 0:
+            raise KafkaConnectionError(f"refused by {node}")
+        try:
+            await asyncio.sleep(LONG_SECONDS if node > 9 else 0)
+        except asyncio.CancelledError:
+            self.given_up.append(node)
+            raise
+        return node
+
+
+@pytest.mark.parametrize(
+    ("nodes", "answer", "asked", "given_up"),
+    [
+        ((1, 2), 1, [1], []),
+        ((-1, 2, 3), 2, [-1, 2], []),
+        ((10, 2, 3), 2, [10, 2], [10]),
+        ((10, -1, 11, 4), 4, [10, -1, 11, 4], [10, 11]),
+    ],
+)
+async def test_the_first_that_answers_is_believed_and_a_silent_one_keeps_nobody_waiting(
+    nodes: tuple[int, ...], answer: int, asked: list[int], given_up: list[int]
+) -> None:
+    ask = Asked()
+    assert await first_answer(nodes, ask, seconds=0.02) == answer
+    assert (ask.asked, sorted(ask.given_up)) == (asked, given_up)
+
+
+async def test_where_nobody_answers_the_last_problem_is_raised() -> None:
+    with pytest.raises(KafkaConnectionError, match="refused by -2"):
+        await first_answer((-1, -2), Asked())
+    with pytest.raises(KafkaError, match="no broker is known"):
+        await first_answer((), Asked())
+
+
+async def test_who_gives_up_gives_all_of_them_up() -> None:
+    ask = Asked()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await first_answer((10, 11), ask, seconds=0.01)
+    assert sorted(ask.given_up) == [10, 11]
+
+
+def test_a_broker_counts_as_silent_until_it_takes_a_connection_or_some_time_has_passed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with pytest.raises(ConnectionRefusedError), connecting("a-host", 9092):
+        raise ConnectionRefusedError  # at once: it may be back at once
+    assert not is_silent("a-host", 9092)
+    taken = connecting("a-host", 9092)
+    taken.__enter__()
+    now += 1.0
+    assert not taken.__exit__(asyncio.CancelledError, asyncio.CancelledError(), None)
+    assert is_silent("a-host", 9092)
+    assert not is_silent("a-host", 9093)
+    now += reaching.REMEMBERED_SECONDS
+    assert not is_silent("a-host", 9092)
+    note_silent("a-host", 9092)
+    with connecting("a-host", 9092):
+        assert is_silent("a-host", 9092)
+    assert not is_silent("a-host", 9092)

@@ -1,0 +1,157 @@
+"""What is in deploy/ fits what it deploys: flags, metrics and files that there are."""
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from keelman.runtime.main import Program, add_flags
+from keelman.runtime.settings import load
+from support.places import ROOT
+
+DEPLOY = ROOT / "deploy"
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+BOARDS = sorted((DEPLOY / "grafana").glob("*.json"))
+ALERTS = DEPLOY / "prometheus" / "alerts.yml"
+CHART = DEPLOY / "helm" / "keelman"
+HELM = Path(sys.executable).with_name("helm")
+KUBERNETES = "1.31"
+LATER = "10.1.2.3"
+"""What a field of the pod, or of a secret, is when there is one."""
+NAME = re.compile(r"\bkeelman_[a-z_]+")
+
+
+def known_metrics() -> set[str]:
+    """Those of the documentation, which has all that there are (a test of its own)."""
+    return set(re.findall(r"^\| `(keelman_[a-z_]+)` \|", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE))
+
+
+def expressions() -> list[tuple[str, str]]:
+    """Where it is, and what Prometheus is asked."""
+    rules = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+    found = [(rule["alert"], rule["expr"]) for rule in rules]
+    for file in BOARDS:
+        board = json.loads(file.read_text())
+        found += [(f"{file.name}: {p['title']}", t["expr"]) for p in board["panels"] for t in p["targets"]]
+        found += [(f"{file.name}: {v['name']}", v["query"]) for v in board["templating"]["list"]]
+    return found
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda file: file.stem)
+def test_a_unit_starts_a_service_with_flags_that_it_has(unit) -> None:
+    (start,) = re.findall(r"^ExecStart=(.+)$", unit.read_text(), re.MULTILINE)
+    program, service, run, *flags = start.split()
+    assert (program.rpartition("/")[2], run) == ("keelman", "run")
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    add_flags(parser, Program.of(service).settings)
+    assert str(vars(parser.parse_args(flags))["file"]) == f"/etc/keelman/{service}.toml"
+    text = unit.read_text()
+    assert ("KillMode=process" in text) == (service == "agent"), "workloads outlive the agent"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+@pytest.mark.parametrize("unit", UNITS, ids=lambda file: file.stem)
+def test_systemd_takes_a_unit(unit, tmp_path) -> None:
+    program = tmp_path / "keelman"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    made = tmp_path / unit.name
+    made.write_text(unit.read_text().replace("/opt/keelman/bin/keelman", str(program)))
+    done = subprocess.run(["systemd-analyze", "verify", made], capture_output=True, text=True, check=False)
+    ours = [line for line in done.stderr.splitlines() if unit.name in line]
+    assert ours == []
+
+
+def test_alerts_and_boards_ask_for_metrics_that_there_are() -> None:
+    known = known_metrics()
+    assert len(known) > 30
+    assert {where: NAME.findall(text) for where, text in expressions() if set(NAME.findall(text)) - known} == {}
+
+
+def test_an_alert_says_what_it_is_and_what_to_do() -> None:
+    for group in yaml.safe_load(ALERTS.read_text())["groups"]:
+        for rule in group["rules"]:
+            assert rule["labels"]["severity"] in ("warning", "critical"), rule["alert"]
+            assert rule["annotations"]["summary"], rule["alert"]
+            assert rule["annotations"]["remedy"], rule["alert"]
+
+
+def test_boards_have_ids_of_their_own() -> None:
+    boards = [json.loads(file.read_text()) for file in BOARDS]
+    assert len({board["uid"] for board in boards}) == len(boards) == 2
+    for board in boards:
+        ids = [panel["id"] for panel in board["panels"]]
+        assert len(ids) == len(set(ids))
+
+
+def rendered(*settings: str) -> list[dict[str, Any]]:
+    """The chart's objects with some values set."""
+    words = [word for setting in settings for word in ("--set", setting)]
+    made = subprocess.run([HELM, "template", "kn", CHART, *words], capture_output=True, text=True, check=True)
+    return [found for found in yaml.safe_load_all(made.stdout) if found]
+
+
+CHOICES = [
+    (),
+    ("gateway.accessSecret=access", "state.replicas=1", "gateway.replicas=1", "database.urlSecret=db"),
+    ("state.keySecret=key", "state.settings.session_timeout_seconds=12", "agent.settings.limits=watchdog"),
+    ("networkPolicy.enabled=false", "gateway.openAccess=true", "agent.nodeSelector.role=copy"),
+    (
+        "networkPolicy.brokersFrom[0].podSelector.matchLabels.app=x",
+        "networkPolicy.gatewayFrom[0].podSelector.matchLabels.app=y",
+    ),
+]
+
+
+@pytest.mark.parametrize("settings", CHOICES, ids=[" ".join(one) or "as it is" for one in CHOICES])
+def test_the_chart_makes_objects_that_kubernetes_takes(settings) -> None:
+    found = rendered(*settings)
+    for one in found:
+        kubernetes_validate.validate(one, KUBERNETES, strict=True)
+    names = [(one["kind"], one["metadata"]["name"]) for one in found]
+    assert len(names) == len(set(names))
+    pods = {o["metadata"]["name"]: o["spec"]["template"] for o in found if "template" in o.get("spec", {})}
+    assert pods.keys() - {"kn-postgresql"} == {"kn-state", "kn-gateway", "kn-agent"}
+    for one in found:
+        if one["kind"] == "Service":
+            chosen = [p for p in pods.values() if one["spec"]["selector"].items() <= p["metadata"]["labels"].items()]
+            assert len(chosen) == 1, one["metadata"]["name"]
+
+
+@pytest.mark.parametrize("settings", CHOICES, ids=[" ".join(one) or "as it is" for one in CHOICES])
+def test_the_charts_containers_are_given_settings_that_there_are(settings) -> None:
+    for one in rendered(*settings):
+        for container in one.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ()):
+            service, *run = container.get("args", ["postgresql"])
+            if service == "postgresql":
+                continue
+            assert run == ["run"]
+            given = {e["name"]: e.get("value", LATER) for e in container["env"]}
+            known = load(Program.of(service).settings, service, environment=given)
+            assert {o.key for o in known.origins if o.source.startswith("environment")} == {
+                name.removeprefix(f"KEELMAN_{service.upper()}_").lower() for name in given if name.startswith("KEELMAN")
+            }
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("state.replicas=0", "replicas"),
+        ("stat.replicas=1", "stat"),
+        ("trust=nobody", "trust"),
+        ("agent.hostPath=relative", "hostPath"),
+        ("state.settings.A-B=1", "A-B"),
+    ],
+)
+def test_the_chart_refuses_what_is_not_legal(setting, said) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        rendered(setting)
+    assert said in refused.value.stderr

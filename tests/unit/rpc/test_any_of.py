@@ -1,0 +1,67 @@
+"""Calls to whichever of several servers answers."""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from keelman.model.errors import Unavailable
+from keelman.rpc.any_of import AnyOf
+from keelman.rpc.channels import channel
+from keelman.runtime.processes.ports import free_ports
+from keelman.testing.eventually import eventually
+
+
+@contextlib.asynccontextmanager
+async def server(port: int, name: str) -> AsyncIterator[grpc.aio.Server]:
+    """A server that knows one service, by which it is told apart."""
+    made = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+    servicer = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, made)
+    await servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
+    made.add_insecure_port(f"127.0.0.1:{port}")
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.stop(None)
+
+
+async def answers(stub: health_pb2_grpc.HealthStub, name: str) -> bool:
+    """Whether the server of this name answers the next call."""
+    try:
+        await stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=5)
+    except (grpc.aio.AioRpcError, Unavailable):
+        return False
+    except Exception as error:
+        if type(error).__name__ == "NotFound":
+            return False
+        raise
+    return True
+
+
+async def test_calls_stay_with_one_and_go_to_the_other_when_it_is_gone() -> None:
+    first, second = free_ports(2)
+    async with contextlib.AsyncExitStack() as gone, channel(f"127.0.0.1:{first}, 127.0.0.1:{second}") as made:
+        assert isinstance(made, AnyOf)
+        await gone.enter_async_context(server(first, "first"))
+        stub = health_pb2_grpc.HealthStub(made)
+        await eventually(lambda: answers(stub, "first"))
+        async with server(second, "second"):
+            assert await answers(stub, "first"), "it stays while that one can be reached"
+            await gone.aclose()
+            await eventually(lambda: answers(stub, "second"))
+            async with server(first, "first"):
+                assert await answers(stub, "second"), "it stays where it is"
+
+
+async def test_all_of_them_may_be_away_for_a_while() -> None:
+    first, second = free_ports(2)
+    async with channel(f"127.0.0.1:{first},127.0.0.1:{second}", peer="the state service") as made:
+        stub = health_pb2_grpc.HealthStub(made)
+        with pytest.raises(Unavailable, match="the state service"):
+            await stub.Check(health_pb2.HealthCheckRequest(service="second"), timeout=5)
+        async with server(second, "second"):
+            await eventually(lambda: answers(stub, "second"))

@@ -1,0 +1,142 @@
+"""Log delivery: what is refused, and what agents are told."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from keelman.api.connect.v1.log_delivery_pb2 import FileLogDelivery, KafkaLogDelivery, S3LogDelivery
+from keelman.api.connect.v1.log_delivery_pb2 import LogDelivery as Message
+from keelman.api.node.v1.session_service_pb2 import BucketKeys
+from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.model.log_checks import check_log_delivery
+from keelman.model.log_delivery import NO_TARGETS, LogTargets, targets_of
+from keelman.model.workload import Goal, LogProblem, ProcessState, WorkerSpec, Workload, WorkloadStatus
+from keelman.state.nouns import workload
+from keelman.state.planning.node_secrets import secrets_of
+from keelman.state.resources.log_delivery import (
+    check_buckets,
+    checked_buckets,
+    delivery_message,
+    delivery_of,
+    problem_messages,
+    targets_message,
+)
+from keelman.state.snapshot import Snapshot
+
+WHOLE = Message(
+    name="orders",
+    file=FileLogDelivery(enabled=True, group="/aws/connect"),
+    s3=S3LogDelivery(enabled=True, bucket="our-logs", prefix="a/b/"),
+    kafka=KafkaLogDelivery(enabled=True, topic="logs"),
+)
+
+
+def test_what_is_given_comes_back_and_agents_are_told_what_is_enabled() -> None:
+    found = delivery_of(WHOLE)
+    assert found is not None
+    assert delivery_message(found) == WHOLE
+    check_log_delivery("spec.log_delivery", found)
+    told = targets_of(found, "demo", "https://s3", "eu-1")
+    assert told == LogTargets("orders", "/aws/connect", "our-logs", "a/b/", "https://s3", "eu-1", "logs")
+    assert targets_message(told) is not None
+    assert targets_message(NO_TARGETS) is None
+
+
+def test_what_is_not_enabled_is_kept_and_nobody_is_told() -> None:
+    off = Message(file=FileLogDelivery(group="x"), s3=S3LogDelivery(), kafka=KafkaLogDelivery(topic="logs"))
+    found = delivery_of(off)
+    assert found is not None
+    assert delivery_message(found) == off
+    check_log_delivery("spec.log_delivery", found)
+    check_buckets("spec.log_delivery", found, "")
+    assert targets_of(found, "demo", "https://s3", "eu-1") == NO_TARGETS
+    assert delivery_of(Message()) is None
+    assert targets_of(None, "demo", "https://s3", "") == NO_TARGETS
+    only = delivery_of(Message(kafka=KafkaLogDelivery(enabled=True, topic="logs")))
+    assert targets_of(only, "demo", "https://s3", "eu-1") == LogTargets(name="demo", topic="logs")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (Message(file=FileLogDelivery(enabled=True)), "spec.log_delivery.file.group: '' is not legal: 1 to 512"),
+        (Message(file=FileLogDelivery(enabled=True, group="a/../b")), "spec.log_delivery.file.group: 'a/../b'"),
+        (Message(file=FileLogDelivery(group="a//b")), "without empty folders"),
+        (Message(file=FileLogDelivery(group="/")), "spec.log_delivery.file.group: '/'"),
+        (Message(file=FileLogDelivery(group="ä")), "spec.log_delivery.file.group"),
+        (Message(file=FileLogDelivery(group="x" * 513)), "spec.log_delivery.file.group"),
+        (Message(s3=S3LogDelivery(enabled=True)), "spec.log_delivery.s3.bucket: '' is not legal: 3 to 63"),
+        (Message(s3=S3LogDelivery(bucket="A")), "spec.log_delivery.s3.bucket: 'A'"),
+        (Message(s3=S3LogDelivery(enabled=True, bucket="abc", prefix="../x")), "spec.log_delivery.s3.prefix: '../x'"),
+        (Message(s3=S3LogDelivery(enabled=True, bucket="abc", prefix="a b")), "spec.log_delivery.s3.prefix: 'a b'"),
+        (Message(kafka=KafkaLogDelivery(enabled=True)), "spec.log_delivery.kafka.topic: ''"),
+        (Message(kafka=KafkaLogDelivery(enabled=True, topic="a b")), "spec.log_delivery.kafka.topic: 'a b'"),
+        (Message(name="a/b"), "spec.log_delivery.name: 'a/b' is not legal: 1 to 128"),
+        (Message(name=".."), "spec.log_delivery.name: '..'"),
+    ],
+)
+def test_what_is_refused(wrong: Message, said: str) -> None:
+    found = delivery_of(wrong)
+    assert found is not None
+    with pytest.raises(InvalidArgument) as error:
+        check_log_delivery("spec.log_delivery", found)
+    assert said in error.value.message
+
+
+def test_a_bucket_where_there_are_none() -> None:
+    with pytest.raises(FailedPrecondition) as error:
+        check_buckets("spec.log_delivery", delivery_of(WHOLE), "")
+    assert error.value.reason == "NO_BUCKETS"
+    assert "state.buckets" in error.value.message
+    check_buckets("spec.log_delivery", delivery_of(WHOLE), "/srv/buckets")
+    check_buckets("spec.log_delivery", None, "")
+
+
+def test_where_buckets_may_be() -> None:
+    for legal in ("", "/srv/buckets", "https://s3.eu-west-1.amazonaws.com", "http://127.0.0.1:8333/"):
+        assert checked_buckets("state.buckets", legal) == legal.rstrip("/")
+    for wrong in ("srv", "s3://x", "http://", "ftp://x"):
+        with pytest.raises(InvalidArgument):
+            checked_buckets("state.buckets", wrong)
+
+
+def test_what_is_not_delivered_is_kept_and_told_once() -> None:
+    since = datetime(2026, 11, 25, 21, tzinfo=UTC)
+    slots = LogProblem("demo-slots-n1", "kafka", "no topic", since)
+    status = WorkloadStatus(
+        ProcessState.RUNNING, 1, log_problems=(LogProblem("demo-0", "s3", "no bucket", since), slots)
+    )
+    worker = Workload(
+        "worker/demo/0", "n1", 1, Goal.RUNNING, WorkerSpec("demo", "127.0.0.1", 8083, {}, ""), status=status
+    )
+    assert workload.NOUN.from_row(workload.WorkloadRow(**workload.NOUN.to_row(worker))) == worker
+    before = {key: value for key, value in workload.NOUN.to_row(worker)["status"].items() if key != "log_problems"}
+    row = workload.WorkloadRow(**workload.NOUN.to_row(worker) | {"status": before})
+    found = workload.NOUN.from_row(row).status
+    assert found is not None
+    assert found.log_problems == ()
+    assert workload.status_of(workload.status_message(status)) == status
+    other = WorkloadStatus(ProcessState.RUNNING, 1, log_problems=(slots,))
+    told = problem_messages(status, None, other)
+    assert [(one.stream, one.target, one.since.ToDatetime(UTC)) for one in told] == [
+        ("demo-0", "s3", since), ("demo-slots-n1", "kafka", since),
+    ]  # fmt: skip
+
+
+def test_keys_go_to_nodes_that_deliver_to_this_server() -> None:
+    keys = BucketKeys(buckets="http://s3:1", access_key_id="id", secret_access_key="secret")
+
+    def given(node: str, buckets: str, bucket: str, wanted: BucketKeys | None = keys) -> bool:
+        spec = WorkerSpec(
+            "demo", "127.0.0.1", 8083, {}, "", log_targets=LogTargets("demo", bucket=bucket, buckets=buckets)
+        )
+        worker = Workload("worker/demo/0", "n1", 1, Goal.RUNNING, spec)
+        return secrets_of(node, Snapshot(workloads={worker.name: worker}), wanted).HasField("bucket_keys")
+
+    assert given("n1", "http://s3:1", "logs")
+    assert not given("n2", "http://s3:1", "logs")
+    assert not given("n1", "http://s3:2", "logs")
+    assert not given("n1", "http://s3:1", "")
+    assert not given("n1", "http://s3:1", "logs", None)

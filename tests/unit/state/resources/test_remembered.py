@@ -1,0 +1,36 @@
+"""Messages of resources that are made once for each change."""
+
+from dataclasses import dataclass
+
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.state.resources import serving
+from keelman.state.resources.serving import Remembered
+
+
+@dataclass(frozen=True)
+class Thing:
+    name: str
+    etag: str
+
+
+def test_a_message_is_made_again_for_a_change_alone(monkeypatch) -> None:
+    made: list[Thing] = []
+
+    def make(thing: Thing) -> WorkerCluster:
+        made.append(thing)
+        return WorkerCluster(name=thing.name, etag=thing.etag)
+
+    remembered = Remembered(make)
+    first, equal, changed = Thing("a", "1"), Thing("a", "1"), Thing("a", "2")
+    one, two = remembered.copy("a", first), remembered.copy("a", first)
+    assert (one, made) == (two, [first])
+    one.status.message = "the caller's own"
+    assert remembered.copy("a", first) == two
+    assert remembered.copy("a", changed).etag == "2"
+    assert remembered.copy("a", equal).etag == "1", "another object is another state"
+    assert made == [first, changed, equal]
+
+    monkeypatch.setattr(serving, "MOST_REMEMBERED", 2)
+    for name in "bcd":
+        assert remembered.copy(name, Thing(name, "1")).name == name
+    assert len(remembered._made) <= 2

@@ -1,0 +1,63 @@
+"""Rows of resources, and resources of rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers, ManagedBrokers, Origin
+from keelman.model.operation import Failure, Operation, OperationKind, Step, StepState, Target
+from keelman.model.workload import BrokerSpec, Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
+from keelman.state.nouns.registry import NOUNS
+from keelman.state.resources.rows import micros, read, row_of
+
+TIME = datetime(2026, 5, 1, 12, 30, 0, 1, tzinfo=UTC)
+OPERATION = Operation(
+    "op-1", "u", TIME, TIME, OperationKind.APPLY_TOPIC, Target("topic", "t", 3, "PRESENT"),
+    (Step("a", StepState.DONE, start_time=TIME, attempts=2), Step("b")), Origin("api", "s", "k"),
+    error=Failure("X", "R", "m"), end_time=TIME, facts={"start_time": 5}, etag="7",
+)  # fmt: skip
+STATUS = WorkloadStatus(ProcessState.RUNNING, 1, start_time=TIME)
+BROKERS = BrokerCluster(
+    "b", "u", TIME, TIME, 1, etag="5", goal=ClusterGoal.RUNNING, spec=ManagedBrokers(("n",), {}, port=9)
+)
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        OPERATION,
+        BROKERS,
+        dataclasses.replace(BROKERS, spec=ExternalBrokers("h:1", {"a": "b"})),
+        Workload("broker/b/0", "n", 1, Goal.RUNNING, BrokerSpec("b", "id", 0, "h", 1, 2), status=STATUS),
+        Workload("spark/n", "n", 1, Goal.STOPPED, SparkSpec("h", 1, "local")),
+        Workload("worker/w/0", "n", 1, Goal.RUNNING, WorkerSpec("w", "h", 1, {}, "h:2"), tried_ports=(4, 5)),
+    ],
+)
+def test_a_resource_comes_back_from_its_row(resource: Any) -> None:
+    noun = NOUNS[resource.NOUN]
+    row = json.loads(json.dumps(noun.to_row(resource)))
+    assert noun.from_row(SimpleNamespace(**row)) == resource
+
+
+def test_what_is_stored_of_an_operation() -> None:
+    row = NOUNS["operation"].to_row(OPERATION)
+    assert (row["revision"], row["kind"], row["spec"]) == (7, "APPLY_TOPIC", {"start_time": 5})
+    assert row["content"]["end_time"] == micros(TIME)
+    assert row["content"]["steps"][0]["start_time"] == micros(TIME)
+    assert "facts" not in row["content"]
+
+
+def test_fields_that_came_later_have_their_defaults_and_those_that_went_are_passed_over() -> None:
+    assert read(Step, {"name": "a", "state": "DONE", "gone": 1}) == Step("a", StepState.DONE)
+
+
+def test_columns_without_a_field_are_left_to_the_noun() -> None:
+    row = row_of(NOUNS["worker_configuration"].table, OPERATION)
+    assert row["name"] == "op-1"
+    assert "spec" not in row
