@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -32,9 +32,9 @@ async def waited(commands: Commands, *words: str) -> str:
     return await asyncio.to_thread(commands.run, *words, "--wait", "--timeout", "240", seconds=260)
 
 
-async def in_sync(brokers: str, topic: str) -> bool:
+async def in_sync(brokers: Mapping[str, str], topic: str) -> bool:
     """Whether each of the three brokers has the whole topic."""
-    found = [p for p in await partitions_of({"bootstrap.servers": brokers}, seconds=5) if p.topic == topic]
+    found = [p for p in await partitions_of(brokers, seconds=5) if p.topic == topic]
     return bool(found) and all(len(p.in_sync) == 3 for p in found)
 
 
@@ -44,11 +44,16 @@ async def test_installed_by_the_documented_commands_and_a_host_is_replaced(comma
         commands.join(node, "--workload-trust", "mesh")
     for node in NODES:
         await eventually(lambda node=node: commands.in_state(node, "ONLINE"), seconds=60, what=f"{node} is online")  # type: ignore[misc]
-    await waited(commands, "create", "broker-cluster", "default", "--nodes", ",".join(NODES))
+    await waited(commands, "create", "broker-cluster", "default", "--nodes", ",".join(NODES), "--tls", "server")
     await waited(commands, "create", "worker-cluster", "demo", "--nodes", "n1,n2", "--start")
 
-    brokers = ",".join(f"{commands.system.hosts[n].address}:9092" for n in NODES)
-    lines = Lines(commands.system.folder, brokers, ["lines"])
+    bootstrap = ",".join(f"{commands.system.hosts[n].address}:9092" for n in NODES)
+    ca = str(commands.authority)
+    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": ca}
+    brokers = {"bootstrap.servers": bootstrap, "security.protocol": "SSL", **trust}
+    lines = Lines(
+        commands.system.folder, bootstrap, ["lines"], client={"security.protocol": "SSL", "ssl.ca.location": ca}
+    )
     with lines.flowing():
         config = [word for key, value in lines.config("lines").items() for word in ("--set", f"{key}={value}")]
         await waited(commands, "create", "connector", "lines", "--cluster", "demo", *config)

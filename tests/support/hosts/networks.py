@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -298,14 +298,23 @@ async def running_hosts(
 
 
 class Lines:
-    """Files that grow by numbered lines, each copied to a topic of its own; what was written, and what is seen."""
+    """Files that grow by numbered lines, each copied to a topic of its own; what was written, and what is seen.
+    `client`: how its clients connect, in librdkafka's properties; in plain text without."""
 
-    def __init__(self, folder: Path, bootstrap: str, topics: Sequence[str], *, brokers: int = 3) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        bootstrap: str,
+        topics: Sequence[str],
+        *,
+        brokers: int = 3,
+        client: Mapping[str, str] | None = None,
+    ) -> None:
         self._brokers = brokers
         self.files = {topic: folder / f"{topic}.txt" for topic in topics}
         self.written = dict.fromkeys(topics, 0)
         self.seen: dict[str, list[bytes | None]] = {topic: [] for topic in topics}
-        self._bootstrap = bootstrap
+        self._client = {"bootstrap.servers": bootstrap, **(client or {})}
         self._over = threading.Event()
         self._writing = threading.Event()
 
@@ -322,7 +331,7 @@ class Lines:
     @contextlib.contextmanager
     def flowing(self) -> Iterator[None]:
         """Makes the topics, writes and reads until the block is left."""
-        admin = AdminClient({"bootstrap.servers": self._bootstrap})
+        admin = AdminClient(dict(self._client))
         count, config = self._brokers, {"min.insync.replicas": str(min(2, self._brokers))}
         # Each broker in turn leads one of them.
         led = {t: [[(first + n) % count for n in range(count)]] for first, t in enumerate(self.files)}
@@ -378,7 +387,7 @@ class Lines:
                     self.written[topic] += 1
 
     def _read(self) -> None:
-        settings = {"bootstrap.servers": self._bootstrap, "group.id": "lines", "isolation.level": "read_committed"}
+        settings = {**self._client, "group.id": "lines", "isolation.level": "read_committed"}
         settings |= {"enable.auto.commit": "false", "socket.timeout.ms": "3000", "reconnect.backoff.max.ms": "300"}
         consumer = Consumer({**settings, "error_cb": lambda _: None, "log_level": 0})
         consumer.assign([TopicPartition(topic, 0, 0) for topic in self.files])

@@ -60,6 +60,11 @@ class Commands:
         address = self.system.hosts[self.first].address if self.first else self.system.address
         return f"{address}:{GATEWAY}"
 
+    @property
+    def authority(self) -> Path:
+        """The CA of the installation, on the first host."""
+        return self.system.folder / "home" / "state" / "ca.pem"
+
     def home(self, host: str) -> Home:
         """Of the agent of a host."""
         return self.system.hosts[host].home
@@ -113,10 +118,9 @@ async def first_host(commands: Commands) -> None:
         f'state_address = "unix:{home}/run/state.sock"\naccess_file = "{folder}/access.toml"\n'
     )
     commands.start("gateway", "run", "--file", str(folder / "gateway.toml"), host=commands.first)
-    ca = home / "state" / "ca.pem"
     await eventually(lambda: is_serving(f"unix:{home}/run/state.sock"), seconds=60, what="state serves")
     (token,) = [line for line in made.splitlines() if " " not in line and len(line) > 20]
-    context = ("--gateway", commands.gateway, "--ca", str(ca), "--token-file", "-", "--use")
+    context = ("--gateway", commands.gateway, "--ca", str(commands.authority), "--token-file", "-", "--use")
     commands.run("context", "create", "here", *context, given=token)
 
     def there() -> bool:
