@@ -174,6 +174,15 @@ def write_file(path: Path, content: bytes, *, mode: int = 0o600, owner: tuple[in
         raise
 
 
+def sync_folder(folder: Path) -> None:
+    """Makes names made in a folder durable, also against a power cut. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def cache_folder() -> Path:
     """What can be fetched again: KEELMAN_CACHE, else keelman under the user's cache folder."""
     given = os.environ.get("KEELMAN_CACHE")

@@ -117,8 +117,11 @@ async def metrics_agent(settings: Settings, files: Files) -> list[str]:
     return [f"-javaagent:{jar}={joined_address(settings.host, settings.metrics_port)}:{files.metrics}"]
 
 
-async def format_storage(java: Java, jars: Sequence[Path], files: Files, cluster_id: str) -> None:
-    """Runs Kafka's storage tool on server.properties. Raises Unavailable with the tool's own reason."""
+async def run_storage_tool(java: Java, jars: Sequence[Path], files: Files, cluster_id: str) -> None:
+    """Has Kafka's storage tool format the folders of server.properties that are not formatted.
+
+    Raises Unavailable with the tool's own reason.
+    """
     command = [str(java.program), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
     command += [f"-Dkeelman.logs={files.logs}", f"-Dlog4j2.configurationFile={LOG4J}", "-cp", class_path(jars)]
     command += ["kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, "--config", str(files.properties)]

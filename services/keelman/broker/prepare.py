@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from keelman.broker.jvm import Files, broker_command, format_storage, started
+from keelman.broker.formatting import format_storage
+from keelman.broker.jvm import Files, broker_command, started
 from keelman.broker.properties import local_host, server_properties, written
 from keelman.broker.settings import Settings
 from keelman.model.cluster import new_cluster_id
@@ -96,7 +97,7 @@ async def _make(java: Java, jars: Sequence[Path], archive: Path) -> None:
         files.create()
         files.properties.write_text(written(server_properties(settings)), encoding="latin-1")
         try:
-            await format_storage(java, jars, files, new_cluster_id())
+            await format_storage(java, jars, settings, files, new_cluster_id())
             options = [f"-XX:ArchiveClassesAtExit={fresh}", "-Xlog:cds=off", "-Dkeelman.stderr=OFF"]
             command = broker_command(java, jars, settings, files, options)
             async with started(command, files) as jvm:

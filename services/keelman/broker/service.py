@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from keelman.broker.jvm import Files, Jvm, broker_command, format_storage, metrics_agent, started
+from keelman.broker.formatting import format_storage
+from keelman.broker.jvm import Files, Jvm, broker_command, metrics_agent, started
 from keelman.broker.old_self import fence_old_self, has_run
 from keelman.broker.prepare import prepare
 from keelman.broker.properties import advertised, local_host, quorum, server_properties, written
@@ -85,7 +86,7 @@ async def _prepare(settings: Settings, files: Files, properties: dict[str, str],
 
     async def format(cluster_id: str) -> None:
         log.info("broker_formatting", folder=str(files.data), cluster_id=cluster_id)
-        await format_storage(prepared.java, prepared.jars, files, cluster_id)
+        await format_storage(prepared.java, prepared.jars, settings, files, cluster_id)
 
     owner = await formatted(files.data, cluster_id=settings.cluster_id, node_id=settings.node_id, format=format)
 

@@ -1,17 +1,21 @@
-"""Checks whose data a broker's folder holds, and formats it once with Kafka's own storage tool."""
+"""Checks whose data a broker's folders hold, and formats them once, with the files that Kafka's own tool leaves."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.model.cluster import new_cluster_id
 from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.runtime.home import sync_folder, write_file
 
 META = "meta.properties"
+"""Says whose a folder is."""
+BOOTSTRAP = "bootstrap.checkpoint"
+"""The metadata that a new cluster begins with: a snapshot, as Kafka writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,8 @@ class Owner:
 Formatter = Callable[[str], Awaitable[None]]
 
 
-def owner_of(data: Path) -> Owner | None:
-    """Who the folder was formatted for; None when it is not (or only half) formatted.
+def owner_of(data: Path, setting: str = "home") -> Owner | None:
+    """Who the folder was formatted for; None when it is not (or only half) formatted. `setting` led to it.
 
     Raises FailedPrecondition when it holds partitions without a readable owner: formatting it would disown them.
     """
@@ -40,14 +44,14 @@ def owner_of(data: Path) -> Owner | None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise FailedPrecondition(f"broker.home: {file} cannot be read: {error.strerror}") from None
+        raise FailedPrecondition(f"broker.{setting}: {file} cannot be read: {error.strerror}") from None
     cluster_id, node_id = properties.get("cluster.id", ""), properties.get("node.id", "")
     if cluster_id and node_id.isdigit():
         return Owner(cluster_id, int(node_id))
     segments = sorted(data.glob("*/*.log"))
     if any(s.stat().st_size for s in segments):
         raise FailedPrecondition(
-            f"broker.home: {data} holds Kafka partitions ({segments[0].parent.name} and maybe more) but {META} is "
+            f"broker.{setting}: {data} holds Kafka partitions ({segments[0].parent.name} and maybe more) but {META} is "
             "missing or damaged: restore it, or move the folder away",
             reason="DATA_WITHOUT_OWNER",
         )
@@ -57,9 +61,9 @@ def owner_of(data: Path) -> Owner | None:
 async def formatted(data: Path, *, cluster_id: str, node_id: int, format: Formatter) -> Owner:
     """Formats the folder if it never was, or only half; returns whose it is.
 
-    `format` is given the cluster id. The tool writes the owner file last and by renaming, so a folder without one was
-    not finished. Raises FailedPrecondition when the folder is another cluster's or another broker's, InvalidArgument
-    for an illegal cluster id.
+    `format` is given the cluster id. It writes the owner file last and by renaming, so a folder without one was not
+    finished. Raises FailedPrecondition when the folder is another cluster's or another broker's, InvalidArgument for an
+    illegal cluster id.
     """
     if cluster_id:
         check_cluster_id(cluster_id)
@@ -70,22 +74,55 @@ async def formatted(data: Path, *, cluster_id: str, node_id: int, format: Format
         await format(cluster_id or new_cluster_id())
         owner = owner_of(data)
         if owner is None:
-            raise FailedPrecondition(f"broker.home: Kafka's storage tool left no {META} in {data}")
-    if cluster_id and owner.cluster_id != cluster_id:
-        raise FailedPrecondition(
-            f"broker.home: {data} belongs to the Kafka cluster {owner.cluster_id}, not to {cluster_id}: "
-            f"give another home, or cluster_id = {owner.cluster_id}",
-            reason="FOREIGN_CLUSTER",
-            metadata={"found": owner.cluster_id, "wanted": cluster_id},
-        )
-    if owner.node_id != node_id:
-        raise FailedPrecondition(
-            f"broker.home: {data} belongs to broker {owner.node_id} of the cluster {owner.cluster_id}, "
-            f"not to broker {node_id}: give another home, or node_id = {owner.node_id}",
-            reason="FOREIGN_NODE",
-            metadata={"found": str(owner.node_id), "wanted": str(node_id)},
-        )
+            raise FailedPrecondition(f"broker.home: formatting left no {META} in {data}")
+    _check_owner(data, owner, Owner(cluster_id or owner.cluster_id, node_id))
     return owner
+
+
+def write_format(folders: Sequence[Path], owner: Owner, bootstrap: bytes) -> None:
+    """Formats a broker's folders as Kafka's storage tool does, durably; `bootstrap` becomes their `BOOTSTRAP`.
+
+    Folders that are the owner's already stay as they are. The first is that of Kafka's metadata: Kafka itself gives
+    owner files to the others where this was cut off after it. Raises FailedPrecondition, before anything is written,
+    when a folder is another's, and OSError.
+    """
+    found = {folder: owner_of(folder, "data_folders" if n else "home") for n, folder in enumerate(folders)}
+    for n, (folder, present) in enumerate(found.items()):
+        if present is not None:
+            _check_owner(folder, present, owner, "data_folders" if n else "home")
+    for folder, present in found.items():
+        if present is None:
+            write_file(folder / BOOTSTRAP, bootstrap)
+            write_file(folder / META, _meta(owner).encode())
+            sync_folder(folder)
+
+
+def _meta(owner: Owner) -> str:
+    """The text of an owner file. By its random id, like that of a cluster, controllers know the folder from others."""
+    lines = (
+        f"node.id={owner.node_id}",
+        f"directory.id={new_cluster_id()}",
+        "version=1",
+        f"cluster.id={owner.cluster_id}",
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _check_owner(folder: Path, found: Owner, wanted: Owner, setting: str = "home") -> None:
+    if found.cluster_id != wanted.cluster_id:
+        raise FailedPrecondition(
+            f"broker.{setting}: {folder} belongs to the Kafka cluster {found.cluster_id}, not to {wanted.cluster_id}: "
+            f"give another folder, or cluster_id = {found.cluster_id}",
+            reason="FOREIGN_CLUSTER",
+            metadata={"found": found.cluster_id, "wanted": wanted.cluster_id},
+        )
+    if found.node_id != wanted.node_id:
+        raise FailedPrecondition(
+            f"broker.{setting}: {folder} belongs to broker {found.node_id} of the cluster {found.cluster_id}, "
+            f"not to broker {wanted.node_id}: give another folder, or node_id = {found.node_id}",
+            reason="FOREIGN_NODE",
+            metadata={"found": str(found.node_id), "wanted": str(wanted.node_id)},
+        )
 
 
 def check_cluster_id(text: str) -> None:

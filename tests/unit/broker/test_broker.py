@@ -9,7 +9,7 @@ from keelman.broker.jvm import Files, broker_command, class_path, reason_in
 from keelman.broker.old_self import controller_properties
 from keelman.broker.properties import server_properties, written
 from keelman.broker.settings import Settings
-from keelman.broker.storage import Owner, check_cluster_id, formatted, owner_of
+from keelman.broker.storage import Owner, check_cluster_id, formatted, owner_of, write_format
 from keelman.model.cluster import new_cluster_id
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.runtime.java.installation import Java
@@ -193,6 +193,50 @@ async def test_the_folder_of_another_cluster_or_broker_is_refused_by_name(tmp_pa
         await formatted(tmp_path, cluster_id="", node_id=2, format=tool)
     assert tool.formatted == []
     assert owner_of(tmp_path) == Owner(CLUSTER, 1)
+
+
+def text_of(folder: Path) -> dict[str, str]:
+    return dict(line.split("=") for line in (folder / "meta.properties").read_text().splitlines())
+
+
+def test_every_folder_gets_the_bootstrap_file_and_an_id_of_its_own(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("data", "a", "b")]
+    write_format(folders, Owner(CLUSTER, 7), b"levels")
+    found = [text_of(folder) for folder in folders]
+    for folder, text in zip(folders, found, strict=True):
+        assert sorted(one.name for one in folder.iterdir()) == ["bootstrap.checkpoint", "meta.properties"]
+        assert (folder / "bootstrap.checkpoint").read_bytes() == b"levels"
+        assert {**text, "directory.id": ""} == {
+            "node.id": "7", "directory.id": "", "version": "1", "cluster.id": CLUSTER,
+        }  # fmt: skip
+        check_cluster_id(text["directory.id"])  # made as those are
+    assert len({text["directory.id"] for text in found}) == 3
+
+
+def test_formatting_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
+    done, half, fresh = folders = [tmp_path / name for name in ("data", "a", "b")]
+    write_format([done], Owner(CLUSTER, 1), b"levels")
+    before = text_of(done)
+    half.mkdir()
+    (half / "bootstrap.checkpoint").write_bytes(b"lev")
+    (half / "meta.properties").write_text("#\nversion=1\n")
+    write_format(folders, Owner(CLUSTER, 1), b"levels")
+    assert text_of(done) == before
+    assert [owner_of(folder) for folder in folders] == [Owner(CLUSTER, 1)] * 3
+    assert (half / "bootstrap.checkpoint").read_bytes() == (fresh / "bootstrap.checkpoint").read_bytes() == b"levels"
+
+
+def test_a_data_folder_of_another_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    meta(tmp_path / "a", node_id=2)
+    folders = [tmp_path / name for name in ("data", "b", "a")]
+    with pytest.raises(FailedPrecondition, match=r"broker.data_folders: .*/a belongs to broker 2 .*, not to broker 1"):
+        write_format(folders, Owner(CLUSTER, 1), b"levels")
+    (tmp_path / "a" / "meta.properties").unlink()
+    (tmp_path / "a" / "orders-0").mkdir()
+    (tmp_path / "a" / "orders-0" / "0.log").write_bytes(b"records")
+    with pytest.raises(FailedPrecondition, match=r"broker.data_folders: .*orders-0"):
+        write_format(folders, Owner(CLUSTER, 1), b"levels")
+    assert not any(folder.exists() for folder in folders[:2])
 
 
 def test_cluster_ids() -> None:

@@ -22,6 +22,7 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.kept_offsets import SinkReader
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
+from keelman.runtime.home import sync_folder
 
 VERSION = 1
 
@@ -76,15 +77,6 @@ class Journal:
             os.fsync(file.fileno())
         os.rename(self._temporary, self.path)
         sync_folder(self.path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes names made in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def encode(entry: Entry) -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from keelman.model.errors import NotFound, Unavailable
-from keelman.runtime.home import writable
+from keelman.runtime.home import sync_folder, writable
 from keelman.state.plugins.storage import CHUNK_BYTES
 
 _PART = ".part"
@@ -47,11 +47,7 @@ class FolderStorage:
         except BaseException:
             part.unlink(missing_ok=True)
             raise
-        descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(self.folder)
 
     async def read(self, key: str, offset: int = 0) -> AsyncIterator[bytes]:
         """See PluginStorage."""
