@@ -6,7 +6,9 @@ connect-distributed.sh of Apache Kafka 4.3), the same main class.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +20,10 @@ from keelman.runtime.java import maven
 from keelman.runtime.java.installation import find
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.program import Program
+from keelman.workers.rest.asking import CONFLICT, MOMENTARY
 
 START_SECONDS = 180.0
+REBALANCE_SECONDS = 60.0
 AS_SHIPPED = (
     "-server",
     "-Xms256M",
@@ -116,6 +120,11 @@ class ConnectProcess(Program):
             return False
 
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
-        """One REST request."""
+        """One REST request; what a rebalance stands in the way of is asked again for a while."""
+        end = time.monotonic() + REBALANCE_SECONDS
         async with httpx.AsyncClient(timeout=95, trust_env=False) as client:
-            return await client.request(method, f"{self.url}{path}", json=body)
+            while True:
+                answer = await client.request(method, f"{self.url}{path}", json=body)
+                if answer.status_code != CONFLICT or MOMENTARY not in answer.content or time.monotonic() >= end:
+                    return answer
+                await asyncio.sleep(0.2)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import time
 from dataclasses import dataclass
 
 import httpx
 
 from keelman.model.errors import Unavailable
+from keelman.runtime.backoff import Backoff
 from keelman.workers.rest.access import WorkerAccess
 from keelman.workers.rest.client import Outgoing, Rest
 
-UNAUTHORIZED = 401
+UNAUTHORIZED, CONFLICT = 401, 409
+MOMENTARY = b"Cannot complete request"
+"""Connect's words, with a 409, for what a rebalance stands in the way of: nothing was done. Its workers answer so at
+once, keelman's after a while of their own."""
+PATIENCE_SECONDS = 8.0
+"""From the first try on: keelman's workers have waited longer already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +32,9 @@ class Received:
 
 
 class Asking:
-    """Sends requests with whole bodies. A cluster that asks for a password gets it from then on; no other does."""
+    """Sends requests with whole bodies. A cluster that asks for a password gets it from then on; no other does.
+
+    What a rebalance stands in the way of is tried again for a while."""
 
     def __init__(self, rest: Rest, access: WorkerAccess) -> None:
         self._rest = rest
@@ -33,6 +43,14 @@ class Asking:
 
     async def ask(self, cluster: str, request: Outgoing) -> Received:
         """The answer of a worker. Raises Unauthenticated, and what `Rest.send` raises."""
+        end, backoff = time.monotonic() + PATIENCE_SECONDS, Backoff(first=0.1, most=1.0)
+        while True:
+            answer = await self._known(cluster, request)
+            if answer.status != CONFLICT or MOMENTARY not in answer.body or time.monotonic() >= end:
+                return answer
+            await asyncio.sleep(backoff.next())
+
+    async def _known(self, cluster: str, request: Outgoing) -> Received:
         known = self._guarded.get(cluster, b"")
         answer = await self._sent(cluster, _named(request, known))
         if answer.status == UNAUTHORIZED:

@@ -80,9 +80,13 @@ async def test_a_connector_of_kafka_connect(bootstrap: str, tmp_path: Path) -> N
             ):
                 operation = await applied(store, goal)
                 assert operation.state is OperationState.SUCCEEDED, operation
-                status = (await process.ask("GET", "/connectors/orders/status")).json()
-                assert {status["connector"]["state"], *(task["state"] for task in status["tasks"])} == states
-                assert len(status["tasks"]) == 1 or goal != RUNNING
+
+                async def so(goal: Goal = goal, states: set[str] = states) -> bool:  # tasks may move for a moment
+                    status = (await process.ask("GET", "/connectors/orders/status")).json()
+                    assert {status["connector"]["state"], *(task["state"] for task in status["tasks"])} == states
+                    return len(status["tasks"]) == 1 or goal != RUNNING
+
+                await eventually(so, seconds=30, what=f"it is {states}")
             async with store.write() as tx:
                 refused = CONFIG | {"tasks.max": "0"}
                 update(tx, "orders", "", lambda spec: ConnectorDefinitionSpec("demo", "orders", refused))
