@@ -62,12 +62,15 @@ def _reason(workers: Sequence[Workload]) -> str:
     return "WORKER_FAILED"
 
 
-def health(goal: DefinitionGoal, connector: Connector, waited: timedelta, *, had_failed: bool) -> Outcome:
+def health(
+    goal: DefinitionGoal, connector: Connector, waited: timedelta, *, without_tasks: timedelta, had_failed: bool
+) -> Outcome:
     """Whether a connector is healthy after a change so long ago: it and its tasks run. Raises FailedPrecondition when
-    it has failed. `had_failed`: before the change already."""
+    it has failed. `without_tasks`: for so long it has been seen to run and have none; `had_failed`: before the change
+    already."""
     if has_failed(connector) and not had_failed and goal is DefinitionGoal.RUNNING:
         raise FailedPrecondition(failure_of(connector), reason=failure_reason(connector))
-    return awaited(goal, connector, waited, was_running=had_failed)
+    return awaited(goal, connector, waited, without_tasks=without_tasks, was_running=had_failed)
 
 
 def watched(outcome: Done, waited: timedelta, healthy: timedelta, lasts: timedelta) -> Outcome:

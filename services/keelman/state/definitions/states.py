@@ -25,15 +25,19 @@ NO_TASKS = timedelta(seconds=5)
 MAX_CAUSE = 500
 
 
-def awaited(goal: DefinitionGoal, connector: Connector, waited: timedelta, *, was_running: bool) -> Outcome:
-    """What comes of waiting for a goal for so long; `was_running`: with something else than it was given now. Raises
-    FailedPrecondition (CONNECTOR_FAILED) when it has failed."""
+def awaited(
+    goal: DefinitionGoal, connector: Connector, waited: timedelta, *, without_tasks: timedelta, was_running: bool
+) -> Outcome:
+    """What comes of waiting for a goal for so long. `without_tasks`: for so long the connector has been seen to run and
+    have no tasks; `was_running`: with something else than it was given now.
+
+    Raises FailedPrecondition (CONNECTOR_FAILED) when it has failed."""
     is_fresh = not was_running or waited >= STALE
     if goal is DefinitionGoal.RUNNING and has_failed(connector) and is_fresh:
         raise FailedPrecondition(failure_of(connector), reason="CONNECTOR_FAILED")
     if missing := _missing(goal, connector):
         return Waiting(missing, LOOK_AGAIN_SECONDS)
-    if goal is DefinitionGoal.RUNNING and not connector.tasks and waited < NO_TASKS:
+    if goal is DefinitionGoal.RUNNING and not connector.tasks and without_tasks < NO_TASKS:
         return Waiting("the connector has no tasks yet", LOOK_AGAIN_SECONDS)
     if goal is DefinitionGoal.RUNNING and not is_fresh:
         return Waiting("its state may be that of before", LOOK_AGAIN_SECONDS)
@@ -51,6 +55,11 @@ def _missing(goal: DefinitionGoal, connector: Connector) -> str:
         if goal is not DefinitionGoal.RUNNING and task.state == CONNECTOR_STATE_RUNNING:
             return f"task {task.task} has not ended yet"
     return ""
+
+
+def runs_without_tasks(connector: Connector) -> bool:
+    """Whether it runs, and its tasks are still to come, if there are any."""
+    return connector.state == CONNECTOR_STATE_RUNNING and not connector.tasks
 
 
 def state_of(one: Connector | ConnectorTask) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from keelman.api.connect.v1.connector_pb2 import Connector
@@ -11,7 +12,14 @@ from keelman.model import errors
 from keelman.model.connector_definition import DefinitionGoal
 from keelman.model.operation import Operation
 from keelman.runtime.supervise import deadline
-from keelman.state.definitions.states import LOOK_AGAIN_SECONDS, STEADY, awaited, has_failed, state_of
+from keelman.state.definitions.states import (
+    LOOK_AGAIN_SECONDS,
+    STEADY,
+    awaited,
+    has_failed,
+    runs_without_tasks,
+    state_of,
+)
 from keelman.state.failpoints import hit
 from keelman.state.operations.connector_steps import (
     ASK,
@@ -69,6 +77,8 @@ class ConnectorSteps:
     def __init__(self, tools: Tools) -> None:
         self._connectors: Connectors = tools.connectors
         self._store = tools.store
+        self._without_tasks: dict[str, tuple[str, datetime]] = {}
+        """By target: the operation that waits for it, and since when it has been seen to run and have no tasks."""
 
     async def ask(self, operation: Operation) -> Outcome:
         """Finds out whether the cluster has the connector, and notes it as it is."""
@@ -151,7 +161,8 @@ class ConnectorSteps:
             raise errors.FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
         goal = DefinitionGoal(operation.target.goal)
         waited = self._store.database.clock() - (operation.step(AWAIT).start_time or operation.create_time)
-        return awaited(goal, found, waited, was_running=ran_otherwise(operation.facts))
+        without_tasks = self.without_tasks(operation, found)
+        return awaited(goal, found, waited, without_tasks=without_tasks, was_running=ran_otherwise(operation.facts))
 
     async def delete(self, operation: Operation) -> Outcome:
         """Deletes the connector; its offsets stay."""
@@ -191,6 +202,19 @@ class ConnectorSteps:
                 await self._connectors.restart(*place, include_tasks=True, only_failed=True)
                 return "what has failed was restarted"
         return ""
+
+    def without_tasks(self, operation: Operation, found: Connector) -> timedelta:
+        """For how long the operation has seen the connector run and have no tasks, without a break."""
+        name = operation.target.name
+        if not runs_without_tasks(found):
+            self._without_tasks.pop(name, None)
+            return timedelta(0)
+        now = self._store.database.clock()
+        seen_by, since = self._without_tasks.get(name, ("", now))
+        if seen_by != operation.name:
+            since = now
+        self._without_tasks[name] = operation.name, since
+        return now - since
 
     async def look(self, operation: Operation) -> Connector | None:
         """The connector as the workers have it now; None where they do not have it."""

@@ -169,7 +169,8 @@ class _Steps:
         since = self._store.database.clock() - (operation.back_time or operation.create_time)
         if found is None:
             return told
-        return health(DefinitionGoal.RUNNING, found, since, had_failed=True)
+        bare = self.connector.without_tasks(operation, found)
+        return health(DefinitionGoal.RUNNING, found, since, without_tasks=bare, had_failed=True)
 
     async def validate(self, operation: Operation) -> Outcome:
         """Waits until the connector has run healthily for HEALTHY_FOR; writes it first where its workers have none.
@@ -187,7 +188,8 @@ class _Steps:
         had_failed = former is not None and former["failed"]
         waited = self._waited(operation, names.VALIDATE)
         goal = DefinitionGoal(operation.target.goal)
-        outcome = health(goal, found, waited, had_failed=had_failed)
+        bare = self.connector.without_tasks(operation, found)
+        outcome = health(goal, found, waited, without_tasks=bare, had_failed=had_failed)
         if not isinstance(outcome, Done):
             self._healthy.pop(operation.target.name, None)
             return outcome
@@ -220,7 +222,8 @@ class _Steps:
         is_restart = operation.kind is OperationKind.RESTART
         waited = self._waited(operation, AWAIT)
         goal = DefinitionGoal(operation.target.goal)
-        return health(goal, found, waited, had_failed=is_restart)
+        bare = self.connector.without_tasks(operation, found)
+        return health(goal, found, waited, without_tasks=bare, had_failed=is_restart)
 
     async def stop(self, operation: Operation) -> Outcome:
         """Has the workers end, and waits until the last process has."""

@@ -104,8 +104,11 @@ def connector(state: int, *tasks: int) -> Connector:
     ],
 )
 def test_health(found: Connector, waited: float, *, had_failed: bool, expected: object) -> None:
+    seconds = timedelta(seconds=waited)
     try:
-        made: object = type(health(DefinitionGoal.RUNNING, found, timedelta(seconds=waited), had_failed=had_failed))
+        made: object = type(
+            health(DefinitionGoal.RUNNING, found, seconds, without_tasks=seconds, had_failed=had_failed)
+        )
     except FailedPrecondition as error:
         made = error.reason
     assert made == expected

@@ -39,7 +39,8 @@ def connector(state: str, *tasks: str, trace: str = "") -> Connector:
     ],
 )
 def test_awaited(goal: str, found: Connector, seconds: int, *, was_running: bool, expected: str | None) -> None:
-    outcome = awaited(DefinitionGoal(goal), found, timedelta(seconds=seconds), was_running=was_running)
+    waited = timedelta(seconds=seconds)
+    outcome = awaited(DefinitionGoal(goal), found, waited, without_tasks=waited, was_running=was_running)
     assert isinstance(outcome, Done) if expected is None else outcome == Waiting(expected, 0.3)
 
 
@@ -53,6 +54,15 @@ def test_awaited(goal: str, found: Connector, seconds: int, *, was_running: bool
 )
 def test_one_that_has_failed_is_told_by_the_first_line_of_its_trace(found: Connector, message: str) -> None:
     for was_running, seconds in ((False, 0), (True, 3)):
+        waited = timedelta(seconds=seconds)
         with pytest.raises(FailedPrecondition) as failed:
-            awaited(DefinitionGoal.RUNNING, found, timedelta(seconds=seconds), was_running=was_running)
+            awaited(DefinitionGoal.RUNNING, found, waited, without_tasks=waited, was_running=was_running)
         assert (failed.value.message, failed.value.reason) == (message, "CONNECTOR_FAILED")
+
+
+def test_one_that_came_up_late_has_its_time_to_get_tasks() -> None:
+    late = timedelta(seconds=60)
+    outcome = awaited(
+        DefinitionGoal.RUNNING, connector("RUNNING"), late, without_tasks=timedelta(seconds=1), was_running=False
+    )
+    assert outcome == Waiting("the connector has no tasks yet", 0.3)
