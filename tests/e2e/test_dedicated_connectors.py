@@ -220,7 +220,7 @@ async def says_why(system: System, name: str, given: Path) -> None:
     dedicated = system.dedicated
     wanted = file_source(given, name) | config
     answer = await dedicated.create(name, wanted, brokers or system.servers, properties=properties)
-    operation = await dedicated.ended(answer, seconds=30 if brokers else 120)
+    operation = await dedicated.ended(answer, seconds=120)
     # A task runs until it writes, so that its create may have succeeded.
     assert code.endswith("TaskFailed") or operation.state == FAILED, operation
 

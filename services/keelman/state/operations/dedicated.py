@@ -42,6 +42,9 @@ ASK_WITHIN = 60.0
 REACH_WITHIN = timedelta(seconds=15)
 """For so long brokers may be out of reach before that is the cause."""
 HEALTHY_FOR = {OperationKind.UPDATE_CONFIG: timedelta(seconds=3), OperationKind.UPDATE_WORKERS: timedelta(seconds=2)}
+SPARE = timedelta(seconds=10)
+"""A step that has a bound of its own is given up this much later: it says the cause itself, however late its last look
+comes."""
 DELETE_SECONDS = 7 * 86400.0
 """A node that is offline may come back with a process on it."""
 
@@ -52,8 +55,8 @@ def kind(tools: Tools) -> Kind:
     of_connector = steps.connector
     return Kind(
         {
-            names.REACH: StepWork(steps.reach, seconds=REACH_WITHIN.total_seconds()),
-            names.START: StepWork(steps.await_workers, seconds=START_WITHIN.total_seconds()),
+            names.REACH: StepWork(steps.reach, seconds=(REACH_WITHIN + SPARE).total_seconds()),
+            names.START: StepWork(steps.await_workers, seconds=(START_WITHIN + SPARE).total_seconds()),
             ASK: StepWork(_coded(of_connector.ask), at_most=ASK_WITHIN),
             CONFIGURE: StepWork(_coded(of_connector.configure)),
             STEER: StepWork(_coded(of_connector.steer)),
