@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.rpc.channels import channel, is_serving
@@ -28,11 +30,15 @@ class SparkService:
 
     address: str
     log: Path
+    pid: int = 0
 
-    def slot_pids(self) -> list[int]:
-        """The processes of all slots that it ever had, as its log names them."""
+    def slot_pids(self) -> set[int]:
+        """The processes of the slots that it has.
+
+        Its log names those that have ended too, whose numbers may be those of anybody's processes by now."""
         lines = [line for line in self.log.read_text().splitlines() if "slot_attached" in line]
-        return [int(found[1]) for line in lines if (found := re.search(r"\bpid\W+(\d+)", line)) is not None]
+        named = {int(found[1]) for line in lines if (found := re.search(r"\bpid\W+(\d+)", line)) is not None}
+        return named & {one.pid for one in psutil.Process(self.pid).children(recursive=True)}
 
     def signal_slot(self, slot: str, number: int) -> None:
         """Sends a signal to the process of a slot, which the service's log names."""
@@ -54,6 +60,8 @@ async def spark_service(folder: Path, *, seconds: float = 120.0, **flags: object
         child = await asyncio.create_subprocess_exec(
             *tethered([sys.executable, "-m", "keelman.spark", "run", *words]), stdout=output, stderr=output, env=plain
         )
+
+    made.pid = child.pid
 
     async def serves_or_ended() -> bool:
         return child.returncode is not None or await is_serving(made.address)

@@ -66,7 +66,7 @@ async def test_each_change_once_over_deaths_of_slot_and_worker(
             body = created({**official(name, server), "tasks.max": "2"})
             assert (await worker.ask("POST", "/connectors", body)).status_code == 201
             await copied(bootstrap, name, Counter(range(200)))
-            for pid in set(spark.slot_pids()):
+            for pid in spark.slot_pids():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             await asyncio.to_thread(put, server, range(200, 300))
