@@ -8,7 +8,15 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import httpx
+from confluent_kafka import KafkaException
+
+from keelman.model.errors import DeadlineExceeded, Unavailable
+
 T = TypeVar("T")
+NOT_YET = (AssertionError, OSError, LookupError, RuntimeError)
+NO_ANSWER = (KafkaException, httpx.TransportError, Unavailable, DeadlineExceeded)
+"""Said by clients of brokers and services that are starting, moving or held up by a busy machine."""
 
 
 async def eventually(
@@ -25,7 +33,7 @@ async def eventually(
             if value:
                 return value
             problem = None
-        except (AssertionError, OSError, LookupError, RuntimeError) as error:
+        except (*NOT_YET, *NO_ANSWER) as error:
             problem = error
         if time.monotonic() > end:
             raise AssertionError(f"not within {seconds} s: {what or inspect.getsource(condition).strip()}") from problem

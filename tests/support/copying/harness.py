@@ -61,6 +61,20 @@ class OneTask(Connector):
         return True
 
 
+def commit(bootstrap: str, group: str, topic: str, offset: int, partition: int = 0) -> None:
+    """Has a group that nobody is in show an offset."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+
+    def committed() -> bool:
+        consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+        return True
+
+    try:
+        until(committed, f"group {group} has an offset")
+    finally:
+        consumer.close()
+
+
 def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str) -> None:
     """Makes a topic; returns once the broker has it."""
     new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config)
@@ -127,12 +141,21 @@ def messages(
 
 
 def until(condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
-    """What the condition gives, once that is something. For threads; `eventually` is for coroutines."""
+    """What the condition gives, once that is something. For threads; `eventually` is for coroutines.
+
+    What brokers refuse is asked for again, as of the first group of a new broker; an AssertionError ends the wait."""
     deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+    problem: KafkaException | None = None
+    while True:
+        try:
+            if value := condition():
+                return value
+            problem = None
+        except KafkaException as error:
+            problem = error
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}") from problem
         time.sleep(0.02)
-    return value
 
 
 @contextmanager
@@ -304,7 +327,7 @@ class Run:
         """Drains and waits for the end."""
         self.loop.drain()
         update = self.until_state("ENDED")
-        assert self.loop.join(20)
+        assert self.loop.join(60)
         return update
 
     def copied(self, records: int) -> RunUpdate:
@@ -379,7 +402,7 @@ def host(spec: dict[str, Any], find: Callable[[str], type[Connector]] = load_con
             sys.stdout.flush()
             if update.state in ENDS:
                 break
-        run.loop.join(20)
+        run.loop.join(60)
         if drained or stop.is_set():
             return 0
         if not update.retriable:

@@ -22,7 +22,7 @@ from support.java.published import ICEBERG
 from support.places import with_tests
 
 ICEBERG_SINK = "org.apache.iceberg.connect.IcebergSinkConnector"
-READ_SECONDS = 120
+READ_SECONDS = 180
 HADOOP = ("hadoop-client-api", "hadoop-client-runtime")
 """What its catalog of files stands on, which its plugin does not bring; PySpark does."""
 

@@ -7,23 +7,17 @@ import signal
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from keelman.testing.eventually import eventually
-from support.copying.harness import create_topic, until
+from support.copying.harness import commit, create_topic
 from support.java.iceberg import plugin_path, rows, sink_config
 from support.java.kit import needs_java
 from support.spark.service import SparkService, kill_slot_of
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600), needs_java()]
+pytestmark = [pytest.mark.component, pytest.mark.timeout(900), needs_java()]
 PARTITIONS, ROWS = 3, 3000
-NO_COORDINATOR_YET = (
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-)
-"""Said of the first group of a new broker."""
 
 
 def send(bootstrap: str, topic: str, numbers: range) -> None:
@@ -47,21 +41,7 @@ def begin_at_the_start(bootstrap: str, name: str, control: str) -> None:
 
     Its group begins at the end else, once it has joined: what tasks said before that never comes to the table, though
     their offsets are committed. With a commit each second that happens where joining takes longer."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"connect-{name}-coord"})
-
-    def committed() -> bool:
-        try:
-            consumer.commit(offsets=[TopicPartition(control, 0, 0)], asynchronous=False)
-        except KafkaException as error:
-            if error.args[0].code() not in NO_COORDINATOR_YET:
-                raise
-            return False
-        return True
-
-    try:
-        until(committed, "the coordinator's group has an offset")
-    finally:
-        consumer.close()
+    commit(bootstrap, f"connect-{name}-coord", control, 0)
 
 
 async def test_every_row_is_in_the_table_once_over_kills_of_slot_and_worker(
@@ -88,9 +68,9 @@ async def test_every_row_is_in_the_table_once_over_kills_of_slot_and_worker(
         config = {**sink_config(bootstrap, topic, warehouse), "tasks.max": "2"}
         made = await worker.ask("PUT", f"/connectors/{name}/config", config)
         assert (made.status_code, made.json().get("type")) == (201, "sink"), made.text
-        await worker.reaches(name, "RUNNING", "RUNNING", "RUNNING", seconds=150)
-        await eventually(lambda: in_kafka(ROWS), seconds=120, what="the sink has committed by its membership")
-        assert sorted(await eventually(lambda: in_table(ROWS), seconds=120, what="rows are read back")) == list(
+        await worker.reaches(name, "RUNNING", "RUNNING", "RUNNING", seconds=180)
+        await eventually(lambda: in_kafka(ROWS), seconds=180, what="the sink has committed by its membership")
+        assert sorted(await eventually(lambda: in_table(ROWS), seconds=180, what="rows are read back")) == list(
             range(ROWS)
         )
 
@@ -102,6 +82,6 @@ async def test_every_row_is_in_the_table_once_over_kills_of_slot_and_worker(
         await asyncio.to_thread(send, bootstrap, topic, range(3 * ROWS, 4 * ROWS))
         await worker.start()
         await eventually(lambda: in_kafka(4 * ROWS), seconds=180, what="all is committed after the worker was killed")
-        found = await eventually(lambda: in_table(4 * ROWS), seconds=120, what="all rows are read back")
+        found = await eventually(lambda: in_table(4 * ROWS), seconds=180, what="all rows are read back")
         assert sorted(found) == list(range(4 * ROWS)), "each once"
         assert await worker.end() == 0
