@@ -16,7 +16,7 @@ from typing import TypeVar
 import psutil
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.admin import AlterPartitionReassignmentsResponse_v0
-from confluent_kafka import ElectionType, KafkaException, TopicPartition
+from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.kafka.probe import ask_broker
@@ -130,8 +130,19 @@ class BrokerCluster:
         each `.`."""
         settings = {key.replace("_", "."): value for key, value in config.items()}
         new = NewTopic(topic, len(replicas), replica_assignment=[list(r) for r in replicas], config=settings)
-        admin = self._client()
-        await asyncio.to_thread(lambda: admin.create_topics([new])[topic].result(MOVE_SECONDS))
+        tries = 0
+
+        def made() -> bool:
+            nonlocal tries
+            tries += 1
+            try:
+                self._client().create_topics([new])[topic].result(MOVE_SECONDS)
+            except KafkaException as error:  # an earlier try may have done it, and its answer came too late
+                if tries == 1 or error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+            return True
+
+        await self._until_answered(made)
         for partition in range(len(replicas)):
             await self.leader_of(topic, partition)
 
@@ -204,14 +215,19 @@ class BrokerCluster:
 
     async def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
         """Gives a partition to these replicas, the first of them preferred; returns when they alone have it."""
-        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
-        await admin.start()
-        try:
-            answer = await admin._send_request(Reassign(topic, partition, replicas))
-        finally:
-            await admin.close()
-        assert isinstance(answer, AlterPartitionReassignmentsResponse_v0)
-        assert not answer.error_code, f"reassignment of {topic}-{partition} refused: {answer}"
+
+        async def asked() -> bool:
+            admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
+            try:
+                await admin.start()
+                answer = await admin._send_request(Reassign(topic, partition, replicas))
+            finally:
+                await admin.close()
+            assert isinstance(answer, AlterPartitionReassignmentsResponse_v0)
+            assert not answer.error_code, f"reassignment of {topic}-{partition} refused: {answer}"
+            return True
+
+        await until(asked, MOVE_SECONDS, f"{topic}-{partition} is reassigned")
 
         async def there() -> bool:
             now = await self.led(topic, partition)

@@ -1,6 +1,7 @@
 """Two real brokers that speak TLS, to each other, to their controller and to clients; their certificates are renewed
 while they run."""
 
+import asyncio
 import socket
 import ssl
 from collections.abc import Mapping
@@ -48,15 +49,15 @@ def shown(port: int, keystore: Path, truststore: Path) -> bytes:
     """The certificate of a listener, in DER, checked as a client does that shows its own."""
     context = ssl.create_default_context(cafile=str(truststore))
     context.load_cert_chain(keystore)
-    plain = socket.create_connection((HOST, port), timeout=10)
+    plain = socket.create_connection((HOST, port), timeout=30)
     with plain, context.wrap_socket(plain, server_hostname=HOST) as secured:
         return secured.getpeercert(binary_form=True) or b""
 
 
-def brokers_seen(client: Mapping[str, str], bootstrap: str) -> int:
+def brokers_seen(client: Mapping[str, str], bootstrap: str, seconds: float = 30) -> int:
     """How many brokers a client gets to know. Raises KafkaException."""
     admin = AdminClient({**for_librdkafka(client), "bootstrap.servers": bootstrap, "log_level": 0})
-    return len(admin.list_topics(timeout=10).brokers)
+    return len(admin.list_topics(timeout=seconds).brokers)
 
 
 async def test_all_connections_are_secured_and_certificates_renewed_while_they_run(tmp_path: Path) -> None:
@@ -88,6 +89,11 @@ async def test_all_connections_are_secured_and_certificates_renewed_while_they_r
 
             await eventually(serves, seconds=240, what=f"broker {number} answers")
         bootstrap = ",".join(broker.bootstrap for broker in brokers)
+
+        async def both_seen() -> bool:
+            return await asyncio.to_thread(brokers_seen, client, bootstrap) == 2
+
+        await eventually(both_seen, what="both brokers are in the cluster")
         rd = {**for_librdkafka(client), "bootstrap.servers": bootstrap}
         admin = AdminClient(rd)
         admin.create_topics([NewTopic(TOPIC, 1, 2)])[TOPIC].result(60)
@@ -96,11 +102,11 @@ async def test_all_connections_are_secured_and_certificates_renewed_while_they_r
         assert producer.flush(60) == 0, "both replicas have it: brokers trust each other"
         assert await ask_broker(HOST, brokers[0].port) is None, "plain text is not answered"
         with pytest.raises(KafkaException):
-            brokers_seen(client_of(None, truststore), bootstrap)
+            brokers_seen(client_of(None, truststore), bootstrap, 10)
 
         javas = [psutil.Process(broker.pid).children() for broker in brokers]
         listeners = [(brokers[0].port, 0), (brokers[0].controller_port, 0), (brokers[1].port, 1)]
-        before = [shown(port, own, truststore) for port, _ in listeners]
+        before = await eventually(lambda: [shown(port, own, truststore) for port, _ in listeners], what="all show one")
         # The new ones name fewer hosts; the second time nothing in the cluster's own configuration changes.
         for _ in range(2):
             for keystore, key in zip(stores, keys, strict=True):
@@ -110,16 +116,16 @@ async def test_all_connections_are_secured_and_certificates_renewed_while_they_r
                 found = [shown(port, own, truststore) for port, _ in listeners]
                 return found if all(a != b for a, b in zip(found, old, strict=True)) else None
 
-            before = await eventually(renewed, seconds=60, every=0.5, what="all listeners show the new certificates")
+            before = await eventually(renewed, every=0.5, what="all listeners show the new certificates")
         assert [psutil.Process(broker.pid).children() for broker in brokers] == javas
-        assert brokers_seen(client, bootstrap) == 2
+        await eventually(both_seen, what="a new client gets to know both")
         producer.produce(TOPIC, b"two")
         assert producer.flush(60) == 0
         consumer = Consumer({**rd, "group.id": "readers"})
         consumer.assign([TopicPartition(TOPIC, 0, 0)])
         assert [message.value() for message in consumer.consume(2, 60)] == [b"one", b"two"]
         consumer.close()
-        assert "certificates_read" in brokers[1].output
+        await eventually(lambda: "certificates_read" in brokers[1].output, what="the broker's log tells of it")
         assert await brokers[0].end() == 0
         await brokers[0].spawn()  # its controller alone fences its old self first, with TLS too
         await eventually(lambda: serves(brokers[0].port, 0), seconds=240, what="it came back")
