@@ -36,7 +36,7 @@ async def test_a_workload_whose_child_takes_too_much_memory_is_killed_and_says_s
     )
     assert again.reason == "MEMORY_LIMIT"
     used = int(again.message.removeprefix("it and its children used ").partition(" ")[0])
-    assert 190 < used < 300
+    assert 100 < used < 300, "it may be seen while it takes the memory"
     assert again.message.endswith("MiB of memory, their limit is 100 MiB: they were killed")
     assert (again.restarts, again.limited_by) == (1, "watchdog")
     assert not any(map(alive, everything))
