@@ -24,7 +24,7 @@ from support.copying.loads import COSTLY, Numbers
 from support.state.dedicated import Dedicated, file_source
 from support.state.scaled import Scaled
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 TOPIC, BATCH = "numbers", 20_000
 
 

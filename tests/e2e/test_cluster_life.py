@@ -14,7 +14,7 @@ from keelman.testing.eventually import eventually
 from support.cli.system import FILE, STRING, Keelman
 from support.copying.growing import STEP, Growing
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 async def feed(growing: Growing, over: asyncio.Event) -> None:
@@ -91,7 +91,7 @@ async def test_a_cluster_lives(own: Keelman, tmp_path: Path) -> None:
     await own.ok("uncordon", node)
 
     await own.ok("stop", "wc", "life", "--force", "--wait")
-    await eventually(lambda: not any(map(psutil.pid_exists, after.values())), seconds=30, what="workers are gone")
+    await eventually(lambda: not any(map(psutil.pid_exists, after.values())), seconds=60, what="workers are gone")
     assert (await own.item("wc", "life"))["status"]["state"] == "CLUSTER_STATE_STOPPED"
     await own.ok("delete", "wc", "life", "--yes", "--wait")
     assert await own.items("wc") == []

@@ -29,7 +29,7 @@ from support.cli.system import STRING, Keelman
 from support.state.dedicated import FAILED, FILE, Dedicated, file_source
 from support.state.topics import ENDED
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 PREFIX = "__internal_"
 Case = tuple[dict[str, str], str, dict[str, str], str, str]
 """Configuration, brokers, worker properties; the code, and what its message names."""

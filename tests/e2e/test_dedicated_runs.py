@@ -18,7 +18,7 @@ from support.cli.system import STRING, Keelman
 from support.copying.loads import Numbers
 from support.state.dedicated import FILE, Dedicated, file_source
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 PROVIDERS = "org.apache.kafka.common.config.provider"
 CONFIGURATION = f"""
 key.converter={STRING}

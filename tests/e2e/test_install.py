@@ -13,7 +13,7 @@ import pytest
 from support.cli.system import Keelman, numbered
 from support.places import ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 def ran(*command: str | Path, folder: Path) -> str:

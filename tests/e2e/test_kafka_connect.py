@@ -16,7 +16,7 @@ from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
 from support.cli.system import FILE, STRING, Keelman, numbered
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 LIMIT = 1 << 30
 
 
@@ -68,7 +68,7 @@ async def test_apaches_own_worker_has_the_same_life(own: Keelman, tmp_path: Path
             keys += ["topic.creation.default.replication.factor=-1", "topic.creation.default.partitions=1"]
         settings = [w for key in keys for w in ("--set", key)]
         await own.ok("create", "connector", f"java/{side.lower()}", *settings, "--wait")
-    await eventually(lambda: output.exists() and output.read_bytes() == given.read_bytes(), seconds=60, what="copied")
+    await eventually(lambda: output.exists() and output.read_bytes() == given.read_bytes(), seconds=120, what="copied")
     shown = {c["name"]: c["state"] for c in await own.items("connectors", "--cluster", "java")}
     assert shown == {"source": "CONNECTOR_STATE_RUNNING", "sink": "CONNECTOR_STATE_RUNNING"}
     gateway = own.system["http"]

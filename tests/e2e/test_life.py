@@ -13,7 +13,7 @@ import pytest
 from keelman.testing.eventually import eventually
 from support.cli.system import Keelman
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 async def test_a_killed_system_is_taken_over_and_taken_down(own: Keelman) -> None:

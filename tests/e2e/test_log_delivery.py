@@ -18,7 +18,7 @@ from keelman.testing.eventually import eventually
 from keelman.testing.object_store import KEY, SECRET, ObjectStore, object_store
 from support.cli.system import FILE, STRING, Keelman
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 def lines_of(file: Path) -> list[bytes]:

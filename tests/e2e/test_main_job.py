@@ -12,7 +12,7 @@ import pytest
 from keelman.testing.eventually import eventually
 from support.cli.system import Keelman, Ran, numbered
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 async def started(own: Keelman, given: Path, output: Path, *, once: bool) -> asyncio.subprocess.Process:

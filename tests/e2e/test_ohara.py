@@ -17,7 +17,7 @@ from support.copying.growing import STEP, Growing
 from support.gateway.ohara.system import ADDRESSES, OharaSystem, ohara_system
 from support.java.kit import compiled, missing
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 SCRIPTED = "acme.ScriptedSource"
 RECORDS = 50
 

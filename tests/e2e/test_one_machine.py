@@ -16,7 +16,7 @@ from keelman.testing.eventually import eventually
 from support.cli.system import FILE, STRING, Keelman, numbered
 from support.copying.growing import Growing
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 LINES = 100_000
 

@@ -11,7 +11,7 @@ from keelman.testing.eventually import eventually
 from support.cli.system import Keelman
 from support.connectors.numbers_wheel import CLASS, numbers_wheel
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 async def rollout(keelman: Keelman) -> dict[str, str]:
@@ -46,13 +46,13 @@ async def test_a_wheel_is_uploaded_loaded_and_rolled_and_a_broken_one_goes_back(
         found = (await classes(own)).get(CLASS)
         return found == (version, f"sums/0: numbers {version} numbers", "")
 
-    await eventually(lambda: told("1.0"), seconds=30, what="the worker says where the class is")
+    await eventually(lambda: told("1.0"), seconds=60, what="the worker says where the class is")
     refused = await own.run("delete", "plugin", "numbers:1.0")
     assert (refused.code != 0, "sums" in refused.err) == (True, True), refused
 
     await own.ok("create", "plugin", str(numbers_wheel(tmp_path / "2", version="2.0")), "--name", "numbers")
     await own.ok("update", "wc", "sums", "--plugin", "numbers:2.0", "--wait")
-    await eventually(lambda: told("2.0"), seconds=30, what="the worker has the new version")
+    await eventually(lambda: told("2.0"), seconds=60, what="the worker has the new version")
     await eventually(copied, seconds=60, what="its connector runs with the new version")
 
     file = numbers_wheel(tmp_path / "3", version="3.0", head="import no_such_module\n")

@@ -22,7 +22,7 @@ from support.copying.loads import COSTLY
 from support.state.dedicated import Dedicated
 from support.state.scaled import Scaled
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 GIVEN, COPIED, PARTITIONS = "given", "copied", 2
 BATCH, EVERY_SECONDS = 5_000, 0.3
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"

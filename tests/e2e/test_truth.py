@@ -21,7 +21,7 @@ from keelman.kafka.data_topics import create_topic
 from keelman.testing.eventually import eventually
 from support.cli.system import FILE, STRING, Keelman, numbered
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 SERVED = {
     "gateway": {

@@ -90,14 +90,14 @@ class MariadbServer:
         """Ends it as kill -9 does."""
         assert self._server is not None, "not started"
         self._server.kill()
-        self._server.wait(30)
+        self._server.wait(60)
 
     def close(self) -> None:
         """Ends it and removes its folder."""
         if self._server is not None and self._server.poll() is None:
             self._server.send_signal(signal.SIGTERM)
             try:
-                self._server.wait(30)
+                self._server.wait(60)
             except subprocess.TimeoutExpired:
                 self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)

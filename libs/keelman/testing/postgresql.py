@@ -68,14 +68,14 @@ class PostgresqlServer:
         for one in family:
             with contextlib.suppress(psutil.NoSuchProcess):
                 one.kill()
-        self._server.wait(30)
+        self._server.wait(60)
         psutil.wait_procs(family[1:], timeout=30)
 
     def close(self) -> None:
         """Ends it and removes its folder."""
         if self._server is not None and self._server.poll() is None:
             self._server.send_signal(signal.SIGINT)
-            self._server.wait(30)
+            self._server.wait(60)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def url(self, database: str) -> str:

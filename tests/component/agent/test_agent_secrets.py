@@ -50,7 +50,7 @@ def running_agent(home: Home, state: StateProcess) -> Iterator[None]:
         raise
     finally:
         agent.kill()
-        agent.wait(30)
+        agent.wait(60)
         folders = list(home.workloads.glob("*"))
         kill_all([p for p in psutil.pids() if any(is_marked(p, f) for f in folders)])
 

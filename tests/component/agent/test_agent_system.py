@@ -49,7 +49,7 @@ async def nothing_left(home: Home) -> AsyncIterator[list[subprocess.Popen[bytes]
     finally:
         for agent in agents:
             agent.kill()
-            agent.wait(30)
+            agent.wait(60)
         folders = list(home.workloads.glob("*"))
         kill_all([p for p in psutil.pids() if any(is_marked(p, f) for f in folders)])
 
@@ -86,7 +86,7 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
 
             # The agent is killed: the next one adopts what runs.
             agents[-1].kill()
-            agents[-1].wait(30)
+            agents[-1].wait(60)
             begun = time.time_ns()
             agents.append(start_agent(home, agent_port, state))
             told: list[Workload] = []

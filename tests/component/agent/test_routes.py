@@ -15,7 +15,7 @@ from keelman.testing.eventually import eventually
 from support.agent.agents import SLEEP, running_node, workload
 from support.cli.system import FILE, STRING, Keelman
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 ROUTE = "kafka.routes.example"
 
 

@@ -64,7 +64,7 @@ class WordsReader(Reader):
 """
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_a_connector_of_one_file_is_run_again_when_the_file_changes(bootstrap: str, tmp_path: Path) -> None:
     create_topic(bootstrap, "words")
     file, home = tmp_path / "words.py", tmp_path / "home"
@@ -89,10 +89,10 @@ async def test_a_connector_of_one_file_is_run_again_when_the_file_changes(bootst
     listening = asyncio.ensure_future(listen())
     try:
         await eventually(lambda: "task 0 RUNNING" in said, seconds=90)
-        await eventually(lambda: copied(b'"first"'), seconds=30)
+        await eventually(lambda: copied(b'"first"'), seconds=90)
         file.write_text(SOURCE.replace('WORD = "first"', 'WORD = "first\n'))
         fault = "keelman: words.py:7: SyntaxError: unterminated string literal (detected at line 7)"
-        await eventually(lambda: fault in said, seconds=30)
+        await eventually(lambda: fault in said, seconds=90)
         file.write_text(SOURCE.replace("first", "second"))
         await eventually(lambda: copied(b'"first"', b'"second"'), seconds=90)
         assert said.count(fault) == 1

@@ -44,7 +44,7 @@ async def test_what_is_wrong_is_found_with_its_remedy(tmp_path: Path, bootstrap:
                 told = await looked()
                 return told if {"network", "topics"} <= {check for check, _ in told} else None
 
-            found = await eventually(all_of_it, what="brokers have been looked at", seconds=30)
+            found = await eventually(all_of_it, what="brokers have been looked at", seconds=60)
             assert "127.0.0.1:1" in found["network", "broker-cluster/away"]
             assert "has 3 partitions" in found["topics", f"worker-cluster/{name}"]
             text = (await prompt.run(["doctor"])).out

@@ -70,7 +70,7 @@ def fill(bootstrap: str, topic: str, count: int, partitions: int) -> None:
             producer.produce(topic, value, key, number % partitions, timestamp=stamp, headers=headers)
             producer.poll(0)
         if part % 4 == 3:
-            producer.flush(30)
+            producer.flush(60)
             producer.abort_transaction(30)
         else:
             producer.commit_transaction(30)
@@ -149,7 +149,7 @@ def test_a_record_that_the_copys_topic_refuses_fails_the_task(bootstrap: str, na
     create_topic(bootstrap, f"{name}-there.{name}", **{"max.message.bytes": "1000"})
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     producer.produce(name, b"x" * 5000)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     config = mirror(bootstrap, name, **{"sync.topic.configs.enabled": "false"})
     run = Run(ticket(bootstrap, task(config)))
     failed = run.until_state("FAILED")

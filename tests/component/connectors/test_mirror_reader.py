@@ -101,7 +101,7 @@ def fill(bootstrap: str, topic: str, partitions: int) -> None:
                 value = None if number % 5 == 0 else random.randbytes(500)
                 writer.produce(topic, value, key, number % partitions, headers=headers)
             if turn % 3 == 1:
-                assert writer.flush(30) == 0
+                assert writer.flush(60) == 0
                 writer.abort_transaction(30)
             else:
                 writer.commit_transaction(30)

@@ -101,7 +101,7 @@ def test_a_record_of_an_unknown_schema_goes_by_the_policy(
     producer = Producer({"bootstrap.servers": bootstrap})
     for value in (good, header(999_999) + b"\x02", b"no avro", None, good):
         producer.produce(name, value)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     failed = runs(ticket(bootstrap, sink(f"{name}-1", name, tmp_path / "1.txt", registry.url))).until_state("FAILED")
     assert not failed.retriable
     assert "40403" in failed.message

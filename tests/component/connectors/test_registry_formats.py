@@ -81,7 +81,7 @@ def test_lines_go_through_kafka(  # noqa: PLR0917  fixtures
     producer = Producer({"bootstrap.servers": bootstrap})
     for poison in (b"", payloads[0][:-1], header(999_999) + b"\0", header(told["id"]) + b"\x02\x7f", None, payloads[0]):
         producer.produce(topic, poison)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     writing = runs(ticket(bootstrap, {**sink, **own, "errors.tolerance": "all"}))
     wanted = "Struct{line=one}\nStruct{line=twö}\nnull\nStruct{line=one}\n"
     until(lambda: out.exists() and out.read_text().endswith("null\nStruct{line=one}\n"), "all that is sound")

@@ -176,7 +176,7 @@ class Scene:
             for key, value in self.copied(topic, partition):
                 if value is not None and key.startswith(f'["{self.name}"'.encode()):
                     producer.produce(topic, None, key, partition=partition)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
 
     def copied(self, topic: str = "", partition: int = 0) -> list[tuple[Any, Any]]:
         """Every committed record of the topic."""
@@ -225,7 +225,7 @@ def table() -> Iterator[str]:
         yield f"jdbc:postgresql://127.0.0.1:{port}/postgres?user=keelman"
     finally:
         server.send_signal(signal.SIGINT)
-        server.wait(30)
+        server.wait(60)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -97,7 +97,7 @@ def test_records_are_filtered_and_taken_apart_before_a_sink(
     for number in range(6):
         value = None if number % 3 == 2 else json.dumps({"id": number, "name": f"n{number}"}).encode()
         producer.produce(name, value, headers=[("even", b"")] if number % 2 == 0 else None)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     out = tmp_path / "out.txt"
     config = {
         "name": f"{name}-out",

@@ -127,7 +127,7 @@ class Mirror:
         producer.init_transactions(30)
         producer.begin_transaction()
         producer.produce(self.name, b"a zombie's")
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         return producer
 
     @property
@@ -330,7 +330,7 @@ async def test_parts_of_former_tasks_are_fenced(told: Told) -> None:
     producer = Producer({"bootstrap.servers": mirror.bootstrap, "enable.idempotence": True})
     plan = f'["{mirror.name}",{{"keelman.bulk":"1"}}]'.encode()
     producer.produce(f"{mirror.worker.group}-offsets", b'{"parts":3}', plan)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     zombie = mirror.zombie(1, 2)
     answer = await mirror.worker.ask("PUT", f"/connectors/{mirror.name}/config", config | {"tasks.max": "1"})
     assert answer.status_code == 200

@@ -209,7 +209,7 @@ def test_a_withdrawn_ticket_copies_nothing(bootstrap: str, name: str, tmp_path: 
         run.until_state("FENCED")
         run.loop.cut("WITHDRAWN")
         assert run.until_state("ENDED").reason == "WITHDRAWN"
-        assert run.loop.join(10)
+        assert run.loop.join(60)
     assert not taken.exists()
     assert not committed_offsets(bootstrap, "test-offsets", f"{name}-in")
 

@@ -34,7 +34,7 @@ def copied(bootstrap: str, topic: str) -> list[int]:
 def cut(run: Run) -> None:
     run.loop.cut("TEST")
     run.until_state("ENDED")
-    assert run.loop.join(20)
+    assert run.loop.join(60)
 
 
 async def without_group(bootstrap: str, group: str) -> None:
@@ -120,7 +120,7 @@ async def test_a_group_that_is_behind_the_data_hears_of_it_though_nothing_new_co
     async def told() -> bool:
         return list((await group.offsets()).values()) == [100]
 
-    await eventually(told, seconds=30, what="its group shows what was copied")
+    await eventually(told, seconds=60, what="its group shows what was copied")
     assert copied(bootstrap, f"to-{name}") == list(range(100))
 
 

@@ -188,7 +188,7 @@ def bench(brokers: Brokers) -> Iterator[Callable[..., Bench]]:
     for run in runs:
         run.loop.cut("TEST_ENDED")
     for run in runs:
-        assert run.loop.join(30)
+        assert run.loop.join(60)
 
 
 def test_payloads_as_they_are_into_a_topic_as_the_reader_plans_it(bench: Callable[..., Bench]) -> None:

@@ -75,7 +75,7 @@ async def test_brokers_change_one_by_one_and_come_and_go(system: System) -> None
         await system.update_brokers("default", "managed.nodes", nodes=NODES[:3])
         return True
 
-    await eventually(_retried(removed), seconds=30, what="nothing is on it any more")
+    await eventually(_retried(removed), seconds=60, what="nothing is on it any more")
 
     async def gone() -> bool:
         return "broker/default/3" not in await system.of.workloads()

@@ -9,7 +9,7 @@ from keelman.testing.eventually import eventually
 from support.hosts.networks import GATEWAY, STATE, cabled, missing
 from support.hosts.operator import Commands, first_host, operated
 
-pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

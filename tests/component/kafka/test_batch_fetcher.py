@@ -105,7 +105,7 @@ def fill(bootstrap: str, topic: str, partitions: int) -> None:
                         key = None if number % 2 else b"%d-%d" % (turn, number)
                         value = None if number % 5 == 0 else b"%s-%d" % (codec.encode() * 9, part)
                         writer.produce(topic, value, key, number % partitions, headers=headers)
-                    assert writer.flush(30) == 0
+                    assert writer.flush(60) == 0
             for index, writer in enumerate(writers):
                 if (turn + index) % 2:
                     writer.abort_transaction(30)
@@ -158,7 +158,7 @@ async def test_an_end_is_told_once_and_what_comes_then_at_once(bootstrap: str, n
     create_topic(bootstrap, name)
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
     producer.produce(name, b"before")
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     slow = FetchSettings(max_wait_ms=20_000)
     asked = time.monotonic()
     async with fetching(bootstrap, {(name, 0): LATEST}, settings=slow) as fetcher:
@@ -168,7 +168,7 @@ async def test_an_end_is_told_once_and_what_comes_then_at_once(bootstrap: str, n
         assert await fetcher.next(0.3) == []
         asked = time.monotonic()
         producer.produce(name, b"behind")
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         (one,) = await fetcher.next(SECONDS)
         assert time.monotonic() - asked < 15, "a long poll is answered when something comes"
         assert (one.position, one.next, one.end) == (1, 2, 2)
@@ -198,7 +198,7 @@ async def test_offsets_that_are_gone_are_passed_over_or_refused(bootstrap: str, 
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(100):
         producer.produce(name, b"%d" % number)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
     gone = TopicPartition(name, 0, 60)
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.delete_records([gone])[gone].result(30)
@@ -233,7 +233,7 @@ async def test_lost_connections_are_made_again_and_missing_topics_waited_for(boo
                 connection.close(reason=CloseReason.CONNECTION_BROKEN)
             for number in (0, 1):
                 producer.produce(name, b"%d" % turn, partition=number)
-            assert producer.flush(30) == 0
+            assert producer.flush(60) == 0
             found = await until_ends(fetcher, {(name, 0): turn, (name, 1): turn})
             assert [row[4] for row in rows(found)] == [b"%d" % turn] * 2
     finally:

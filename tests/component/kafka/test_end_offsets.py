@@ -57,7 +57,7 @@ def write(bootstrap: str, topic: str, partition: int, count: int = 1) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for _ in range(count):
         producer.produce(topic, b"v" * 1000, partition=partition)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 async def test_all_that_moved_is_told_and_what_is_added_is_watched_too(bootstrap: str, name: str) -> None:
@@ -107,7 +107,7 @@ async def test_an_open_transaction_is_no_end_for_who_reads_what_is_committed(boo
     ):
         writer.begin_transaction()
         writer.produce(name, b"1")
-        assert writer.flush(30) == 0
+        assert writer.flush(60) == 0
         await plain.until(lambda: plain.ends.get((name, 0)) == 1, "what is written")
         before = seen.answers
         await seen.until(lambda: seen.answers > before + 1, "two more answers")

@@ -49,7 +49,7 @@ def fill(broker: SecureBroker, topic: str, *values: bytes) -> None:
     producer = Producer({"bootstrap.servers": broker.at("PLAINTEXT")})
     for value in values:
         producer.produce(topic, value)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def told_then_given(server: TokenServer, ask: Callable[[], Any]) -> Any:

@@ -75,7 +75,7 @@ async def test_an_endtxn_that_comes_late_ends_the_next_transaction_of_a_careless
     assert held.answer is None
     made.begin_transaction()
     made.produce(topic, b"second")
-    assert await aside(lambda: made.flush(30)) == 0
+    assert await aside(lambda: made.flush(60)) == 0
     assert await aside(lambda: visible(kafka, topic)) == [b"first"]
     held.release()
     assert (await held.answered())[-2:] == b"\0\0", "the broker took it for one of the second transaction"
@@ -101,7 +101,7 @@ async def test_records_arrive_once_through_a_produce_that_is_lost(kafka: KafkaPr
     caught = kafka.catch(PRODUCE, fate, client_id="idem", nth=2)
     for number in range(5):
         made.produce(topic, b"%d" % number)
-        assert await aside(lambda: made.flush(30)) == 0
+        assert await aside(lambda: made.flush(60)) == 0
     assert (await caught.seen()).api_key == PRODUCE
     assert await aside(lambda: visible(kafka, topic)) == [b"0", b"1", b"2", b"3", b"4"]
 
@@ -110,16 +110,16 @@ async def test_only_the_chosen_clients_are_frozen(kafka: KafkaProxy, topic: str)
     slow, fast = producer(kafka, "slow"), producer(kafka, "fast")
     for one in (slow, fast):
         one.produce(topic, b"before")
-        assert await aside(lambda made=one: made.flush(30)) == 0
+        assert await aside(lambda made=one: made.flush(60)) == 0
     kafka.affects, kafka.weather = of_client("slow"), Weather(frozen=True)
     try:
         slow.produce(topic, b"slow")
         fast.produce(topic, b"fast")
-        assert await aside(lambda: fast.flush(30)) == 0
+        assert await aside(lambda: fast.flush(60)) == 0
         assert len(slow) == 1
     finally:
         kafka.weather = CLEAR
-    assert await aside(lambda: slow.flush(30)) == 0
+    assert await aside(lambda: slow.flush(60)) == 0
     assert kafka.reset(of_client("slow")) > 0
 
 

@@ -64,7 +64,7 @@ async def test_a_table_has_what_is_committed_and_its_position_passes_markers(boo
                 plain.produce(name, b"%d" % number, b"%s-%d" % (codec.encode(), number), number % 3)
             plain.produce(name, None, b"%s-0" % codec.encode(), 0)
             plain.produce(name, b"of nobody", None, 0)
-            assert plain.flush(30) == 0
+            assert plain.flush(60) == 0
         await table.read_to_end(seconds=SECONDS)
         assert len(rows) == 5 * 301
         assert kept(rows)[b"lz4-0"] is None
@@ -76,7 +76,7 @@ async def test_a_table_has_what_is_committed_and_its_position_passes_markers(boo
         transaction = writer(bootstrap, f"{name}-1")
         transaction.begin_transaction()
         transaction.produce(name, b"aborted", b"key", 1)
-        assert transaction.flush(30) == 0
+        assert transaction.flush(60) == 0
         reading = asyncio.ensure_future(table.read_to_end(seconds=SECONDS))
         transaction.abort_transaction(30)
         await reading
@@ -110,7 +110,7 @@ async def test_an_open_transaction_is_waited_for_and_the_time_is_told(bootstrap:
         transaction = writer(bootstrap, f"{name}-1")
         transaction.begin_transaction()
         transaction.produce(name, b"value", b"key", 0)
-        assert transaction.flush(30) == 0
+        assert transaction.flush(60) == 0
         with pytest.raises(DeadlineExceeded, match=f"topic {name} was not read to its end .0: 1. in time"):
             await table.read_to_end(seconds=5.0)
         transaction.commit_transaction(30)
@@ -128,7 +128,7 @@ async def test_a_table_goes_on_after_its_broker_was_killed(tmp_path: Path, name:
         async with followed(bootstrap, name, 2, rows) as table:
             one = writer(bootstrap)
             one.produce(name, b"1", b"before", 0)
-            assert one.flush(30) == 0
+            assert one.flush(60) == 0
             await table.read_to_end(seconds=SECONDS)
             await broker.end(signal.SIGKILL)
             with pytest.raises(KeelmanError, match=name):

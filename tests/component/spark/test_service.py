@@ -27,7 +27,7 @@ from keelman.rpc.errors import translated
 from keelman.testing.eventually import eventually
 from support.spark.links import Spark, Worker, worker
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 RUNNING, ENDED, FAILED = states.COPY_RUN_STATE_RUNNING, states.COPY_RUN_STATE_ENDED, states.COPY_RUN_STATE_FAILED
 
 

@@ -35,7 +35,7 @@ async def test_all_certificates_are_renewed_and_nobody_is_started_again(
                 return certificate_facts(folder.certificate.read_bytes()).end > first.end + (first.end - first.begin)
 
             await eventually(twice, seconds=60, every=0.2, what="the certificate was renewed")
-            await made.online("n1", seconds=5)
+            await made.online("n1", seconds=60)
             assert (await made.https()).end > https.end, "https has a certificate that came since, too"
             told = capsys.readouterr().out
             assert told.count("session_opened") >= 2, "a session is one of a certificate that holds"

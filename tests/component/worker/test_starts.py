@@ -44,7 +44,7 @@ async def test_a_worker_needs_nothing_but_a_broker(
         assert made.headers["keelman-notes"] == '["fiel: unknown, did you mean file?"]'
         assert "keelman-notes" not in (await worker.ask("GET", "/connectors/out")).headers
         logged = "connector_keys_unknown connector=out keys='fiel: unknown, did you mean file?'"
-        await eventually(lambda: logged in " ".join(worker.output.split()), seconds=30)
+        await eventually(lambda: logged in " ".join(worker.output.split()), seconds=60)
         await eventually(lambda: lines(copy) == ["one", "two"], seconds=90)
 
         # Its Spark service dies: another takes its place.

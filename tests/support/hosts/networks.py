@@ -107,7 +107,7 @@ class Host:
         """Kills everything of it."""
         if self.agent is not None:
             self.agent.kill()
-            self.agent.wait(30)
+            self.agent.wait(60)
         kill_all(self.processes())
 
 
@@ -294,7 +294,7 @@ async def running_hosts(
             for service in system.services:
                 service.send_signal(signal.SIGTERM)
             for service in system.services:
-                service.wait(30)
+                service.wait(60)
 
 
 class Lines:

@@ -74,7 +74,7 @@ class Commands:
         for on, process in self.running:
             if on == host:
                 process.kill()
-                process.wait(30)
+                process.wait(60)
         self.system.hosts[host].end()
 
     def join(self, host: str, *words: str) -> str:

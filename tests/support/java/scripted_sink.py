@@ -71,7 +71,7 @@ class Scripted:
             return sorted(self.values()) == sorted(values)
 
         try:
-            until(done, self.name, 60)
+            until(done, self.name)
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.values()[-5:]}\n{self.ended_with()}") from error
 
@@ -82,9 +82,9 @@ class Scripted:
     def stopped(self, process: Popen[bytes]) -> None:
         """Drains it."""
         process.terminate()
-        assert process.wait(60) == 0, self.ended_with()
+        assert process.wait(120) == 0, self.ended_with()
 
     def ends(self, process: Popen[bytes]) -> dict[str, Any]:
         """The last that is heard of a process that is about to end by itself."""
-        until(lambda: process.poll() is not None, f"{self.name} ends: {self.ended_with()}", 60)
+        until(lambda: process.poll() is not None, f"{self.name} ends: {self.ended_with()}")
         return latest(self.log)

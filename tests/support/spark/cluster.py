@@ -137,7 +137,7 @@ class Cluster:
         for one in mine:
             with contextlib.suppress(psutil.NoSuchProcess):
                 one.send_signal(signal.SIGKILL)
-        process.wait(30)
+        process.wait(60)
 
     def stop(self) -> None:
         """Ends all of it."""

@@ -83,7 +83,7 @@ class Spark:
         self.below()
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGKILL)
-        self.process.wait(30)
+        self.process.wait(60)
 
     async def nothing_left(self, seconds: float = 15) -> None:
         """Every process seen below the service is gone."""

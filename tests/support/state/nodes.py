@@ -41,7 +41,7 @@ class Nodes:
     def kill_agent(self, node: str) -> None:
         """Its workloads go on, until the next one of its home adopts them."""
         self.agents[node].kill()
-        self.agents[node].wait(30)
+        self.agents[node].wait(60)
 
     async def are_online(self, clients: Clients) -> None:
         """Waits until state knows all of them."""

@@ -247,7 +247,7 @@ class WorkerProcess:
 
     async def ask(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
         """One REST request."""
-        async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
+        async with httpx.AsyncClient(timeout=120, trust_env=False) as client:
             return await client.request(method, f"http://127.0.0.1:{self.port}{path}", json=body, **options)
 
     async def states(self, name: str) -> list[str]:
@@ -258,7 +258,7 @@ class WorkerProcess:
         status = answer.json()
         return [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
 
-    async def reaches(self, name: str, *states: str, seconds: float = 30) -> None:
+    async def reaches(self, name: str, *states: str, seconds: float = 90) -> None:
         """Waits for these states."""
 
         async def there() -> bool:

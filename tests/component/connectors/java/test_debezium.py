@@ -72,7 +72,7 @@ async def test_snapshot_and_stream_through_kills_of_slots_and_workers(
         rows.remove(range(20))
         rows.add(20, first=ROWS)
         await followed(bootstrap, "inventory", rows)
-        await eventually(lambda: confirmed(rows, slot_of("inventory"), lsn), seconds=60, what="the log is let go")
+        await eventually(lambda: confirmed(rows, slot_of("inventory"), lsn), seconds=120, what="the log is let go")
         await ends_clean(worker, bootstrap, "inventory", rows, before)
     finally:
         await worker.kill()

@@ -23,7 +23,7 @@ from support.java.published import (
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(300), needs_java()]
+pytestmark = [pytest.mark.component, pytest.mark.timeout(600), needs_java()]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ async def test_a_class_is_listed_described_and_judges_its_configuration(
     async def listed() -> list[dict[str, str]]:
         return [one for one in (await worker.ask("GET", "/connector-plugins")).json() if one["class"] == name]
 
-    assert await eventually(listed, seconds=60, what=f"{name} is listed") == [
+    assert await eventually(listed, seconds=120, what=f"{name} is listed") == [
         {"class": name, "type": kind, "version": version}
     ]
     described = await worker.ask("GET", f"/connector-plugins/{name}/config")

@@ -31,7 +31,7 @@ def copies(scripted: Scripted, worker: dict[str, str]) -> None:
     """Holds that a task with these properties copies, commits and ends."""
     with scripted.hosted(worker=worker) as process:
         scripted.until_put(process, ["v0", "v1"])
-        until(lambda: scripted.group() == 2, "committed", 60)
+        until(lambda: scripted.group() == 2, "committed")
         scripted.stopped(process)
 
 
@@ -84,7 +84,7 @@ def test_a_token_of_a_server_that_the_worker_allows(scripted: Scripted, broker: 
         server.status = 401
         allowed = {"keelman.oauthbearer.allowed.urls": server.url}
         with scripted.hosted(worker={**broker.with_tokens_of(server.url), **allowed}) as process:
-            until(lambda: server.asked, "it is asked for a token", 60)
+            until(lambda: server.asked, "it is asked for a token")
             process.kill()
 
 

@@ -66,23 +66,23 @@ def test_what_a_task_throws_fails_it_and_what_may_pass_is_put_again(scripted: Sc
 def test_a_precommit_that_fails_has_the_records_given_again(scripted: Scripted) -> None:
     scripted.send(["v0", "v1", "v2"])
     with scripted.hosted(commit_fails="yes") as process:
-        until(lambda: scripted.values() == ["v0", "v1", "v2"] * 2, "given again", 60)
-        until(lambda: scripted.group() == 3, "committed", 60)
+        until(lambda: scripted.values() == ["v0", "v1", "v2"] * 2, "given again")
+        until(lambda: scripted.group() == 3, "committed")
         scripted.stopped(process)
 
 
 def test_a_task_seeks_when_it_opens_and_whenever_it_likes(scripted: Scripted) -> None:
     scripted.send([f"v{n}" for n in range(10)])
     with scripted.hosted(opens_at="7", rewinds_at="1", rewinds_to="5") as process:
-        until(lambda: scripted.values() == [*["v7", "v8", "v9"], *[f"v{n}" for n in range(5, 10)]], "went back", 60)
-        until(lambda: scripted.group() == 10, "committed", 60)
+        until(lambda: scripted.values() == [*["v7", "v8", "v9"], *[f"v{n}" for n in range(5, 10)]], "went back")
+        until(lambda: scripted.group() == 10, "committed")
         scripted.stopped(process)
 
 
 def test_a_task_pauses_its_partitions_and_resumes_them(scripted: Scripted) -> None:
     scripted.send(["v0", "v1"])
     with scripted.hosted(pauses_at="1", resumes_after="3") as process:
-        until(lambda: scripted.noted("pause"), "it pauses", 60)
+        until(lambda: scripted.noted("pause"), "it pauses")
         scripted.send(["v2"])
         scripted.until_put(process, ["v0", "v1", "v2"])
         scripted.stopped(process)
@@ -95,7 +95,7 @@ def test_what_a_put_asks_for_holds_for_what_was_read_meanwhile(scripted: Scripte
     scripted.send(values)
     small = {"consumer_override_max_poll_records": "50"}
     with scripted.hosted(**small, pauses_at="3", resumes_after="2", rewinds_at="6", rewinds_to="100") as process:
-        until(lambda: scripted.noted("precommit")[-1:] == ["2000"], "all are committed", 60)
+        until(lambda: scripted.noted("precommit")[-1:] == ["2000"], "all are committed")
         scripted.stopped(process)
     words = [line.split(" ")[0] for line in scripted.calls.read_text().splitlines()]
     paused = words[words.index("pause") : words.index("resume")]
@@ -124,7 +124,7 @@ def test_a_put_that_fails_takes_nothing_with_it_that_was_read_meanwhile(scripted
     begun = max(0, scripted.group())
     scripted.calls.unlink()
     with scripted.hosted(**small, **tolerant, bad="v1234") as process:
-        until(lambda: scripted.noted("precommit")[-1:] == ["2000"], "all are committed", 60)
+        until(lambda: scripted.noted("precommit")[-1:] == ["2000"], "all are committed")
         scripted.stopped(process)
     assert scripted.values() == [value for value in values[begun:] if value != "v1234"]
     (letter,) = messages(scripted.bootstrap, dead)
@@ -151,7 +151,7 @@ def test_bad_records_are_dead_letters_with_their_stage(scripted: Scripted) -> No
     scripted.calls.unlink()
     with scripted.hosted(**json, **tolerant, bad="v2", bad_later="v3") as process:
         scripted.until_put(process, ["v0", "v4"])
-        until(lambda: scripted.group() == 5, "committed", 60)
+        until(lambda: scripted.group() == 5, "committed")
         scripted.stopped(process)
     found = {letter.value(): dict(letter.headers() or []) for letter in messages(scripted.bootstrap, dead)}
     stages = {value: headers["__connect.errors.stage"] for value, headers in found.items()}
@@ -165,7 +165,7 @@ def test_bad_records_are_dead_letters_with_their_stage(scripted: Scripted) -> No
 def test_a_put_that_does_not_come_back_is_interrupted_when_its_run_is_drained(scripted: Scripted) -> None:
     scripted.send(["v0"])
     with scripted.hosted(hangs_at="1", worker={"task.shutdown.graceful.timeout.ms": "300"}) as process:
-        until(lambda: scripted.noted("hangs"), "it hangs", 60)
+        until(lambda: scripted.noted("hangs"), "it hangs")
         scripted.stopped(process)
     assert scripted.noted("interrupted") == [""]
     assert scripted.group() < 0
@@ -180,7 +180,7 @@ def test_two_tasks_share_the_partitions_and_lose_nothing(scripted: Scripted) -> 
         first = stack.enter_context(scripted.hosted(topics=other))
         scripted.until_put(first, values[:200])
         second = stack.enter_context(scripted.hosted(topics=other, task=1))
-        until(lambda: len(scripted.noted("open")) >= 3, "both have some", 60)
+        until(lambda: len(scripted.noted("open")) >= 3, "both have some")
         scripted.send(values[200:], other)
         scripted.until_put(second, values)
         scripted.stopped(first)
@@ -195,10 +195,10 @@ def test_while_a_put_takes_long_another_task_may_join(scripted: Scripted) -> Non
     scripted.send(values, other)
     with ExitStack() as stack:
         first = stack.enter_context(scripted.hosted(topics=other, hangs_at="1", hangs_ms="8000"))
-        until(lambda: scripted.noted("hangs"), "it takes long", 60)
+        until(lambda: scripted.noted("hangs"), "it takes long")
         second = stack.enter_context(scripted.hosted(topics=other, task=1))
-        until(lambda: set(scripted.values()) == set(values), "all are there", 60)
-        until(lambda: sum(max(0, scripted.group(other, n)) for n in range(2)) == 100, "all are committed", 60)
+        until(lambda: set(scripted.values()) == set(values), "all are there")
+        until(lambda: sum(max(0, scripted.group(other, n)) for n in range(2)) == 100, "all are committed")
         scripted.stopped(first)
         scripted.stopped(second)
     lines = [line for line in scripted.calls.read_text().splitlines() if line.split(" ")[0] in ("open", "close")]
@@ -221,11 +221,11 @@ def test_no_record_is_lost_whatever_kills_its_slot(scripted: Scripted, count: in
             scripted.send(values[-1:])
             return False
 
-        until(ended, "it is killed", 60)
+        until(ended, "it is killed")
         assert process.wait() == -signal.SIGKILL, scripted.ended_with()
     with scripted.hosted() as process:
-        until(lambda: len(scripted.noted("open")) == 2, "it has begun again", 60)
-        until(lambda: scripted.noted("precommit")[-1:] == [str(len(values))], "all are committed", 60)
+        until(lambda: len(scripted.noted("open")) == 2, "it has begun again")
+        until(lambda: scripted.noted("precommit")[-1:] == [str(len(values))], "all are committed")
         scripted.stopped(process)
     assert set(scripted.values()) == set(values)
 

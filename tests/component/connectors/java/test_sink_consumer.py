@@ -30,15 +30,15 @@ def test_what_stands_behind_the_last_record_is_no_lag(scripted: Scripted) -> Non
     with scripted.hosted() as process:
         scripted.until_put(process, ["v0", "v1", "v2"])
         # Four records and a marker behind each transaction.
-        until(lambda: scripted.group() == 7, "the group shows the end", 60)
-        until(lambda: latest(scripted.log).get("lag") == 0, "no lag", 60)
+        until(lambda: scripted.group() == 7, "the group shows the end")
+        until(lambda: latest(scripted.log).get("lag") == 0, "no lag")
         scripted.stopped(process)
 
 
 def test_a_task_goes_on_where_its_log_begins_by_now(scripted: Scripted) -> None:
     scripted.send([f"v{n}" for n in range(10)])
     with scripted.hosted() as process:
-        until(lambda: scripted.group() == 10, "committed", 60)
+        until(lambda: scripted.group() == 10, "committed")
         scripted.stopped(process)
     scripted.send([f"v{n}" for n in range(10, 20)])
     client = AdminClient({"bootstrap.servers": scripted.bootstrap})
@@ -47,7 +47,7 @@ def test_a_task_goes_on_where_its_log_begins_by_now(scripted: Scripted) -> None:
     scripted.calls.unlink()
     with scripted.hosted() as process:
         scripted.until_put(process, [f"v{n}" for n in range(15, 20)])
-        until(lambda: scripted.group() == 20, "committed", 60)
+        until(lambda: scripted.group() == 20, "committed")
         scripted.stopped(process)
 
 
@@ -108,7 +108,7 @@ def test_slots_with_our_consumer_and_with_javas_share_a_group_while_one_takes_th
             assert len(found) <= count or sorted(found) == sorted(set(found)), "nothing twice"
             return sorted(found) == sorted(values[:count])
 
-        until(copied, f"{count} are copied", 60)
+        until(copied, f"{count} are copied")
 
     with ExitStack() as stack:
         first, second = (stack.enter_context(old(task)) for task in range(2))
@@ -116,8 +116,8 @@ def test_slots_with_our_consumer_and_with_javas_share_a_group_while_one_takes_th
         until_copied(200)
         scripted.stopped(second)
         new = stack.enter_context(scripted.hosted(topics=topic, task=1))
-        until(lambda: scripted.noted("open"), "the new one has partitions", 60)
-        until(lambda: len(scripted.noted("open")[-1].split(" of ")[0].split(",")) == 2, "both share the topic", 60)
+        until(lambda: scripted.noted("open"), "the new one has partitions")
+        until(lambda: len(scripted.noted("open")[-1].split(" of ")[0].split(",")) == 2, "both share the topic")
         before = len(lines(0))
         scripted.send(values[200:400], topic)
         until_copied(400)

@@ -184,7 +184,7 @@ def test_each_record_once_whatever_kills_its_slot(scripted: Scripted) -> None:
         with scripted.hosted(die=[point, 3], **config) as process:
             assert process.wait(60) == -signal.SIGKILL, scripted.ended_with()
     with scripted.hosted(**config) as process:
-        until(lambda: max(scripted.offsets().values(), default=0) == 19999, "all is committed", 60)
+        until(lambda: max(scripted.offsets().values(), default=0) == 19999, "all is committed")
         scripted.stopped(process)
     starts = [int(line.split()[0]) for line in scripted.noted("start")]
     assert len(starts) == 4
@@ -306,7 +306,7 @@ def test_a_transform_that_fails_is_named_and_the_run_goes_on_without_transaction
         "bad": "7",
     }
     with scripted.hosted(delivery=AT_LEAST_ONCE, **config) as process:
-        until(lambda: scripted.offsets() == {"p0": 99}, "all is committed", 60)
+        until(lambda: scripted.offsets() == {"p0": 99}, "all is committed")
         scripted.stopped(process)
     assert scripted.values() == ["7"], "the one that is a number already"
     letters = messages(scripted.bootstrap, dead)
@@ -319,5 +319,5 @@ def test_a_task_without_records_is_told_of_commits_too(scripted: Scripted) -> No
     with scripted.hosted(records="10", worker={"offset.flush.interval.ms": "300"}) as process:
         scripted.copied(10, process)
         told = len(scripted.noted("commit"))
-        until(lambda: len(scripted.noted("commit")) >= told + 2, "its task is told again", 60)
+        until(lambda: len(scripted.noted("commit")) >= told + 2, "its task is told again")
         scripted.stopped(process)

@@ -63,7 +63,7 @@ class Agents:
     def end(self) -> None:
         for agent in self._running.values():
             agent.kill()
-            agent.wait(30)
+            agent.wait(60)
         folders = [one for node in HOSTS for one in Home(self._folder / node).workloads.glob("*")]
         kill_all([p for p in psutil.pids() if any(is_marked(p, one) for one in folders)])
 

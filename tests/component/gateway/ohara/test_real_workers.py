@@ -12,7 +12,7 @@ from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
 from support.gateway.ohara.machines import MACHINES, Machines, ohara_machines
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 
 
 async def on(machines: Machines, *nodes: str) -> Any:

@@ -23,7 +23,7 @@ async def kafka(world: OharaWorld, bootstrap: str) -> JsClient:
         spec = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers=bootstrap))
         brokers = BrokerClusterServiceStub(to)
         await brokers.CreateBrokerCluster(pb.CreateBrokerClusterRequest(name="kafka", spec=spec))
-    await world.js.reaches("brokers", "kafka", "RUNNING", seconds=10)
+    await world.js.reaches("brokers", "kafka", "RUNNING", seconds=60)
     return world.js
 
 
@@ -99,4 +99,4 @@ def produced(bootstrap: str, topic: str, values: list[bytes]) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0

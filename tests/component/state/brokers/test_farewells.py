@@ -32,7 +32,7 @@ from keelman.state.snapshot import WORKLOAD
 from keelman.state.store import Change, open_store
 from keelman.testing.eventually import eventually
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 LONG_MS = 120_000
 """Nobody's session ends while the test runs."""
 LOST, LEADER = "203.0.113.9:8083", "127.0.0.1:8083"

@@ -174,7 +174,7 @@ async def test_a_dedicated_connector_that_brokers_refuse_says_so_at_once(broker:
             for secret in ("wrong", SECRET)
         )
         answer = await one.create("refused", file_source("/nowhere", "t"), external=wrong)
-        operation = await one.ended(answer, seconds=30)
+        operation = await one.ended(answer, seconds=60)
         assert (operation.error.reason, operation.steps[0].attempts) == ("BROKERS_REFUSE", 1), operation
         status = (await one.get("refused")).status
         assert status.code == "ClusterError.AuthenticationFailed"

@@ -269,7 +269,7 @@ async def test_an_sqlite_file_belongs_to_one_process(tmp_path) -> None:
                 pass
     finally:
         child.kill()
-        child.wait(30)
+        child.wait(60)
         child.stdout.close()
     async with open_store(str(path)):
         pass

@@ -26,7 +26,7 @@ from keelman.state.failpoints import AUTOSCALING
 from keelman.testing.eventually import eventually
 from support.state.service import Agent, Clients, StateProcess, free_range
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 CLUSTER = "scaled"
 QUICK = Autoscale(
     min_workers=1, max_workers=3, sample_period=to_duration(1), samples=2, cool_down=to_duration(2),

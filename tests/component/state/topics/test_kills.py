@@ -119,7 +119,7 @@ async def undone(create, operation: Operation, message: str) -> None:
         assert outcome.message == message
         return True
 
-    await eventually(is_done, seconds=20)
+    await eventually(is_done, seconds=60)
 
 
 async def test_what_only_may_have_been_made_goes_while_it_is_empty(create, bootstrap: str, name: str):
@@ -133,7 +133,7 @@ async def test_what_only_may_have_been_made_goes_while_it_is_empty(create, boots
     assert done.facts["created"] == "perhaps made"
     producer = Producer(properties)
     producer.produce(name, b"somebody's")
-    assert not producer.flush(30)
+    assert not producer.flush(60)
     operation = operation_on(spec, long_ago, **done.facts)
     left = "a topic of this name is there that somebody else may have made: left as it is"
     await undone(create, operation, left)

@@ -14,7 +14,7 @@ from support.java.kit import compiled, needs_java
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
 BAD = "acme.BadSource"
 TASK = f"{BAD}$BadTask"
 TASKS = {
@@ -89,8 +89,8 @@ async def test_what_bad_java_plugins_do_is_told_and_harms_nobody_else(
             await says(f"connector-{mode}", text, task=False)
         for mode, text in TASKS.items():
             await says(mode, text, task=True)
-        await worker.reaches("leaks", "RUNNING", "RUNNING", seconds=60)
-        await worker.reaches("floods", "RUNNING", "RUNNING", seconds=60)
+        await worker.reaches("leaks", "RUNNING", "RUNNING", seconds=120)
+        await worker.reaches("floods", "RUNNING", "RUNNING", seconds=120)
         before = await committed()
         status = (await worker.ask("GET", "/connectors/good/status")).json()
         assert status["tasks"][0]["state"] == "RUNNING"
@@ -98,5 +98,5 @@ async def test_what_bad_java_plugins_do_is_told_and_harms_nobody_else(
         async def goes_on() -> bool:
             return await committed() > before + 20
 
-        await eventually(goes_on, seconds=60, what="the good one goes on")
+        await eventually(goes_on, seconds=120, what="the good one goes on")
         assert await worker.end() == 0

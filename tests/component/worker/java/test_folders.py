@@ -20,7 +20,7 @@ from support.java.kit import compiled, needs_java
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
 SOURCE, SINK = "acme.BadSource", "acme.ScriptedSink"
 GROUP = "javafolders"
 SLEEP = "98765"
@@ -117,7 +117,7 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
             assert status["tasks"][0]["version"] == version
 
         # Its processes end with its slot.
-        await eventually(lambda: _are(2), seconds=60, what="both have begun a process")
+        await eventually(lambda: _are(2), seconds=120, what="both have begun a process")
         assert (await worker.ask("PUT", "/connectors/new/stop")).status_code == 204
         assert (await worker.ask("DELETE", "/connectors/old")).status_code == 204
 
@@ -128,7 +128,7 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
         async def is_altered() -> bool:
             return bool((await altered(7)).status_code == 200)
 
-        await eventually(is_altered, seconds=60, what="offsets of the stopped connector are set")
+        await eventually(is_altered, seconds=120, what="offsets of the stopped connector are set")
         answer = await altered(-1)
         assert answer.status_code == 500, answer.text
         assert "n is below 0" in answer.json()["message"]
@@ -138,9 +138,9 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
         # A sink parks, and comes back for a record.
         assert (await put("sunk", **sink, **{"keelman.park.after.ms": "1500"})).status_code == 201
         await eventually(lambda: _noted(calls, " v0 "), seconds=120, what="the first record is put")
-        await eventually(lambda: rests("sunk"), seconds=60, what="it is parked")
+        await eventually(lambda: rests("sunk"), seconds=120, what="it is parked")
         assert _calls(calls)[-1] == "stop"
-        await worker.reaches("sunk", "RUNNING", "RUNNING", seconds=10)
+        await worker.reaches("sunk", "RUNNING", "RUNNING", seconds=120)
         await asyncio.to_thread(send, "v1")
         await eventually(lambda: _noted(calls, " v1 "), seconds=120, what="it comes back")
         assert sum(" v0 " in line for line in _calls(calls)) == 1, "what is committed is not put again"

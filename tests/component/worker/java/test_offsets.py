@@ -15,7 +15,7 @@ from support.java.kit import needs_java, packed
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
 DONE = "The offsets for this connector have been {} successfully"
 OURS_ONLY = "The Connect framework-managed offsets for this connector have been {} successfully. However"
 REFUSALS = {
@@ -63,7 +63,7 @@ class Altered:
             status = (await self.worker.ask("GET", f"/connectors/{self.name}/status")).json()
             return status["connector"]["state"] == "STOPPED" and not status["tasks"]
 
-        await eventually(stopped, seconds=60, what=f"{self.name} is stopped")
+        await eventually(stopped, seconds=120, what=f"{self.name} is stopped")
 
     async def resume(self) -> None:
         """Has it copy again."""

@@ -15,7 +15,7 @@ from support.java.kit import compiled, needs_java
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
 CLASS = "acme.BadSource"
 HEAP, OPTIONS = "keelman.plugin.jvm.heap.bytes", "keelman.plugin.jvm.options"
 Slots = Callable[[], Awaitable[dict[str, str]]]
@@ -73,7 +73,7 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
             await goes_on(name)
 
         assert (await worker.ask("DELETE", "/connectors/b")).status_code == 204
-        await eventually(lambda: _without(slots, "b"), seconds=60, what="b has no copy run")
+        await eventually(lambda: _without(slots, "b"), seconds=120, what="b has no copy run")
         await goes_on("a")
         await goes_on("c")
         assert {name: slot for name, slot in before.items() if name != "b"} == await slots()
@@ -98,7 +98,7 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
         now = await slots()
         assert now["e"] not in {slot for name, slot in now.items() if name != "e"}
         assert (await worker.ask("DELETE", "/connectors/e")).status_code == 204
-        await eventually(lambda: _without(slots, "e"), seconds=60, what="e has no copy run")
+        await eventually(lambda: _without(slots, "e"), seconds=120, what="e has no copy run")
         mark, heap = (messages(bootstrap, "shared-e")[0].value() or b"").decode().split()
         assert (mark, int(heap) <= 32) == ("seven", True)
         assert await worker.end() == 0

@@ -10,7 +10,7 @@ from support.java.kit import needs_java, packed
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
 SECONDS = 7
 """Two more than slot and service give each other up after."""
 

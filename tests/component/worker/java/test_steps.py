@@ -16,7 +16,7 @@ from support.java.kit import compiled, needs_java
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 SHOUT = {
     "transforms": "mark,shout",

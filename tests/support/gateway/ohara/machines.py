@@ -81,7 +81,7 @@ class Machines:
         """Ends all of it."""
         for agent in self.agents:
             agent.kill()
-            agent.wait(30)
+            agent.wait(60)
         folders = [folder for home in self.homes.values() for folder in home.workloads.glob("*")]
         kill_all([p for p in psutil.pids() if any(is_marked(p, f) for f in folders)])
         for service in (self.gateway, self.state):

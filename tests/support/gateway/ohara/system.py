@@ -50,7 +50,7 @@ class OharaSystem:
         """Ends the agents; their workloads go with the home."""
         for agent in self.agents:
             agent.kill()
-            agent.wait(30)
+            agent.wait(60)
 
 
 @asynccontextmanager
