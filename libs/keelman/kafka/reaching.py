@@ -43,6 +43,8 @@ async def reached(host: str, port: int) -> socket.socket:
             async with asyncio.timeout(SILENT_SECONDS):
                 await loop.sock_connect(made, address)
         except TimeoutError:
+            if _is_connected(made):  # this process was held up, not the host
+                return made
             made.close()
             problem = TimeoutError(f"{host}:{port} is silent: nothing there took the connection")
         except OSError as error:
@@ -54,6 +56,14 @@ async def reached(host: str, port: int) -> socket.socket:
         else:
             return made
     raise problem
+
+
+def _is_connected(made: socket.socket) -> bool:
+    try:
+        made.getpeername()
+    except OSError:
+        return False
+    return True
 
 
 def note_silent(host: str, port: int) -> None:

@@ -24,7 +24,7 @@ from keelman.testing.secure_broker import SECRET, USER, SecureBroker, secure_bro
 from keelman.testing.token_server import token_server
 
 Properties = dict[str, str]
-ANSWER_SECONDS = 60.0
+ANSWER_SECONDS = 120.0
 
 
 class Place(NamedTuple):

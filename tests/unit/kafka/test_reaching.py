@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 
 import pytest
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from keelman.kafka import reaching
-from keelman.kafka.reaching import connecting, first_answer, is_silent, note_silent
+from keelman.kafka.reaching import connecting, first_answer, is_silent, note_silent, reached
 
 LONG_SECONDS = 600.0
 
@@ -85,3 +86,20 @@ def test_a_broker_counts_as_silent_until_it_takes_a_connection_or_some_time_has_
     with connecting("a-host", 9092):
         assert is_silent("a-host", 9092)
     assert not is_silent("a-host", 9092)
+
+
+async def test_a_process_that_was_held_up_takes_no_host_for_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reaching, "SILENT_SECONDS", 0.05)
+    loop = asyncio.get_running_loop()
+    real = loop.sock_connect
+
+    async def held_up(made: socket.socket, address: object) -> None:
+        await real(made, address)  # type: ignore[arg-type]
+        loop.call_soon(time.sleep, 0.2)
+        await asyncio.sleep(0.1)  # as a connection to another host is waited for, though it is made by now
+
+    monkeypatch.setattr(loop, "sock_connect", held_up)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with await reached("127.0.0.1", port) as made:
+            assert made.getpeername() == ("127.0.0.1", port)
