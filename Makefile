@@ -12,7 +12,7 @@ JARS := $(VENV)/.jars
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: release-protos bench explore masters help setup protos fmt lint types contracts unit component e2e chaos alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
+.PHONY: release-protos bench explore masters slow help setup protos fmt lint types contracts unit component e2e chaos alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -80,19 +80,22 @@ explore: $(STAMP) $(WIRE) ## property tests on random cases, other ones each tim
 	$(PYTEST) tests/property --hypothesis-profile=default
 
 component: setup ## tests against a real broker, databases and Spark
-	$(PYTEST) $(BESIDE) -m 'not masters and not fault' tests/component
+	$(PYTEST) $(BESIDE) -m 'not masters and not fault and not slow' tests/component
 
 masters: setup ## tests on every kind of Spark master; as root
 	$(PYTEST) -v tests/component/spark/test_masters.py
 
 e2e: setup ## every process as a user would start it, with faults
-	$(PYTEST) -v tests/e2e
+	$(PYTEST) -v -n 2 --dist worksteal tests/e2e
 
 chaos: setup ## one fault of each kind while records flow, and the hand-back to Kafka Connect
 	$(PYTEST) -v tests/chaos
 
 alone: setup ## component tests that need the machine to themselves
-	$(PYTEST) -v -m fault tests/component
+	$(PYTEST) -v -m 'fault and not slow' tests/component
+
+slow: setup ## component tests that take minutes each, and so are no part of `make test`
+	$(PYTEST) -v -m slow tests/component
 
 test: unit component e2e chaos alone ## all tests; sets itself up on a clean clone
 
@@ -100,7 +103,7 @@ SEEDS ?= 3
 faults: setup ## every fault on every path, with seeds; writes docs/faults.md and build/faults.json: [SEEDS=3] [ONLY=x,y] [RESUME=1]
 	$(if $(ONLY),,$(MAKE) ohara-fuzz)
 	$(if $(ONLY),,$(MAKE) simulation SEEDS=10000)
-	$(if $(ONLY),,$(MAKE) partitions)
+	$(if $(ONLY),,$(MAKE) partitions slow)
 	PYTHONPATH=tests $(BIN)/python -m chaos.faults --seeds '$(SEEDS)' --only '$(ONLY)' $(if $(RESUME),--resume)
 
 partitions: setup ## as root: every two services cut off from each other for 30 s, in one direction and both; state away for 5 minutes

@@ -15,7 +15,7 @@ from keelman.testing.eventually import eventually
 from support.hosts.networks import Lines, cabled, missing
 from support.hosts.operator import Commands, first_host, operated
 
-pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(600)]
 NODES = ("n1", "n2", "n3")
 
 

@@ -153,7 +153,7 @@ async def test_an_upgrade_leaves_workers_alone(database: str, bootstrap: str, tm
         assert {name for name in before if before[name] != after[name]} == {CHANGED}
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 async def test_after_a_restore_nothing_runs_twice_and_workers_go_on(
     database: str, bootstrap: str, tmp_path: Path
 ) -> None:
