@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.cli.commands.connector import status_lines
+from keelman.cli.commands.connectors.connector import status_lines
 from keelman.cli.one_file import FileClass, ImportFault, OneFile, choose_class
 from keelman.connectors.plugins.plugin_path import scan
 from keelman.model.errors import InvalidArgument

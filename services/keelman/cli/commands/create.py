@@ -22,10 +22,10 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.operations import begin, follow
 from keelman.cli.client.plugins import upload
 from keelman.cli.client.target import Target
-from keelman.cli.commands.dedicated import create_dedicated
-from keelman.cli.commands.plugin_imports import create_import, import_source
-from keelman.cli.commands.secrets import create_secret
-from keelman.cli.commands.worker_configurations import check_no_wait, create_configuration
+from keelman.cli.commands.connectors.dedicated import create_dedicated
+from keelman.cli.commands.files.plugin_imports import create_import, import_source
+from keelman.cli.commands.files.secrets import create_secret
+from keelman.cli.commands.files.worker_configurations import check_no_wait, create_configuration
 from keelman.cli.configuration import class_of, given_config
 from keelman.cli.fields import Given, apply, check_given, said
 from keelman.cli.kinds import Kind, cluster_and_name, kind_of

@@ -11,11 +11,11 @@ from keelman.cli import kinds
 from keelman.cli.client.changes import standing, wait_for_update
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
-from keelman.cli.commands.applying import apply_and_tell
-from keelman.cli.commands.dedicated import update_dedicated
+from keelman.cli.commands.connectors.dedicated import update_dedicated
+from keelman.cli.commands.files.secrets import change_secret
+from keelman.cli.commands.files.worker_configurations import add_revision, check_no_wait
+from keelman.cli.commands.manifests.applying import apply_and_tell
 from keelman.cli.commands.many import Many, each
-from keelman.cli.commands.secrets import change_secret
-from keelman.cli.commands.worker_configurations import add_revision, check_no_wait
 from keelman.cli.fields import GivenChange, apply, check_given
 from keelman.cli.kinds import Kind, check_option, kind_of
 from keelman.cli.options import ConfigFile, NameUnlessMany, PlainName, Waiting, command_group, kind_word

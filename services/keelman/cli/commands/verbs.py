@@ -18,7 +18,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.operations import delete_applied
 from keelman.cli.client.rest import Where
 from keelman.cli.client.target import Target
-from keelman.cli.commands.dedicated import act_dedicated
+from keelman.cli.commands.connectors.dedicated import act_dedicated
 from keelman.cli.commands.many import Many, each
 from keelman.cli.kinds import Kind, check_option, kind_of
 from keelman.cli.options import WAIT_SECONDS, Cluster, NameUnlessMany, Waiting, command_group, kind_word

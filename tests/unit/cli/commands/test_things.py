@@ -8,9 +8,9 @@ from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.node.v1.node_pb2 import Node, NodeSpec
 from keelman.cli import kinds
 from keelman.cli.client.plugin_classes import Plugin
+from keelman.cli.commands.connectors.validate import problems_of
 from keelman.cli.commands.get import checked_state
-from keelman.cli.commands.peek import document, lines
-from keelman.cli.commands.validate import problems_of
+from keelman.cli.commands.records.peek import document, lines
 from keelman.cli.output.lines import TopicLine
 from keelman.cli.output.printing import print_list
 from keelman.cli.output.states import state_of, states

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from keelman.cli.commands.dead_letters import replay_lines, since
-from keelman.cli.commands.preview import preview_lines
+from keelman.cli.commands.records.dead_letters import replay_lines, since
+from keelman.cli.commands.records.preview import preview_lines
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.dead_letter import Whence, Why, context_headers
 from keelman.connect.errors import ConnectError

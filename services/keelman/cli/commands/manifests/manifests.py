@@ -9,7 +9,7 @@ import typer
 
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
-from keelman.cli.commands.manifest_options import ManifestOptions
+from keelman.cli.commands.manifests.options import ManifestOptions
 from keelman.cli.exits import FAILED, OK, print_error
 from keelman.cli.kinds import kind_of
 from keelman.cli.manifests import printing

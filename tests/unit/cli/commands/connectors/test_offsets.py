@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.cli.commands.offsets import entries_of, offset_lines
+from keelman.cli.commands.connectors.offsets import entries_of, offset_lines
 from keelman.model.errors import InvalidArgument
 
 SINK = [

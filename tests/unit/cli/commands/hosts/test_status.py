@@ -4,7 +4,7 @@ import pytest
 
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterStatus
 from keelman.api.connect.v1.worker_pb2 import Worker, WorkerMembership
-from keelman.cli.commands.status import copying_of, state_of
+from keelman.cli.commands.hosts.status import copying_of, state_of
 
 WELL = {"state": "RUNNING", "reason": ""}
 

@@ -12,7 +12,7 @@ from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.operations import ABSENT, begin, follow, goals
 from keelman.cli.client.target import Target
-from keelman.cli.commands.manifest_options import ManifestOptions
+from keelman.cli.commands.manifests.options import ManifestOptions
 from keelman.cli.kinds import Kind, check_option, kind_of
 from keelman.cli.options import PlainName, Waiting, command_group, kind_word, option
 from keelman.cli.output.operations import operation_state
@@ -55,7 +55,7 @@ def apply(
     if files.paths:
         if kind or typed:
             raise InvalidArgument(f"-f: not together with {kind or typed[0]}: the files say what is to be")
-        from keelman.cli.commands.manifests import apply_files  # noqa: PLC0415
+        from keelman.cli.commands.manifests.manifests import apply_files  # noqa: PLC0415
 
         return apply_files(target, files, waiting.seconds)
     if not kind or not name:

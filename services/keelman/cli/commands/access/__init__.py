@@ -1,0 +1,1 @@
+"""Reaching a gateway: contexts, and tokens for its callers."""
