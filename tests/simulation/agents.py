@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from keelman.agent.assignments import Assignments
-from keelman.agent.local import GOALS, Local
 from keelman.agent.reporter import Reporter
 from keelman.agent.session import Sessions
 from keelman.agent.step import Action, Cause, Goal, Step, next_step
-from keelman.agent.trust import StateLink
+from keelman.agent.trust.trust import StateLink
+from keelman.agent.workloads.local import GOALS, Local
 from keelman.api.node.v1.node_pb2 import NodeFigures
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.session_service_pb2 import OpenSessionRequest, Registration

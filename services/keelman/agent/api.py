@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from keelman.agent.logs import read_log, read_log_of
 from keelman.agent.supervisor import Supervisor
+from keelman.agent.workloads.logs import read_log, read_log_of
 from keelman.api.node.v1 import agent_service_pb2 as messages
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer
 from keelman.model.errors import InvalidArgument

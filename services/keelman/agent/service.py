@@ -15,22 +15,22 @@ import psutil
 
 from keelman.agent.api import AgentApi
 from keelman.agent.assignments import Assignments
-from keelman.agent.broker_certificate import Certificate
-from keelman.agent.commands import Command
 from keelman.agent.figures import Figures
-from keelman.agent.launcher import Launcher
-from keelman.agent.limits import make_limiter
 from keelman.agent.plugins import Plugins, downloads
 from keelman.agent.reporter import Reporter
-from keelman.agent.secrets import SecretFiles
-from keelman.agent.secured import commands_for
 from keelman.agent.session import Sessions
 from keelman.agent.settings import Settings
 from keelman.agent.shipping.bucket_keys import BucketKeys
 from keelman.agent.shipping.shipping import Shipping, bucket_keys_file
 from keelman.agent.supervisor import Supervisor
-from keelman.agent.surroundings import Surroundings
-from keelman.agent.trust import Trust
+from keelman.agent.trust.broker_certificate import Certificate
+from keelman.agent.trust.secrets import SecretFiles
+from keelman.agent.trust.trust import Trust
+from keelman.agent.workloads.commands import Command
+from keelman.agent.workloads.launcher import Launcher
+from keelman.agent.workloads.limits import make_limiter
+from keelman.agent.workloads.secured import commands_for
+from keelman.agent.workloads.surroundings import Surroundings
 from keelman.api.node.v1.session_service_pb2 import NodeSecrets, Registration
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.rpc.identity import IdentityKind

@@ -14,7 +14,7 @@ from typing import Any
 from keelman.agent.assignments import Versions
 from keelman.agent.figures import Figures
 from keelman.agent.reporter import Reporter
-from keelman.agent.trust import StateLink
+from keelman.agent.trust.trust import StateLink
 from keelman.api.node.v1.session_service_pb2 import (
     Assignments,
     Heartbeat,

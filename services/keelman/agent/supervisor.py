@@ -9,18 +9,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from keelman.agent.assignments import Assignments
-from keelman.agent.commands import prepared_plugins
-from keelman.agent.fetching import Fetcher
-from keelman.agent.health import HealthWatch
-from keelman.agent.launcher import Launcher
-from keelman.agent.limits import WATCHDOG, over_limit
-from keelman.agent.local import GOALS, Local
-from keelman.agent.logs import log_file
-from keelman.agent.memory import over, tree_bytes
 from keelman.agent.plugins import Plugins, files_of
 from keelman.agent.reporter import Reporter
 from keelman.agent.shipping.shipping import Shipping, ShippingLimits
 from keelman.agent.step import Action, Cause, Goal, drained_kinds, next_step
+from keelman.agent.workloads.commands import prepared_plugins
+from keelman.agent.workloads.fetching import Fetcher
+from keelman.agent.workloads.health import HealthWatch
+from keelman.agent.workloads.launcher import Launcher
+from keelman.agent.workloads.limits import WATCHDOG, over_limit
+from keelman.agent.workloads.local import GOALS, Local
+from keelman.agent.workloads.logs import log_file
+from keelman.agent.workloads.memory import over, tree_bytes
 from keelman.api.node.v1 import session_service_pb2
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.model.errors import KeelmanError, NotFound

@@ -15,7 +15,7 @@ import httpx
 import psutil
 import pytest
 
-from keelman.agent.secrets import SECRETS
+from keelman.agent.trust.secrets import SECRETS
 from keelman.api.connect.v1 import secret_service_pb2 as pb
 from keelman.api.node.v1.workload_pb2 import WorkloadState
 from keelman.connect.config.providers import SECRETS_OF_OTHERS

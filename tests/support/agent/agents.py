@@ -47,7 +47,8 @@ RUNNING, STOPPED, REMOVED = (
 
 PROGRAM = """
 import sys
-from keelman.agent import commands, service
+from keelman.agent import service
+from keelman.agent.workloads import commands
 from keelman.agent.settings import Settings
 from keelman.runtime.logs.logging import configure
 from keelman.runtime.settings import load

@@ -15,12 +15,12 @@ import pytest
 
 from keelman.agent.api import AgentApi
 from keelman.agent.assignments import Assignments, Versions
-from keelman.agent.commands import COMMANDS, command_table, toml
-from keelman.agent.local import words_of
 from keelman.agent.reporter import Reporter
 from keelman.agent.service import lock
 from keelman.agent.settings import Settings
-from keelman.agent.surroundings import Surroundings, surroundings_for
+from keelman.agent.workloads.commands import COMMANDS, command_table, toml
+from keelman.agent.workloads.local import words_of
+from keelman.agent.workloads.surroundings import Surroundings, surroundings_for
 from keelman.api.node.v1.agent_service_pb2 import ListLocalWorkloadsRequest
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.workload_pb2 import (

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from keelman.agent import plugin_files
-from keelman.agent.plugin_files import unpack
-from keelman.agent.plugins import MAX_TRIES, Plugins
+from keelman.agent import plugins as module
+from keelman.agent.plugins import MAX_TRIES, Plugins, unpack
 from keelman.api.connect.v1.plugin_pb2 import Plugin
 from keelman.api.node.v1.workload_pb2 import PluginFile
 from keelman.model.errors import InvalidArgument, NotFound, Unavailable
@@ -143,8 +142,8 @@ async def test_a_broken_file_is_named_and_leaves_nothing(tmp_path: Path) -> None
 
 
 KILLS = {
-    "before the rename": (plugin_files, "_open_to_all"),
-    "while it is written": (plugin_files, "_write"),
+    "before the rename": (module, "_open_to_all"),
+    "while it is written": (module, "_write"),
 }
 
 
@@ -163,7 +162,7 @@ async def test_what_a_killed_agent_had_begun_is_done_by_the_next(tmp_path: Path,
     _, status = await asyncio.to_thread(os.waitpid, child, 0)
     assert os.waitstatus_to_exitcode(status) == -9
     assert file.sha256 not in left(tmp_path)
-    assert any(name.startswith(plugin_files.BEGUN) for name in left(tmp_path))
+    assert any(name.startswith(module.BEGUN) for name in left(tmp_path))
     server = Server(data)
     store = plugins(tmp_path, server)
     assert left(tmp_path) == {f".{file.sha256}.part"}

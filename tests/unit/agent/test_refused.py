@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from keelman.agent.local import Local
 from keelman.agent.step import REFUSED_SECONDS, Action, Goal, next_step, restart_delay
+from keelman.agent.workloads.local import Local
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.runtime.processes.children import Exit
 

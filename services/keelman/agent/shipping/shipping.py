@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from keelman.agent.logs import log_file
 from keelman.agent.shipping.bucket_keys import BucketKeys
 from keelman.agent.shipping.bucket_target import BucketTarget, opened_store
 from keelman.agent.shipping.delivery import Delivery
@@ -17,6 +16,7 @@ from keelman.agent.shipping.lines import worker_id
 from keelman.agent.shipping.source import Stream
 from keelman.agent.shipping.target import Target
 from keelman.agent.shipping.topic_target import TopicTarget
+from keelman.agent.workloads.logs import log_file
 from keelman.api.node.v1.workload_pb2 import LogProblem, LogTargets, Workload, WorkloadGoal
 from keelman.runtime.home import Home
 from keelman.runtime.logs.logging import get_logger

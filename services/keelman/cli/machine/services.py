@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from keelman.agent.logs import last_line
+from keelman.agent.workloads.logs import last_line
 from keelman.cli.machine.system import Process
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.backoff import Backoff

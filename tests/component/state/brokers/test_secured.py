@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.agent.commands import command_table
+from keelman.agent.workloads.commands import command_table
 from keelman.api.connect.v1 import broker_cluster_pb2 as brokers
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers_pb
 from keelman.api.connect.v1 import secret_service_pb2 as secrets_pb

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from keelman.agent.commands import COMMANDS
-from keelman.agent.launcher import Launcher
-from keelman.agent.limits import WATCHDOG, make_limiter
-from keelman.agent.local import Local
 from keelman.agent.settings import Settings
+from keelman.agent.workloads.commands import COMMANDS
+from keelman.agent.workloads.launcher import Launcher
+from keelman.agent.workloads.limits import WATCHDOG, make_limiter
+from keelman.agent.workloads.local import Local
 from keelman.runtime.home import Home
 from keelman.testing.eventually import eventually
 from support.spark.service import SparkService

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import structlog
 
-from keelman.agent.logs import read_log_of
+from keelman.agent.workloads.logs import read_log_of
 from keelman.runtime.logs import logging as ours
 from keelman.runtime.logs.filter import ConnectorLines
 from keelman.runtime.logs.recent_lines import EACH, RECENT, RecentLines

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from keelman.agent import commands
+from keelman.agent.workloads import commands
 from keelman.api.copy.v1.ticket_pb2 import Plugin, StartTicket
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.model.errors import InvalidArgument, Unavailable

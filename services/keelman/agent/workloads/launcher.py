@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from keelman.agent.commands import Command, data_folders, farewell
-from keelman.agent.limits import Limiter, held_record
-from keelman.agent.local import Local
-from keelman.agent.logs import last_line, log_file
 from keelman.agent.step import Action, Cause, Step
-from keelman.agent.surroundings import Surroundings
+from keelman.agent.workloads.commands import Command, data_folders, farewell
+from keelman.agent.workloads.limits import Limiter, held_record
+from keelman.agent.workloads.local import Local
+from keelman.agent.workloads.logs import last_line, log_file
+from keelman.agent.workloads.surroundings import Surroundings
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.home import Home, write_file
 from keelman.runtime.logs.logging import get_logger

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import javaproperties
 
-from keelman.agent.broker_certificate import AUTHORITY, KEYSTORE, Certificate
-from keelman.agent.secrets import SECRETS, SecretFiles
+from keelman.agent.trust.broker_certificate import AUTHORITY, KEYSTORE, Certificate
+from keelman.agent.trust.secrets import SECRETS, SecretFiles
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.connect.config.providers import secret_providers, with_secrets_file
 from keelman.model.errors import FailedPrecondition, InvalidArgument

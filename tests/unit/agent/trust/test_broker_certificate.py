@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from keelman.agent import broker_certificate as module
-from keelman.agent.broker_certificate import KEYSTORE, Certificate
-from keelman.agent.trust import StateLink
+from keelman.agent.trust import broker_certificate as module
+from keelman.agent.trust.broker_certificate import KEYSTORE, Certificate
+from keelman.agent.trust.trust import StateLink
 from keelman.api.access.v1.certificate_service_pb2 import IssueBrokerCertificateResponse
 from keelman.api.access.v1.certificate_service_pb2_grpc import CertificateServiceServicer
 from keelman.model.errors import FailedPrecondition, PermissionDenied, Unavailable

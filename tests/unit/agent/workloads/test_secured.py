@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from keelman.agent.broker_certificate import AUTHORITY, KEYSTORE, Certificate
-from keelman.agent.secrets import SecretFiles
-from keelman.agent.secured import HTTPS, commands_for
 from keelman.agent.settings import Settings
-from keelman.agent.trust import StateLink
+from keelman.agent.trust.broker_certificate import AUTHORITY, KEYSTORE, Certificate
+from keelman.agent.trust.secrets import SecretFiles
+from keelman.agent.trust.trust import StateLink
+from keelman.agent.workloads.secured import HTTPS, commands_for
 from keelman.api.node.v1.workload_pb2 import BrokerWorkload, SparkWorkload, WorkerWorkload, Workload, WorkloadSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
 from keelman.rpc.credentials import Pems

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from keelman.agent.local import Local
+from keelman.agent.workloads.local import Local
 from keelman.rpc.channels import is_serving
 from keelman.runtime.home import Home
 

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from keelman.agent.commands import MEMBER, farewell
+from keelman.agent.workloads.commands import MEMBER, farewell
 from keelman.worker.group.farewell import Note, NoteKeeper
 
 

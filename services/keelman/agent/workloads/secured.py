@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from keelman.agent.broker_certificate import Certificate
-from keelman.agent.commands import Command, Prepared, command_table
-from keelman.agent.secrets import SecretFiles
+from keelman.agent.trust.broker_certificate import Certificate
+from keelman.agent.trust.secrets import SecretFiles
+from keelman.agent.workloads.commands import Command, Prepared, command_table
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.model.errors import FailedPrecondition
 from keelman.rpc.server import LOOPBACK, is_loopback

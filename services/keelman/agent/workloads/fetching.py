@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from keelman.agent.local import Local
 from keelman.agent.plugins import Plugins, files_of
+from keelman.agent.workloads.local import Local
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of

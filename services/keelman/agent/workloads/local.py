@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from keelman.agent.commands import Prepared
 from keelman.agent.plugins import files_of
 from keelman.agent.step import NO_PLAN, Cause, Goal, Plan, Seen, Wanted, failures_after, restart_delay
+from keelman.agent.workloads.commands import Prepared
 from keelman.api.node.v1.workload_pb2 import LogProblem, Workload, WorkloadGoal, WorkloadState, WorkloadStatus
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import NO_LIMITS, PLUGIN_BROKEN, PLUGIN_FETCHING, PLUGIN_PROBLEMS, REFUSED, ResourceLimits

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.agent.limits import (
+from keelman.agent.workloads.limits import (
     NOT_HELD,
     CgroupWay,
     Host,
@@ -22,7 +22,7 @@ from keelman.agent.limits import (
     processors_for,
     scope_command,
 )
-from keelman.agent.memory import over
+from keelman.agent.workloads.memory import over
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import NO_LIMITS, ResourceLimits
 from keelman.runtime.home import Home

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from keelman.agent.secrets import NONE, SECRETS, SecretFiles
+from keelman.agent.trust.secrets import NONE, SECRETS, SecretFiles
 from keelman.api.node.v1.session_service_pb2 import NodeSecret, NodeSecrets, WorkerSecrets
 from keelman.runtime.home import Home
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from keelman.agent.trust import StateLink
+from keelman.agent.trust.trust import StateLink
 from keelman.api.access.v1.certificate_service_pb2 import IssueBrokerCertificateRequest
 from keelman.api.access.v1.certificate_service_pb2_grpc import CertificateServiceStub
 from keelman.model.errors import FailedPrecondition, KeelmanError, Unavailable

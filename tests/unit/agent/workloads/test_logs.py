@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.agent.logs import last_line, read_log, read_log_of
+from keelman.agent.workloads.logs import last_line, read_log, read_log_of
 from keelman.runtime.logs.filter import ConnectorLines
 from keelman.runtime.logs.parts import PIECE_BYTES, Keeping, Log
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from keelman.agent.assignments import Assignments
-from keelman.agent.launcher import Launcher
-from keelman.agent.limits import WATCHDOG, make_limiter
 from keelman.agent.plugins import Plugins
 from keelman.agent.reporter import Reporter
-from keelman.agent.secrets import SecretFiles
-from keelman.agent.secured import HTTPS, commands_for
 from keelman.agent.settings import Settings
 from keelman.agent.supervisor import Supervisor
+from keelman.agent.trust.secrets import SecretFiles
+from keelman.agent.workloads.launcher import Launcher
+from keelman.agent.workloads.limits import WATCHDOG, make_limiter
+from keelman.agent.workloads.secured import HTTPS, commands_for
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.workload_pb2 import BrokerWorkload, Workload, WorkloadGoal, WorkloadSpec, WorkloadState
 from keelman.runtime.home import Home
