@@ -30,7 +30,7 @@ from keelman.worker.metrics.reports import report
 from keelman.worker.offsets.source_offsets import committed_rows
 from keelman.worker.rest import loggers
 from keelman.worker.rest.application import RestApi
-from keelman.worker.rest.front import open_front, peer_tls
+from keelman.worker.rest.front.front import open_front, peer_tls
 from keelman.worker.settings import Settings
 from keelman.worker.short_flags import FLAG_OF
 from keelman.worker.starting import open_farewell, open_group, open_health, open_spark, open_store, run_link, waiting_ms

@@ -19,7 +19,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.version import version
 from keelman.worker.config.property_notes import log_notes
 from keelman.worker.group.farewell import LastFarewell, Note
-from keelman.worker.rest.front import Front
+from keelman.worker.rest.front.front import Front
 from keelman.worker.settings import Settings
 from keelman.worker.spark_beside import SparkBeside
 from keelman.worker.storage.store import Store, StoreCallbacks

@@ -24,7 +24,7 @@ PRECONDITION_FAILED = 412
 NOTES, PROBLEMS = "keelman-notes", "keelman-problems"
 """Headers of a worker's answers about configurations (keelman.worker.rest.key_notes)."""
 UID, REQUEST_ID = "keelman-uid", b"keelman-request-id"
-"""Headers of an answer about a connector, and of a request that creates one (keelman.worker.rest.views, repeats)."""
+"""Headers of an answer about a connector (keelman.worker.rest.views), and of a request that creates one (repeats)."""
 HEADERS = ((b"content-type", b"application/json"), (b"accept", b"application/json"), (NOTES.encode(), b"wanted"))
 
 

@@ -19,16 +19,16 @@ from keelman.worker.previews.replays import Replays
 from keelman.worker.previews.side_process import SideProcess
 from keelman.worker.rest import answers
 from keelman.worker.rest.context import Handler, RestContext
-from keelman.worker.rest.forwarding import Forwarder
-from keelman.worker.rest.observability import Observability
+from keelman.worker.rest.forwarding.forwarding import Forwarder
+from keelman.worker.rest.front.paths import NO_FENCE, NO_TASKS, PathRoute, as_put, by_method, plain_path, refusing
+from keelman.worker.rest.handlers.observability import Observability
+from keelman.worker.rest.handlers.others import Others
+from keelman.worker.rest.handlers.reads import Reads
+from keelman.worker.rest.handlers.records import RecordRoutes
+from keelman.worker.rest.handlers.writes import Writes
 from keelman.worker.rest.offset_changes import OffsetChanges
 from keelman.worker.rest.operations import Operations
-from keelman.worker.rest.others import Others
-from keelman.worker.rest.paths import NO_FENCE, NO_TASKS, PathRoute, as_put, by_method, plain_path, refusing
-from keelman.worker.rest.reads import Reads
-from keelman.worker.rest.records import RecordRoutes
 from keelman.worker.rest.views import Views
-from keelman.worker.rest.writes import Writes
 from keelman.worker.storage.topic_tracking import TopicTracking
 
 CONFIG = "/connectors/{name}/config"

@@ -16,7 +16,7 @@ from keelman.worker.previews.databases import Databases
 from keelman.worker.previews.previews import Previews
 from keelman.worker.previews.replays import Replays
 from keelman.worker.rest.answers import STATUS_TEXTS
-from keelman.worker.rest.forwarding import Forwarder
+from keelman.worker.rest.forwarding.forwarding import Forwarder
 from keelman.worker.rest.offset_changes import OffsetChanges
 from keelman.worker.rest.operations import Operations
 from keelman.worker.rest.views import Views

@@ -24,7 +24,8 @@ from keelman.worker.errors import Elsewhere, RestError, invalid_config, not_foun
 from keelman.worker.group.fencing import new_tasks
 from keelman.worker.group.herder import Herder
 from keelman.worker.group.requests import Change
-from keelman.worker.rest import key_notes, repeats
+from keelman.worker.rest import key_notes
+from keelman.worker.rest.forwarding import repeats
 from keelman.worker.rest.key_notes import KeyNotes
 from keelman.worker.rest.validated_secrets import problems_with
 from keelman.worker.rest.views import Views, etag_of

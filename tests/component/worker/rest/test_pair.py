@@ -20,7 +20,7 @@ from keelman.kafka.clients import admin_client
 from keelman.kafka.reading import read_topic
 from keelman.runtime.http.protocol import MAX_HEAD_BYTES
 from keelman.testing.eventually import eventually
-from keelman.worker.rest.signatures import ALGORITHM, AUTHORIZATION
+from keelman.worker.rest.forwarding.signatures import ALGORITHM, AUTHORIZATION
 from support.worker.processes import LinkSide, WorkerProcess, link_side, workers
 
 pytestmark = pytest.mark.component

@@ -16,7 +16,7 @@ from keelman.kafka.clients import admin_client
 from keelman.kafka.reading import Row, read_topic
 from keelman.model.work import Work
 from keelman.testing.eventually import eventually
-from keelman.worker.rest import signatures
+from keelman.worker.rest.forwarding import signatures
 from support.worker.processes import ENDED, RUNNING, LinkSide, WorkerProcess, survivors, workers
 
 pytestmark = pytest.mark.component

@@ -15,7 +15,7 @@ from keelman.kafka.writer import Record
 from keelman.model.errors import InvalidArgument
 from keelman.worker.errors import RestError
 from keelman.worker.group.session_key import keep_session_key
-from keelman.worker.rest import signatures
+from keelman.worker.rest.forwarding import signatures
 from keelman.worker.storage.store import Store
 from keelman.workers.properties.known_properties import ignored
 from keelman.workers.properties.reader import PropertyReader

@@ -21,8 +21,8 @@ from keelman.worker.errors import RestError
 from keelman.worker.offsets.sink_offsets import parsed_sink_offsets
 from keelman.worker.rest import bodies, loggers
 from keelman.worker.rest.context import flag_in
-from keelman.worker.rest.paths import plain_path
-from keelman.worker.rest.reads import Reads
+from keelman.worker.rest.front.paths import plain_path
+from keelman.worker.rest.handlers.reads import Reads
 from keelman.worker.rest.views import Views
 from keelman.worker.storage.config_records import commit_record, connector_record, task_records
 from keelman.worker.storage.config_state import ConfigState

@@ -11,7 +11,7 @@ from keelman.testing.certificates import PASSWORD, Authority
 from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.config.source import PropertySource
 from keelman.worker.config.typed import read_properties
-from keelman.worker.rest.front import peer_tls
+from keelman.worker.rest.front.front import peer_tls
 from keelman.workers.properties.listeners import server_tls
 from keelman.workers.properties.refusals import refusals
 from support.worker.refused_properties import ILLEGAL, REFUSED, TAKEN

@@ -17,7 +17,7 @@ from keelman.testing.certificates import PASSWORD, Authority
 from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.config.typed import checked
 from keelman.worker.rest.application import RestApi
-from keelman.worker.rest.front import open_front, peer_tls
+from keelman.worker.rest.front.front import open_front, peer_tls
 from keelman.workers.rest.access import WorkerAccess
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Outgoing, Rest

@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from keelman.worker.rest.paths import exists
+from keelman.worker.rest.front.paths import exists
 from keelman.workers.properties.basic_auth import ENTRY, BasicAuth
 
 REFUSED = "User cannot access the resource."

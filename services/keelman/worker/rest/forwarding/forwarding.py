@@ -16,13 +16,13 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.supervise import first_of
 from keelman.worker import deadlines
 from keelman.worker.errors import Elsewhere
-from keelman.worker.rest import repeats
 from keelman.worker.rest.answers import CONFLICT, FORWARD_FAILED, NO_LEADER, Forwarded, error_response
+from keelman.worker.rest.forwarding import repeats
 from keelman.worker.storage.config_topic import NO_PLACE
 
 if TYPE_CHECKING:
     from keelman.worker.group.herder import Herder
-    from keelman.worker.rest.peers import Peers
+    from keelman.worker.rest.forwarding.peers import Peers
 
 PATIENCE_SECONDS = 25.0  # beyond the session after which a leader that was killed is missed
 LOOK_SECONDS = 0.2
@@ -108,7 +108,7 @@ class Forwarder:
 
     def _others(self) -> Peers:
         if self._peers is None:
-            from keelman.worker.rest.peers import Peers  # noqa: PLC0415  (5 MB and 0.1 s that a worker alone saves)
+            from keelman.worker.rest.forwarding.peers import Peers  # noqa: PLC0415  (5 MB and 0.1 s that a worker alone saves)
 
             self._peers = Peers(self._tls)
         return self._peers

@@ -12,7 +12,8 @@ from starlette.responses import Response
 
 from keelman.runtime.tls.failures import tls_error
 from keelman.worker import addressed, deadlines
-from keelman.worker.rest import answers, key_notes, repeats, signatures
+from keelman.worker.rest import answers, key_notes
+from keelman.worker.rest.forwarding import repeats, signatures
 from keelman.worker.rest.views import UID_HEADER
 
 WRITE_SECONDS = 40.0  # what has begun before its time was over may be written until then, and is answered

@@ -18,8 +18,8 @@ from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.config.basic_auth import read_basic_auth
 from keelman.worker.config.typed import checked
 from keelman.worker.rest.application import RestApi
-from keelman.worker.rest.basic_auth import REFUSED
-from keelman.worker.rest.front import open_front, peer_tls
+from keelman.worker.rest.front.basic_auth import REFUSED
+from keelman.worker.rest.front.front import open_front, peer_tls
 from keelman.workers.properties.basic_auth import FILE
 from keelman.workers.properties.listeners import METRICS, client_tls, server_tls
 from keelman.workers.properties.typed import WorkerProperties

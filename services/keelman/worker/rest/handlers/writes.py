@@ -8,10 +8,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keelman.worker.rest import repeats, signatures
 from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.bodies import json_body, new_connector, offset_entries, text_maps, wanted_map
 from keelman.worker.rest.context import RestContext, flag_in, location, name_in, task_in, void
+from keelman.worker.rest.forwarding import repeats, signatures
 from keelman.worker.rest.operations import Config, other_name
 from keelman.worker.storage.config_records import PAUSED, STARTED
 from keelman.workers.properties.signature_algorithms import accepted_algorithms

@@ -15,10 +15,10 @@ from starlette.types import Scope
 from keelman.connect.java.text import hash_order
 from keelman.worker import addressed, deadlines
 from keelman.worker.errors import RestError
-from keelman.worker.rest import repeats
 from keelman.worker.rest.answers import STATUS_TEXTS
 from keelman.worker.rest.bodies import JSON_TYPE
 from keelman.worker.rest.context import Handler
+from keelman.worker.rest.forwarding import repeats
 
 # As Connect's standalone worker answers (tests/recorded/standalone.json).
 NO_TASKS = "Kafka Connect in standalone mode does not support externally setting task configurations."

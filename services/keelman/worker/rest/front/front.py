@@ -17,9 +17,9 @@ from keelman.runtime.http.bodies import BoundedBodies
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.logs.logging import get_logger
 from keelman.worker.config.source import PROPERTY
-from keelman.worker.rest.access import with_access
 from keelman.worker.rest.answers import STATUS_TEXTS, answered, error_response
-from keelman.worker.rest.basic_auth import guarded
+from keelman.worker.rest.front.access import with_access
+from keelman.worker.rest.front.basic_auth import guarded
 from keelman.workers.properties.listeners import METRICS, Listener, client_tls, server_tls
 from keelman.workers.properties.typed import WorkerProperties
 

@@ -1,0 +1,1 @@
+"""The handlers: a request decoded, what it asks for called, its answer encoded."""
