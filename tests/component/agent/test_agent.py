@@ -15,9 +15,7 @@ import pytest
 
 from keelman.api.node.v1 import agent_service_pb2 as agent_messages
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
-from keelman.api.node.v1.workload_pb2 import (
-    WorkloadStatus,
-)
+from keelman.api.node.v1.workload_pb2 import WorkloadStatus
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated_stream
@@ -25,16 +23,7 @@ from keelman.runtime.processes.children import read_record
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.processes.process_trees import family
 from keelman.testing.eventually import eventually
-from support.agent.agents import (
-    REMOVED,
-    STOPPED,
-    STUBBORN,
-    WITH_CHILD,
-    Node,
-    alive,
-    healthy,
-    workload,
-)
+from support.agent.agents import REMOVED, STOPPED, STUBBORN, WITH_CHILD, Node, alive, healthy, workload
 
 pytestmark = pytest.mark.component
 

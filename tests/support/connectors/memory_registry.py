@@ -6,13 +6,7 @@ from typing import Any, TypeVar
 
 from keelman.connect.records import Column
 from keelman.connect.registry.converter import RegistryConverter
-from keelman.connect.registry.interface import (
-    SCHEMA_NOT_FOUND,
-    Reference,
-    Registered,
-    RegistryError,
-    SchemaText,
-)
+from keelman.connect.registry.interface import SCHEMA_NOT_FOUND, Reference, Registered, RegistryError, SchemaText
 from keelman.connect.schema import Field, Schema, Struct
 
 C = TypeVar("C", bound=RegistryConverter)

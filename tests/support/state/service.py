@@ -14,11 +14,7 @@ from keelman.api.connect.v1 import (
     worker_cluster_pb2,
     worker_cluster_service_pb2,
 )
-from keelman.api.node.v1 import (
-    session_service_pb2,
-    workload_pb2,
-    workload_service_pb2,
-)
+from keelman.api.node.v1 import session_service_pb2, workload_pb2, workload_service_pb2
 from keelman.rpc.channels import channel, is_serving
 from keelman.rpc.errors import translated
 from keelman.rpc.generated import stub_of

@@ -11,12 +11,7 @@ from keelman.connect.records import TopicPartition
 from keelman.connect.watches import TopicWatch
 from keelman.connectors.mirror import offsets as mirror_offsets
 from keelman.connectors.mirror import source as mirror_source
-from keelman.connectors.mirror.config import (
-    admin_settings,
-    consumer_settings,
-    producer_settings,
-    reader_properties,
-)
+from keelman.connectors.mirror.config import admin_settings, consumer_settings, producer_settings, reader_properties
 from keelman.connectors.mirror.policy import DEFAULT_POLICY, IDENTITY_POLICY
 from keelman.connectors.mirror.source import ASSIGNED, MirrorSource, decoded
 from keelman.connectors.mirror.syncs import PartitionState, sync_key, sync_value

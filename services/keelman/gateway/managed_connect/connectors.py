@@ -16,24 +16,8 @@ from keelman.gateway.managed_connect import arns, operations
 from keelman.gateway.managed_connect import connector_documents as documents
 from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.call import Call
-from keelman.gateway.managed_connect.control import (
-    API,
-    document_of,
-    extra_of,
-    is_taken,
-    origin_of,
-    present,
-    tags_of,
-)
-from keelman.gateway.managed_connect.errors import (
-    IDENTICAL,
-    WireError,
-    bad,
-    bad_member,
-    conflict,
-    taken,
-    worded,
-)
+from keelman.gateway.managed_connect.control import API, document_of, extra_of, is_taken, origin_of, present, tags_of
+from keelman.gateway.managed_connect.errors import IDENTICAL, WireError, bad, bad_member, conflict, taken, worded
 from keelman.gateway.managed_connect.kept import Kept, Retag
 from keelman.gateway.managed_connect.members import CREATE_CONNECTOR, UPDATE_CONNECTOR, WORKER_SETTINGS
 from keelman.gateway.managed_connect.pages import key_of, token_of

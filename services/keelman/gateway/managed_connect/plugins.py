@@ -14,14 +14,7 @@ from keelman.gateway.calls import Calls
 from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.call import Call
-from keelman.gateway.managed_connect.control import (
-    document_of,
-    extra_of,
-    is_taken,
-    iso,
-    origin_of,
-    present,
-)
+from keelman.gateway.managed_connect.control import document_of, extra_of, is_taken, iso, origin_of, present
 from keelman.gateway.managed_connect.errors import bad_member, not_found, taken
 from keelman.gateway.managed_connect.kept import Kept, Retag
 from keelman.gateway.managed_connect.members import CREATE_CUSTOM_PLUGIN

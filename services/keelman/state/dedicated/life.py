@@ -8,12 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from keelman.model.cluster import ClusterGoal, ExternalBrokers
-from keelman.model.dedicated_connector import (
-    DedicatedConnector,
-    DedicatedConnectorSpec,
-    DedicatedGoal,
-    DedicatedState,
-)
+from keelman.model.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec, DedicatedGoal, DedicatedState
 from keelman.model.errors import FailedPrecondition
 from keelman.model.operation import Operation, OperationKind, OperationState, Target
 from keelman.model.worker_configuration import WorkerConfiguration

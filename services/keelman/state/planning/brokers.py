@@ -11,15 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from keelman.model.cluster import BrokerCluster, BrokerTls, ClusterGoal, ExternalBrokers, ManagedBrokers
-from keelman.model.workload import (
-    BrokerSpec,
-    Goal,
-    ProcessState,
-    Workload,
-    WorkloadKind,
-    broker_name,
-    joined_address,
-)
+from keelman.model.workload import BrokerSpec, Goal, ProcessState, Workload, WorkloadKind, broker_name, joined_address
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
 from keelman.state.planning.kept_brokers import (
     QUORUM,
