@@ -128,11 +128,7 @@ class KafkaWriter(Writer):
         )
         assert options.settings.transactional_id is not None
         self._claims = Claims(
-            self._kept_topic,
-            options.settings.transactional_id,
-            commit=self._commit,
-            fence=self._fence,
-            beat=task.beat,
+            self._kept_topic, options.settings.transactional_id, commit=self._commit, fence=self._fence, beat=task.beat
         )
         self.zombie_seconds = options.settings.transaction_timeout_ms / 1000 + CLEANUP_SECONDS
         return TransactionalProducer(options, control, commits_when_full=True)

@@ -88,12 +88,7 @@ ALL = (
         "SimpleHeaderConverter",
     ),
     *(
-        Shipped(
-            Kind.TRANSFORMATION,
-            f"{_APACHE}.transforms.{name}{part}",
-            f"keelman.connect.transforms.{module}",
-            name,
-        )
+        Shipped(Kind.TRANSFORMATION, f"{_APACHE}.transforms.{name}{part}", f"keelman.connect.transforms.{module}", name)
         for module, names in _TRANSFORMS.items()
         for name in names
         for part in (("",) if name in _WHOLE else ("$Key", "$Value"))

@@ -78,9 +78,7 @@ async def ensure_topics(
     """
     with _translated(bootstrap_servers):
         admin = BrokerAdminClient(
-            **_connection(bootstrap_servers, client_properties),
-            client_id="keelman-feed",
-            request_timeout_ms=REQUEST_MS,
+            **_connection(bootstrap_servers, client_properties), client_id="keelman-feed", request_timeout_ms=REQUEST_MS
         )
         try:
             await admin.start()

@@ -40,12 +40,7 @@ def channel(
     """
     if len(several := addresses(address)) > 1:
         made = partial(
-            channel,
-            root_certificates=root_certificates,
-            server_name=server_name,
-            peer=peer,
-            token=token,
-            client=client,
+            channel, root_certificates=root_certificates, server_name=server_name, peer=peer, token=token, client=client
         )
         return AnyOf([made(one, translate=translate) for one in several])
     options: list[tuple[str, int | str]] = [

@@ -150,12 +150,7 @@ class Member:
         log.info("certificate_renewed", holder=self.holder.path, ends=shown_time(certificate_facts(pems.chain).end))
 
 
-def renewing(
-    holder: Identity,
-    folder: MemberFolder,
-    state_address: str,
-    hosts: Sequence[str],
-) -> Member:
+def renewing(holder: Identity, folder: MemberFolder, state_address: str, hosts: Sequence[str]) -> Member:
     """The member of a folder, whose certificate the state service renews. Raises FailedPrecondition as
     `MemberFolder.read`."""
 

@@ -178,10 +178,7 @@ async def deadline(seconds: float, error: KeelmanError | Callable[[], KeelmanErr
 
 
 def run_process(
-    title: str,
-    body: Callable[[asyncio.Event], Coroutine[Any, Any, None]],
-    *,
-    grace_seconds: float = 30.0,
+    title: str, body: Callable[[asyncio.Event], Coroutine[Any, Any, None]], *, grace_seconds: float = 30.0
 ) -> int:
     """Runs a service's whole life and returns the process's exit code.
 

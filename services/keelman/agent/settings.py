@@ -98,10 +98,7 @@ class Settings(ProcessSettings):
     )
 
     plugin_seconds: float = setting(
-        3600.0,
-        "Unpacked plugins that no workload of the node has used for so long are deleted.",
-        unit="s",
-        minimum=0,
+        3600.0, "Unpacked plugins that no workload of the node has used for so long are deleted.", unit="s", minimum=0
     )
 
     workload_user: str = setting(

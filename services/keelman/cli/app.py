@@ -116,9 +116,7 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
+def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     """Answers --version."""
     if version:
         from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415

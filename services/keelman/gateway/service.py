@@ -100,11 +100,6 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         )
         await stack.enter_async_context(access.serve_certified(services, state_channel))
         await health.ready()
-        log.info(
-            "serving",
-            grpc=f"{settings.host}:{settings.port}",
-            state=settings.state_address,
-            **access.said,
-        )
+        log.info("serving", grpc=f"{settings.host}:{settings.port}", state=settings.state_address, **access.said)
         await first_of(stop.wait(), *([] if trust.member is None else [trust.member.run()]))
         await health.unready()

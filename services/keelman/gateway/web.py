@@ -49,11 +49,7 @@ def application(
         answer: dict[str, Any] = {"name": "keelman", "version": version(), "clusters": [], "apis": dict(served)}
         try:
             answer["clusters"] = [
-                {
-                    "name": c.name,
-                    "state": word(ClusterState, c.status.state),
-                    "path": f"/clusters/{c.name}/",
-                }
+                {"name": c.name, "state": word(ClusterState, c.status.state), "path": f"/clusters/{c.name}/"}
                 for c in await state.worker_clusters()
                 if caller.sees(c.name)
             ]

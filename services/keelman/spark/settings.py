@@ -54,9 +54,7 @@ class Settings(MasterSettings):
     )
     warm_slots: bool = setting(True, "Each worker has an empty slot ready, so that a copy run need not wait for one.")
     max_warm_slots: int = setting(
-        0,
-        "Most empty slots that are ready so, of all workers that copied last; 0 means four a processor.",
-        minimum=0,
+        0, "Most empty slots that are ready so, of all workers that copied last; 0 means four a processor.", minimum=0
     )
     max_slots: int = setting(64, "Most slots of all workers together.", minimum=1, maximum=250)
     slot_idle_seconds: float = setting(60.0, "An empty slot is kept warm for this long.", unit="s", minimum=0)

@@ -26,12 +26,7 @@ OPERATIONS = (
 )  # fmt: skip
 """Between what the runner of operations stores and does."""
 ON_BROKERS = ("topic-created", "topic-grown", "topic-configured", "topic-deleted")
-ON_WORKERS = (
-    "connector-written",
-    "connector-steered",
-    "connector-deleted",
-    "connector-put-back",
-)
+ON_WORKERS = ("connector-written", "connector-steered", "connector-deleted", "connector-put-back")
 """Between what an operation asked of brokers or workers and its note that they did it."""
 DEDICATED = ("dedicated-workers-written", "dedicated-stopped", "dedicated-deleted")
 """Between what an operation on a dedicated connector wrote and its note that it did."""

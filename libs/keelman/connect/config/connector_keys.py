@@ -231,15 +231,7 @@ def source_keys() -> ConfigDef:
         _key(BOUNDARY, _TEXT, "poll", _MEDIUM, "When a transaction ends.", title="Transaction Boundary", **boundary),
         _key(f"{BOUNDARY}.interval.ms", _LONG, None, _LOW, doc, title="Transaction boundary interval", **interval),
     )
-    own = _key(
-        OFFSETS,
-        _TEXT,
-        None,
-        _LOW,
-        "The connector's own offset topic.",
-        title="Offsets topic",
-        **offsets,
-    )
+    own = _key(OFFSETS, _TEXT, None, _LOW, "The connector's own offset topic.", title="Offsets topic", **offsets)
     return ConfigDef(*numbered(1, rows), own)
 
 

@@ -89,10 +89,7 @@ def find_converter(role: Role, class_name: str) -> Callable[[Mapping[str, str]],
 
 
 def converter_for(
-    role: Role,
-    connector: Mapping[str, str],
-    worker: Mapping[str, str],
-    open_registry: OpenRegistry | None = None,
+    role: Role, connector: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry | None = None
 ) -> Converter:
     """The configured converter of a role: the connector's with its keys, else the worker's with the worker's keys.
 

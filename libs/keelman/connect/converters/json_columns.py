@@ -220,8 +220,7 @@ def read_structs(schema: Schema, trees: list[Any], *, defaults: bool) -> StructC
         return None
     columns = apart([field.name for field in schema.fields], trees)
     return StructColumn(
-        schema,
-        {f.name: Column(read_all(f.schema, columns[f.name].values, defaults=defaults)) for f in schema.fields},
+        schema, {f.name: Column(read_all(f.schema, columns[f.name].values, defaults=defaults)) for f in schema.fields}
     )
 
 

@@ -63,12 +63,7 @@ class CouchbaseSource(Connector):
         parsed = keys.official_keys().parse(config)
         found = map_of(keys.access_of(parsed, parsed["couchbase.seed.nodes"], parsed["couchbase.bucket"]))
         return [
-            {
-                **config,
-                PARTITIONS: partitions.written(run),
-                TASK_ID: f"maybe-{task}",
-                CLUSTER_UUID: found.cluster_uuid,
-            }
+            {**config, PARTITIONS: partitions.written(run), TASK_ID: f"maybe-{task}", CLUSTER_UUID: found.cluster_uuid}
             for task, run in enumerate(partitions.dealt(len(found.vbuckets), max_tasks))
         ]
 

@@ -44,11 +44,7 @@ class FileStreamSource(Connector):
     """One task that follows one file. Without `file` Connect reads its own standard input; copying here happens in
     processes without one, so such a task finds its input empty, as Connect does when it runs as a service."""
 
-    names = (
-        "org.apache.kafka.connect.file.FileStreamSourceConnector",
-        "FileStreamSourceConnector",
-        "FileStreamSource",
-    )
+    names = ("org.apache.kafka.connect.file.FileStreamSourceConnector", "FileStreamSourceConnector", "FileStreamSource")
     version = "4.3.0"
     direction = Direction.SOURCE
     runs_on = "node"
@@ -246,13 +242,7 @@ class FileReader(Reader):
         values = Column(lines, STRING, utf8=True)
         read_at = Repeated(time.time_ns() // 1_000_000, len(lines))
         return SourceBatch(
-            self._topic,
-            values,
-            timestamps_ms=read_at,
-            offsets=offsets,
-            short=short,
-            position=position,
-            passed=taken,
+            self._topic, values, timestamps_ms=read_at, offsets=offsets, short=short, position=position, passed=taken
         )
 
     def _behind(self, ends: LineEnds, index: int) -> tuple[Partition, Offset]:

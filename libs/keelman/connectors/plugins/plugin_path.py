@@ -33,10 +33,7 @@ from keelman.runtime.logs.logging import get_logger
 GROUP = "keelman.connectors"
 FILES = (".whl", ".jar")
 
-COPIES_WITH = {
-    Direction.SOURCE: ("open_reader",),
-    Direction.SINK: ("open_writer", "open_task_writer", "data_sink"),
-}
+COPIES_WITH = {Direction.SOURCE: ("open_reader",), Direction.SINK: ("open_writer", "open_task_writer", "data_sink")}
 """The methods that a connector copies with: it defines one of them at least."""
 
 _ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")

@@ -265,15 +265,7 @@ class SparkRows(Reader):
     limits_bytes = True
 
     def __init__(
-        self,
-        topic: str,
-        partition: Partition,
-        split: str,
-        *,
-        name: str,
-        read: int,
-        done: bool,
-        ordered: bool,
+        self, topic: str, partition: Partition, split: str, *, name: str, read: int, done: bool, ordered: bool
     ) -> None:
         """`read` rows of it are committed, all when `done`. Without `ordered` the part is one transaction."""
         self._topic, self._partition, self._split, self._name = topic, partition, split, name

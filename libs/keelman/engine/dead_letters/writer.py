@@ -108,13 +108,7 @@ class SinkDeadLetterWriter(DeadLetterWriter):
     """With a producer of their own, as Connect's `connector-dlq-producer-<connector>-<task>`."""
 
     def __init__(
-        self,
-        bad: BadRecords,
-        worker: Mapping[str, str],
-        config: Mapping[str, str],
-        control: Control,
-        *,
-        client_id: str,
+        self, bad: BadRecords, worker: Mapping[str, str], config: Mapping[str, str], control: Control, *, client_id: str
     ) -> None:
         """Raises ConfigValueError for properties of the producer that are not legal."""
         super().__init__(bad, worker, config)

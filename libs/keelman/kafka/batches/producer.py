@@ -111,12 +111,7 @@ class BatchProducer:
         self._sender.request = ProduceAdding if self.transaction_version >= EPOCH_EACH else Produce
 
     def send(
-        self,
-        topic: str,
-        partition: int,
-        batch: bytearray,
-        records: int,
-        on_stored: Callable[[int], None] | None = None,
+        self, topic: str, partition: int, batch: bytearray, records: int, on_stored: Callable[[int], None] | None = None
     ) -> None:
         """Queues an unstamped batch of so many records, and begins a transaction where there is none; never waits.
 

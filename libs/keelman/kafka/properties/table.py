@@ -33,13 +33,7 @@ _NO_JAVA = "no Java code runs here"
 
 
 def _used(
-    name: str,
-    clients: str,
-    librdkafka: str = "",
-    value: Value = _ANY,
-    *,
-    says: str = "",
-    aiokafka: str = "",
+    name: str, clients: str, librdkafka: str = "", value: Value = _ANY, *, says: str = "", aiokafka: str = ""
 ) -> ClientKey:
     return ClientKey(name, clients, "used", says, librdkafka, value, aiokafka)
 
@@ -77,24 +71,14 @@ _COMMON = (
         "metadata.recovery.strategy",
         Words({"none": "none", "rebootstrap": "rebootstrap"}),
     ),
-    _used(
-        "metadata.recovery.rebootstrap.trigger.ms",
-        ALL,
-        "metadata.recovery.rebootstrap.trigger.ms",
-        Number(0, MOST),
-    ),
+    _used("metadata.recovery.rebootstrap.trigger.ms", ALL, "metadata.recovery.rebootstrap.trigger.ms", Number(0, MOST)),
     _used("reconnect.backoff.ms", ALL, "reconnect.backoff.ms", Number(0, 3_600_000)),
     _used("reconnect.backoff.max.ms", ALL, "reconnect.backoff.max.ms", Number(0, 3_600_000)),
     _used("retry.backoff.ms", ALL, "retry.backoff.ms", Number(1, 300_000), aiokafka="retry_backoff_ms"),
     _used("retry.backoff.max.ms", ALL, "retry.backoff.max.ms", Number(1, 300_000)),
     _used("send.buffer.bytes", ALL, "socket.send.buffer.bytes", Number(0, 100_000_000)),
     _used("receive.buffer.bytes", ALL, "socket.receive.buffer.bytes", Number(0, 100_000_000)),
-    _used(
-        "socket.connection.setup.timeout.ms",
-        ALL,
-        "socket.connection.setup.timeout.ms",
-        Number(1_000, MOST),
-    ),
+    _used("socket.connection.setup.timeout.ms", ALL, "socket.connection.setup.timeout.ms", Number(1_000, MOST)),
     _ignored("socket.connection.setup.timeout.max.ms", ALL, "each try to connect has the same time"),
     _used("enable.metrics.push", ALL, "enable.metrics.push", _FLAG),
     _ignored("default.api.timeout.ms", "ca", "each request has its own deadline"),
@@ -159,9 +143,7 @@ _PRODUCER = (
     _ignored("partitioner.adaptive.partitioning.enable", "p", "records without key fill one batch after the other"),
     _ignored("partitioner.availability.timeout.ms", "p", "records without key fill one batch after the other"),
     _refused(
-        "partitioner.class",
-        "p",
-        "records of a key would go to other partitions than before; Java's default is used",
+        "partitioner.class", "p", "records of a key would go to other partitions than before; Java's default is used"
     ),
     _refused("partitioner.ignore.keys", "p", "records with one key would be spread over partitions", "false"),
     _used(

@@ -104,13 +104,7 @@ KEEP_ALIVE_SECONDS = 75
 
 @contextlib.asynccontextmanager
 async def serve_http(
-    app: Any,
-    *,
-    host: str,
-    port: int,
-    label: str,
-    tls: ssl.SSLContext | None = None,
-    grace_seconds: float = 5.0,
+    app: Any, *, host: str, port: int, label: str, tls: ssl.SSLContext | None = None, grace_seconds: float = 5.0
 ) -> AsyncIterator[int]:
     """Serves `app` until the block is left, then lets requests end for the grace; yields the port.
 

@@ -88,11 +88,7 @@ def cached(lock: Lock, cache: Path | None = None) -> tuple[Path, ...] | None:
 
 
 async def jars(
-    lock: Lock,
-    *,
-    cache: Path | None = None,
-    progress: Progress = lambda line: None,
-    fetch: Fetcher | None = None,
+    lock: Lock, *, cache: Path | None = None, progress: Progress = lambda line: None, fetch: Fetcher | None = None
 ) -> tuple[Path, ...]:
     """The jars, fetched if they are not there. Cancelling ends the fetch and leaves nothing half done.
 

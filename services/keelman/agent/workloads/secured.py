@@ -41,8 +41,7 @@ def _broker(command: Command, workload: Workload, home: Home) -> Prepared:
     if not (is_loopback(spec.host) or (spec.tls and spec.client_certificates)):
         what = "asks no client who it is" if spec.tls else "speaks plain text"
         raise _refused(
-            workload,
-            f"the broker {what}, and nobody secures {spec.host}'s network: make its cluster with tls = MUTUAL",
+            workload, f"the broker {what}, and nobody secures {spec.host}'s network: make its cluster with tls = MUTUAL"
         )
     return command(workload, home)
 

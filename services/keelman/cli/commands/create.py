@@ -75,13 +75,7 @@ class Creation:
     )
     cluster: Cluster = option(of=(kinds.CONNECTORS, kinds.DEFINITIONS), default="")
     config_file: ConfigFile = option(
-        of=(
-            kinds.CONNECTORS,
-            kinds.DEFINITIONS,
-            kinds.DEDICATED_CONNECTORS,
-            kinds.WORKER_CONFIGURATIONS,
-            kinds.SECRETS,
-        )
+        of=(kinds.CONNECTORS, kinds.DEFINITIONS, kinds.DEDICATED_CONNECTORS, kinds.WORKER_CONFIGURATIONS, kinds.SECRETS)
     )
     plugin_name: str = option("--name", "NAME", "Of a plugin [from its file's name].", (kinds.PLUGINS,), default="")
     plugin_version: str = option("--version", "VERSION", "Of a plugin [from its file].", (kinds.PLUGINS,), default="")
@@ -260,14 +254,7 @@ def definition_spec(given: Given, cluster: str, connector: str = "", file: Path 
 
 
 def create_applied(
-    target: Target,
-    kind: Kind,
-    name: tuple[str, str],
-    given: Given,
-    more: Creation,
-    *,
-    form: str,
-    wait: float | None,
+    target: Target, kind: Kind, name: tuple[str, str], given: Given, more: Creation, *, form: str, wait: float | None
 ) -> int:
     """Creates a topic or a definition of a worker cluster and a plain name, and begins the operation that brings it
     about: of a topic unless that is not to be, of a definition where it is to start."""

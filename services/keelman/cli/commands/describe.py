@@ -48,13 +48,7 @@ _LONG = (FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64)  # texts
 
 
 @app.command()
-def describe(
-    kind: Annotated[str, kind_word("describe")],
-    name: Name,
-    *,
-    cluster: Cluster = "",
-    target: Target,
-) -> int:
+def describe(kind: Annotated[str, kind_word("describe")], name: Name, *, cluster: Cluster = "", target: Target) -> int:
     """Show everything about one thing, and what belongs to it."""
     found = kind_of(kind, "describe", cluster=cluster)
 

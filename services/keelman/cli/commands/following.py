@@ -172,12 +172,7 @@ async def follow(
         )
 
     followed = Followed(kind, keep)
-    watched = watch(
-        client.link,
-        [NOUNS[kind]],
-        name=_key(kind, full),
-        on_away=_say_away,
-    )
+    watched = watch(client.link, [NOUNS[kind]], name=_key(kind, full), on_away=_say_away)
     with _screen(kind, form) as show:
 
         async def listed() -> list[Any]:

@@ -187,13 +187,7 @@ def _change_applied(
 
 
 def _change(
-    target: Target,
-    kind: Kind,
-    name: str,
-    edit: Callable[[Any], Sequence[str]],
-    *,
-    form: str,
-    wait: float | None = None,
+    target: Target, kind: Kind, name: str, edit: Callable[[Any], Sequence[str]], *, form: str, wait: float | None = None
 ) -> int:
     checked_format(form, _FORMS)
     if wait is not None and kind in (kinds.NODES, *kinds.SAID):

@@ -37,13 +37,7 @@ DONE = {
 
 def _verb(verb: str, text: str) -> None:
     def command(
-        kind: str,
-        name: NameUnlessMany = "",
-        *,
-        many: Many,
-        cluster: Cluster = "",
-        waiting: Waiting,
-        target: Target,
+        kind: str, name: NameUnlessMany = "", *, many: Many, cluster: Cluster = "", waiting: Waiting, target: Target
     ) -> int:
         found = kind_of(kind, verb, cluster=cluster)
         do = partial(act, target, verb, kind, cluster=cluster, wait=waiting.seconds)

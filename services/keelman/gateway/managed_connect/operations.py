@@ -78,10 +78,7 @@ def summary(connector: Arn, operation: pb.Operation) -> dict[str, Any]:
 def description(connector: Arn, operation: pb.Operation) -> dict[str, Any]:
     """An operation whole."""
     return summary(connector, operation) | present(
-        connectorArn=str(connector),
-        operationSteps=_steps(operation),
-        errorInfo=_error(operation),
-        **_change(operation),
+        connectorArn=str(connector), operationSteps=_steps(operation), errorInfo=_error(operation), **_change(operation)
     )
 
 

@@ -37,11 +37,7 @@ def ohara_api(control: Control, asking: Asking, settings: Settings, *, read_log:
     """The ASGI applications by their paths, that for /v0 first. `asking` is how workers are asked: for inspections and
     validation alone."""
     resources: dict[str, Resource] = {}
-    endpoints: list[Endpoint] = [
-        *openapi.endpoints(),
-        *container_endpoints(control),
-        *log_endpoints(control, read_log),
-    ]
+    endpoints: list[Endpoint] = [*openapi.endpoints(), *container_endpoints(control), *log_endpoints(control, read_log)]
     kinds, kept = Kinds(resources), KeptClasses(control)
     classes = WorkerClasses(asking, kept)
     address = settings.advertised_http or f"{settings.http_host}:{settings.http_port}"

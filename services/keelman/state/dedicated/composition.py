@@ -40,11 +40,7 @@ def worker_cluster_spec(
         broker_cluster=broker_cluster,
         count=spec.capacity.count,
         autoscale=_autoscale(spec),
-        properties={
-            **internal_topics(spec),
-            **given,
-            "group.id": f"keelman-{connector.name}-{connector.uid}",
-        },
+        properties={**internal_topics(spec), **given, "group.id": f"keelman-{connector.name}-{connector.uid}"},
         node_selector=spec.node_selector,
         shared_offset_topic=bool(given.get(OFFSET_TOPIC)),
         limits=spec.capacity.worker_limits,

@@ -49,8 +49,7 @@ def parsed_sink_offsets(entries: Sequence[OffsetEntry]) -> dict[TopicPart, int |
         if entry.offset is not None:
             if "kafka_offset" not in entry.offset:
                 raise RestError(
-                    400,
-                    "The offset for a sink connector should either be null or contain the key 'kafka_offset'",
+                    400, "The offset for a sink connector should either be null or contain the key 'kafka_offset'"
                 )
             offset = _whole("offset", entry.offset["kafka_offset"], _LONG)
         found[java_text(partition["kafka_topic"]), number] = offset

@@ -85,11 +85,7 @@ class SparkLink:
         the lease may be renewed now."""
         self._address = address
         self._greeting = wire.WorkerGreeting(
-            worker_cluster=worker_cluster,
-            worker_id=worker,
-            incarnation=uuid.uuid4().hex,
-            bounds=bounds,
-            routes=routes,
+            worker_cluster=worker_cluster, worker_id=worker, incarnation=uuid.uuid4().hex, bounds=bounds, routes=routes
         )
         self._may_renew = may_renew
         self._out = _Outbox()

@@ -25,12 +25,7 @@ ENTRIES = '{"offsets": [{"partition": {...}, "offset": {...}}]}, as `offsets get
 
 
 @offsets.command("get")
-def get_offsets(
-    name: Name,
-    *,
-    output: TextForm = "text",
-    where: Where,
-) -> int:
+def get_offsets(name: Name, *, output: TextForm = "text", where: Where) -> int:
     """Show the committed offsets of a connector."""
     form = checked_format(output, TEXT_FORMATS)
 
@@ -78,12 +73,7 @@ def set_offsets(
 
 
 @offsets.command("reset")
-def reset_offsets(
-    name: Name,
-    *,
-    yes: Yes = False,
-    where: Where,
-) -> int:
+def reset_offsets(name: Name, *, yes: Yes = False, where: Where) -> int:
     """Forget all offsets of a stopped connector.
 
     It begins again when it is resumed. Asks first on a terminal.

@@ -19,12 +19,7 @@ UNKNOWN_CLASS = "org.apache.kafka.connect.runtime.rest.errors.BadRequestExceptio
 
 @app.command()
 def validate(
-    name: Name,
-    *,
-    config_file: ConfigFile = None,
-    values: ConfigValues = None,
-    output: TextForm = "text",
-    where: Where,
+    name: Name, *, config_file: ConfigFile = None, values: ConfigValues = None, output: TextForm = "text", where: Where
 ) -> int:
     """Check a connector's configuration, new or stored, and change nothing. Exit code 1 when something is wrong.
 

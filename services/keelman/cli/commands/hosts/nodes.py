@@ -30,13 +30,7 @@ def uncordon(node: Node = "", *, many: Many, target: Target) -> int:
 
 
 @app.command()
-def drain(
-    node: Node = "",
-    *,
-    many: Many,
-    waiting: Waiting,
-    target: Target,
-) -> int:
+def drain(node: Node = "", *, many: Many, waiting: Waiting, target: Target) -> int:
     """Cordon a node and have workers that may be elsewhere leave it; names those that may not. Of many one after the
     other."""
     seconds = waiting.seconds

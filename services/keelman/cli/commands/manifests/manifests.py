@@ -96,8 +96,7 @@ def export(
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="One of them; all when left out.")] = "",
     *,
     labels: Annotated[
-        list[str] | None,
-        typer.Option("-l", "--selector", metavar="SELECTOR", help="Only those with these labels."),
+        list[str] | None, typer.Option("-l", "--selector", metavar="SELECTOR", help="Only those with these labels.")
     ] = None,
     cluster: Cluster = "",
     output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="yaml or json.")] = "yaml",

@@ -71,11 +71,7 @@ def present(workloads: Iterable[Workload], *, wanted: bool) -> list[Workload]:
 
 
 def life_of(
-    workloads: Iterable[Workload],
-    state: clusters.ClusterState.ValueType,
-    message: str = "",
-    *,
-    hosts: Hosts,
+    workloads: Iterable[Workload], state: clusters.ClusterState.ValueType, message: str = "", *, hosts: Hosts
 ) -> Life:
     """How a cluster of these processes lives, whose own state is `state` and whose own message is `message`.
 

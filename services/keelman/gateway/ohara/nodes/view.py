@@ -41,10 +41,7 @@ def node_json(host: Host, known: Known, *, own: ObjectKey | None, cover: bool) -
 
 def _services(host: Host, known: Known, own: ObjectKey | None) -> list[Json]:
     found = [
-        {
-            "name": name,
-            "clusterKeys": [one.key.json for one in known.of(kind) if host.hostname in one.life.alive_nodes],
-        }
+        {"name": name, "clusterKeys": [one.key.json for one in known.of(kind) if host.hostname in one.life.alive_nodes]}
         for kind, name in SERVICES.items()
     ]
     return found if own is None else [*found, {"name": CONFIGURATOR, "clusterKeys": [own.json]}]

@@ -97,12 +97,7 @@ async def _open(
         host = one.host or EVERYWHERE
         try:
             served = serve_http(
-                app,
-                host=host,
-                port=one.port,
-                label="rest",
-                tls=tls if one.tls else None,
-                grace_seconds=LAST_SECONDS,
+                app, host=host, port=one.port, label="rest", tls=tls if one.tls else None, grace_seconds=LAST_SECONDS
             )
             stack = contextlib.AsyncExitStack()
             ports[one] = await stack.enter_async_context(served)
