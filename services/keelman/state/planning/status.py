@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from keelman.model.cluster import (
     BrokerCluster,
@@ -15,11 +15,11 @@ from keelman.model.cluster import (
     WorkerCluster,
     WorkerClusterStatus,
 )
-from keelman.model.workload import Goal, ProcessState, WorkerSpec, Workload, WorkloadKind, spark_name
+from keelman.model.workload import LASTING, Goal, ProcessState, WorkerSpec, Workload, WorkloadKind, spark_name
+from keelman.state.planning.draft import ports_taken
 from keelman.state.planning.kept_brokers import brokers_of, nodes_with_brokers
 from keelman.state.planning.rollout import rollout_of
 from keelman.state.planning.sparks import needs_spark
-from keelman.state.planning.stuck import is_stuck
 from keelman.state.snapshot import C, Snapshot
 
 
@@ -119,3 +119,16 @@ def _why_failed(workload: Workload) -> str:
     ):
         why += " (a broker with data keeps its port: free it)"
     return f"{workload.name}: {why or 'failed'}"
+
+
+def is_stuck(workloads: Iterable[Workload], fixed: Collection[int] = ()) -> bool:
+    """Whether one of these failed, and no further start will help. `fixed` are the ports that their cluster names."""
+    return any(w.is_in(ProcessState.FAILED) and _lasts(w, fixed) for w in workloads)
+
+
+def _lasts(workload: Workload, fixed: Collection[int]) -> bool:
+    if workload.current is not None and workload.current.reason in LASTING:
+        return True
+    # A broker's data and port belong together; others get another port where none is named.
+    pinned = workload.ports if workload.kind is WorkloadKind.BROKER and workload.has_run else fixed
+    return any(port in pinned for port in ports_taken(workload))

@@ -10,8 +10,9 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as pb
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerCluster
+from keelman.api.connect.v1.topic_pb2 import TOPIC_GOAL_PRESENT
+from keelman.api.connect.v1.topic_service_pb2 import ListTopicsRequest
 from keelman.gateway.ohara.brokers.specs import ALL, NODE_NAMES, changed_spec, spec_of
-from keelman.gateway.ohara.brokers.topics import topics_on
 from keelman.gateway.ohara.clusters import starting
 from keelman.gateway.ohara.clusters.known import (
     BROKER,
@@ -35,7 +36,7 @@ from keelman.gateway.ohara.state.hosts import node_key, own_node
 from keelman.gateway.ohara.state.structs import as_sent
 from keelman.gateway.ohara.wire.call import Call
 from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument, illegal_state
-from keelman.gateway.ohara.wire.keys import MAX_NAMES, ObjectKey, checked_key, key_of, own_name
+from keelman.gateway.ohara.wire.keys import MAX_NAMES, ObjectKey, checked_key, key_of, own_name, shown_key
 from keelman.gateway.ohara.wire.resource import Json, Resource
 from keelman.gateway.ohara.wire.values import Settings, created, edited
 from keelman.gateway.ohara.wire.wording import exists, must_be_stopped, must_run, not_found, not_stored
@@ -240,3 +241,11 @@ def _json(made: BrokerCluster, known: Known) -> Json:
     cluster = broker_of(made, known.hosts, [])
     assert cluster is not None
     return cluster_json(cluster)
+
+
+async def topics_on(control: Control, broker_cluster: str, *, present: bool) -> list[ObjectKey]:
+    """The keys of the topics on a broker cluster, which is named as the state service names it; with `present` only
+    those that its brokers are to have."""
+    topics = await control.all(ListTopicsRequest, broker_cluster=broker_cluster)
+    found = [shown_key(one.name, one.spec.origin) for one in topics if one.goal == TOPIC_GOAL_PRESENT or not present]
+    return [key for key in found if key is not None]

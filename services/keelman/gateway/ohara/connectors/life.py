@@ -1,10 +1,11 @@
-"""How a connector of a definition lives, as Ohara answers it. Pure."""
+"""How a connector of a definition lives and stands, as Ohara answers it, from what its workers reported. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from keelman.api.connect.v1 import connector_pb2 as pb
 from keelman.api.connect.v1.broker_cluster_pb2 import (
     CLUSTER_STATE_DEGRADED,
     CLUSTER_STATE_RUNNING,
@@ -12,8 +13,19 @@ from keelman.api.connect.v1.broker_cluster_pb2 import (
 )
 from keelman.api.connect.v1.connector_definition_pb2 import DEFINITION_GOAL_ABSENT, ConnectorDefinition
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
-from keelman.gateway.ohara.connectors.status import UNASSIGNED, absent, present
 
+UNASSIGNED, RUNNING, PAUSED, FAILED = "UNASSIGNED", "RUNNING", "PAUSED", "FAILED"
+STATES = {
+    pb.CONNECTOR_STATE_UNASSIGNED: UNASSIGNED,
+    pb.CONNECTOR_STATE_RUNNING: RUNNING,
+    pb.CONNECTOR_STATE_PAUSED: PAUSED,
+    pb.CONNECTOR_STATE_STOPPED: PAUSED,
+    pb.CONNECTOR_STATE_FAILED: FAILED,
+    pb.CONNECTOR_STATE_RESTARTING: UNASSIGNED,
+}
+"""Ohara's clients know no other states: Connect had no more when they were made."""
+LEAST_RUNNING = 2
+"""A connector runs when it does and a task of it does."""
 _WANTED = (CLUSTER_STATE_STARTING, CLUSTER_STATE_RUNNING, CLUSTER_STATE_DEGRADED)
 
 
@@ -54,3 +66,64 @@ def life(
     if is_to_be and (status.applying or is_there(definition)):
         return absent(status.message) | {"state": UNASSIGNED} | modified
     return absent(status.message or "; ".join(status.drifts)) | modified
+
+
+def absent(error: str = "") -> dict[str, Any]:
+    """The fields of a connector that its worker cluster does not have, or cannot be asked about."""
+    fields: dict[str, Any] = {"aliveNodes": [], "tasksStatus": [], "nodeMetrics": {}}
+    return fields | ({"error": error} if error else {})
+
+
+def present(
+    connector: pb.Connector, nodes: Mapping[str, str], *, applying: bool, query_time: int, error: str = ""
+) -> dict[str, Any]:
+    """The fields of a connector that its workers report. `nodes` are node names by the workers' ids; `applying` says
+    that it is being changed now; `error` is the one that is told where no trace is there."""
+    statuses = [
+        *(_status(task, nodes, coordinator=False) for task in connector.tasks),
+        _status(connector, nodes, coordinator=True),
+    ]
+    alive = sorted({one["nodeName"] for one in statuses if one["state"] == RUNNING and "nodeName" in one})
+    trace = next((one["error"] for one in statuses if "error" in one), error)
+    fields = {
+        "state": _summary([one["state"] for one in statuses], applying=applying),
+        "aliveNodes": alive,
+        "tasksStatus": statuses,
+        "nodeMetrics": node_metrics(connector, nodes, query_time),
+    }
+    return fields | ({"error": trace} if trace else {})
+
+
+def node_metrics(connector: pb.Connector, nodes: Mapping[str, str], query_time: int) -> dict[str, Any]:
+    """What its workers measured, on the node of the worker that has the connector."""
+    node = _node(connector.worker_id, nodes)
+    meters = []
+    if connector.HasField("lag_records"):
+        meters.append(_meter("lag", connector.lag_records, "records", "records that are left to copy", query_time))
+    if connector.HasField("lag_bytes"):
+        meters.append(_meter("lag.size", connector.lag_bytes, "bytes", "bytes that are left to copy", query_time))
+    return {node: {"meters": meters}} if node and meters else {}
+
+
+def _meter(name: str, value: int, unit: str, document: str, query_time: int) -> dict[str, Any]:
+    return {"name": name, "value": float(value), "unit": unit, "document": document, "queryTime": query_time}
+
+
+def _status(found: Any, nodes: Mapping[str, str], *, coordinator: bool) -> dict[str, Any]:
+    """Of a connector or a task of it."""
+    node = _node(found.worker_id, nodes) or "unknown"  # Ohara's clients need the field
+    status = {"state": STATES.get(found.state, UNASSIGNED), "nodeName": node, "coordinator": coordinator}
+    return status | ({"error": found.trace} if found.trace else {})
+
+
+def _node(worker_id: str, nodes: Mapping[str, str]) -> str:
+    return nodes.get(worker_id) or worker_id.rpartition(":")[0].strip("[]")
+
+
+def _summary(states: list[str], *, applying: bool) -> str:
+    if states.count(RUNNING) >= LEAST_RUNNING:
+        return RUNNING
+    other = next((state for state in states if state != RUNNING), None)
+    if other is not None:
+        return other
+    return UNASSIGNED if applying else FAILED

@@ -10,6 +10,7 @@ from typing import Any
 
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
 from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_DELETING, CLUSTER_STATE_STOPPING, BrokerCluster
+from keelman.api.connect.v1.plugin_pb2 import PluginRef
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NODE_STATE_ONLINE
 from keelman.gateway.ohara.clusters.known import BROKER, WORKER, Cluster, read_known, worker_of
@@ -17,7 +18,8 @@ from keelman.gateway.ohara.clusters.ports import check_ports
 from keelman.gateway.ohara.clusters.processes import RUNNING
 from keelman.gateway.ohara.clusters.starting import IMAGES, check_begun, default_image, used
 from keelman.gateway.ohara.definitions.common import DENIED_NODES
-from keelman.gateway.ohara.definitions.worker import BROKER_CLUSTER_KEY
+from keelman.gateway.ohara.definitions.worker import BROKER_CLUSTER_KEY, PLUGIN_KEYS, SHARED_JAR_KEYS
+from keelman.gateway.ohara.files.keys import files_by_key
 from keelman.gateway.ohara.state import lookups
 from keelman.gateway.ohara.state.control import Control
 from keelman.gateway.ohara.state.hosts import Hosts, node_key
@@ -29,11 +31,12 @@ from keelman.gateway.ohara.wire.resource import Json, Resource
 from keelman.gateway.ohara.wire.values import Settings, created, edited
 from keelman.gateway.ohara.wire.wording import exists, must_be_stopped, must_run, not_found, not_stored
 from keelman.gateway.ohara.workers import specs
-from keelman.gateway.ohara.workers.files import Refs, refs_of
 from keelman.gateway.ohara.workers.reading import key_of_brokers, read_hosts, read_worker, users_of
 from keelman.gateway.ohara.workers.refusals import NO_PORTS, worded
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, KeelmanError, NotFound
 
+Refs = dict[str, list[PluginRef]]
+"""The plugins that a worker cluster names as files, by the setting."""
 TRIES = 5
 """Of a change that others' changes come before."""
 
@@ -258,3 +261,20 @@ def _answer(cluster: Cluster) -> Json:
     made = cluster.made
     modified = int(time.time() * 1000) if cluster.life.state else made.update_time.ToMilliseconds()
     return {**cluster.settings, **cluster.life.fields, "lastModified": modified}
+
+
+async def refs_of(control: Control, settings: Mapping[str, Any]) -> Refs:
+    """The plugins by the settings that name them, each once. Raises OharaError for a file that there is not."""
+    named = {key: [key_of(one, key) for one in settings.get(key, [])] for key in (PLUGIN_KEYS, SHARED_JAR_KEYS)}
+    if not any(named.values()):
+        return {key: [] for key in named}
+    known = await files_by_key(control)
+    found: Refs = {}
+    for setting, keys in named.items():
+        found[setting] = []
+        for key in dict.fromkeys(keys):
+            if key not in known:
+                raise not_found("file", key)
+            plugin = known[key]
+            found[setting].append(PluginRef(name=plugin.name, version=plugin.version, sha256=plugin.sha256))
+    return found

@@ -3,7 +3,7 @@
 import pytest
 
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorState, ConnectorTask
-from keelman.gateway.ohara.connectors.status import absent, present
+from keelman.gateway.ohara.connectors.life import absent, present
 
 NODES = {"10.0.0.1:8083": "n0", "10.0.0.2:8083": "n1"}
 
