@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -63,11 +62,3 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
             raise InvalidArgument.of(option, text, "key=value")
         made[key.strip()] = value
     return made
-
-
-def read_bytes(file: Path) -> bytes:
-    """What is in a file, or with - in the standard input. Raises InvalidArgument."""
-    try:
-        return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    except OSError as error:
-        raise InvalidArgument(f"--config-file: {file}: {error.strerror}") from None

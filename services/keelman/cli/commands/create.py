@@ -23,9 +23,8 @@ from keelman.cli.client.operations import begin, follow
 from keelman.cli.client.plugins import upload
 from keelman.cli.client.target import Target
 from keelman.cli.commands.connectors.dedicated import create_dedicated
+from keelman.cli.commands.files.contents import check_no_wait, create_from_file
 from keelman.cli.commands.files.plugin_imports import create_import, import_source
-from keelman.cli.commands.files.secrets import create_secret
-from keelman.cli.commands.files.worker_configurations import check_no_wait, create_configuration
 from keelman.cli.configuration import class_of, given_config
 from keelman.cli.fields import Given, apply, check_given, said
 from keelman.cli.kinds import Kind, cluster_and_name, kind_of
@@ -174,10 +173,8 @@ def create_by_itself(
             source = import_source(more.source, more.object_version, more.content)
             return create_import(target, name, source, given, form=form, wait=wait)
     check_no_wait(kind, wait)
-    if kind is kinds.WORKER_CONFIGURATIONS:
-        return create_configuration(target, name, more.config_file, given, form)
-    if kind is kinds.SECRETS:
-        return create_secret(target, name, more.config_file, given, form)
+    if kind in (kinds.WORKER_CONFIGURATIONS, kinds.SECRETS):
+        return create_from_file(target, kind, name, more.config_file, given, form=form)
     header = {"name": more.plugin_name, "version": more.plugin_version, "any_file": more.any_file}
     return upload_plugin(target, Path(name), given, form, header)
 

@@ -12,8 +12,7 @@ from keelman.cli.client.changes import standing, wait_for_update
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
 from keelman.cli.commands.connectors.dedicated import update_dedicated
-from keelman.cli.commands.files.secrets import change_secret
-from keelman.cli.commands.files.worker_configurations import add_revision, check_no_wait
+from keelman.cli.commands.files.contents import change_by_file, check_no_wait
 from keelman.cli.commands.manifests.applying import apply_and_tell
 from keelman.cli.commands.many import Many, each
 from keelman.cli.fields import GivenChange, apply, check_given
@@ -57,7 +56,6 @@ def update(
         check_option("--skip-health-check", found, [kinds.DEDICATED_CONNECTORS])
     if config_file is not None:
         check_option("--config-file", found, [kinds.WORKER_CONFIGURATIONS, kinds.SECRETS])
-    if config_file is not None:
         check_no_wait(found, seconds)
     if not check_given(found, given) and config_file is None:
         raise InvalidArgument("nothing to change: give at least one option, see `keelman update --help`")
@@ -65,10 +63,8 @@ def update(
     def edit(spec: Any) -> list[str]:
         return apply(given, spec)
 
-    if config_file is not None and found is kinds.SECRETS:
-        return change_secret(target, name, config_file, given, checked_format(output, _FORMS))
     if config_file is not None:
-        return add_revision(target, name, config_file, given, checked_format(output, _FORMS))
+        return change_by_file(target, found, name, config_file, given, form=checked_format(output, _FORMS))
     if found is kinds.DEDICATED_CONNECTORS:
         form = checked_format(output, _FORMS)
         return update_dedicated(target, name, given, skip_health_check=skip_health_check, form=form, wait=seconds)
