@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from keelman.model import errors
@@ -37,39 +38,20 @@ class OharaError(Exception):
         return body | {"apiUrl": self.api_url} if self.api_url else body
 
 
-def bad_value(message: str) -> OharaError:
-    """A field, or a name in the URL, that is not legal."""
-    return OharaError(400, BAD_VALUE, message)
-
-
-def bad_json(message: str) -> OharaError:
-    """A body that is no JSON."""
-    return OharaError(400, BAD_JSON, message)
-
-
-def illegal_argument(message: str) -> OharaError:
-    """A conflict: of ports, of names in Kafka, with what uses the object."""
-    return OharaError(400, ILLEGAL_ARGUMENT, message)
-
-
-def no_such(message: str) -> OharaError:
-    """An object that is not there: 400, as Ohara answers."""
-    return OharaError(400, NO_SUCH, message)
-
-
-def data_check(message: str) -> OharaError:
-    """An object that another one names is missing, or is not in the state that it must be in."""
-    return OharaError(500, DATA_CHECK, message)
-
-
-def illegal_state(message: str) -> OharaError:
-    """An object that is there already, or is about to start or stop."""
-    return OharaError(500, ILLEGAL_STATE, message)
-
-
-def unsupported_operation(message: str) -> OharaError:
-    """What this kind of object does not do."""
-    return OharaError(500, UNSUPPORTED_OPERATION, message)
+bad_value = partial(OharaError, 400, BAD_VALUE)
+"""A field, or a name in the URL, that is not legal."""
+bad_json = partial(OharaError, 400, BAD_JSON)
+"""A body that is no JSON."""
+illegal_argument = partial(OharaError, 400, ILLEGAL_ARGUMENT)
+"""A conflict: of ports, of names in Kafka, with what uses the object."""
+no_such = partial(OharaError, 400, NO_SUCH)
+"""An object that is not there: 400, as Ohara answers."""
+data_check = partial(OharaError, 500, DATA_CHECK)
+"""An object that another one names is missing, or is not in the state that it must be in."""
+illegal_state = partial(OharaError, 500, ILLEGAL_STATE)
+"""An object that is there already, or is about to start or stop."""
+unsupported_operation = partial(OharaError, 500, UNSUPPORTED_OPERATION)
+"""What this kind of object does not do."""
 
 
 def unsupported(path: str) -> OharaError:
