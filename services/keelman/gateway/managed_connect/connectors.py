@@ -18,7 +18,7 @@ from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.call import Call
 from keelman.gateway.managed_connect.control import API, document_of, extra_of, is_taken, origin_of, present, tags_of
 from keelman.gateway.managed_connect.errors import IDENTICAL, WireError, bad, bad_member, conflict, taken, worded
-from keelman.gateway.managed_connect.kept import Kept, Retag
+from keelman.gateway.managed_connect.kept import Kept
 from keelman.gateway.managed_connect.members import CREATE_CONNECTOR, UPDATE_CONNECTOR, WORKER_SETTINGS
 from keelman.gateway.managed_connect.pages import key_of, token_of
 from keelman.gateway.managed_connect.pages import page as cut
@@ -49,7 +49,7 @@ class Connectors:
         self._configurations = configurations
         self._roles = roles
         self._most_workers = most_workers
-        self._kept: Kept[pb.DedicatedConnector] = Kept(
+        self.kept: Kept[pb.DedicatedConnector] = Kept(
             control, arns.CONNECTOR, calls, noun="DedicatedConnector", field="dedicated_connector", part="spec"
         )
 
@@ -86,7 +86,7 @@ class Connectors:
 
     async def describe(self, call: Call) -> dict[str, Any]:
         """One whole."""
-        return documents.description(await self._kept.found(call.caller, self._arn(call)))
+        return documents.description(await self.kept.found(call.caller, self._arn(call)))
 
     async def page(self, call: Call) -> dict[str, Any]:
         """A page of them."""
@@ -106,7 +106,7 @@ class Connectors:
         arn, body, version = self._arn(call), call.body(UPDATE_CONNECTOR), call.parameter("currentVersion")
         if not version:
             raise bad_member("currentVersion", "The parameter is required.")
-        found = await self._kept.found(call.caller, arn)
+        found = await self.kept.found(call.caller, arn)
         if version != found.status.version:
             raise bad_member("currentVersion", f"It is not the current version, which is {found.status.version}.")
         spec, fields = await self._changed(call.caller, found, body)
@@ -121,7 +121,7 @@ class Connectors:
     async def delete(self, call: Call) -> dict[str, Any]:
         """Begins to delete one, whatever is under way."""
         arn = self._arn(call)
-        found = await self._kept.found(call.caller, arn)
+        found = await self.kept.found(call.caller, arn)
         request = calls.DeleteDedicatedConnectorRequest(
             name=found.name, request_id=call.request_id, version=call.parameter("currentVersion")
         )
@@ -142,7 +142,7 @@ class Connectors:
     async def restart(self, call: Call) -> dict[str, Any]:
         """Begins to restart it, or its failed tasks alone."""
         arn, only_failed = self._arn(call), call.flag("onlyFailedTasks")
-        found = await self._kept.found(call.caller, arn)
+        found = await self.kept.found(call.caller, arn)
         version = document_of(found.spec.extra)["kafkaConnectVersion"]
         if only_failed and not documents.restarts_tasks(version):
             raise bad_member("onlyFailedTasks", f"kafkaConnectVersion must be 3.7 or later; it is {version}.")
@@ -154,7 +154,7 @@ class Connectors:
     async def list_operations(self, call: Call) -> dict[str, Any]:
         """A page of its operations, the newest first."""
         arn = self._arn(call)
-        found = await self._kept.found(call.caller, arn)
+        found = await self.kept.found(call.caller, arn)
         part, token = cut(
             call, "", await self._operations(found), lambda one: f"{one.create_time.ToNanoseconds():020d}/{one.uid}",
             newest_first=True,
@@ -165,21 +165,13 @@ class Connectors:
         """One operation whole."""
         arn = arns.parsed("connectorOperationArn", call.arn, arns.OPERATION, caller=call.caller)
         try:
-            found = await self._kept.found(call.caller, arn.connector)
+            found = await self.kept.found(call.caller, arn.connector)
         except WireError:
             raise arns.unknown(arn) from None
         for one in await self._operations(found):
             if one.uid == arn.part:
                 return operations.description(arn.connector, one)
         raise arns.unknown(arn)
-
-    async def tags(self, caller: SignedCaller, arn: Arn) -> dict[str, str]:
-        """Its tags."""
-        return await self._kept.tags(caller, arn)
-
-    async def retag(self, caller: SignedCaller, arn: Arn, changed: Retag) -> None:
-        """Gives it the tags that `changed` makes of its present ones."""
-        await self._kept.retag(caller, arn, changed)
 
     async def _changed(
         self, caller: SignedCaller, found: pb.DedicatedConnector, body: dict[str, Any]
@@ -220,7 +212,7 @@ class Connectors:
 
     async def _steered(self, call: Call, request_type: Any) -> dict[str, Any]:
         arn = self._arn(call)
-        found = await self._kept.found(call.caller, arn)
+        found = await self.kept.found(call.caller, arn)
         request = request_type(name=found.name, request_id=call.request_id)
         try:
             return self._begun(arn, await self._control.ask(request))

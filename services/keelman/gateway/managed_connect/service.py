@@ -39,7 +39,7 @@ def managed_connect_api(channel: Channel, settings: Settings, callers: Callers) 
     connectors = Connectors(
         control, plugins, configurations, roles=callers.roles, most_workers=settings.managed_connect_max_workers
     )
-    tags = Tags({arns.CONNECTOR: connectors, arns.PLUGIN: plugins, arns.WORKER_CONFIGURATION: configurations})
+    tags = Tags({arns.CONNECTOR: connectors.kept, arns.PLUGIN: plugins, arns.WORKER_CONFIGURATION: configurations.kept})
     routes: dict[Route, Handler] = {
         ("POST", "connectors"): connectors.create,
         ("GET", "connectors"): connectors.page,

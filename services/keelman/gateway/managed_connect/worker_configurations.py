@@ -16,7 +16,7 @@ from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.call import Call
 from keelman.gateway.managed_connect.control import extra_of, is_taken, iso, origin_of, present
 from keelman.gateway.managed_connect.errors import bad_member, not_found, taken
-from keelman.gateway.managed_connect.kept import Kept, Retag
+from keelman.gateway.managed_connect.kept import Kept
 from keelman.gateway.managed_connect.members import CREATE_WORKER_CONFIGURATION
 from keelman.gateway.managed_connect.pages import page as cut
 from keelman.model.errors import InvalidArgument, KeelmanError
@@ -29,7 +29,7 @@ class WorkerConfigurations:
 
     def __init__(self, control: Calls, *, most: int) -> None:
         self._control, self._most = control, most
-        self._kept: Kept[WorkerConfiguration] = Kept(
+        self.kept: Kept[WorkerConfiguration] = Kept(
             control, arns.WORKER_CONFIGURATION, pb,
             noun="WorkerConfiguration", field="worker_configuration", with_secrets=True,
         )  # fmt: skip
@@ -56,7 +56,7 @@ class WorkerConfigurations:
 
     async def describe(self, call: Call) -> dict[str, Any]:
         """One, with its content as it was sent."""
-        found = await self._kept.found(call.caller, self._arn(call))
+        found = await self.kept.found(call.caller, self._arn(call))
         revision = found.revisions[-1]
         content = base64.b64encode(revision.content).decode()
         return self._summary(found) | {"latestRevision": _revision(revision) | {"propertiesFileContent": content}}
@@ -64,14 +64,14 @@ class WorkerConfigurations:
     async def page(self, call: Call) -> dict[str, Any]:
         """A page of them."""
         prefix = call.parameter("namePrefix")
-        found = [one for one in await self._kept.all(call.caller) if one.origin.key.startswith(prefix)]
+        found = [one for one in await self.kept.all(call.caller) if one.origin.key.startswith(prefix)]
         part, token = cut(call, prefix, found, lambda one: one.name)
         return {"workerConfigurations": [self._summary(one) for one in part]} | present(nextToken=token)
 
     async def delete(self, call: Call) -> dict[str, Any]:
         """Forgets one that nobody uses."""
         arn = self._arn(call)
-        await self._kept.found(call.caller, arn)
+        await self.kept.found(call.caller, arn)
         request = pb.DeleteWorkerConfigurationRequest(name=arn.resource, request_id=call.request_id)
         await self._control.ask(request)
         return {"workerConfigurationArn": str(arn), "workerConfigurationState": DELETING}
@@ -82,25 +82,17 @@ class WorkerConfigurations:
             return None
         member = "workerConfiguration.workerConfigurationArn"
         arn = arns.parsed(member, given["workerConfigurationArn"], arns.WORKER_CONFIGURATION, caller=caller)
-        found, revision = await self._kept.found(caller, arn), given["revision"]
+        found, revision = await self.kept.found(caller, arn), given["revision"]
         if revision not in {one.revision for one in found.revisions}:
             raise not_found(f"The specified resource does not exist: revision {revision} of {arn}.")
         return WorkerConfigurationRef(name=found.name, revision=revision)
-
-    async def tags(self, caller: SignedCaller, arn: Arn) -> dict[str, str]:
-        """Its tags."""
-        return await self._kept.tags(caller, arn)
-
-    async def retag(self, caller: SignedCaller, arn: Arn, changed: Retag) -> None:
-        """Gives it the tags that `changed` makes of its present ones."""
-        await self._kept.retag(caller, arn, changed)
 
     def _arn(self, call: Call) -> Arn:
         return arns.parsed("workerConfigurationArn", call.arn, arns.WORKER_CONFIGURATION, caller=call.caller)
 
     def _summary(self, found: WorkerConfiguration) -> dict[str, Any]:
         return present(
-            workerConfigurationArn=str(self._kept.arn_of(found)),
+            workerConfigurationArn=str(self.kept.arn_of(found)),
             workerConfigurationState=ACTIVE,
             name=found.origin.key,
             description=found.description,
