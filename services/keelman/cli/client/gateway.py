@@ -77,7 +77,7 @@ class Gateway:
             fields["include_ended"] = ended
         items: list[Resource] = []
         while True:
-            answer = await self._call("List", kind, **fields)
+            answer = await self.call("List", kind, **fields)
             for name, reason in getattr(answer, "unreachable", {}).items():
                 who = "" if repr(name) in reason else f"worker cluster {name} could not be asked: "
                 print(f"keelman: {who}{reason}", file=sys.stderr)
@@ -112,7 +112,7 @@ class Gateway:
                 fields = {"name": plugin, "version": version}
             case kinds.COPY_RUNS:
                 fields = {"uid": await self._uid(name)}
-        found = _resource(kind, await self._call("Get", kind, **fields))
+        found = _resource(kind, await self.call("Get", kind, **fields))
         if kind is kinds.COPY_RUNS and cluster not in ("", found.worker_cluster):
             raise NotFound(f"copy run {name} belongs to worker cluster {found.worker_cluster!r}, not to {cluster!r}")
         return found
@@ -172,7 +172,7 @@ class Gateway:
 
     async def _has_connector(self, cluster: str, name: str) -> bool:
         try:
-            await self._call("Get", kinds.CONNECTORS, worker_cluster=cluster, name=name)
+            await self.call("Get", kinds.CONNECTORS, worker_cluster=cluster, name=name)
         except (NotFound, Unavailable):
             return False
         return True
@@ -198,21 +198,17 @@ class Gateway:
             fields = dict(zip(("name", "version"), await self.plugin_name(name), strict=True))
         if force:
             fields["force"] = True
-        return _resource(kind, await self._call(verb.capitalize(), kind, **fields))
+        return _resource(kind, await self.call(verb.capitalize(), kind, **fields))
 
     async def apply(self, kind: Kind, name: str, goal: int = 0) -> tuple[Resource, Any]:
         """Begins an operation on a topic or a definition; returns what it is on, and the operation. A `goal` of 0 is
         what was asked for last."""
-        answer = await self._call("Apply", kind, name=name, goal=goal)
+        answer = await self.call("Apply", kind, name=name, goal=goal)
         return _resource(kind, answer), answer.operation
-
-    async def call(self, verb: str, kind: Kind, **fields: Any) -> Any:
-        """The answer of one RPC of a kind. Raises as all methods here."""
-        return await self._call(verb, kind, **fields)
 
     async def write_batch(self, writes: Sequence[Any], *, validate_only: bool) -> Any:
         """Does requests of several kinds in one transaction, or none where one is refused; or has them judged only."""
-        return await self._call(
+        return await self.call(
             "Write", kinds.BATCHES, writes=[packed(one) for one in writes], validate_only=validate_only
         )
 
@@ -222,7 +218,7 @@ class Gateway:
 
         Prints notes on the properties of workers to stderr; so does `update` on those that it sets."""
         fields |= {} if spec is None else {"spec": spec}
-        return _noted(kind, await self._call("Create", kind, name=name, **fields))
+        return _noted(kind, await self.call("Create", kind, name=name, **fields))
 
     async def update(self, kind: Kind, name: str, edit: Callable[[Any], Sequence[str]]) -> tuple[Resource, bool]:
         """Changes the spec of a resource, or what is said of a plugin; returns it, and whether that is a change.
@@ -245,7 +241,7 @@ class Gateway:
             if kind in (kinds.WORKER_CONFIGURATIONS, kinds.PLUGIN_IMPORTS):
                 fields = {"name": name, kind.field: spec}
             try:
-                answer = await self._call("Update", kind, etag=found.etag, update_mask=mask, **fields)
+                answer = await self.call("Update", kind, etag=found.etag, update_mask=mask, **fields)
             except Conflict:
                 if last:
                     raise
@@ -256,7 +252,7 @@ class Gateway:
     async def add_revision(self, name: str, content: bytes, description: str) -> Resource:
         """Gives a worker configuration another revision."""
         fields = {"name": name, "content": content, "description": description}
-        answer = await self._call("Create", kinds.WORKER_CONFIGURATIONS, "Revision", **fields)
+        answer = await self.call("Create", kinds.WORKER_CONFIGURATIONS, "Revision", **fields)
         return _resource(kinds.WORKER_CONFIGURATIONS, answer)
 
     async def create_connector(self, cluster: str, name: str, config: Mapping[str, str]) -> Resource:
@@ -268,7 +264,7 @@ class Gateway:
         return await self._put_connector("Update", cluster, name, config)
 
     async def _put_connector(self, verb: str, cluster: str, name: str, config: Mapping[str, str]) -> Resource:
-        answer = await self._call(verb, kinds.CONNECTORS, worker_cluster=cluster, name=name, config=config)
+        answer = await self.call(verb, kinds.CONNECTORS, worker_cluster=cluster, name=name, config=config)
         for note in answer.connector.notes:
             print(f"keelman: note: {note}", file=sys.stderr)
         return answer.connector
@@ -305,7 +301,7 @@ class Gateway:
             )
         return {**client, "bootstrap.servers": servers}
 
-    async def _call(self, verb: str, kind: Kind, part: str = "", /, **fields: Any) -> Any:
+    async def call(self, verb: str, kind: Kind, part: str = "", /, **fields: Any) -> Any:
         """The answer of the RPC that is named by the verb and the kind: GetNode, ListNodes; or of a `part` of these.
 
         A write has a request id, where it can have one, and is sent once more under the same id when nobody answered.
