@@ -40,11 +40,9 @@ def saved(tx: Transaction, cluster: C) -> C:
     return tx.put(with_status(cluster, tx.snapshot))
 
 
-def with_goal(tx: Transaction, cluster: C, goal: ClusterGoal) -> C:
-    """The cluster as it is, or with another goal in a new generation."""
-    if cluster.goal is goal:
+def with_goal(tx: Transaction, cluster: C, goal: ClusterGoal, *, force: bool = False) -> C:
+    """The cluster as it is, or with another goal in a new generation; with `force` its processes are killed."""
+    if cluster.goal is goal and (cluster.force or not force):
         return cluster
-    changed = dataclasses.replace(cluster, goal=goal, generation=cluster.generation + 1, note="")
-    if goal is ClusterGoal.RUNNING:
-        changed = dataclasses.replace(changed, force=False)
-    return saved(tx, changed)
+    force = goal is not ClusterGoal.RUNNING and (force or cluster.force)
+    return saved(tx, dataclasses.replace(cluster, goal=goal, force=force, generation=cluster.generation + 1, note=""))

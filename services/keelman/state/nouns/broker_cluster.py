@@ -187,10 +187,7 @@ def stop(tx: Transaction, name: str, etag: str, *, force: bool = False) -> Broke
             reason="IN_USE",
             metadata={"worker_clusters": running},
         )
-    if force and not cluster.force:
-        cluster = dataclasses.replace(cluster, goal=ClusterGoal.STOPPED, force=True, note="")
-        return saved(tx, dataclasses.replace(cluster, generation=cluster.generation + 1))
-    return with_goal(tx, cluster, ClusterGoal.STOPPED)
+    return with_goal(tx, cluster, ClusterGoal.STOPPED, force=force)
 
 
 def _users(tx: Transaction, name: str) -> list[WorkerCluster]:

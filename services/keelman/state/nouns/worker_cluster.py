@@ -187,10 +187,7 @@ def stop(tx: Transaction, name: str, etag: str, *, force: bool = False) -> Worke
     """Asks the workers to stop, or has them killed."""
     cluster = present(tx, WorkerCluster, name, etag)
     check_not_deleted(cluster)
-    if force and not cluster.force:
-        cluster = dataclasses.replace(cluster, goal=ClusterGoal.STOPPED, force=True, note="")
-        return saved(tx, dataclasses.replace(cluster, generation=cluster.generation + 1))
-    return with_goal(tx, cluster, ClusterGoal.STOPPED)
+    return with_goal(tx, cluster, ClusterGoal.STOPPED, force=force)
 
 
 def own_name(tx: Transaction, name: str) -> str:
