@@ -12,17 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from keelman.model.cluster import BrokerCluster, BrokerTls, ClusterGoal, ExternalBrokers, ManagedBrokers
 from keelman.model.workload import BrokerSpec, Goal, ProcessState, Workload, WorkloadKind, broker_name, joined_address
+from keelman.state.planning import kept_brokers
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
-from keelman.state.planning.kept_brokers import (
-    QUORUM,
-    WITH_TLS,
-    brokers_of,
-    controllers_of,
-    held_nodes,
-    nodes_with_brokers,
-    numbers_of,
-    running_mark,
-)
 
 
 def plan_brokers(draft: Draft, cluster: BrokerCluster) -> bool:
@@ -46,7 +37,7 @@ def plan_brokers(draft: Draft, cluster: BrokerCluster) -> bool:
     draft.broker_notes[cluster.name] = "; ".join(going)
     if cluster.goal is ClusterGoal.STOPPED:
         return False
-    going += [f"its broker {why}" for why in held_nodes(draft.snapshot, cluster).values()]
+    going += [f"its broker {why}" for why in kept_brokers.held_nodes(draft.snapshot, cluster).values()]
     try:
         specs = _broker_specs(draft, cluster, cluster.spec, present)
     except NoPort as problem:
@@ -61,14 +52,14 @@ def _controllers(wanted: ManagedBrokers, present: Sequence[Workload], numbers: M
     there = {w.spec.broker_id for w in present if isinstance(w.spec, BrokerSpec) and w.spec.controller}
     if there:
         return there
-    return {numbers[node] for node in list(numbers)[: controllers_of(wanted)]}
+    return {numbers[node] for node in list(numbers)[: kept_brokers.controllers_of(wanted)]}
 
 
 def _broker_specs(
     draft: Draft, cluster: BrokerCluster, wanted: ManagedBrokers, present: Sequence[Workload]
 ) -> dict[str, tuple[str, BrokerSpec]]:
     """Node and spec of each broker by name. All ports come first: each broker must know every controller. NoPort."""
-    numbers = numbers_of(nodes_with_brokers(draft.snapshot, cluster), present)
+    numbers = kept_brokers.numbers_of(kept_brokers.nodes_with_brokers(draft.snapshot, cluster), present)
     controllers = _controllers(wanted, present, numbers)
     places: dict[str, tuple[str, int, int]] = {}
     given: dict[str, set[int]] = {}
@@ -86,7 +77,7 @@ def _broker_specs(
         for n, (host, _, port) in sorted(places.items(), key=lambda one: numbers[one[0]])
         if numbers[n] in controllers
     )
-    replicas = min(QUORUM, len(places))
+    replicas = min(kept_brokers.QUORUM, len(places))
     return {
         broker_name(cluster.name, number): (
             node,
@@ -99,7 +90,7 @@ def _broker_specs(
                 routes=dict(wanted.routes),
                 metrics_port=wanted.metrics_port,
                 data_folders=_data_folders(cluster, wanted, number),
-                tls=wanted.tls in WITH_TLS,
+                tls=wanted.tls in kept_brokers.WITH_TLS,
                 client_certificates=wanted.tls is BrokerTls.MUTUAL,
             ),
         )
@@ -148,7 +139,7 @@ def _metrics_port(draft: Draft, node: str, wanted: int, old: Workload | None) ->
 
 def _change(draft: Draft, cluster: BrokerCluster, wanted: Mapping[str, tuple[str, BrokerSpec]]) -> str:
     """Changes what may be changed now; returns what the rest waits for, for people."""
-    brokers = brokers_of(draft.snapshot, cluster)
+    brokers = kept_brokers.brokers_of(draft.snapshot, cluster)
     left = []
     for name, (node, spec) in sorted(wanted.items(), key=lambda one: one[1][1].broker_id):
         old = draft.workloads.get(name)
@@ -175,7 +166,7 @@ def _hindrances(draft: Draft, cluster: BrokerCluster, names: Iterable[str]) -> I
             yield f"node {broker.node} is offline"
         if not broker.is_in(ProcessState.RUNNING):
             yield f"{broker.name} does not run"
-    if cluster.seen.in_sync != running_mark(cluster, brokers):
+    if cluster.seen.in_sync != kept_brokers.running_mark(cluster, brokers):
         yield "not all partitions are known to be in sync"
 
 
