@@ -15,7 +15,6 @@ from keelman.gateway.ohara.wire.errors import OharaError, bad_value, illegal_sta
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey
 from keelman.gateway.ohara.wire.resource import Json
 from keelman.gateway.ohara.wire.values import Settings
-from keelman.gateway.ohara.wire.wording import not_found
 
 NODE_NAMES = "nodeNames"
 LEAST_PORT, MOST_PORT = 20_000, 60_000
@@ -26,8 +25,7 @@ class StoredCluster(StoredKind):
 
     async def act(self, key: ObjectKey, verb: str, call: Call) -> None:
         """Refuses to start, has nothing to stop, and takes a node into the settings where the kind has several."""
-        if (document := await self._found(key)) is None:
-            raise not_found(self.KIND, key)
+        document = await self._present(key)
         if verb == "start":
             raise self._does_not_run(key)
         if verb in ("stop", "pause", "resume"):

@@ -18,7 +18,6 @@ from keelman.gateway.ohara.wire.json_types import type_name
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey, key_of
 from keelman.gateway.ohara.wire.resource import Json
 from keelman.gateway.ohara.wire.values import Settings
-from keelman.gateway.ohara.wire.wording import not_found
 
 OBJECTS, JAR_KEYS = "objects", "jarKeys"
 CLASSES = {"connector": CLASS, "stream": stream.CLASS, "shabondi": shabondi.CLASS}
@@ -38,8 +37,7 @@ class Pipelines(StoredKind):
         """Refresh: drops the endpoints that name nothing."""
         if verb != "refresh":
             raise unsupported(call.target)
-        if (document := await self._found(key)) is None:
-            raise not_found(self.KIND, key)
+        document = await self._present(key)
         settings = dict(document.content)
         endpoints = settings.get(ENDPOINTS, [])
         found = await self._look_up(endpoints)

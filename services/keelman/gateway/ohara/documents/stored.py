@@ -32,9 +32,7 @@ class StoredKind(Resource):
 
     async def get(self, key: ObjectKey) -> Json:
         """One object. Raises no_such."""
-        if (document := await self._found(key)) is None:
-            raise not_found(self.KIND, key)
-        return (await self._completed([_answer(document)]))[0]
+        return (await self._completed([_answer(await self._present(key))]))[0]
 
     async def create(self, settings: Settings) -> Json:
         """A new object. Raises OharaError for one whose key is taken."""
@@ -78,6 +76,12 @@ class StoredKind(Resource):
 
     async def _found(self, key: ObjectKey) -> StoredDocument | None:
         return await self._stored.get(key)
+
+    async def _present(self, key: ObjectKey) -> StoredDocument:
+        """Raises OharaError for an object that there is not."""
+        if (document := await self._found(key)) is None:
+            raise not_found(self.KIND, key)
+        return document
 
     async def _put(self, key: ObjectKey, settings: Settings, *, etag: str = "", create_only: bool = False) -> Json:
         stored = await self._stored.put(key, settings, etag=etag, new=create_only)

@@ -11,7 +11,7 @@ from keelman.gateway.ohara.documents.stored import StoredKind
 from keelman.gateway.ohara.wire.call import Call
 from keelman.gateway.ohara.wire.errors import illegal_argument, unsupported
 from keelman.gateway.ohara.wire.keys import ObjectKey, key_of
-from keelman.gateway.ohara.wire.wording import must_be_stopped, not_found
+from keelman.gateway.ohara.wire.wording import must_be_stopped
 
 USERS = {"zookeeper": "dataDir", "broker": "log.dirs"}
 """Kinds that name volumes, and the setting in which they do."""
@@ -28,8 +28,7 @@ class Volumes(StoredKind):
         """Starts or stops a volume. Raises OharaError while a running cluster uses one that is to stop."""
         if verb not in ("start", "stop"):
             raise unsupported(call.target)
-        if (document := await self._found(key)) is None:
-            raise not_found(self.KIND, key)
+        document = await self._present(key)
         settings = dict(document.content)
         runs = settings.get(STATE) == RUNNING
         if verb == "start" and not runs:
