@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from keelman.gateway.access.matrix import BAD, CALLERS, NOBODY, Row, key_rows, route_rows, rpc_rows
-from keelman.model.access import Role
+from keelman.model.access.roles import Role
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "authorization.md"
 HEAD = """# Who may call what

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from keelman.model.autoscale import NOT_SCALED, Autoscale, Scaling
 from keelman.model.log_delivery import LogDelivery
-from keelman.model.plugin_set import NO_HISTORY, PluginHistory, PluginRef, PluginSet, WentBack
+from keelman.model.plugins.plugin_set import NO_HISTORY, PluginHistory, PluginRef, PluginSet, WentBack
 from keelman.model.resource import Resource
 from keelman.model.workload import NO_LIMITS, ResourceLimits
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from keelman.model.errors import InvalidArgument
-from keelman.model.names import checked_name
+from keelman.model.rules.names import checked_name
 
 MAX_KEY = 255
 

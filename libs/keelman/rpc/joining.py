@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from keelman.api.access.v1.join_service_pb2 import JoinRequest
 from keelman.api.access.v1.join_service_pb2_grpc import JoinServiceStub
 from keelman.api.access.v1.join_token_pb2 import JOIN_ROLE_GATEWAY, JOIN_ROLE_NODE
+from keelman.model.access.join_token import JoinSecret
 from keelman.model.errors import FailedPrecondition, KeelmanError, Unavailable
-from keelman.model.join_token import JoinSecret
 from keelman.rpc.channels import channel
 from keelman.rpc.credentials import Pems
 from keelman.rpc.handshake import handshake_problem, shown_chain

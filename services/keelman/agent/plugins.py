@@ -24,8 +24,8 @@ from keelman.api.connect.v1 import plugin_pb2, plugin_service_pb2
 from keelman.api.connect.v1.plugin_service_pb2_grpc import PluginServiceStub
 from keelman.api.node.v1.workload_pb2 import PluginFile, Workload
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound, Unavailable
-from keelman.model.plugin import PluginKind
-from keelman.model.wheel_paths import installed_path
+from keelman.model.plugins.plugin import PluginKind
+from keelman.model.plugins.wheel_paths import installed_path
 from keelman.model.workload import PLUGIN_BROKEN, PLUGIN_UNAVAILABLE
 from keelman.rpc.errors import translated_stream
 from keelman.runtime.backoff import Backoff

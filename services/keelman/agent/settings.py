@@ -10,7 +10,7 @@ from pathlib import Path
 from keelman.agent.shipping.shipping import ShippingLimits
 from keelman.agent.workloads.surroundings import Surroundings, surroundings_for
 from keelman.model.errors import InvalidArgument
-from keelman.model.names import checked_name, legal_name
+from keelman.model.rules.names import checked_name, legal_name
 from keelman.rpc.server import INSTALLATION, LOOPBACK, MESH, is_loopback
 from keelman.runtime.home import Home
 from keelman.runtime.logs.parts import Keeping

@@ -15,7 +15,7 @@ from keelman.gateway.listing import Listing
 from keelman.gateway.state import State
 from keelman.gateway.trust import Agents
 from keelman.model.errors import InvalidArgument, PermissionDenied
-from keelman.model.names import checked_name, checked_request_id
+from keelman.model.rules.names import checked_name, checked_request_id
 from keelman.rpc.pages import key_of, page_limit
 from keelman.rpc.server import Context
 from keelman.workers.rest.connectors import Connectors

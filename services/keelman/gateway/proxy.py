@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from keelman.gateway.access.caller import CALLER
 from keelman.gateway.state import State
 from keelman.model.errors import Exhausted, KeelmanError, NotFound
-from keelman.model.names import checked_name
+from keelman.model.rules.names import checked_name
 from keelman.runtime.http.errors import error_body
 from keelman.runtime.logs.logging import get_logger
 from keelman.workers.rest.access import Logins

@@ -6,7 +6,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from keelman.model.names import checked_name, legal_name
+from keelman.model.rules.names import checked_name, legal_name
 from keelman.runtime.home import Home
 from keelman.runtime.settings import setting
 from keelman.workers.rest.settings import WorkerAccessSettings

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from keelman.model.cluster import BrokerCluster, ManagedBrokers, Origin, WorkerCluster
-from keelman.model.connector_definition import ConnectorDefinition
-from keelman.model.dedicated_connector import DedicatedConnector
+from keelman.model.connectors.connector_definition import ConnectorDefinition
+from keelman.model.connectors.dedicated_connector import DedicatedConnector
+from keelman.model.connectors.worker_configuration import WorkerConfiguration
 from keelman.model.document import Document
 from keelman.model.operation import Operation
-from keelman.model.plugin import Plugin
-from keelman.model.plugin_import import PluginImport
+from keelman.model.plugins.plugin import Plugin
+from keelman.model.plugins.plugin_import import PluginImport
 from keelman.model.topic import Topic
-from keelman.model.worker_configuration import WorkerConfiguration
 from keelman.model.workload import WorkerSpec, Workload
 from keelman.state.clusters.properties import group_of, topics_of
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from keelman.model.access.secret import Secret
 from keelman.model.cluster import BrokerCluster, ClusterGoal, Origin, WorkerCluster
-from keelman.model.connector_definition import ConnectorDefinition
-from keelman.model.dedicated_connector import DedicatedConnector
+from keelman.model.connectors.connector_definition import ConnectorDefinition
+from keelman.model.connectors.dedicated_connector import DedicatedConnector
+from keelman.model.connectors.worker_configuration import WorkerConfiguration
 from keelman.model.document import Document
 from keelman.model.errors import NotFound
 from keelman.model.load import Load
-from keelman.model.names import found_by_name
 from keelman.model.node import Node, NodeState
 from keelman.model.operation import Operation
-from keelman.model.plugin import Plugin
-from keelman.model.plugin_import import PluginImport
-from keelman.model.secret import Secret
+from keelman.model.plugins.plugin import Plugin
+from keelman.model.plugins.plugin_import import PluginImport
+from keelman.model.rules.names import found_by_name
 from keelman.model.topic import Topic
-from keelman.model.worker_configuration import WorkerConfiguration
 from keelman.model.workload import Workload, WorkloadKind
 from keelman.state.index_keys import keys_of
 from keelman.state.layers import Layer

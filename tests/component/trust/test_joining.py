@@ -18,6 +18,7 @@ from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.api.node.v1.node_service_pb2 import DeleteNodeRequest, ListNodesRequest
 from keelman.api.node.v1.session_service_pb2 import OpenSessionRequest, Registration
 from keelman.api.node.v1.session_service_pb2_grpc import SessionServiceStub
+from keelman.model.access.join_token import JoinRole, parsed_token
 from keelman.model.errors import (
     AlreadyExists,
     FailedPrecondition,
@@ -28,7 +29,6 @@ from keelman.model.errors import (
     Unauthenticated,
     Unavailable,
 )
-from keelman.model.join_token import JoinRole, parsed_token
 from keelman.rpc.channels import Channel, channel
 from keelman.rpc.credentials import Pems
 from keelman.rpc.errors import translated, translated_stream

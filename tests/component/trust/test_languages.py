@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from keelman.model.access import token_digest
+from keelman.model.access.roles import token_digest
 from keelman.testing.certificates import Authority
 from support.places import ROOT
 from support.state.trust import installation

@@ -18,7 +18,7 @@ from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
 from keelman.cli.machine.joined import Wanted, join_host
 from keelman.gateway.service import run as run_gateway
 from keelman.gateway.settings import Settings as GatewaySettings
-from keelman.model.join_token import JoinRole
+from keelman.model.access.join_token import JoinRole
 from keelman.rpc.channels import Channel, channel, is_serving
 from keelman.rpc.generated import stub_of
 from keelman.rpc.times import to_duration

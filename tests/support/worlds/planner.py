@@ -16,7 +16,7 @@ from keelman.model.cluster import (
     WorkerEngine,
 )
 from keelman.model.node import Node, NodeFigures, NodeState
-from keelman.model.plugin_set import PluginRef
+from keelman.model.plugins.plugin_set import PluginRef
 from keelman.model.workload import (
     BrokerSpec,
     Goal,

@@ -37,7 +37,7 @@ from keelman.api.node.v1.workload_pb2 import (
 )
 from keelman.kafka_connect.settings import Settings as ConnectSettings
 from keelman.model.errors import Conflict, FailedPrecondition, InvalidArgument
-from keelman.model.names import legal_name
+from keelman.model.rules.names import legal_name
 from keelman.runtime.home import Home, SharedHome
 from keelman.runtime.processes.children import Exit
 from keelman.runtime.processes.users import User

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keelman.model.errors import Conflict, InvalidArgument, KeelmanError, Violation
-from keelman.model.names import LEGAL_NAME, checked_name
+from keelman.model.rules.names import LEGAL_NAME, checked_name
 
 
 def test_the_usual_message_names_field_value_and_what_is_legal() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from keelman.model.access.join_token import JoinSecret, parsed_token, token_and_address
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.join_token import JoinSecret, parsed_token, token_and_address
 from keelman.rpc.credentials import Pems
 from keelman.rpc.identity import Identity, IdentityKind, identity_in, server_name
 from keelman.rpc.membership import MemberFolder, checked_member

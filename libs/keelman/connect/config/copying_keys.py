@@ -11,7 +11,7 @@ from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, 
 from keelman.connect.config.rules import Validator, refuse
 from keelman.connect.errors import ConfigValueError
 from keelman.model.errors import InvalidArgument
-from keelman.model.labels import LEGAL, labels_of
+from keelman.model.rules.labels import LEGAL, labels_of
 
 MAX_COMMIT_MS = 600_000
 MAX_SLOTS = 64

@@ -21,7 +21,7 @@ from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.plugins import java_folders
 from keelman.connectors.plugins.java_folders import UNDEFINED, JavaPlugin
 from keelman.model.errors import InvalidArgument
-from keelman.model.plugin import PluginClass
+from keelman.model.plugins.plugin import PluginClass
 from keelman.runtime.java.machine_options import machine_options
 
 _used: dict[JavaPlugin, bool] = {}

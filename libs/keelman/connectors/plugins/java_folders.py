@@ -22,7 +22,7 @@ from keelman.connect.config.definition import ConfigDef
 from keelman.connect.config.plugin_kinds import Kind
 from keelman.connectors import registry
 from keelman.model.errors import InvalidArgument
-from keelman.model.plugin import PluginClass
+from keelman.model.plugins.plugin import PluginClass
 from keelman.runtime.home import cache_folder
 from keelman.runtime.version import version as own_version
 

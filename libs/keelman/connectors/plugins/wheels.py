@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from keelman.model.errors import InvalidArgument
-from keelman.model.wheel_paths import installed_path
+from keelman.model.plugins.wheel_paths import installed_path
 from keelman.runtime.home import cache_folder
 
 MAX_FILES = 50_000

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from keelman.model.plugin import PluginClass, PluginKind
+from keelman.model.plugins.plugin import PluginClass, PluginKind
 from keelman.runtime.java.installation import MINIMUM
 from keelman.workers.plugins.archive import (
     BOUNDS,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from keelman.model.plugin import PluginClass
+from keelman.model.plugins.plugin import PluginClass
 from keelman.workers.plugins.archive import BROKEN, Archive, Entry
 from keelman.workers.plugins.class_file import ClassFile, InvalidClassFile, read_class
 from keelman.workers.plugins.versions import jar_version

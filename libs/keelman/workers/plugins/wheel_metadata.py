@@ -6,7 +6,7 @@ import configparser
 import email
 import re
 
-from keelman.model.plugin import PluginClass
+from keelman.model.plugins.plugin import PluginClass
 from keelman.workers.plugins.archive import Archive
 from keelman.workers.plugins.versions import text_of
 

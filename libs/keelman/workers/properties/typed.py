@@ -26,7 +26,7 @@ from keelman.connect.errors import ConfigValueError
 from keelman.kafka.properties.keys import HOST_AND_PORT, Servers
 from keelman.kafka.topics import CompactedTopic
 from keelman.model.errors import InvalidArgument
-from keelman.model.labels import labels_of
+from keelman.model.rules.labels import labels_of
 from keelman.workers.properties.access import Access, read_access
 from keelman.workers.properties.basic_auth import BasicAuth, asks_for_passwords
 from keelman.workers.properties.client_checks import check_clients

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from keelman.model.access.join_token import JoinRole, token_and_address
 from keelman.model.errors import InvalidArgument
-from keelman.model.join_token import JoinRole, token_and_address
 from keelman.model.workload import joined_address
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.joining import join, own_address

@@ -11,9 +11,9 @@ from typing import Any
 
 from keelman.gateway.access.caller import Caller
 from keelman.gateway.access.signatures import ACCOUNT, KEY_ID, AccessKey
-from keelman.model.access import Role
+from keelman.model.access.roles import Role
 from keelman.model.errors import InvalidArgument
-from keelman.model.names import checked_name
+from keelman.model.rules.names import checked_name
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keelman.model.access import Right, Role
+from keelman.model.access.roles import Right, Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from keelman.gateway.access.access_file import KEYS, WatchedAccessFile
 from keelman.gateway.access.caller import EVERYBODY, Caller
 from keelman.gateway.access.signatures import AccessKey
 from keelman.gateway.settings import Settings
-from keelman.model.access import token_digest
+from keelman.model.access.roles import token_digest
 from keelman.model.errors import InvalidArgument, PermissionDenied, Unauthenticated
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.server import MESH, is_loopback

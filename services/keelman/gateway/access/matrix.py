@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from keelman.gateway.access.caller import Caller
 from keelman.gateway.access.rights import MANAGED_CONNECT, ROUTES, RPCS, Needs
-from keelman.model.access import Right, Role
+from keelman.model.access.roles import Right, Role
 
 NOBODY, BAD = "no caller", "bad token"
 CALLERS = {

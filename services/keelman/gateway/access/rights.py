@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from keelman.gateway.access import scopes
 from keelman.gateway.access.scopes import ANYWHERE, CLUSTER, DEFINITION, INSTALLATION, NAMED, Scope, listed
-from keelman.model.access import Right
+from keelman.model.access.roles import Right
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import quote, unquote_to_bytes
 
-from keelman.model.access import Role
+from keelman.model.access.roles import Role
 from keelman.model.errors import PermissionDenied
 
 ALGORITHM = "AWS4-HMAC-SHA256"

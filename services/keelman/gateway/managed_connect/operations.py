@@ -9,7 +9,7 @@ from keelman.api.connect.v1 import operation_pb2 as pb
 from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorSpec
 from keelman.gateway.managed_connect.arns import Arn
 from keelman.gateway.managed_connect.control import document_of, iso, present
-from keelman.model.dedicated_connector import code_of
+from keelman.model.connectors.dedicated_connector import code_of
 
 UPDATES: Mapping[int, str] = {
     pb.OPERATION_KIND_UPDATE_WORKERS: "UPDATE_WORKER_SETTING",

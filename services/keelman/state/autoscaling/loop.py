@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from keelman.api.connect.v1.worker_pb2 import WorkerUsage
 from keelman.model.autoscale import COOL_DOWN_SECONDS
 from keelman.model.cluster import WorkerCluster
-from keelman.model.dedicated_connector import DedicatedConnector, DedicatedGoal
+from keelman.model.connectors.dedicated_connector import DedicatedConnector, DedicatedGoal
 from keelman.model.errors import Unavailable
 from keelman.model.operation import OperationKind
 from keelman.model.workload import Workload, WorkloadKind

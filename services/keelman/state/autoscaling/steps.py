@@ -9,7 +9,7 @@ from typing import Any
 
 from keelman.model.autoscale import Scaling
 from keelman.model.cluster import ClusterGoal, WorkerCluster
-from keelman.model.dedicated_connector import DedicatedConnector
+from keelman.model.connectors.dedicated_connector import DedicatedConnector
 from keelman.model.operation import Operation, StepState, Target
 from keelman.state.dedicated.steps import facts_of
 from keelman.state.operations.connector_steps import ASK, CONFIGURE

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from keelman.model.access.secret import Secret
 from keelman.model.cluster import BrokerClusterSpec, ClusterGoal, ExternalBrokers
 from keelman.model.errors import InvalidArgument, Violation
-from keelman.model.names import MAX_NAMED
-from keelman.model.secret import Secret
+from keelman.model.rules.names import MAX_NAMED
 from keelman.state.clusters.broker_checks import client_problems
 from keelman.state.clusters.goals import saved
 from keelman.state.clusters.properties import SECURITY, raise_all

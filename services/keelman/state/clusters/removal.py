@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from keelman.kafka.cluster_state import Partition, partitions_of
 from keelman.model.cluster import BrokerCluster, BrokerClusterSpec, ClusterGoal, ManagedBrokers
 from keelman.model.errors import Conflict, FailedPrecondition
-from keelman.model.names import MAX_NAMED
+from keelman.model.rules.names import MAX_NAMED
 from keelman.model.workload import BrokerSpec, ProcessState, Workload
 from keelman.state.planning.kept_brokers import brokers_of
 from keelman.state.snapshot import Snapshot

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from keelman.model import shapes
 from keelman.model.autoscale import check_autoscale, check_no_tasks
 from keelman.model.cluster import ClusterGoal, ClusterState, WorkerCluster, WorkerClusterSpec, WorkerEngine
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.log_checks import check_log_delivery
+from keelman.model.rules import shapes
+from keelman.model.rules.log_checks import check_log_delivery
 from keelman.state.clusters.goals import check_not_deleted
 from keelman.state.clusters.kafka_names import check_own_names
 from keelman.state.clusters.properties import check_worker_properties

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlmodel import col
 
 from keelman.model.errors import InvalidArgument
-from keelman.model.names import checked_request_id
+from keelman.model.rules.names import checked_request_id
 from keelman.state.database.tables import RequestRow
 from keelman.state.failpoints import hit
 from keelman.state.resources.rows import micros

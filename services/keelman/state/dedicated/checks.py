@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from keelman.model.autoscale import check_autoscale
-from keelman.model.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
+from keelman.model.connectors.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
 from keelman.model.errors import Conflict, InvalidArgument
 from keelman.state.dedicated.composition import FIXED, internal_topics
 from keelman.state.definitions.checks import MAX_CONFIG_BYTES

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from keelman.model.autoscale import Autoscale
 from keelman.model.cluster import Annotations, BrokerCluster, ExternalBrokers, Origin, WorkerClusterSpec
-from keelman.model.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
+from keelman.model.connectors.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
 from keelman.model.log_delivery import LogDelivery
 from keelman.state.clusters.properties import OFFSET_TOPIC
 from keelman.workers.configurations import DEFAULT_PROPERTIES

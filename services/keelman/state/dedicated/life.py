@@ -8,10 +8,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from keelman.model.cluster import ClusterGoal, ExternalBrokers
-from keelman.model.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec, DedicatedGoal, DedicatedState
+from keelman.model.connectors.dedicated_connector import (
+    DedicatedConnector,
+    DedicatedConnectorSpec,
+    DedicatedGoal,
+    DedicatedState,
+)
+from keelman.model.connectors.worker_configuration import WorkerConfiguration
 from keelman.model.errors import FailedPrecondition
 from keelman.model.operation import Operation, OperationKind, OperationState, Target
-from keelman.model.worker_configuration import WorkerConfiguration
 from keelman.state.clusters import worker_checks
 from keelman.state.dedicated.checks import changes_config, changes_workers, check, check_change, check_version
 from keelman.state.dedicated.composition import TOPIC_PREFIX, brokers_of, content_of, tasks_max_of, worker_cluster_spec

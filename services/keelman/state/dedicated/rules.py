@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.model.cluster import ClusterState, RolloutState, WorkerCluster
-from keelman.model.connector_definition import DefinitionGoal
+from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition, KeelmanError
 from keelman.model.workload import ProcessState, Workload
 from keelman.state.dedicated.states import failure_reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_FAILED, CONNECTOR_STATE_RUNNING, Connector
-from keelman.model.dedicated_connector import (
+from keelman.model.connectors.dedicated_connector import (
     DedicatedConnector,
     DedicatedFailure,
     DedicatedGoal,

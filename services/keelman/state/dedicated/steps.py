@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.model.cluster import Annotations
-from keelman.model.dedicated_connector import (
+from keelman.model.connectors.dedicated_connector import (
     UNKNOWN_CODE,
     DedicatedConnector,
     DedicatedConnectorSpec,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keelman.api.connect.v1 import dedicated_connector_pb2, operation_pb2
-from keelman.model.dedicated_connector import Capacity, DedicatedConnectorSpec
+from keelman.model.connectors.dedicated_connector import Capacity, DedicatedConnectorSpec
 from keelman.model.errors import InvalidArgument
 from keelman.model.operation import Operation
 from keelman.rpc.mapping import message_of, value_of

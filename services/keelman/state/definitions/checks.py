@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from keelman.model.connector_definition import ConnectorDefinition, ConnectorDefinitionSpec, DefinitionGoal
+from keelman.model.connectors.connector_definition import ConnectorDefinition, ConnectorDefinitionSpec, DefinitionGoal
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.names import MAX_NAMED
+from keelman.model.rules.names import MAX_NAMED
 from keelman.state.clusters.goals import check_not_deleted
 from keelman.state.resources.annotations import check_annotations
 from keelman.state.resources.checks import check_same

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.connect.config.secret_keys import shown_value
-from keelman.model.connector_definition import AppliedDefinition, ConnectorDefinition, DefinitionGoal
+from keelman.model.connectors.connector_definition import AppliedDefinition, ConnectorDefinition, DefinitionGoal
 from keelman.state.definitions.states import STEADY, state_of
 
 REPORTED_WITHIN = timedelta(seconds=5)

@@ -11,7 +11,7 @@ from keelman.api.connect.v1.connector_pb2 import (
     ConnectorState,
     ConnectorTask,
 )
-from keelman.model.connector_definition import DefinitionGoal
+from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition
 from keelman.state.operations.moves import Done, Outcome, Waiting
 

@@ -24,7 +24,7 @@ from keelman.model.cluster import (
     new_cluster_id,
 )
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.names import MAX_NAMED
+from keelman.model.rules.names import MAX_NAMED
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked

@@ -15,7 +15,7 @@ from keelman.api.connect.v1 import connector_definition_pb2
 from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
 from keelman.api.connect.v1 import connector_definition_service_pb2_grpc as grpc
 from keelman.model.cluster import ClusterGoal, ClusterState
-from keelman.model.connector_definition import ConnectorDefinition, ConnectorDefinitionSpec, DefinitionGoal
+from keelman.model.connectors.connector_definition import ConnectorDefinition, ConnectorDefinitionSpec, DefinitionGoal
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.operation import Operation, OperationKind, Target
 from keelman.model.workload import WorkloadKind

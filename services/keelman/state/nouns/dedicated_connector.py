@@ -17,7 +17,7 @@ from keelman.api.connect.v1 import dedicated_connector_service_pb2_grpc as grpc
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.connect.v1.origin_pb2 import Origin
 from keelman.model.cluster import ClusterState
-from keelman.model.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
+from keelman.model.connectors.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
 from keelman.model.operation import Operation, OperationKind
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.mapping import message_of

@@ -15,7 +15,7 @@ from keelman.api.connect.v1 import document_service_pb2_grpc as grpc
 from keelman.connect.config.secret_keys import kept_json, shown_json
 from keelman.model.document import Document, check_document_key, check_scope, document_name, parts_of_name
 from keelman.model.errors import AlreadyExists, Conflict, InvalidArgument, NotFound
-from keelman.model.names import checked_name
+from keelman.model.rules.names import checked_name
 from keelman.rpc.mapping import message_of
 from keelman.rpc.pages import key_of, page_limit, token_for
 from keelman.rpc.server import Context

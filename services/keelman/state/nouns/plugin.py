@@ -15,8 +15,8 @@ from keelman.api.connect.v1 import plugin_service_pb2 as pb
 from keelman.api.connect.v1 import plugin_service_pb2_grpc as grpc
 from keelman.connect.config.versions import ordered
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
-from keelman.model.names import MAX_NAMED
-from keelman.model.plugin import Plugin, checked_version
+from keelman.model.plugins.plugin import Plugin, checked_version
+from keelman.model.rules.names import MAX_NAMED
 from keelman.rpc.mapping import message_of
 from keelman.rpc.masks import masked
 from keelman.rpc.pages import key_of, page, page_limit, token_for

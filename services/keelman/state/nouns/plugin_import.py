@@ -14,8 +14,8 @@ from keelman.api.connect.v1 import plugin_import_service_pb2 as pb
 from keelman.api.connect.v1 import plugin_import_service_pb2_grpc as grpc
 from keelman.model.errors import AlreadyExists, FailedPrecondition
 from keelman.model.operation import OperationKind, Target
-from keelman.model.plugin import Plugin, plugin_key
-from keelman.model.plugin_import import VERSION, PluginImport, PluginImportState, PluginSource, checked_source
+from keelman.model.plugins.plugin import Plugin, plugin_key
+from keelman.model.plugins.plugin_import import VERSION, PluginImport, PluginImportState, PluginSource, checked_source
 from keelman.rpc.mapping import message_of, value_of
 from keelman.state.nouns.operation import begin
 from keelman.state.operations.import_steps import STEPS

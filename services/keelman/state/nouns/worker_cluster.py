@@ -16,7 +16,7 @@ from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
 from keelman.api.connect.v1 import worker_cluster_service_pb2_grpc as grpc
 from keelman.model.cluster import ClusterGoal, WorkerCluster, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.names import MAX_NAMED
+from keelman.model.rules.names import MAX_NAMED
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked

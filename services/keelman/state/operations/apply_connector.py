@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.model import errors
-from keelman.model.connector_definition import DefinitionGoal
+from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.operation import Operation
 from keelman.runtime.supervise import deadline
 from keelman.state.definitions.states import (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from keelman.model.connector_definition import AppliedDefinition, ConnectorDefinition, DefinitionGoal
+from keelman.model.connectors.connector_definition import AppliedDefinition, ConnectorDefinition, DefinitionGoal
 from keelman.model.operation import Operation, OperationState, StepState
 
 ASK, CONFIGURE, STEER, AWAIT = "ask-workers", "write-config", "set-state", "await-state"

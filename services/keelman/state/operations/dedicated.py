@@ -17,7 +17,7 @@ from keelman.model.cluster import (
     WorkerCluster,
     WorkerClusterSpec,
 )
-from keelman.model.connector_definition import DefinitionGoal
+from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition, KeelmanError, Unauthenticated, Unavailable
 from keelman.model.operation import Operation, OperationKind, OperationState, StepState
 from keelman.model.workload import WorkloadKind

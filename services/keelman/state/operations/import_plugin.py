@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from keelman.model.cluster import Origin
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument
 from keelman.model.operation import Operation, OperationState
-from keelman.model.plugin import Plugin, PluginKind, plugin_key
-from keelman.model.plugin_import import VERSION, PluginContent, PluginImport, PluginImportState, code_of
+from keelman.model.plugins.plugin import Plugin, PluginKind, plugin_key
+from keelman.model.plugins.plugin_import import VERSION, PluginContent, PluginImport, PluginImportState, code_of
 from keelman.state.failpoints import hit
 from keelman.state.operations.import_steps import FETCH
 from keelman.state.operations.kinds import Kind, StepWork, Tools

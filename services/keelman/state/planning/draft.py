@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from keelman.model.cluster import ClusterGoal, ExternalBrokers
 from keelman.model.node import Node
-from keelman.model.plugin_set import WentBack
+from keelman.model.plugins.plugin_set import WentBack
 from keelman.model.workload import (
     NO_LIMITS,
     NO_TRIAL,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from keelman.model.plan import PlanChange
-from keelman.model.plugin_set import WentBack
+from keelman.model.plugins.plugin_set import WentBack
 from keelman.model.workload import Workload
 from keelman.state.planning.brokers import plan_brokers
 from keelman.state.planning.changes import change_of

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from keelman.model.autoscale import NOT_SCALED, Scaling
 from keelman.model.cluster import ClusterGoal, Rollout, RolloutState, WorkerCluster, WorkerClusterSpec
 from keelman.model.node import NodeState
-from keelman.model.plugin_set import PluginHistory, PluginSet, WentBack
+from keelman.model.plugins.plugin_set import PluginHistory, PluginSet, WentBack
 from keelman.model.workload import PLUGIN_PROBLEMS, Goal, ProcessState, Workload
 from keelman.state.snapshot import Snapshot
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from keelman.model.cluster import WorkerCluster, WorkerEngine
 from keelman.model.log_delivery import targets_of
-from keelman.model.plugin_set import PluginRef
+from keelman.model.plugins.plugin_set import PluginRef
 from keelman.model.workload import Goal, PluginFile, ProcessState, ResourceLimits, Trial, WorkerSpec, Workload
 from keelman.state.clusters.listeners import ADMIN_LISTENERS, LISTENERS, METRICS_LISTENERS, listeners
 from keelman.state.clusters.properties import REPLICATION, worker_properties

@@ -24,7 +24,7 @@ from keelman.model.errors import (
     PermissionDenied,
     Unavailable,
 )
-from keelman.model.plugin_import import PluginSource
+from keelman.model.plugins.plugin_import import PluginSource
 from keelman.state.plugins.storage import CHUNK_BYTES
 
 URL = re.compile(r"https?://[^/\s@]+/?")

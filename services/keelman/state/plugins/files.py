@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from keelman.model import errors
-from keelman.model.plugin import Plugin
+from keelman.model.plugins.plugin import Plugin
 from keelman.runtime.background import Background
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.failpoints import hit

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import IO
 
-from keelman.model.plugin import PluginClass, PluginKind
+from keelman.model.plugins.plugin import PluginClass, PluginKind
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.workers.plugins.archive import ArchiveRefused, refusal

@@ -9,9 +9,9 @@ from typing import Any
 from keelman.api.connect.v1 import plugin_pb2, worker_cluster_pb2
 from keelman.model.cluster import ClusterGoal, WorkerCluster, WorkerClusterSpec, WorkerEngine
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.names import MAX_NAMED
-from keelman.model.plugin import Plugin, PluginKind
-from keelman.model.plugin_set import PluginRef
+from keelman.model.plugins.plugin import Plugin, PluginKind
+from keelman.model.plugins.plugin_set import PluginRef
+from keelman.model.rules.names import MAX_NAMED
 from keelman.state.nouns.plugin import newest_first
 from keelman.state.snapshot import Snapshot
 

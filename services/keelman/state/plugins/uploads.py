@@ -11,9 +11,9 @@ from google.protobuf.json_format import MessageToDict
 from keelman.api.connect.v1 import plugin_service_pb2 as pb
 from keelman.model.cluster import Origin
 from keelman.model.errors import InvalidArgument
-from keelman.model.names import checked_name
-from keelman.model.plugin import Plugin, checked_version, plugin_key
-from keelman.model.shapes import check_labels
+from keelman.model.plugins.plugin import Plugin, checked_version, plugin_key
+from keelman.model.rules.names import checked_name
+from keelman.model.rules.shapes import check_labels
 from keelman.state.plugins.files import Received
 from keelman.state.resources.annotations import check_description
 from keelman.state.resources.checks import check_numbers

@@ -9,10 +9,10 @@ from google.protobuf.message import Message
 
 from keelman.api.connect.v1 import origin_pb2
 from keelman.model.cluster import Annotations
+from keelman.model.connectors.worker_configuration import WorkerConfiguration
 from keelman.model.errors import InvalidArgument
-from keelman.model.plugin_import import PluginImport
-from keelman.model.shapes import check_labels
-from keelman.model.worker_configuration import WorkerConfiguration
+from keelman.model.plugins.plugin_import import PluginImport
+from keelman.model.rules.shapes import check_labels
 from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
 from keelman.state.clusters.taken import check_origin

@@ -10,7 +10,7 @@ from google.protobuf.struct_pb2 import Struct, Value
 
 from keelman.model.cluster import Origin
 from keelman.model.errors import AlreadyExists, Conflict, Exhausted, InvalidArgument
-from keelman.model.names import checked_name
+from keelman.model.rules.names import checked_name
 from keelman.state.snapshot import Resource, Snapshot
 
 if TYPE_CHECKING:

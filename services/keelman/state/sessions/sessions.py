@@ -14,8 +14,8 @@ from dataclasses import KW_ONLY, dataclass, field
 
 from keelman.api.node.v1 import session_service_pb2 as pb
 from keelman.model.errors import Conflict, InvalidArgument, KeelmanError, Unavailable
-from keelman.model.names import checked_name
 from keelman.model.node import Node, NodeState
+from keelman.model.rules.names import checked_name
 from keelman.model.workload import ProcessState, Workload, WorkloadStatus
 from keelman.rpc.times import to_duration
 from keelman.runtime.logs.logging import get_logger

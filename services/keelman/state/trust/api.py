@@ -15,8 +15,8 @@ from keelman.api.access.v1 import (
     signature_service_pb2,
     signature_service_pb2_grpc,
 )
+from keelman.model.access.join_token import JoinRole
 from keelman.model.errors import InvalidArgument, PermissionDenied
-from keelman.model.join_token import JoinRole
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.pages import page
 from keelman.rpc.server import Context, Service, is_local, peer_host

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from keelman.model.access.join_token import JoinRole, JoinSecret, parsed_token
 from keelman.model.errors import (
     AlreadyExists,
     FailedPrecondition,
@@ -22,9 +23,8 @@ from keelman.model.errors import (
     PermissionDenied,
     Unauthenticated,
 )
-from keelman.model.join_token import JoinRole, JoinSecret, parsed_token
-from keelman.model.names import checked_name
 from keelman.model.node import NodeState
+from keelman.model.rules.names import checked_name
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.server import is_loopback
 from keelman.runtime.logs.logging import get_logger

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from keelman.connect.config.copying_keys import LABELS, WORKER_LABELS
 from keelman.model.errors import InvalidArgument
-from keelman.model.labels import labels_of
+from keelman.model.rules.labels import labels_of
 
 Labels: TypeAlias = Mapping[str, str]
 CONNECTOR_KEY = LABELS.name

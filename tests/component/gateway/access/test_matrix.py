@@ -27,7 +27,7 @@ from keelman.api.event.v1.watch_service_pb2 import WatchRequest
 from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
 from keelman.gateway.access.matrix import BAD, CALLERS, NOBODY
 from keelman.gateway.service import FORWARDED
-from keelman.model.access import token_digest
+from keelman.model.access.roles import token_digest
 from keelman.model.errors import FailedPrecondition, PermissionDenied, Unauthenticated
 from keelman.rpc.channels import Channel, channel, is_serving
 from keelman.rpc.errors import from_rpc_error

@@ -9,7 +9,7 @@ import pytest
 
 from keelman.api.connect.v1 import connector_definition_service_pb2 as pb
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
-from keelman.model.connector_definition import ConnectorDefinitionSpec
+from keelman.model.connectors.connector_definition import ConnectorDefinitionSpec
 from keelman.model.operation import Operation, OperationState
 from keelman.runtime.supervise import Siblings
 from keelman.state.hub import Hub

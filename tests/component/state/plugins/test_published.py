@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from keelman.connectors.java import jvm
-from keelman.model.plugin import PluginKind
+from keelman.model.plugins.plugin import PluginKind
 from keelman.runtime.java.maven import Lock, jars
 from keelman.testing import jar_files
 from keelman.workers.plugins.inspection import inspect, inspect_folder

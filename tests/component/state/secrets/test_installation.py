@@ -12,8 +12,8 @@ from keelman.api.connect.v1 import secret_service_pb2 as pb
 from keelman.api.connect.v1.secret_pb2 import Secret
 from keelman.api.event.v1 import event_pb2
 from keelman.connect.config.providers import SECRETS_OF_OTHERS, SecretsProvider
+from keelman.model.access.secret import MAX_BYTES
 from keelman.model.errors import AlreadyExists, Conflict, Exhausted, FailedPrecondition, InvalidArgument, NotFound
-from keelman.model.secret import MAX_BYTES
 from keelman.rpc.errors import translated
 from keelman.state.secrets.sealed_rows import rekeyed
 from keelman.state.store import open_store

@@ -9,7 +9,7 @@ import pytest
 
 from keelman.gateway.access.access_file import KEYS, WatchedAccessFile, read_access_file
 from keelman.gateway.access.caller import Caller
-from keelman.model.access import Role, token_digest
+from keelman.model.access.roles import Role, token_digest
 from keelman.model.errors import InvalidArgument
 
 DIGEST = token_digest("secret")

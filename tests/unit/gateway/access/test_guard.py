@@ -24,7 +24,7 @@ from keelman.api.node.v1 import workload_pb2
 from keelman.gateway.access.callers import Callers, Door
 from keelman.gateway.access.guard import RpcGuard
 from keelman.gateway.settings import Settings
-from keelman.model.access import token_digest
+from keelman.model.access.roles import token_digest
 from keelman.model.errors import Internal, InvalidArgument, PermissionDenied, Unauthenticated
 from keelman.rpc.batches import packed
 from keelman.rpc.guarded import Change, Incoming

@@ -15,7 +15,7 @@ from keelman.gateway.access.guard import path_segments
 from keelman.gateway.access.rights import ROUTES, RPCS, needs_of_route
 from keelman.gateway.ohara.kinds import PLURALS
 from keelman.gateway.service import FORWARDED
-from keelman.model.access import Right, Role
+from keelman.model.access.roles import Right, Role
 from keelman.rpc.generated import service_of
 from support.places import ROOT
 

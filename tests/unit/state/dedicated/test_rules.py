@@ -21,7 +21,7 @@ from keelman.model.cluster import (
     WorkerClusterSpec,
     WorkerClusterStatus,
 )
-from keelman.model.connector_definition import DefinitionGoal
+from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition, Internal
 from keelman.model.workload import Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.dedicated.rules import START_WITHIN, coded, health, watched, workers_outcome

@@ -14,7 +14,7 @@ from keelman.api.connect.v1.connector_pb2 import (
     ConnectorTask,
 )
 from keelman.model.cluster import Annotations
-from keelman.model.dedicated_connector import (
+from keelman.model.connectors.dedicated_connector import (
     DedicatedConnector,
     DedicatedConnectorSpec,
     DedicatedFailure,

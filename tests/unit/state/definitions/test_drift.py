@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorState
-from keelman.model.connector_definition import (
+from keelman.model.connectors.connector_definition import (
     AppliedDefinition,
     ConnectorDefinition,
     ConnectorDefinitionSpec,

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorState, ConnectorTask
-from keelman.model.connector_definition import DefinitionGoal
+from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition
 from keelman.state.definitions.states import awaited
 from keelman.state.operations.moves import Done, Waiting

@@ -14,7 +14,7 @@ from keelman.api.connect.v1.connector_definition_pb2 import DEFINITION_GOAL_ABSE
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.event.v1.report_pb2 import ConnectorReport, ConnectorsReport
 from keelman.model.cluster import Annotations, ClusterGoal, ExternalBrokers, Origin, WorkerClusterSpec
-from keelman.model.connector_definition import ConnectorDefinitionSpec, DefinitionGoal
+from keelman.model.connectors.connector_definition import ConnectorDefinitionSpec, DefinitionGoal
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError
 from keelman.state.hub import Hub
 from keelman.state.nouns import broker_cluster, worker_cluster

@@ -9,7 +9,12 @@ import pytest
 
 from keelman.api.connect.v1 import worker_configuration_service_pb2 as wf
 from keelman.model.cluster import Annotations, ClusterGoal, ExternalBrokers, Origin
-from keelman.model.dedicated_connector import Capacity, DedicatedConnectorSpec, DedicatedGoal, WorkerConfigurationRef
+from keelman.model.connectors.dedicated_connector import (
+    Capacity,
+    DedicatedConnectorSpec,
+    DedicatedGoal,
+    WorkerConfigurationRef,
+)
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, KeelmanError
 from keelman.model.operation import OperationKind, OperationState
 from keelman.state.dedicated.life import create, delete, pause, restart, resume, update

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keelman.model.connector_definition import (
+from keelman.model.connectors.connector_definition import (
     AppliedDefinition,
     ConnectorDefinition,
     ConnectorDefinitionSpec,

@@ -10,8 +10,8 @@ from keelman.api.connect.v1.log_delivery_pb2 import FileLogDelivery, KafkaLogDel
 from keelman.api.connect.v1.log_delivery_pb2 import LogDelivery as Message
 from keelman.api.node.v1.session_service_pb2 import BucketKeys
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.log_checks import check_log_delivery
 from keelman.model.log_delivery import NO_TARGETS, LogTargets, targets_of
+from keelman.model.rules.log_checks import check_log_delivery
 from keelman.model.workload import Goal, LogProblem, ProcessState, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.nouns import workload
 from keelman.state.planning.node_secrets import secrets_of

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from keelman.model.access.join_token import JoinRole
 from keelman.model.errors import AlreadyExists, InvalidArgument, KeelmanError, PermissionDenied, Unauthenticated
-from keelman.model.join_token import JoinRole
 from keelman.model.node import Node, NodeState
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key

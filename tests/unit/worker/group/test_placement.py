@@ -3,7 +3,7 @@
 import pytest
 
 from keelman.model.errors import InvalidArgument
-from keelman.model.labels import labels_of
+from keelman.model.rules.labels import labels_of
 from keelman.worker.group.placement import NOBODY, wants_of, why_unplaced
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.model.plugin import PluginClass, PluginKind
+from keelman.model.plugins.plugin import PluginClass, PluginKind
 from keelman.testing import jar_files as java
 from keelman.testing.plugin_wheel import FULL, wheel
 from keelman.workers.plugins.archive import ArchiveRefused, Bounds

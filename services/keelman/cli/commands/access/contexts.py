@@ -15,7 +15,7 @@ from keelman.cli.client.target import checked_gateway
 from keelman.cli.options import PlainName, TextForm, command_group
 from keelman.cli.output.printing import print_document
 from keelman.model.errors import AlreadyExists, InvalidArgument
-from keelman.model.names import checked_name
+from keelman.model.rules.names import checked_name
 from keelman.rpc.server import is_loopback
 
 app, context = command_group(), command_group()

@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from keelman.cli.options import command_group
-from keelman.model.access import TOKEN_BEGINS, TOKEN_BYTES, Role, token_digest
+from keelman.model.access.roles import TOKEN_BEGINS, TOKEN_BYTES, Role, token_digest
 from keelman.model.errors import InvalidArgument
-from keelman.model.names import checked_name
+from keelman.model.rules.names import checked_name
 from keelman.runtime.home import write_file
 
 app, token = command_group(), command_group()

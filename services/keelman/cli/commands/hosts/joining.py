@@ -15,9 +15,9 @@ from keelman.cli.client.target import Target, home_of
 from keelman.cli.client.tokens import created_token, deleted_token, listed_tokens
 from keelman.cli.machine.joined import Wanted, join_host
 from keelman.cli.options import HomeFolder, command_group, seconds_of
+from keelman.model.access.join_token import JoinRole
 from keelman.model.errors import InvalidArgument
-from keelman.model.join_token import JoinRole
-from keelman.model.names import checked_name, legal_name
+from keelman.model.rules.names import checked_name, legal_name
 from keelman.rpc.times import to_duration
 
 app, node, token = command_group(), command_group(), command_group()

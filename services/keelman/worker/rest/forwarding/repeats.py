@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 
 from keelman.model.errors import InvalidArgument
-from keelman.model.names import checked_request_id
+from keelman.model.rules.names import checked_request_id
 from keelman.worker.errors import RestError
 
 HEADER = "x-keelman-since"

@@ -9,7 +9,7 @@ import pytest
 from keelman.cli.main import main
 from keelman.gateway.access.access_file import read_access_file
 from keelman.gateway.access.caller import Caller
-from keelman.model.access import Role, token_digest
+from keelman.model.access.roles import Role, token_digest
 
 
 def create(*words: str) -> int:

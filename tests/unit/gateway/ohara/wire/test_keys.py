@@ -9,7 +9,7 @@ import pytest
 from keelman.api.connect.v1.origin_pb2 import Origin
 from keelman.gateway.ohara.wire.errors import BAD_VALUE, OharaError
 from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key, key_of, own_name, shown_key
-from keelman.model.names import checked_name
+from keelman.model.rules.names import checked_name
 
 WK = ObjectKey("default", "wk")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keelman.model.wheel_paths import installed_path
+from keelman.model.plugins.wheel_paths import installed_path
 
 
 @pytest.mark.parametrize(

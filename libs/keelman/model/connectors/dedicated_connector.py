@@ -12,7 +12,7 @@ from typing import ClassVar
 from keelman.model.autoscale import Autoscale
 from keelman.model.cluster import NO_ANNOTATIONS, Annotations, WorkerEngine
 from keelman.model.log_delivery import LogDelivery
-from keelman.model.plugin_set import PluginRef
+from keelman.model.plugins.plugin_set import PluginRef
 from keelman.model.resource import Resource
 from keelman.model.workload import NO_LIMITS, ResourceLimits
 

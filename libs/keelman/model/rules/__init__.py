@@ -1,0 +1,1 @@
+"""What may stand in names, labels, ports, counts and log destinations that users choose."""
