@@ -26,11 +26,12 @@ from keelman.connect.record_trace import Steps
 from keelman.connect.records import Offset, Partition
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.source_task import SourceTask
-from keelman.connectors.java import jvm, poll_thread
+from keelman.connectors.java import jvm
 from keelman.connectors.java.border.record_views import JavaSteps
 from keelman.connectors.java.plugin_loader import PluginLoader
-from keelman.connectors.java.sink import open_writer
-from keelman.connectors.java.source import open_reader
+from keelman.connectors.java.sink.writer import open_writer
+from keelman.connectors.java.source import poll_thread
+from keelman.connectors.java.source.reader import open_reader
 from keelman.connectors.plugins.previews import preview
 from keelman.model.errors import FailedPrecondition
 from keelman.runtime.java.installation import find

@@ -140,14 +140,14 @@ class JavaConnector(Connector):
         cls, config: Mapping[str, str], task: SourceTask, offset: Callable[[Partition], Offset | None]
     ) -> Reader:
         """A source task, started. Raises ConnectError."""
-        from keelman.connectors.java.source import open_reader  # noqa: PLC0415  brings what no plugin host needs
+        from keelman.connectors.java.source.reader import open_reader  # noqa: PLC0415  brings what no plugin host needs
 
         return open_reader(cls.loader, cls._task_class(config), config, task)
 
     @classmethod
     def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
         """A sink task, started. Raises ConnectError."""
-        from keelman.connectors.java.sink import open_writer  # noqa: PLC0415  as above
+        from keelman.connectors.java.sink.writer import open_writer  # noqa: PLC0415  as above
 
         return open_writer(cls.loader, cls._task_class(config), config, task, exactly_once=exactly_once)
 

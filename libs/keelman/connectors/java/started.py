@@ -17,9 +17,9 @@ from keelman.connect.offsets import CommittedOffsets
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import connect_error, translated
 from keelman.connectors.java.jvm import jpype
-from keelman.connectors.java.offsets import TaskOffsets
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.plugin_metrics import PluginMetrics
+from keelman.connectors.java.source.offsets import TaskOffsets
 
 FORGOTTEN_SECONDS = 30.0
 LOOK_SECONDS = 5.0

@@ -19,10 +19,10 @@ from keelman.connect.schema import Schema
 from keelman.connect.tolerance import CONVERTER_STAGES, TRANSFORMATION, StageName
 from keelman.connectors.java.border.python_data import FromJava
 from keelman.connectors.java.errors import connect_error
-from keelman.connectors.java.java_step import JavaStep
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
-from keelman.connectors.java.record_steps import record_steps
+from keelman.connectors.java.steps.record_steps import record_steps
+from keelman.connectors.java.steps.transforms import JavaStep
 
 CONNECT, COMMON = "org.apache.kafka.connect", "org.apache.kafka.common"
 T = TypeVar("T")

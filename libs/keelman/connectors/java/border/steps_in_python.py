@@ -22,7 +22,7 @@ from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import connect_error, translated
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
-from keelman.connectors.java.transforms import NOT_THEIRS
+from keelman.connectors.java.steps.transforms import NOT_THEIRS
 from keelman.runtime.logs.logging import get_logger
 
 CONNECT = "org.apache.kafka.connect"

@@ -16,8 +16,8 @@ from typing import Any
 from keelman.connect import contract
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.logs import in_context
-from keelman.connectors.java.loops import TaskLoops
 from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.source.loops import TaskLoops
 from keelman.runtime.logs.logging import get_logger
 
 MAX_QUEUED = 4_096

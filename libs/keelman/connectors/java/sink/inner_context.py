@@ -16,7 +16,7 @@ from keelman.connect.plugin import SinkTask
 from keelman.connect.sink_source import SinkSource
 from keelman.connect.tolerance import Policy
 from keelman.connectors.java.jvm import java_class, jpype
-from keelman.connectors.java.sink_context import CONNECT, SinkContext
+from keelman.connectors.java.sink.context import CONNECT, SinkContext
 
 CONSUMER = "org.apache.kafka.clients.consumer.Consumer"
 _CLASSES = frozenset(f"{package}.iceberg.connect.IcebergSinkTask" for package in ("org.apache", "io.tabular"))

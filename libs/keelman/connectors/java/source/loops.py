@@ -10,7 +10,7 @@ from typing import Any
 
 from keelman.connectors.java.handles import Handles, call
 from keelman.connectors.java.jvm import java_class, jpype
-from keelman.connectors.java.record_steps import RecordSteps
+from keelman.connectors.java.steps.record_steps import RecordSteps
 
 CONNECT, COMMON = "org.apache.kafka.connect", "org.apache.kafka.common"
 CLIENTS = "org.apache.kafka.clients.producer"

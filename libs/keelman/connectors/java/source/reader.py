@@ -24,13 +24,13 @@ from keelman.connectors.java.border.record_views import RecordViews
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import task_error, translated
 from keelman.connectors.java.jvm import java_class, jpype
-from keelman.connectors.java.loops import SourceLoops, TaskLoops, compression, entry_of
-from keelman.connectors.java.offsets import TaskOffsets
-from keelman.connectors.java.one_by_one import OneByOne
 from keelman.connectors.java.plugin_loader import PluginLoader
-from keelman.connectors.java.poll_thread import Poll, PollThread, Told
-from keelman.connectors.java.record_steps import RecordSteps, record_steps
-from keelman.connectors.java.source_context import SourceContext
+from keelman.connectors.java.source.context import SourceContext
+from keelman.connectors.java.source.loops import SourceLoops, TaskLoops, compression, entry_of
+from keelman.connectors.java.source.offsets import TaskOffsets
+from keelman.connectors.java.source.one_by_one import OneByOne
+from keelman.connectors.java.source.poll_thread import Poll, PollThread, Told
+from keelman.connectors.java.steps.record_steps import RecordSteps, record_steps
 from keelman.connectors.java.stopping import flush_seconds, stop_seconds
 from keelman.engine.control import CutShort
 from keelman.engine.records.conversion import attended

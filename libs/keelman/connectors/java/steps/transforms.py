@@ -7,15 +7,15 @@ own class, whose constructor is not public; it swaps class loaders, which here i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from keelman.connect.config.types import Type, parse_type
 from keelman.connect.errors import ConfigValueError
-from keelman.connect.tolerance import transform_stage
+from keelman.connect.tolerance import Stage, transform_stage
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import translated
 from keelman.connectors.java.handles import Handles
-from keelman.connectors.java.java_step import JavaStep
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.model.keys import under
@@ -25,6 +25,24 @@ RECORD = f"{CONNECT}.connector.ConnectRecord"
 STAGE = f"{CONNECT}.runtime.TransformationStage"
 CONSTRUCTOR_PARAMETERS = 8
 NOT_THEIRS = ("type", "predicate", "negate", "plugin.version")
+
+
+@dataclass(frozen=True, slots=True)
+class JavaStep:
+    """One transform of a connector's chain.
+
+    `target` has a public method `apply` of the Java class `kind`, which takes a `parameter`. It is `transform` where
+    `predicate`, if there is one, does not say `negate`.
+    """
+
+    target: Any
+    kind: Any
+    parameter: Any
+    stage: Stage
+    alias: str
+    transform: Any
+    predicate: Any = None
+    negate: bool = False
 
 
 def java_transforms(loader: PluginLoader, config: Mapping[str, str]) -> list[JavaStep]:

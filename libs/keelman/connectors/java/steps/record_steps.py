@@ -11,9 +11,8 @@ from keelman.connect.tolerance import Stage, converter_stage
 from keelman.connectors.java.border.python_converter import OURS_ALONE, python_converter
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import translated
-from keelman.connectors.java.java_step import JavaStep
 from keelman.connectors.java.plugin_loader import PluginLoader
-from keelman.connectors.java.transforms import java_transforms
+from keelman.connectors.java.steps.transforms import JavaStep, java_transforms
 from keelman.engine.records.registries import open_registry
 
 

@@ -21,14 +21,14 @@ from keelman.connect.tolerance import Policy
 from keelman.connectors.java.consumer.client import JavaConsumer
 from keelman.connectors.java.consumer.records import JavaRecords, raw
 from keelman.connectors.java.errors import RETRIABLE, connect_error
-from keelman.connectors.java.inner_context import InnerContext, looks_inside
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
-from keelman.connectors.java.record_steps import RecordSteps, record_steps
-from keelman.connectors.java.sink_context import Errant, SinkContext
-from keelman.connectors.java.sink_one_by_one import SinkOneByOne
-from keelman.connectors.java.sink_records import SinkLoops
-from keelman.connectors.java.sink_thread import Job, SinkThread
+from keelman.connectors.java.sink.context import Errant, SinkContext
+from keelman.connectors.java.sink.inner_context import InnerContext, looks_inside
+from keelman.connectors.java.sink.one_by_one import SinkOneByOne
+from keelman.connectors.java.sink.records import SinkLoops
+from keelman.connectors.java.sink.task_thread import Job, SinkThread
+from keelman.connectors.java.steps.record_steps import RecordSteps, record_steps
 from keelman.connectors.java.stopping import stop_seconds
 from keelman.engine.control import CutShort, GaveUp
 from keelman.engine.records.conversion import attended

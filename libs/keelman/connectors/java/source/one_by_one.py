@@ -14,8 +14,8 @@ from keelman.connect.records import Column, Headers, Offset, Partition, SourceBa
 from keelman.connect.source_task import SourceTarget
 from keelman.connectors.java.configs import json_converter
 from keelman.connectors.java.jvm import java_class, jpype
-from keelman.connectors.java.record_steps import RecordSteps
-from keelman.connectors.java.step_attempts import StepAttempts, StepFailed
+from keelman.connectors.java.steps.record_steps import RecordSteps
+from keelman.connectors.java.steps.step_attempts import StepAttempts, StepFailed
 
 
 class RecordNotes(Protocol):

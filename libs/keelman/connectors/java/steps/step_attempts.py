@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeVar
 from keelman.connect.errors import ConnectError
 from keelman.connect.tolerance import Stage
 from keelman.connectors.java.errors import connect_error
-from keelman.connectors.java.java_step import JavaStep
 from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.steps.transforms import JavaStep
 
 T = TypeVar("T")
 

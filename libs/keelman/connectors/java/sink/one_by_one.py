@@ -8,8 +8,8 @@ from typing import Any
 from keelman.connect.sink_source import SinkSource
 from keelman.connectors.java.consumer.records import JavaRecords
 from keelman.connectors.java.jvm import java_class, jpype
-from keelman.connectors.java.record_steps import RecordSteps
-from keelman.connectors.java.step_attempts import StepAttempts, StepFailed
+from keelman.connectors.java.steps.record_steps import RecordSteps
+from keelman.connectors.java.steps.step_attempts import StepAttempts, StepFailed
 
 CONNECT = "org.apache.kafka.connect"
 
