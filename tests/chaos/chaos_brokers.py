@@ -13,7 +13,7 @@ from chaos.chaos_scene import Scene
 from chaos.chaos_system import GROUP
 from keelman.kafka.groups.changes import GroupChanges
 from keelman.model.errors import Unavailable
-from keelman.testing.cluster_parts import GROUPS, TRANSACTIONS, coordinating
+from keelman.testing.brokers.cluster_parts import GROUPS, TRANSACTIONS, coordinating
 from keelman.testing.eventually import eventually
 from keelman.testing.numbered import Number, parsed
 

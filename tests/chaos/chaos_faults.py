@@ -28,8 +28,8 @@ from chaos.chaos_links import (
 from chaos.chaos_paths import PATHS, FileSink, Run
 from chaos.chaos_scene import Scene
 from chaos.chaos_system import WORKERS, System, below, holds_slot, strike
+from keelman.testing.brokers.kafka_proxy import END_TXN, PRODUCE
 from keelman.testing.eventually import eventually
-from keelman.testing.kafka_proxy import END_TXN, PRODUCE
 
 READING, SINKS = ("mirror", "file sink", "Kafka sink"), ("file sink", "Kafka sink")
 SHORT, LONG, LONGER = 3.0, 12.0, 40.0

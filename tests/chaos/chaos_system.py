@@ -23,10 +23,10 @@ from keelman.rpc.channels import is_serving
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.supervise import Siblings
-from keelman.testing.broker import BrokerProcess
-from keelman.testing.broker_cluster import BrokerCluster
+from keelman.testing.brokers.broker import BrokerProcess
+from keelman.testing.brokers.broker_cluster import BrokerCluster
+from keelman.testing.brokers.kafka_proxy import KafkaProxy
 from keelman.testing.eventually import eventually
-from keelman.testing.kafka_proxy import KafkaProxy
 from keelman.testing.proxy import Proxy
 from support.spark.cluster import Cluster
 from support.worker.processes import WorkerProcess

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from keelman.connectors.plugins.client import PluginHost
-from keelman.testing.broker import running_broker
-from keelman.testing.registry import RegistryProcess, missing, running_registry
-from keelman.testing.secure_broker import SecureBroker, secure_broker
+from keelman.testing.brokers.broker import running_broker
+from keelman.testing.brokers.secure_broker import SecureBroker, secure_broker
+from keelman.testing.servers.registry import RegistryProcess, missing, running_registry
 from support.connectors.plugin_hosts import weather_host
 from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, create_topic
 from support.spark.service import SparkService, spark_service

@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from keelman import testing
 from keelman.runtime.java import maven
 from keelman.runtime.processes.ports import free_ports
+from keelman.testing import plugins
 from keelman.testing.eventually import eventually
 from support.cli.system import FILE, STRING, Keelman, numbered
 
@@ -22,7 +22,7 @@ LIMIT = 1 << 30
 
 async def mongo(folder: Path) -> Path:
     """MongoDB's plugin as an archive: it has no service files, so that Connect finds it by a scan."""
-    jars = await maven.jars(maven.Lock.read(Path(testing.__file__).with_name("mongo_connect.lock")))
+    jars = await maven.jars(maven.Lock.read(Path(plugins.__file__).with_name("mongo_connect.lock")))
     made = folder / "mongo.zip"
     with zipfile.ZipFile(made, "w") as archive:
         for jar in jars:

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from keelman.testing.eventually import eventually
-from keelman.testing.object_store import KEY, SECRET, ObjectStore, object_store
+from keelman.testing.servers.object_store import KEY, SECRET, ObjectStore, object_store
 from support.cli.system import FILE, STRING, Keelman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keelman.testing import jar_files as java
+from keelman.testing.plugins import jar_files as java
 from keelman.workers.plugins.archive import ArchiveRefused, Bounds, unpack
 from keelman.workers.plugins.class_file import ClassFile, InvalidClassFile, read_class
 from keelman.workers.plugins.inspection import inspect, opened

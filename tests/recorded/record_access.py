@@ -16,8 +16,8 @@ import httpx
 
 from keelman.runtime.java.maven import Lock, jars
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.broker import running_broker
-from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.brokers.broker import running_broker
+from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.access_steps import SECTIONS, USERS, Step
 from recorded.one_a_line import one_a_line
 

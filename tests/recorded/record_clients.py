@@ -12,7 +12,7 @@ from pathlib import Path
 
 from keelman.runtime.java import maven
 from keelman.runtime.java.installation import find
-from keelman.testing.connect_worker import LOCK
+from keelman.testing.servers.connect_worker import LOCK
 
 HERE = Path(__file__).resolve().parent
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

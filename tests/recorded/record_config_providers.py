@@ -1,7 +1,7 @@
 """Records what a real Apache Kafka Connect worker does with config providers.
 
 Run it by itself: `python -m recorded.record_config_providers`. Writes config_providers.json beside it. Needs Java
-and the Maven artifacts of keelman.testing.connect_worker.
+and the Maven artifacts of keelman.testing.servers.connect_worker.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from keelman.kafka.reading import read_topic
-from keelman.testing.broker import running_broker
-from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
+from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
 
 RECORD = Path(__file__).with_name("config_providers.json")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from keelman.runtime.java import maven
 from keelman.runtime.java.installation import find
-from keelman.testing.connect_worker import LOCK
+from keelman.testing.servers.connect_worker import LOCK
 from recorded.data_cases import everything
 from recorded.one_a_line import one_a_line
 

@@ -15,9 +15,9 @@ from aiokafka.admin import NewTopic
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from keelman.kafka.clients import admin_client
-from keelman.testing.broker import running_broker
-from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
+from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.errors_cases import CASES, Case, shown
 from recorded.one_a_line import one_a_line
 

@@ -11,9 +11,9 @@ import json
 import tempfile
 from pathlib import Path
 
-from keelman.testing.broker import running_broker
-from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
+from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
 from support.copying.harness import create_topic, messages
 from support.java.kit import compiled

@@ -10,8 +10,8 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from keelman.testing.broker import running_broker
-from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.brokers.broker import running_broker
+from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.java_plugins_steps import play, told
 from recorded.one_a_line import one_a_line
 from support.java.published import FILES, MONGO, POSTGRES, plugin_path

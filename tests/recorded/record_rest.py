@@ -16,8 +16,8 @@ from typing import Any
 from aiokafka.admin import NewTopic
 
 from keelman.kafka.clients import admin_client
-from keelman.testing.broker import running_broker
-from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.brokers.broker import running_broker
+from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
 from recorded.rest_steps import GROUP, SECTIONS
 from support.worker.rest import Player, fresh_client

@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
-from keelman.testing.broker import running_broker
-from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.brokers.broker import running_broker
+from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
 from recorded.state_steps import STEPS, play
 

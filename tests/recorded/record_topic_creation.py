@@ -13,9 +13,9 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
 
-from keelman.testing.broker import running_broker
-from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
+from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
 from recorded.topic_creation_cases import CASES, NONE, OFF, topic_of
 

@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 import httpx
 
-from keelman.testing.broker import running_broker
-from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.brokers.broker import running_broker
+from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.validate_cases import WORKERS, Case, cases
 
 FILE = Path(__file__).with_name("validate.json")

@@ -23,7 +23,7 @@ from bench.measuring.figures import Figure, alone, beside, compared, number, per
 from bench.measuring.rounds import OURS, interleaved, lateness
 from bench.measuring.systems import System, connect, create, delete, keelman, pss_mb, running
 from keelman.testing.eventually import eventually
-from keelman.testing.postgresql import PostgresqlServer, running_postgresql
+from keelman.testing.servers.postgresql import PostgresqlServer, running_postgresql
 from support.java.debezium import COPIED, sink_config, slot_of, source_config, topic_of
 from support.java.numbered_rows import NumberedRows
 from support.java.published import FILE_SINK, FILE_SOURCE, FILES, JDBC, POSTGRES, plugin_path

@@ -18,8 +18,8 @@ import psutil
 from keelman.rpc.channels import is_serving
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.connect_worker import ConnectProcess
 from keelman.testing.eventually import eventually
+from keelman.testing.servers.connect_worker import ConnectProcess
 
 BATCHES = {"batch.size": "1000000", "linger.ms": "5"}
 

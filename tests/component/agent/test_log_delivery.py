@@ -24,9 +24,9 @@ from keelman.agent.shipping.topic_target import TopicTarget
 from keelman.api.node.v1.workload_pb2 import LogProblem, LogTargets
 from keelman.model.errors import Unavailable
 from keelman.runtime.logs.parts import Log, Reader
-from keelman.testing.broker import started_broker
+from keelman.testing.brokers.broker import started_broker
 from keelman.testing.eventually import eventually
-from keelman.testing.object_store import KEY, SECRET, object_store
+from keelman.testing.servers.object_store import KEY, SECRET, object_store
 from support.agent.agents import REMOVED, Node, alive, workload
 
 pytestmark = pytest.mark.component

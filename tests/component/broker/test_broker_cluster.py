@@ -6,8 +6,8 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from keelman.testing.broker_cluster import BrokerCluster, running_cluster
-from keelman.testing.cluster_parts import GROUPS
+from keelman.testing.brokers.broker_cluster import BrokerCluster, running_cluster
+from keelman.testing.brokers.cluster_parts import GROUPS
 from support.copying.harness import commit, until
 
 pytestmark = pytest.mark.component

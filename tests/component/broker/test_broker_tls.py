@@ -20,7 +20,7 @@ from keelman.rpc.identity import Identity, IdentityKind
 from keelman.runtime.home import write_file
 from keelman.runtime.tls.certificates import certificate_request, made_key
 from keelman.state.trust.authority import Authority
-from keelman.testing.broker import BrokerProcess
+from keelman.testing.brokers.broker import BrokerProcess
 from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component

@@ -12,7 +12,7 @@ from confluent_kafka.admin import (
 )
 
 from keelman.connectors.mirror.source import MirrorSource
-from keelman.testing.secure_broker import SecureBroker
+from keelman.testing.brokers.secure_broker import SecureBroker
 from support.copying.harness import create_topic, until
 
 pytestmark = pytest.mark.component

@@ -7,7 +7,7 @@ import pytest
 from keelman.connect.errors import ConnectError
 from keelman.connectors.plugins.client import PluginHost
 from keelman.model.errors import Unavailable
-from keelman.testing.plugin_wheel import FULL
+from keelman.testing.plugins.plugin_wheel import FULL
 from support.connectors.plugin_hosts import weather_host
 
 pytestmark = pytest.mark.component

@@ -21,8 +21,8 @@ from keelman.connect.records import Column
 from keelman.connect.registry.interface import RegistryRefused, RegistryUnavailable, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
 from keelman.engine.records.registries import open_registry
-from keelman.testing.http_server import HttpRequest, http_server
-from keelman.testing.registry import RegistryProcess
+from keelman.testing.servers.http_server import HttpRequest, http_server
+from keelman.testing.servers.registry import RegistryProcess
 from support.copying.harness import Run, create_topic, messages, ticket, until
 
 pytestmark = pytest.mark.component

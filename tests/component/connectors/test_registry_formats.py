@@ -20,7 +20,7 @@ from keelman.connect.records import Column
 from keelman.connect.registry.interface import RegistryError, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
 from keelman.engine.records.registries import open_registry
-from keelman.testing.registry import RegistryProcess
+from keelman.testing.servers.registry import RegistryProcess
 from support.copying.harness import Run, create_topic, messages, ticket, until
 
 pytestmark = pytest.mark.component

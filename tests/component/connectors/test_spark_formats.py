@@ -29,7 +29,7 @@ from keelman.model.errors import KeelmanError
 from keelman.rpc.channels import channel, is_serving
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.broker import running_broker
+from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
 from support.places import with_tests
 from support.worker.processes import WorkerProcess, workers

@@ -13,10 +13,10 @@ from keelman.connectors.mirror.source import MirrorSource
 from keelman.kafka.batches.producer import BatchProducer, ProducerSettings
 from keelman.kafka.batches.record_batch import encode
 from keelman.kafka.fetching.client import open_client
-from keelman.testing.broker import proxied_broker
-from keelman.testing.kafka_proxy import KafkaProxy
+from keelman.testing.brokers.broker import proxied_broker
+from keelman.testing.brokers.kafka_proxy import KafkaProxy
+from keelman.testing.brokers.quotas import limit_producer
 from keelman.testing.proxy import Weather
-from keelman.testing.quotas import limit_producer
 from support.copying.harness import Run, create_topic, messages, ticket
 
 pytestmark = pytest.mark.component

@@ -19,8 +19,8 @@ from keelman.connect.records import Column, SourceBatch
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import FileWatch, Watch
 from keelman.kafka.batches import producer as batch_producer
-from keelman.testing.broker import BrokerProcess, proxied_broker
-from keelman.testing.kafka_proxy import END_TXN, Catch, Fate
+from keelman.testing.brokers.broker import BrokerProcess, proxied_broker
+from keelman.testing.brokers.kafka_proxy import END_TXN, Catch, Fate
 from support.copying.harness import (
     OFFSET_PARTITIONS,
     OneTask,

@@ -27,8 +27,8 @@ from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgum
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
 from keelman.testing.eventually import eventually
-from keelman.testing.jar_files import jar_bytes
-from keelman.testing.postgresql import BINARIES, started_postgresql
+from keelman.testing.plugins.jar_files import jar_bytes
+from keelman.testing.servers.postgresql import BINARIES, started_postgresql
 from support.gateway.system import System, running_system
 from support.state.uploads import WEATHER, download, jar, pieces, upload
 

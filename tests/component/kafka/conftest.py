@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from keelman.testing.broker import proxied_broker
-from keelman.testing.kafka_proxy import KafkaProxy
+from keelman.testing.brokers.broker import proxied_broker
+from keelman.testing.brokers.kafka_proxy import KafkaProxy
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ from keelman.kafka.connections import asked, connection_to
 from keelman.kafka.security import reauthentication
 from keelman.kafka.security.jaas import SCRAM
 from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
+from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker
 from keelman.testing.eventually import eventually
-from keelman.testing.secure_broker import SECRET, USER, SecureBroker
-from keelman.testing.token_server import token_server
+from keelman.testing.servers.token_server import token_server
 from keelman.worker.group.farewell import Note
 
 pytestmark = pytest.mark.component

@@ -15,7 +15,7 @@ from keelman.kafka.fetching.end_offsets import Ends, EndWatch
 from keelman.kafka.fetching.fetched import Part
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings
-from keelman.testing.broker import BrokerProcess
+from keelman.testing.brokers.broker import BrokerProcess
 from keelman.testing.eventually import eventually
 from support.copying.harness import create_topic
 

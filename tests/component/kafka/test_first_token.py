@@ -20,8 +20,8 @@ from keelman.engine.sink.ranges import Range, rows
 from keelman.engine.slot.loops import SILENT_SECONDS
 from keelman.kafka.security.oauth import ALLOWED_KEY, URL_KEY, allow_urls
 from keelman.model.errors import KeelmanError, Unavailable
-from keelman.testing.secure_broker import SecureBroker
-from keelman.testing.token_server import TokenServer, token_server
+from keelman.testing.brokers.secure_broker import SecureBroker
+from keelman.testing.servers.token_server import TokenServer, token_server
 from support.copying.harness import Run, create_topic, ticket, until
 from support.worker.processes import WorkerProcess, link_side, workers
 

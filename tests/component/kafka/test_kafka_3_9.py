@@ -26,8 +26,8 @@ from component.engine.test_source_engine import (  # noqa: F401
     test_a_producer_whose_coordinator_hung_up_is_not_used_again,
     test_an_endtxn_that_comes_during_a_later_transaction_ends_nothing,
 )
-from keelman.testing.broker import BrokerProcess
-from keelman.testing.kafka_proxy import KafkaProxy
+from keelman.testing.brokers.broker import BrokerProcess
+from keelman.testing.brokers.kafka_proxy import KafkaProxy
 from support.copying.harness import OFFSET_PARTITIONS, committed_offsets, create_topic, hosted, until
 
 pytestmark = pytest.mark.component
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.component
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> BrokerProcess:
-    return BrokerProcess(tmp_path_factory.mktemp("broker"), module="keelman.testing.broker_3_9")
+    return BrokerProcess(tmp_path_factory.mktemp("broker"), module="keelman.testing.brokers.broker_3_9")
 
 
 @pytest.fixture(scope="module")

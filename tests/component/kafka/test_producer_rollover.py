@@ -10,8 +10,8 @@ import pytest
 from aiokafka.admin import NewTopic
 
 from keelman.kafka.clients import admin_client
-from keelman.testing.broker import BrokerProcess
-from keelman.testing.kafka_proxy import END_TXN, Fate, KafkaProxy
+from keelman.testing.brokers.broker import BrokerProcess
+from keelman.testing.brokers.kafka_proxy import END_TXN, Fate, KafkaProxy
 from support.kafka.producers import batch, open_producer, visible, within, write_epoch
 
 pytestmark = pytest.mark.component

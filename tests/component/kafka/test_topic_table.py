@@ -18,7 +18,7 @@ from keelman.kafka.table import Row, TopicTable
 from keelman.kafka.topics import made
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.supervise import Siblings
-from keelman.testing.broker import BrokerProcess
+from keelman.testing.brokers.broker import BrokerProcess
 from support.copying.harness import create_topic
 
 pytestmark = pytest.mark.component

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keelman.testing.postgresql import BINARIES, started_postgresql
+from keelman.testing.servers.postgresql import BINARIES, started_postgresql
 from support.state.service import state_in_loop
 
 

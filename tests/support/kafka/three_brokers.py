@@ -25,7 +25,7 @@ from keelman.kafka.connections import answer_of
 from keelman.kafka.fetching.leader_epochs import Leader, metadata_of
 from keelman.kafka.probe import ask_broker
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.broker import BrokerProcess
+from keelman.testing.brokers.broker import BrokerProcess
 from keelman.testing.eventually import eventually
 from keelman.testing.proxy import Proxy, Weather
 

@@ -7,7 +7,7 @@ import pytest
 
 from keelman.connectors.plugins import java_folders
 from keelman.connectors.plugins.plugin_path import scan
-from keelman.testing.jar_files import SINK, SOURCE, TRANSFORMATION, class_bytes, jar_bytes
+from keelman.testing.plugins.jar_files import SINK, SOURCE, TRANSFORMATION, class_bytes, jar_bytes
 from keelman.workers.plugins import inspection
 
 SEA, LAKE = "com.acme.SeaSourceConnector", "com.acme.LakeSinkConnector"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keelman.testing.cluster_parts import coordinating
+from keelman.testing.brokers.cluster_parts import coordinating
 
 
 @pytest.mark.parametrize(

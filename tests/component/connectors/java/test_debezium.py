@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from keelman.testing.eventually import eventually
-from keelman.testing.postgresql import BINARIES, PostgresqlServer, running_postgresql
+from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer, running_postgresql
 from support.java.debezium import ends_clean, followed, in_mid_snapshot, put, slot_of, source_config, streams_on
 from support.java.kit import needs_java
 from support.java.numbered_rows import NumberedRows, confirmed, written_lsn

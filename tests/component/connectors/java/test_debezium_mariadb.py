@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.testing.mariadb import MISSING, MariadbServer, running_mariadb
+from keelman.testing.servers.mariadb import MISSING, MariadbServer, running_mariadb
 from support.java.debezium import ends_clean, followed, in_mid_snapshot, put, streams_on
 from support.java.kit import needs_java
 from support.java.mariadb_rows import MariadbRows, mariadb_config

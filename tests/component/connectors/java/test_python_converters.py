@@ -14,7 +14,7 @@ from keelman.connect.avro.converter import AvroConverter
 from keelman.connect.records import Column
 from keelman.connect.schema import STRING
 from keelman.engine.records.registries import open_registry
-from keelman.testing.registry import RegistryProcess
+from keelman.testing.servers.registry import RegistryProcess
 from support.copying.harness import create_topic, hosted, latest, messages, until
 from support.java.kit import compiled, needs_java
 from support.places import with_tests

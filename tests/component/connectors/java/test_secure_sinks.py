@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker
 from keelman.testing.certificates import PASSWORD
-from keelman.testing.secure_broker import SECRET, USER, SecureBroker
-from keelman.testing.token_server import token_server
+from keelman.testing.servers.token_server import token_server
 from support.copying.harness import create_topic, until
 from support.java.kit import needs_java
 from support.java.scripted_sink import Scripted

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from keelman.testing.connect_worker import ConnectProcess
 from keelman.testing.eventually import eventually
-from keelman.testing.postgresql import BINARIES, PostgresqlServer, running_postgresql
+from keelman.testing.servers.connect_worker import ConnectProcess
+from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer, running_postgresql
 from support.java.debezium import (
     RestWorker,
     changes,

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from keelman.kafka.security.oauth import ALLOWED_KEY
+from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker
 from keelman.testing.certificates import PASSWORD
 from keelman.testing.eventually import eventually
-from keelman.testing.secure_broker import SECRET, USER, SecureBroker
-from keelman.testing.token_server import token_server
+from keelman.testing.servers.token_server import token_server
 from support.gateway.managed_connect.bare import Bare, bare_system
 from support.gateway.managed_connect.cases import CONFIG
 from support.gateway.managed_connect.world import bad_request, connector

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from keelman.testing import jar_files
 from keelman.testing.eventually import eventually
+from keelman.testing.plugins import jar_files
 from support.cli.system import FILE, Keelman
 from support.gateway.ohara.clients import (
     BAD_VALUE,

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from keelman.testing.eventually import eventually
-from keelman.testing.postgresql import BINARIES, USER, PostgresqlServer, running_postgresql
+from keelman.testing.servers.postgresql import BINARIES, USER, PostgresqlServer, running_postgresql
 from support.cli.system import Keelman
 from support.gateway.ohara.clients import DATA_CHECK, ILLEGAL_ARGUMENT, JsClient, client_of, key
 from support.java.kit import needs_java

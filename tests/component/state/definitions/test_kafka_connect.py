@@ -21,8 +21,8 @@ from keelman.state.operations.runner import Runner
 from keelman.state.replicas.leader import LEADER
 from keelman.state.replicas.lease import Lease
 from keelman.state.store import Store, open_store, subjects_of
-from keelman.testing.connect_worker import ConnectProcess
 from keelman.testing.eventually import eventually
+from keelman.testing.servers.connect_worker import ConnectProcess
 from keelman.workers.rest.access import WorkerAccess
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Rest

@@ -12,7 +12,7 @@ import pytest
 
 from keelman.model.errors import NotFound
 from keelman.rpc.channels import channel
-from keelman.testing.broker import running_broker
+from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
 from support.places import ROOT
 from support.state.service import Clients, StateProcess

@@ -27,7 +27,7 @@ from keelman.runtime.processes.ports import free_ports
 from keelman.state.failpoints import IMPORTS
 from keelman.state.operations import import_plugin
 from keelman.testing.eventually import eventually
-from keelman.testing.object_store import KEY, SECRET, ObjectStore, object_store
+from keelman.testing.servers.object_store import KEY, SECRET, ObjectStore, object_store
 from support.state.service import Clients, StateProcess, state_in_loop
 from support.state.uploads import download, jar
 

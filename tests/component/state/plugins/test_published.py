@@ -7,7 +7,7 @@ import pytest
 from keelman.connectors.java import jvm
 from keelman.model.plugins.plugin import PluginKind
 from keelman.runtime.java.maven import Lock, jars
-from keelman.testing import jar_files
+from keelman.testing.plugins import jar_files
 from keelman.workers.plugins.inspection import inspect, inspect_folder
 
 pytestmark = pytest.mark.component

@@ -15,7 +15,7 @@ from keelman.api.node.v1 import node_pb2, node_service_pb2
 from keelman.model.errors import KeelmanError, NotFound
 from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
-from keelman.testing.postgresql import BINARIES, PostgresqlServer
+from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer
 from support.state.service import Agent, Clients, StateProcess, free_range
 
 pytestmark = [

@@ -15,7 +15,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from keelman.kafka.clients import Client
 from keelman.kafka.fetching.client import FetchClient
 from keelman.runtime.supervise import Siblings
-from keelman.testing.broker import BrokerProcess, proxied_broker
+from keelman.testing.brokers.broker import BrokerProcess, proxied_broker
 from keelman.testing.eventually import eventually
 from keelman.testing.proxy import CLEAR, Weather
 from support.spark.service import SparkService

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keelman.testing.eventually import eventually
-from keelman.testing.jar_files import SOURCE, class_bytes
+from keelman.testing.plugins.jar_files import SOURCE, class_bytes
 from support.copying.harness import create_topic
 from support.java.kit import compiled, needs_java
 from support.spark.service import SparkService

@@ -11,7 +11,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from keelman.kafka.reading import read_topic
-from keelman.testing.broker import running_broker
+from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
 from support.copying.harness import messages
 from support.worker.processes import LinkSide, WorkerProcess, workers

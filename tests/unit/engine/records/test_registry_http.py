@@ -19,7 +19,7 @@ from keelman.model.errors import Unavailable
 from keelman.runtime.logs.redaction import Redactor
 from keelman.runtime.tls.contexts import server_context
 from keelman.testing.certificates import PASSWORD, Authority, as_jks
-from keelman.testing.http_server import HttpRequest, http_server
+from keelman.testing.servers.http_server import HttpRequest, http_server
 from keelman.worker.rest.validated_secrets import hidden_answer
 
 URL, TLS = "schema.registry.url", "schema.registry.ssl."

@@ -25,7 +25,7 @@ from keelman.kafka.security import oauth
 from keelman.kafka.security.jaas import OAUTHBEARER, PLAIN, SCRAM
 from keelman.model.errors import InvalidArgument, KeelmanError, Unauthenticated, Unavailable
 from keelman.testing.certificates import PASSWORD, Authority
-from keelman.testing.token_server import token_server
+from keelman.testing.servers.token_server import token_server
 from support.places import RECORDED_FOLDER
 
 RECORDED = json.loads((RECORDED_FOLDER / "clients.json").read_text())

@@ -11,8 +11,8 @@ from keelman.connectors import registry
 from keelman.connectors.java import jvm
 from keelman.connectors.registry import find_connector
 from keelman.model.errors import InvalidArgument, NotFound
-from keelman.testing import jar_files
-from keelman.testing.plugin_wheel import MODULE, wheel
+from keelman.testing.plugins import jar_files
+from keelman.testing.plugins.plugin_wheel import MODULE, wheel
 from keelman.worker.asking import plugin_set
 from keelman.worker.asking.plugin_set import PluginSet
 from keelman.worker.asking.third_party import NOT_READY, ThirdParty

@@ -12,7 +12,7 @@ from keelman.connectors import registry
 from keelman.connectors.registry import all_connectors, find_connector
 from keelman.model.errors import NotFound
 from keelman.testing.eventually import eventually
-from keelman.testing.plugin_wheel import ENTRY_POINTS, MODULE, wheel
+from keelman.testing.plugins.plugin_wheel import ENTRY_POINTS, MODULE, wheel
 from keelman.worker import connector_facts
 from keelman.worker.asking import third_party
 from keelman.worker.asking.third_party import NOT_READY, ThirdParty, plugin_of, problems_of

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from keelman.model.plugins.plugin import PluginClass, PluginKind
-from keelman.testing import jar_files as java
-from keelman.testing.plugin_wheel import FULL, wheel
+from keelman.testing.plugins import jar_files as java
+from keelman.testing.plugins.plugin_wheel import FULL, wheel
 from keelman.workers.plugins.archive import ArchiveRefused, Bounds
 from keelman.workers.plugins.inspection import inspect, inspect_folder
 

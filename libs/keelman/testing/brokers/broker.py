@@ -11,7 +11,7 @@ from pathlib import Path
 
 from keelman.kafka.probe import ask_broker
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.kafka_proxy import KafkaProxy
+from keelman.testing.brokers.kafka_proxy import KafkaProxy
 from keelman.testing.program import Program
 
 START_SECONDS = 240.0  # on a machine with twenty times as much to do as it can, one takes a minute
@@ -30,7 +30,7 @@ class BrokerProcess(Program):
     lasting: bool = False
     """Runs as it is shipped, with both of Java's compilers, which pays after a minute under load."""
     module: str = "keelman.broker"
-    """What is run; `keelman.testing.broker_3_9` is one of Kafka 3.9."""
+    """What is run; `keelman.testing.brokers.broker_3_9` is one of Kafka 3.9."""
 
     def __post_init__(self) -> None:
         super().__init__("the broker", self.home / "output.log")

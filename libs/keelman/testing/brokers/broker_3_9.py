@@ -1,5 +1,7 @@
-"""A Kafka 3.9 broker, which has no transaction version 2: `python -m keelman.testing.broker_3_9` is `keelman.broker`
-with other jars."""
+"""A Kafka 3.9 broker, which has no transaction version 2.
+
+`python -m keelman.testing.brokers.broker_3_9` is `keelman.broker` with other jars.
+"""
 
 from __future__ import annotations
 

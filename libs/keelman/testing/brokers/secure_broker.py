@@ -14,7 +14,7 @@ from keelman.broker.prepare import prepare
 from keelman.broker.properties import written
 from keelman.kafka.security.oauth import URL_KEY
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.broker import answers
+from keelman.testing.brokers.broker import answers
 from keelman.testing.certificates import PASSWORD, Authority
 from keelman.testing.program import Program
 

@@ -1,0 +1,1 @@
+"""Real Kafka brokers for tests: one, several, secure ones, and the proxy that holds their requests."""
