@@ -280,7 +280,7 @@ USUAL: dict[str, list[dict[str, str]]] = {
 @pytest.mark.parametrize("steps", USUAL.values(), ids=USUAL)
 def test_usual_chains_take_no_record_apart(steps: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither of structs nor of maps."""
-    monkeypatch.setattr("keelman.connect.chain.Chain._by_record", None)
+    monkeypatch.setattr("keelman.connect.transforms.chain.Chain._by_record", None)
     config = {"transforms": ",".join(f"s{n}" for n in range(len(steps))), **PREDICATES, "key.converter": TEXT}
     config |= {f"transforms.s{n}.{name}": one for n, own in enumerate(steps) for name, one in own.items()}
     config |= {f"transforms.s{n}.type": TRANSFORMS + own["type"] for n, own in enumerate(steps)}

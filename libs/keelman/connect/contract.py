@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.converters.logical import LOGICAL
-from keelman.connect.data_set import DataSink
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.plugin import LEAST_REFRESH_SECONDS, KeptOffset, Reader, Writer
 from keelman.connect.records import Column, PackedRecords, RawOffset, Repeated, SourceBatch, TopicPartition
 from keelman.connect.schema import INTEGER_RANGES, TYPES, Schema, Struct
+from keelman.connect.tasks.data_set import DataSink
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import FileWatch, TopicWatch, VbucketWatch
 

@@ -13,21 +13,21 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
+from keelman.connect.bad_records.dead_letter import LetterProducer
 from keelman.connect.config.definition import ConfigDef
-from keelman.connect.data_set import DataSet, DataSink
-from keelman.connect.dead_letter import LetterProducer
 from keelman.connect.errors import ConfigValueError, ConnectError
-from keelman.connect.kept_offsets import Assignment as Assignment  # noqa: PLC0414  re-exported
-from keelman.connect.kept_offsets import KeptOffset as KeptOffset  # noqa: PLC0414  re-exported
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.records import Offset, Partition, SinkBatch, SourceBatch, TopicPartition
-from keelman.connect.sink_source import SinkSource
-from keelman.connect.source_task import SourceTask
+from keelman.connect.tasks.data_set import DataSet, DataSink
+from keelman.connect.tasks.kept_offsets import Assignment as Assignment  # noqa: PLC0414  re-exported
+from keelman.connect.tasks.kept_offsets import KeptOffset as KeptOffset  # noqa: PLC0414  re-exported
+from keelman.connect.tasks.sink_source import SinkSource
+from keelman.connect.tasks.source_task import SourceTask
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import Watch
 
 if TYPE_CHECKING:
-    from keelman.connect.record_trace import Steps
+    from keelman.connect.previews.record_trace import Steps
     from keelman.connect.registry.interface import OpenRegistry
 
 Configured: TypeAlias = tuple[Mapping[str, str], Sequence[Mapping[str, str]]]
@@ -329,7 +329,7 @@ class Connector(ABC):
         """Its converters and transforms for single records, in a preview: those of its configuration. A source that
         `converts` then reads records as they are before that (`SourceBatch.read`). Raises ConfigValueError,
         ConnectError."""
-        from keelman.connect.record_trace import RecordTrace  # noqa: PLC0415  brings what only previews need
+        from keelman.connect.previews.record_trace import RecordTrace  # noqa: PLC0415  brings what only previews need
 
         return RecordTrace(config, worker, open_registry)
 

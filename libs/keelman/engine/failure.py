@@ -10,8 +10,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
+from keelman.connect.bad_records.tolerance import RecordRefused
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
-from keelman.connect.tolerance import RecordRefused
 from keelman.kafka.batches.producer import ProduceFailure
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound, Unauthenticated, Unavailable
 from keelman.runtime.error_text import error_text

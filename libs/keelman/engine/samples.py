@@ -16,7 +16,7 @@ from keelman.connect import contract
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector
 from keelman.connect.records import SourceBatch
-from keelman.connect.source_task import SourceTask
+from keelman.connect.tasks.source_task import SourceTask
 from keelman.engine.clients import with_token
 from keelman.engine.reading import Place, read_to, time_ms
 from keelman.engine.records.size import NO_LIMIT

@@ -16,8 +16,8 @@ from keelman.api.copy.v1.slot_service_pb2 import SlotBeat, SlotGreeting
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds, SlotUsage
 from keelman.api.copy.v1.write_job_pb2 import WriteDone, WriteJob
-from keelman.connect.data_set import PARTS, PASSING, PROBLEM, SPLIT, DataSet
 from keelman.connect.errors import ConnectError
+from keelman.connect.tasks.data_set import PARTS, PASSING, PROBLEM, SPLIT, DataSet
 from keelman.runtime.logs.logging import get_logger
 from keelman.spark.copy_runs.leases import Leases, Link
 from keelman.spark.copy_runs.life import RunLife

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from keelman.connect.dead_letter import DeadLetter, read_letter
+from keelman.connect.bad_records.dead_letter import DeadLetter, read_letter
 from support.copying.harness import Run, copied_to_the_end, create_topic, dies_at, messages, ticket, until
 
 pytestmark = pytest.mark.component

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.cli.main import main
-from keelman.connect.dead_letter import Whence, Why, context_headers
+from keelman.connect.bad_records.dead_letter import Whence, Why, context_headers
 from keelman.connect.errors import ConnectError, DataError
 from keelman.engine.topics import ensure_topic
 from keelman.testing.eventually import eventually

@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 
 from component.engine.test_sinks import all_read, file_sink, kafka_sink, numbers_by_partition, produce
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_FAILED, COPY_RUN_STATE_RUNNING
-from keelman.connect.kept_offsets import Assignment, SinkReader
 from keelman.connect.plugin import KeptOffset, SinkTask, Writer
 from keelman.connect.records import Column, Origin, SinkBatch, TopicPartition
+from keelman.connect.tasks.kept_offsets import Assignment, SinkReader
 from keelman.connectors.kafka_sink import KafkaSink
 from keelman.kafka.batches.produce_failure import ProduceFailure
 from keelman.kafka.clients import low_level_client

@@ -22,10 +22,10 @@ from typing import Any
 import pytest
 
 from keelman.connect.plugin import Connector, Direction, Reader, SinkTask, Writer
-from keelman.connect.record_trace import Steps
+from keelman.connect.previews.record_trace import Steps
 from keelman.connect.records import Offset, Partition
 from keelman.connect.registry.interface import OpenRegistry
-from keelman.connect.source_task import SourceTask
+from keelman.connect.tasks.source_task import SourceTask
 from keelman.connectors.java import jvm
 from keelman.connectors.java.border.record_views import JavaSteps
 from keelman.connectors.java.plugin_loader import PluginLoader

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from keelman.connect.chain import Chain
 from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.config.info import ConfigError, problems
 from keelman.connect.errors import ConfigValueError
+from keelman.connect.transforms.chain import Chain
 from keelman.connectors.registry import all_connectors, find_connector
 from keelman.connectors.validation.configuration import validate
 from keelman.model.errors import NotFound

@@ -6,12 +6,12 @@ import importlib
 
 import pytest
 
-from keelman.connect.chain import Chain
 from keelman.connect.config.plugin_kinds import Kind, aliases
 from keelman.connect.converters.configured import CONVERTERS, converter_for, find_converter
 from keelman.connect.converters.converter import Role
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.transforms import PREDICATES, TRANSFORMS
+from keelman.connect.transforms.chain import Chain
 from keelman.connectors import shipped
 from keelman.connectors.registry import Registry
 

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from keelman.connect.config.info import ConfigError, problems
-from keelman.connect.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT
 from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Reader
 from keelman.connect.records import SourceBatch
+from keelman.connect.tasks.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT
 from keelman.connectors.spark.source import BEGUN, MAX_PARTS, SparkSource
 from keelman.connectors.validation.configuration import validate
 from keelman.engine.slot import part_rows

@@ -13,7 +13,7 @@ from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.api.copy.v1.slot_service_pb2 import SlotGreeting
 from keelman.api.copy.v1.ticket_pb2 import Bulk, StartTicket
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
-from keelman.connect.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT, DataSet
+from keelman.connect.tasks.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT, DataSet
 from keelman.model.errors import InvalidArgument
 from keelman.spark.copy_runs.runs import Owner
 from keelman.spark.data_sets.reads import Split, Unread, Wanted, python_source, shape, wanted

@@ -11,7 +11,7 @@ from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Offset, Partition
 from keelman.connect.schema import Field, Schema, Struct
-from keelman.connect.source_task import SourceTask
+from keelman.connect.tasks.source_task import SourceTask
 from keelman.connectors.couchbase import partitions
 from keelman.connectors.couchbase.keys import access_of, first_keys, reached_by, without_tls
 from keelman.connectors.couchbase.official import PARTITIONS, map_of

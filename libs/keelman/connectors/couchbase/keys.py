@@ -11,7 +11,7 @@ from typing import Any
 from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, one_of
 from keelman.connect.config.types import Password
 from keelman.connect.errors import ConfigValueError, ConnectError
-from keelman.connect.source_task import SourceTask
+from keelman.connect.tasks.source_task import SourceTask
 from keelman.connectors.couchbase.documents import HEADERS, SERVED
 from keelman.connectors.couchbase.values import by_collection, collection_of, duration, seconds, size
 from keelman.couchbase.manifest import Collection, Selection

@@ -9,7 +9,7 @@ from keelman.connect.config.definition import ConfigDef
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Offset, Partition
-from keelman.connect.source_task import SourceTask
+from keelman.connect.tasks.source_task import SourceTask
 from keelman.connect.watches import Watch
 from keelman.connectors.couchbase import documents, keys, partitions
 from keelman.connectors.couchbase.documents import SKIPPED

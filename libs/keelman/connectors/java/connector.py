@@ -13,10 +13,10 @@ from keelman.connect.config.definition import ConfigDef, ConfigValue
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction, Reader, SinkTask, Writer
-from keelman.connect.record_trace import Steps
+from keelman.connect.previews.record_trace import Steps
 from keelman.connect.records import Offset, Partition
 from keelman.connect.registry.interface import OpenRegistry
-from keelman.connect.source_task import SourceTask
+from keelman.connect.tasks.source_task import SourceTask
 from keelman.connectors import registry
 from keelman.connectors.java.configs import JavaConfigDef, config_keys, config_values, string_map
 from keelman.connectors.java.errors import connect_error, translated

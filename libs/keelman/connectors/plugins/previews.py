@@ -9,8 +9,8 @@ from typing import Any
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector, Direction
-from keelman.connect.preview import Preview, View
-from keelman.connect.preview_begin import BEGINNING
+from keelman.connect.previews.begin import BEGINNING
+from keelman.connect.previews.preview import Preview, View
 from keelman.connect.record import Record
 from keelman.engine.reading import time_ms
 from keelman.engine.records.registries import open_registry

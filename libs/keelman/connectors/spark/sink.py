@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, non_empty
-from keelman.connect.data_set import DataSink
 from keelman.connect.plugin import Direction
+from keelman.connect.tasks.data_set import DataSink
 from keelman.connectors.spark.source import OPTION, SETTING, SparkConnector, coordinates, python_class, slots
 from keelman.engine.sink.data_sink import EVERY_KEY, EVERY_MS, MAX_KEY, MAX_RECORDS
 from keelman.model.keys import under

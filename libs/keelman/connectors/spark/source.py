@@ -1,8 +1,8 @@
 """SparkSource: copies a data set in any format that Spark reads, once and whole, in the parts that Spark makes of it.
 
 The task itself splits the data set and keeps the books; its rows are copied by parts, each in a slot that Spark gives
-the rows of one partition to (keelman.connect.data_set). What is read of each part stands in the offset topic under an
-extra key; when all are read, one transaction replaces these keys by the task's normal offset.
+the rows of one partition to (keelman.connect.tasks.data_set). What is read of each part stands in the offset topic
+under an extra key; when all are read, one transaction replaces these keys by the task's normal offset.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, non_empty
-from keelman.connect.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT, DataSet
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Column, Offset, Partition, SourceBatch
+from keelman.connect.tasks.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT, DataSet
 from keelman.engine.slot.part_rows import PartRows, claim_rows
 from keelman.model.keys import under
 

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from confluent_kafka import Message
 
+from keelman.connect.bad_records.dead_letter import DeadLetter, Format
+from keelman.connect.bad_records.replayed import MAX_EXAMPLES, Replayed
 from keelman.connect.converters.json_converter import JsonConverter
-from keelman.connect.dead_letter import DeadLetter, Format
 from keelman.connect.errors import ConnectError, in_one_line
-from keelman.connect.preview import View
+from keelman.connect.previews.preview import View
+from keelman.connect.previews.record_trace import RecordTrace, StepFailure, Written, opened
 from keelman.connect.record import Record
-from keelman.connect.record_trace import RecordTrace, StepFailure, Written, opened
-from keelman.connect.replayed import MAX_EXAMPLES, Replayed
 from keelman.connect.schema import OPTIONAL_BYTES
 from keelman.engine.dead_letters.reader import kind_of, letter_of, shown
 from keelman.engine.reading import time_ms

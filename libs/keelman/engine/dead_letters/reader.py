@@ -11,11 +11,11 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
+from keelman.connect.bad_records.dead_letter import DeadLetter, Why, read_letter
+from keelman.connect.bad_records.replayed import Replayed
 from keelman.connect.config.connector_keys import DEAD_LETTERS
-from keelman.connect.dead_letter import DeadLetter, Why, read_letter
 from keelman.connect.errors import ConnectError, SerializationError
-from keelman.connect.preview import View, payload
-from keelman.connect.replayed import Replayed
+from keelman.connect.previews.preview import View, payload
 from keelman.engine.clients import client_settings, with_token
 from keelman.engine.reading import Place, read_to, time_ms
 from keelman.engine.sink.consumer import CONNECTION

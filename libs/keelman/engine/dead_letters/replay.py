@@ -14,10 +14,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 
+from keelman.connect.bad_records.replayed import COUNTS, Replayed
 from keelman.connect.errors import ConnectError
-from keelman.connect.preview import View
-from keelman.connect.record_trace import Written
-from keelman.connect.replayed import COUNTS, Replayed
+from keelman.connect.previews.preview import View
+from keelman.connect.previews.record_trace import Written
 from keelman.engine.clients import admin_properties, client_settings, with_token
 from keelman.engine.dead_letters.decisions import SETTLED, Fate, ReplayDecisions, Tally
 from keelman.engine.dead_letters.reader import ASK_SECONDS, DeadLetterReader, replay_group

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from keelman.connect.dead_letter import RECORD_BYTES, LetterProducer
+from keelman.connect.bad_records.dead_letter import RECORD_BYTES, LetterProducer
+from keelman.connect.bad_records.tolerance import shortened
 from keelman.connect.records import Column, Headers, SourceBatch
-from keelman.connect.tolerance import shortened
 from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control
 from keelman.engine.records.bad_records import BadRecords, Letter

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
-from keelman.connect.chain import Chain, Step, StepError
+from keelman.connect.bad_records.dead_letter import Whence
+from keelman.connect.bad_records.tolerance import RecordFailure, Stage, converter_stage, transform_stage
 from keelman.connect.converters.configured import converter_for
 from keelman.connect.converters.converter import Converter, Role
-from keelman.connect.dead_letter import Whence
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers
 from keelman.connect.registry.interface import OpenRegistry, Reference, Registered, Registry, SchemaText
-from keelman.connect.tolerance import RecordFailure, Stage, converter_stage, transform_stage
+from keelman.connect.transforms.chain import Chain, Step, StepError
 from keelman.engine.control import CutShort, GaveUp
 from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.records.fused import Fused

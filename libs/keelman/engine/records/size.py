@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from keelman.connect.bad_records.tolerance import RecordTooLarge
 from keelman.connect.records import Headers
-from keelman.connect.tolerance import RecordTooLarge
 from keelman.kafka.batches.record_batch import HEADER_BYTES, encode
 
 OVERHEAD_BYTES = 21

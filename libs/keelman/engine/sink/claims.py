@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from keelman.connect.kept_offsets import Assignment, SinkReader
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
+from keelman.connect.tasks.kept_offsets import Assignment, SinkReader
 from keelman.engine.failure import RunFailure
 from keelman.engine.sink.kept_topic import KeptRows, KeptTopic, claim_record, offset_record, old_tombstone
 from keelman.engine.sink.offsets import is_ours

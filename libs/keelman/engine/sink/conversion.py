@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from keelman.connect.bad_records.dead_letter import Whence
+from keelman.connect.bad_records.tolerance import RecordFailure
 from keelman.connect.converters.converter import ByteArrayConverter, StringConverter
 from keelman.connect.converters.header_converter import SimpleHeaderConverter
 from keelman.connect.converters.topic_payloads import read
-from keelman.connect.dead_letter import Whence
 from keelman.connect.record import Record
 from keelman.connect.records import Column, Headers, Origin, SinkBatch
 from keelman.connect.schema import OPTIONAL_BYTES
-from keelman.connect.tolerance import RecordFailure
 from keelman.engine.records.bad_records import BadRecords, Original
 from keelman.engine.records.conversion import Conversion
 from keelman.engine.records.fused import Payloads

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from keelman.connect.errors import ConnectError
-from keelman.connect.kept_offsets import SinkReader
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
+from keelman.connect.tasks.kept_offsets import SinkReader
 from keelman.runtime.home import sync_folder
 
 VERSION = 1

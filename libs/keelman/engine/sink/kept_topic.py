@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keelman.connect.errors import ConnectError
-from keelman.connect.kept_offsets import SinkReader
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
+from keelman.connect.tasks.kept_offsets import SinkReader
 from keelman.connect.topic_plan import TopicPlan
 from keelman.engine.failure import RunFailure
 from keelman.engine.sink.target import Target

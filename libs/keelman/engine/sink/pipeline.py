@@ -8,10 +8,10 @@ from typing import TypeVar
 from confluent_kafka import Message
 
 from keelman.connect import contract
-from keelman.connect.dead_letter import Whence
+from keelman.connect.bad_records.dead_letter import Whence
+from keelman.connect.bad_records.tolerance import Policy, RecordFailure, Stage
 from keelman.connect.plugin import SinkTask, Writer
-from keelman.connect.sink_source import SinkSource, WrittenRecord
-from keelman.connect.tolerance import Policy, RecordFailure, Stage
+from keelman.connect.tasks.sink_source import SinkSource, WrittenRecord
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.dead_letters.writer import JoinedDeadLetterWriter, SinkDeadLetterWriter
 from keelman.engine.records.bad_records import BadRecords, Counts, Original

@@ -9,9 +9,9 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 
 from keelman.connect import contract
-from keelman.connect.kept_offsets import Assignment, SinkReader
 from keelman.connect.plugin import KeptOffset, Writer
 from keelman.connect.records import TopicPartition
+from keelman.connect.tasks.kept_offsets import Assignment, SinkReader
 from keelman.engine.sink.offsets import NO_EPOCH, GroupOffset, Log, Start, altered_ms, start_of
 from keelman.engine.sink.relocation import Found
 from keelman.engine.sink.source_topics import SourceTopics

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
+from keelman.connect.bad_records.tolerance import Stage
 from keelman.connect.records import TopicPartition
-from keelman.connect.sink_source import WrittenRecord
-from keelman.connect.tolerance import Stage
+from keelman.connect.tasks.sink_source import WrittenRecord
 from keelman.engine.control import Control
 from keelman.engine.sink.pipeline import SinkPipeline
 from keelman.engine.sink.polling import Polling

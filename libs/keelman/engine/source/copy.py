@@ -10,7 +10,7 @@ from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, Star
 from keelman.connect import contract
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector, Reader
-from keelman.connect.source_task import SourceTask
+from keelman.connect.tasks.source_task import SourceTask
 from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control
 from keelman.engine.idle import Idle, park_after_seconds

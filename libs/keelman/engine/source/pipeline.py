@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
 from keelman.connect import contract
+from keelman.connect.bad_records.tolerance import Policy
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Reader
 from keelman.connect.records import SourceBatch
-from keelman.connect.tolerance import Policy
 from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.dead_letters.writer import DeadLetterWriter

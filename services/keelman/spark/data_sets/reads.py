@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
-from keelman.connect.data_set import PART, SPLIT, DataSet, DataSink
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, load_connector
+from keelman.connect.tasks.data_set import PART, SPLIT, DataSet, DataSink
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound
 
 SCHEMA = "id long"

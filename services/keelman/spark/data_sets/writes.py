@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
-from keelman.connect.data_set import DataSink
 from keelman.connect.plugin import load_connector
+from keelman.connect.tasks.data_set import DataSink
 from keelman.engine.sink.ranges import SCHEMA, Range, range_work
 from keelman.model.errors import InvalidArgument
 from keelman.spark.data_sets.reads import Sessions

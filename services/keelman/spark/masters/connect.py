@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
-from keelman.connect.data_set import DataSet, DataSink
+from keelman.connect.tasks.data_set import DataSet, DataSink
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
-from keelman.connect.data_set import DataSet, DataSink
+from keelman.connect.tasks.data_set import DataSet, DataSink
 from keelman.engine.slot.ending import FOLDER
 from keelman.model.errors import Unavailable
 from keelman.runtime.java.installation import find

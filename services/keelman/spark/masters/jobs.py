@@ -12,7 +12,7 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
-from keelman.connect.data_set import DataSet, DataSink
+from keelman.connect.tasks.data_set import DataSet, DataSink
 from keelman.engine.slot.host import SlotOrder, slot_work
 from keelman.runtime.java.maven import packages
 from keelman.runtime.logs.logging import get_logger

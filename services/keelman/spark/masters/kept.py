@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
-from keelman.connect.data_set import DataSet, DataSink
+from keelman.connect.tasks.data_set import DataSet, DataSink
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger

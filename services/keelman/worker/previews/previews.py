@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from keelman.connect.plugin import Connector, Direction, load_connector
-from keelman.connect.preview_begin import BEGINNING, COMMITTED, END
+from keelman.connect.previews.begin import BEGINNING, COMMITTED, END
 from keelman.model.work import Work
 from keelman.runtime.own_thread import in_thread
 from keelman.worker.asking.connector_class import tasks_of

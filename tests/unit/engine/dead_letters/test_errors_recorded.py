@@ -8,7 +8,7 @@ import json
 import pytest
 from confluent_kafka import Message
 
-from keelman.connect.tolerance import Policy, RecordRefused
+from keelman.connect.bad_records.tolerance import Policy, RecordRefused
 from keelman.connectors.file.sink import lines
 from keelman.engine.dead_letters.writer import DeadLetterWriter
 from keelman.engine.failure import judge

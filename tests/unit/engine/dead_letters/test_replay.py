@@ -11,13 +11,13 @@ from confluent_kafka import Message
 
 from keelman.cli.commands.records.dead_letters import replay_lines, since
 from keelman.cli.commands.records.preview import preview_lines
+from keelman.connect.bad_records.dead_letter import Whence, Why, context_headers
+from keelman.connect.bad_records.replayed import MAX_TEXT, Replayed
+from keelman.connect.bad_records.tolerance import RecordFailure, converter_stage
 from keelman.connect.converters.json_converter import JsonConverter
-from keelman.connect.dead_letter import Whence, Why, context_headers
 from keelman.connect.errors import ConnectError
 from keelman.connect.records import Column, SourceBatch
-from keelman.connect.replayed import MAX_TEXT, Replayed
 from keelman.connect.schema import Schema
-from keelman.connect.tolerance import RecordFailure, converter_stage
 from keelman.engine.dead_letters.decisions import ReplayDecisions
 from keelman.engine.dead_letters.writer import DeadLetterWriter
 from keelman.engine.records.bad_records import BadRecords

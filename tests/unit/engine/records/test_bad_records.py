@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from keelman.connect.dead_letter import DeadLetter, Whence, Why, read_letter
+from keelman.connect.bad_records.dead_letter import DeadLetter, Whence, Why, read_letter
+from keelman.connect.bad_records.tolerance import Budget, Policy, RecordFailure, RecordRefused, converter_stage
 from keelman.connect.errors import RetriableConnectError
 from keelman.connect.plugin import Writer
 from keelman.connect.records import Column, SinkBatch, SourceBatch
 from keelman.connect.schema import STRING
-from keelman.connect.tolerance import Budget, Policy, RecordFailure, RecordRefused, converter_stage
 from keelman.connectors.registry import find_connector
 from keelman.connectors.validation.configuration import keys_of
 from keelman.engine.control import CutShort, GaveUp

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
+from keelman.connect.bad_records.failed_record import FailedRecord
+from keelman.connect.bad_records.tolerance import Policy, RecordRefused, converter_stage
 from keelman.connect.errors import DataError, RetriableConnectError
-from keelman.connect.failed_record import FailedRecord
 from keelman.connect.plugin import Writer
 from keelman.connect.records import Column, SinkBatch, SourceBatch
 from keelman.connect.registry.interface import SCHEMA_NOT_FOUND, RegistryError, SchemaKind, SchemaText
 from keelman.connect.schema import STRING
-from keelman.connect.tolerance import Policy, RecordRefused, converter_stage
 from keelman.engine.control import Control, CutShort, GaveUp
 from keelman.engine.records import conversion
 from keelman.engine.records.bad_records import BadRecords

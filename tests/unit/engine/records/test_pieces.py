@@ -7,10 +7,10 @@ from typing import Any
 
 from confluent_kafka import Message
 
+from keelman.connect.bad_records.tolerance import Policy
 from keelman.connect.plugin import Writer
 from keelman.connect.records import Column, SinkBatch, SourceBatch
 from keelman.connect.schema import STRING
-from keelman.connect.tolerance import Policy
 from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.records.pieces import PIECE
 from keelman.engine.sink.batch import Columns

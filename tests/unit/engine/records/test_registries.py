@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from keelman.connect.bad_records.tolerance import RecordRefused
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.records import Column, SourceBatch
 from keelman.connect.registry.interface import (
@@ -20,7 +21,6 @@ from keelman.connect.registry.interface import (
     SchemaText,
 )
 from keelman.connect.schema import STRING
-from keelman.connect.tolerance import RecordRefused
 from keelman.engine.records import registries
 from keelman.engine.records.registries import open_registry
 from keelman.engine.source.conversion import SourceConversion

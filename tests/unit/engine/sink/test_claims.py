@@ -5,9 +5,9 @@ from collections.abc import Collection, Sequence
 import pytest
 
 from keelman.connect.errors import ConnectError
-from keelman.connect.kept_offsets import Assignment, SinkReader
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
+from keelman.connect.tasks.kept_offsets import Assignment, SinkReader
 from keelman.engine.failure import RunFailure
 from keelman.engine.sink.claims import Claims, claims, overtaken, rivals
 from keelman.engine.sink.kept_topic import KeptRows, claim_record, decode, offset_record, old_tombstone

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, Message
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS
 from keelman.connect.plugin import KeptOffset, Writer
 from keelman.connect.records import SinkBatch, TopicPartition
-from keelman.connect.sink_source import WrittenRecord
+from keelman.connect.tasks.sink_source import WrittenRecord
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress

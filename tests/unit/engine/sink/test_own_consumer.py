@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Message
 
+from keelman.connect.bad_records.tolerance import Policy
 from keelman.connect.plugin import Writer
 from keelman.connect.records import TopicPartition
-from keelman.connect.tolerance import Policy
 from keelman.engine.control import Control
 from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.sink.batch import RawColumns, split_errors

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
+from keelman.connect.bad_records.tolerance import RecordRefused, Stage, converter_stage
 from keelman.connect.plugin import KeptOffset, Writer
 from keelman.connect.records import SinkBatch, TopicPartition
-from keelman.connect.sink_source import WrittenRecord
-from keelman.connect.tolerance import RecordRefused, Stage, converter_stage
+from keelman.connect.tasks.sink_source import WrittenRecord
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.sink.pipeline import SinkPipeline
 from keelman.engine.sink.polling import Polling

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from keelman.connect.bad_records.tolerance import CONVERTER_STAGES, TRANSFORMATION, StageName
 from keelman.connect.errors import ConnectError, DataError
+from keelman.connect.previews.record_trace import Seen, StepFailure, StepResult, Written, unseen
 from keelman.connect.record import Header, Record
-from keelman.connect.record_trace import Seen, StepFailure, StepResult, Written, unseen
 from keelman.connect.records import Headers
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.schema import Schema
-from keelman.connect.tolerance import CONVERTER_STAGES, TRANSFORMATION, StageName
 from keelman.connectors.java.border.python_data import FromJava
 from keelman.connectors.java.errors import connect_error
 from keelman.connectors.java.jvm import java_class, jpype

@@ -15,7 +15,7 @@ from confluent_kafka import (
 )
 
 from keelman.connect.records import TopicPartition
-from keelman.connect.sink_source import WrittenRecord
+from keelman.connect.tasks.sink_source import WrittenRecord
 from keelman.engine.sink.own_consumer import OwnRecords
 
 _TIMES = {

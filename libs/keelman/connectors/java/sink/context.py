@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from keelman.connect.bad_records.tolerance import Policy
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import SinkTask
 from keelman.connect.records import TopicPartition
-from keelman.connect.sink_source import SinkSource
-from keelman.connect.tolerance import Policy
+from keelman.connect.tasks.sink_source import SinkSource
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.consumer.client import JavaConsumer
 from keelman.connectors.java.errors import connect_error

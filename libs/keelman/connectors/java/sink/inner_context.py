@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from keelman.connect.bad_records.tolerance import Policy
 from keelman.connect.plugin import SinkTask
-from keelman.connect.sink_source import SinkSource
-from keelman.connect.tolerance import Policy
+from keelman.connect.tasks.sink_source import SinkSource
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.sink.context import CONNECT, SinkContext
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from keelman.connect.sink_source import SinkSource
+from keelman.connect.tasks.sink_source import SinkSource
 from keelman.connectors.java.consumer.records import JavaRecords
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.steps.record_steps import RecordSteps

@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from keelman.connect.bad_records.tolerance import Policy
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import KeptOffset, SinkTask, Writer
 from keelman.connect.records import SinkBatch, TopicPartition
 from keelman.connect.registry.interface import OpenRegistry
-from keelman.connect.sink_source import SinkSource, WrittenRecord
-from keelman.connect.tolerance import Policy
+from keelman.connect.tasks.sink_source import SinkSource, WrittenRecord
 from keelman.connectors.java.consumer.client import JavaConsumer
 from keelman.connectors.java.consumer.records import JavaRecords, raw
 from keelman.connectors.java.errors import RETRIABLE, connect_error

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from keelman.connect.dead_letter import Format
-from keelman.connect.failed_record import FailedRecord
+from keelman.connect.bad_records.dead_letter import Format
+from keelman.connect.bad_records.failed_record import FailedRecord
 from keelman.connect.records import Column, Headers, Offset, Partition, SourceBatch
-from keelman.connect.source_task import SourceTarget
+from keelman.connect.tasks.source_task import SourceTarget
 from keelman.connectors.java.configs import json_converter
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.steps.record_steps import RecordSteps

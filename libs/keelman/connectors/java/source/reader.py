@@ -19,7 +19,7 @@ from keelman.connect.plugin import Reader
 from keelman.connect.records import Column, PackedRecords, Partition, RawOffset, SourceBatch
 from keelman.connect.registry.dry import DryRegistry
 from keelman.connect.registry.interface import OpenRegistry
-from keelman.connect.source_task import SourceTask
+from keelman.connect.tasks.source_task import SourceTask
 from keelman.connectors.java.border.record_views import RecordViews
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import task_error, translated

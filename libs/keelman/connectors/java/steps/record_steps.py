@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from keelman.connect.bad_records.tolerance import Stage, converter_stage
 from keelman.connect.registry.interface import OpenRegistry
-from keelman.connect.tolerance import Stage, converter_stage
 from keelman.connectors.java.border.python_converter import OURS_ALONE, python_converter
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import translated

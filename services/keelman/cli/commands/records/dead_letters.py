@@ -13,8 +13,8 @@ from keelman.cli.client.rest import ConnectorRest, Where
 from keelman.cli.options import Name, TextForm, command_group
 from keelman.cli.output.printing import TEXT_FORMATS, checked_format, print_document, value_text
 from keelman.cli.waiting import progress_line
+from keelman.connect.bad_records.replayed import COUNTS, MAX_EXAMPLES
 from keelman.connect.offsets import in_json
-from keelman.connect.replayed import COUNTS, MAX_EXAMPLES
 from keelman.model.errors import InvalidArgument
 
 app = command_group()

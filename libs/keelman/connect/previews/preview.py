@@ -11,15 +11,15 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from keelman.connect.bad_records.tolerance import Policy, known
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.errors import ConnectError, in_one_line
+from keelman.connect.previews.record_trace import OpenSteps, RecordTrace, StepFailure, StepResult, Written, one_of
 from keelman.connect.record import Record
-from keelman.connect.record_trace import OpenSteps, RecordTrace, StepFailure, StepResult, Written, one_of
 from keelman.connect.records import Column, Headers, SourceBatch
 from keelman.connect.registry.dry import DryRegistry
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.schema import OPTIONAL_BYTES, Schema
-from keelman.connect.tolerance import Policy, known
 
 LONGEST_TEXT = 4_096
 LONGEST_JSON = 16_384

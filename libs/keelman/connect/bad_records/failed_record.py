@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keelman.connect.dead_letter import Format
-from keelman.connect.tolerance import Stage
+from keelman.connect.bad_records.dead_letter import Format
+from keelman.connect.bad_records.tolerance import Stage
 
 
 @dataclass(frozen=True, slots=True)

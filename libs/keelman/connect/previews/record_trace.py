@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from keelman.connect.chain import Chain, Step
+from keelman.connect.bad_records.tolerance import CONVERTER_STAGES, TRANSFORMATION, StageName
 from keelman.connect.converters.configured import converter_for
 from keelman.connect.converters.converter import Converter
 from keelman.connect.errors import ConnectError, DataError
@@ -16,7 +16,7 @@ from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.schema import Schema
-from keelman.connect.tolerance import CONVERTER_STAGES, TRANSFORMATION, StageName
+from keelman.connect.transforms.chain import Chain, Step
 
 
 class StepFailure(Exception):

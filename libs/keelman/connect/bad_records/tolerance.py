@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from keelman.connect.bad_records.dead_letter import Whence
 from keelman.connect.config.connector_keys import DEAD_LETTERS, common_keys
 from keelman.connect.config.error_keys import BUDGET, BUDGET_PERCENT, BUDGET_WINDOW, budget_keys, dead_letter_keys
-from keelman.connect.dead_letter import Whence
 from keelman.connect.errors import ConnectError, DataError, RetriableConnectError, in_one_line
 from keelman.connect.offsets import in_json
 

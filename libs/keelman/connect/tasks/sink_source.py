@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from keelman.connect.bad_records.tolerance import Stage
 from keelman.connect.records import Headers, TopicPartition
-from keelman.connect.tolerance import Stage
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keelman.connect.preview import LONGEST_JSON, LONGEST_TEXT, Preview, payload, schema_text, typed
+from keelman.connect.previews.preview import LONGEST_JSON, LONGEST_TEXT, Preview, payload, schema_text, typed
 from keelman.connect.record import Record
 from keelman.connect.records import Column, SourceBatch
 from keelman.connect.registry.dry import NO_ID, DryRegistry

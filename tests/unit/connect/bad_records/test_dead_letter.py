@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from keelman.connect import dead_letter as letters
-from keelman.connect.dead_letter import Whence, Why, context_headers, read_letter
+from keelman.connect.bad_records import dead_letter as letters
+from keelman.connect.bad_records.dead_letter import Whence, Why, context_headers, read_letter
 
 WHY = Why("VALUE_CONVERTER", "org.apache.kafka.connect.json.JsonConverter", "a.B", "no such thing", "a.B: no\n\tat x")
 

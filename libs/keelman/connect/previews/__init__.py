@@ -1,0 +1,1 @@
+"""Previews: single records after each step of a connector's converters and transforms."""
