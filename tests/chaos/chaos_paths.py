@@ -11,7 +11,7 @@ from typing import Any
 
 from chaos.chaos_kafka import Partition, Topics
 from chaos.chaos_system import System
-from keelman.engine.sink.journal import Journal
+from keelman.engine.sink.exactly_once.journal import Journal
 from keelman.testing.numbered import Number, Stream
 
 Says = dict[str, tuple[Any, Any]]

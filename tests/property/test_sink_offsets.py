@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.connect.plugin import KeptOffset
-from keelman.engine.sink.offsets import GroupOffset, Log, Mirror, start_of
+from keelman.engine.sink.positions.offsets import GroupOffset, Log, Mirror, start_of
 
 # Steps of a sink: write a record, keep (data and journal), send the group commit, have it applied, hear of it, have the
 # group's offset expire, crash. Before anything is kept an expired offset means the beginning, as in Connect.

@@ -17,8 +17,8 @@ from keelman.connect.records import Column, Origin, SinkBatch, SourceBatch, Topi
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
 from keelman.engine.records.size import Sizes, may_be_over
-from keelman.engine.sink.claims import Claims
-from keelman.engine.sink.kept_topic import KeptTopic
+from keelman.engine.sink.exactly_once.claims import Claims
+from keelman.engine.sink.exactly_once.kept_topic import KeptTopic
 from keelman.engine.sink.target import SERVERS, Target, TargetTopics, source_cluster
 from keelman.engine.source.boundary import commit_interval_seconds
 from keelman.engine.source.producer import OffsetRecord, RunProducer

@@ -20,8 +20,8 @@ from keelman.connect.tasks.source_task import SourceTask
 from keelman.engine.clients import with_token
 from keelman.engine.reading import Place, read_to, time_ms
 from keelman.engine.records.size import NO_LIMIT
-from keelman.engine.sink.consumer import sink_consumer_properties
-from keelman.engine.sink.subscription import Subscription
+from keelman.engine.sink.consumer.consumer import sink_consumer_properties
+from keelman.engine.sink.consumer.subscription import Subscription
 
 T = TypeVar("T")
 QUIET_SECONDS = 3.0

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.connect.offsets import key_bytes
-from keelman.engine.sink.journal import Journal, journal_path
+from keelman.engine.sink.exactly_once.journal import Journal, journal_path
 from keelman.testing.partitioner import partition_for
 from support.copying.harness import (
     OFFSET_PARTITIONS,

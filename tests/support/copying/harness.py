@@ -30,7 +30,7 @@ from keelman.connect.plugin import Connector, load_connector
 from keelman.connectors.file import sink as file_sink
 from keelman.engine.run import CopyRunLoop
 from keelman.engine.sink import commits as sink_commits
-from keelman.engine.sink import journal
+from keelman.engine.sink.exactly_once import journal
 from keelman.engine.source import transactions
 from keelman.kafka.batches import producer as batch_producer
 from keelman.runtime.processes.die_with_parent import tethered

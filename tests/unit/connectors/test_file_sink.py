@@ -13,7 +13,7 @@ from keelman.connectors.file import sink as file_sink
 from keelman.connectors.file.sink import FileStreamSink, JournaledWriter, lines
 from keelman.connectors.tools.verifiable import Lines
 from keelman.engine.control import CutShort
-from keelman.engine.sink.journal import Journal, journal_path
+from keelman.engine.sink.exactly_once.journal import Journal, journal_path
 
 P0 = TopicPartition("t", 0)
 

@@ -19,8 +19,8 @@ from keelman.connect.java.text import java_text, valid_utf8
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Assignment, Connector, Direction, KeptOffset, SinkTask, Writer
 from keelman.connect.records import Column, SinkBatch, TopicPartition
-from keelman.engine.sink.journal import Entry, Journal, owner_of
-from keelman.engine.sink.offsets import is_ours
+from keelman.engine.sink.exactly_once.journal import Entry, Journal, owner_of
+from keelman.engine.sink.positions.offsets import is_ours
 from keelman.runtime.home import sync_folder
 from keelman.runtime.logs.logging import get_logger
 

@@ -18,7 +18,7 @@ from keelman.connect.errors import ConnectError, SerializationError
 from keelman.connect.previews.preview import View, payload
 from keelman.engine.clients import client_settings, with_token
 from keelman.engine.reading import Place, read_to, time_ms
-from keelman.engine.sink.consumer import CONNECTION
+from keelman.engine.sink.consumer.consumer import CONNECTION
 from keelman.kafka.properties.connector_clients import merged
 from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
 

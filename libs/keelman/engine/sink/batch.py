@@ -16,8 +16,8 @@ from keelman.engine.progress import payload_bytes
 from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.records.fused import Payloads
 from keelman.engine.records.pieces import joined, origin_piece, ranges
+from keelman.engine.sink.consumer.own_consumer import OwnRecords
 from keelman.engine.sink.conversion import SinkConversion
-from keelman.engine.sink.own_consumer import OwnRecords
 
 _KIND, _TIME = itemgetter(0), itemgetter(1)
 

@@ -13,10 +13,10 @@ from keelman.connect.plugin import Writer
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress
+from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.pipeline import SinkPipeline
-from keelman.engine.sink.polling import Polling
-from keelman.engine.sink.positions import LastMessages, Positions
-from keelman.engine.sink.source_topics import KEEP_SECONDS, SourceTopics
+from keelman.engine.sink.positions.positions import LastMessages, Positions
+from keelman.engine.sink.positions.source_topics import KEEP_SECONDS, SourceTopics
 
 ANSWER_SECONDS, AGAIN_SECONDS = 8.0, 0.5
 

@@ -22,9 +22,8 @@ from keelman.engine.failure import BROKER_REFUSED, judge_kafka
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
-from keelman.engine.sink.assignment import SinkAssignment
 from keelman.engine.sink.commits import SinkCommits
-from keelman.engine.sink.consumer import (
+from keelman.engine.sink.consumer.consumer import (
     close_soon,
     lapse_seconds,
     most_records,
@@ -32,18 +31,19 @@ from keelman.engine.sink.consumer import (
     sink_consumer_properties,
     watch_properties,
 )
+from keelman.engine.sink.consumer.own_consumer import BringsConsumer, ConsumerOrder
+from keelman.engine.sink.consumer.place import ConsumerPlace
+from keelman.engine.sink.consumer.polling import Polling
+from keelman.engine.sink.consumer.subscription import Subscription
 from keelman.engine.sink.loop import SinkLoop, is_fatal
-from keelman.engine.sink.own_consumer import BringsConsumer, ConsumerOrder
 from keelman.engine.sink.pipeline import SinkPipeline
-from keelman.engine.sink.place import ConsumerPlace
-from keelman.engine.sink.polling import Polling
-from keelman.engine.sink.positions import Positions
-from keelman.engine.sink.relocation import Reset
+from keelman.engine.sink.positions.assignment import SinkAssignment
+from keelman.engine.sink.positions.positions import Positions
+from keelman.engine.sink.positions.relocation import Reset
+from keelman.engine.sink.positions.source_topics import SourceTopics
+from keelman.engine.sink.positions.start import Beginnings
 from keelman.engine.sink.reports import SinkReports
-from keelman.engine.sink.source_topics import SourceTopics
-from keelman.engine.sink.start import Beginnings
 from keelman.engine.sink.steering import Steering
-from keelman.engine.sink.subscription import Subscription
 from keelman.engine.source.boundary import commit_interval_seconds
 from keelman.kafka.properties.connector_clients import sink_group
 from keelman.runtime.logs.logging import get_logger

@@ -27,8 +27,8 @@ from keelman.engine.failure import RunFailure
 from keelman.engine.partition_offsets import offsets_at
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
-from keelman.engine.sink.consumer import sink_consumer_properties
-from keelman.engine.sink.subscription import Subscription
+from keelman.engine.sink.consumer.consumer import sink_consumer_properties
+from keelman.engine.sink.consumer.subscription import Subscription
 from keelman.kafka.fetching.isolation import reads_committed
 from keelman.kafka.properties.connector_clients import merged
 from keelman.kafka.security.oauth import ALLOWED_KEY

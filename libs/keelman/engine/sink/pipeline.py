@@ -16,8 +16,8 @@ from keelman.engine.control import Control, GaveUp
 from keelman.engine.dead_letters.writer import JoinedDeadLetterWriter, SinkDeadLetterWriter
 from keelman.engine.records.bad_records import BadRecords, Counts, Original
 from keelman.engine.sink.batch import Columns, RawColumns, origin
+from keelman.engine.sink.consumer.own_consumer import OwnRecords
 from keelman.engine.sink.conversion import original, whence_of
-from keelman.engine.sink.own_consumer import OwnRecords
 
 PUT = Stage("TASK_PUT", "org.apache.kafka.connect.sink.SinkTask", "put")
 T = TypeVar("T")

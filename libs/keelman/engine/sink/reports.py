@@ -13,8 +13,8 @@ from keelman.engine.idle import Idle
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
 from keelman.engine.sink.commits import SinkCommits
-from keelman.engine.sink.positions import Positions
-from keelman.engine.sink.subscription import Subscription
+from keelman.engine.sink.consumer.subscription import Subscription
+from keelman.engine.sink.positions.positions import Positions
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from keelman.cli.demo.attempt import Decision, Pair
 from keelman.cli.demo.phases import Phases
 from keelman.cli.machine.up import BROKER_CLUSTER
 from keelman.cli.waiting import until
-from keelman.engine.sink.journal import journal_path
+from keelman.engine.sink.exactly_once.journal import journal_path
 from keelman.kafka.data_topics import create_topic, delete_topics
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, KeelmanError, NotFound, Unavailable
 from keelman.runtime.supervise import Siblings, deadline

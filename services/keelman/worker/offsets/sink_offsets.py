@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from keelman.connect.java.text import java_text
-from keelman.engine.sink.offsets import altered_note
-from keelman.engine.sink.subscription import Subscription
+from keelman.engine.sink.consumer.subscription import Subscription
+from keelman.engine.sink.positions.offsets import altered_note
 from keelman.kafka.clients import ClientError, low_level_client
 from keelman.kafka.groups.changes import HAS_MEMBERS, NONE, GroupChanges
 from keelman.kafka.groups.offsets import TopicPart

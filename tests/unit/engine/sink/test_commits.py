@@ -16,10 +16,10 @@ from keelman.engine.control import Control, GaveUp
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress
 from keelman.engine.sink.commits import SinkCommits
+from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.pipeline import SinkPipeline
-from keelman.engine.sink.polling import Polling
-from keelman.engine.sink.positions import Positions
-from keelman.engine.sink.source_topics import SourceTopics
+from keelman.engine.sink.positions.positions import Positions
+from keelman.engine.sink.positions.source_topics import SourceTopics
 
 WHERE = TopicPartition("t", 0)
 SINK = "org.apache.kafka.connect.json.JsonConverter"

@@ -10,11 +10,11 @@ from keelman.connect.records import Column, TopicPartition
 from keelman.connectors.file.sink import lines
 from keelman.connectors.kafka_sink import KafkaSink
 from keelman.engine.failure import RunFailure
-from keelman.engine.sink import subscription
 from keelman.engine.sink.batch import origin
-from keelman.engine.sink.consumer import lapse_seconds, sink_consumer_properties, watch_properties
-from keelman.engine.sink.place import outdated
-from keelman.engine.sink.positions import Positions
+from keelman.engine.sink.consumer import subscription
+from keelman.engine.sink.consumer.consumer import lapse_seconds, sink_consumer_properties, watch_properties
+from keelman.engine.sink.consumer.place import outdated
+from keelman.engine.sink.positions.positions import Positions
 from keelman.engine.sink.target import Target, target_name
 from keelman.kafka.properties.connector_clients import sink_member
 from keelman.testing.certificates import Authority

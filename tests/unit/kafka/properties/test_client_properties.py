@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from keelman.connect.config.client_definitions import client_keys
 from keelman.connect.config.override_policies import ALLOWED_KEY, POLICY_KEY, refused
 from keelman.engine.clients import client_settings, portable, restored, with_token
-from keelman.engine.sink.consumer import sink_consumer_properties
+from keelman.engine.sink.consumer.consumer import sink_consumer_properties
 from keelman.kafka.clients import client_arguments
 from keelman.kafka.properties.connector_clients import merged, sink_group
 from keelman.kafka.properties.faults import client_faults

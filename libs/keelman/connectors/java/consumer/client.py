@@ -20,7 +20,7 @@ from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.consumer.errors import CONSUMER, kafka_error, kafka_exception, refuses
 from keelman.connectors.java.consumer.records import JavaRecords, Part
 from keelman.connectors.java.jvm import java_class, jpype
-from keelman.engine.sink.own_consumer import ConsumerOrder
+from keelman.engine.sink.consumer.own_consumer import ConsumerOrder
 
 DESERIALIZER = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 COMMIT_SECONDS = 30.0

@@ -16,7 +16,7 @@ from confluent_kafka import (
 
 from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.sink_source import WrittenRecord
-from keelman.engine.sink.own_consumer import OwnRecords
+from keelman.engine.sink.consumer.own_consumer import OwnRecords
 
 _TIMES = {
     "CreateTime": TIMESTAMP_CREATE_TIME,

@@ -33,7 +33,7 @@ from keelman.connectors.java.stopping import stop_seconds
 from keelman.engine.control import CutShort, GaveUp
 from keelman.engine.records.conversion import attended
 from keelman.engine.records.registries import open_registry
-from keelman.engine.sink.own_consumer import ConsumerOrder
+from keelman.engine.sink.consumer.own_consumer import ConsumerOrder
 from keelman.kafka.security.oauth import ALLOWED_KEY, JAVA_ALLOWED_KEY
 from keelman.runtime.logs.logging import get_logger
 

@@ -14,10 +14,10 @@ from keelman.connect.records import TopicPartition
 from keelman.engine.control import Control
 from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.sink.batch import RawColumns, split_errors
-from keelman.engine.sink.consumer import own_consumer_properties, sink_consumer_properties
-from keelman.engine.sink.own_consumer import OwnRecords
-from keelman.engine.sink.polling import Polling
-from keelman.engine.sink.positions import Positions
+from keelman.engine.sink.consumer.consumer import own_consumer_properties, sink_consumer_properties
+from keelman.engine.sink.consumer.own_consumer import OwnRecords
+from keelman.engine.sink.consumer.polling import Polling
+from keelman.engine.sink.positions.positions import Positions
 from keelman.kafka.properties.settings import for_java
 from keelman.kafka.security.oauth import URL_KEY
 

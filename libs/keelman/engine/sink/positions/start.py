@@ -12,9 +12,9 @@ from keelman.connect import contract
 from keelman.connect.plugin import KeptOffset, Writer
 from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.kept_offsets import Assignment, SinkReader
-from keelman.engine.sink.offsets import NO_EPOCH, GroupOffset, Log, Start, altered_ms, start_of
-from keelman.engine.sink.relocation import Found
-from keelman.engine.sink.source_topics import SourceTopics
+from keelman.engine.sink.positions.offsets import NO_EPOCH, GroupOffset, Log, Start, altered_ms, start_of
+from keelman.engine.sink.positions.relocation import Found
+from keelman.engine.sink.positions.source_topics import SourceTopics
 from keelman.kafka.properties.connector_clients import sink_group
 from keelman.runtime.logs.logging import get_logger
 

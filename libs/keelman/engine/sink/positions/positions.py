@@ -13,8 +13,8 @@ from keelman.connect.java.text import json_text
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
 from keelman.engine.failure import RunFailure, judge_kafka
-from keelman.engine.sink.offsets import NO_EPOCH, Mirror
-from keelman.engine.sink.own_consumer import OwnRecords
+from keelman.engine.sink.consumer.own_consumer import OwnRecords
+from keelman.engine.sink.positions.offsets import NO_EPOCH, Mirror
 from keelman.runtime.logs.logging import get_logger
 
 LastMessages: TypeAlias = Mapping[tuple[str, int], Message]

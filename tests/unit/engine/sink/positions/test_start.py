@@ -3,7 +3,7 @@
 import pytest
 
 from keelman.connect.plugin import KeptOffset
-from keelman.engine.sink.offsets import GroupOffset, Log, altered_ms, altered_note, is_ours, start_of
+from keelman.engine.sink.positions.offsets import GroupOffset, Log, altered_ms, altered_note, is_ours, start_of
 
 KEPT = KeptOffset(50, (None, 40), "id", 3)
 MARK = 1_700_000_000_000

@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient
 from keelman.connect.errors import RetriableConnectError
 from keelman.connect.records import TopicPartition
 from keelman.engine.clients import client_settings, with_token
-from keelman.engine.sink.consumer import watch_properties
-from keelman.engine.sink.subscription import Subscription
+from keelman.engine.sink.consumer.consumer import watch_properties
+from keelman.engine.sink.consumer.subscription import Subscription
 from keelman.kafka.groups.static_members import remove_static_members
 from keelman.kafka.properties.connector_clients import sink_group, sink_member
 from keelman.model.errors import Unavailable

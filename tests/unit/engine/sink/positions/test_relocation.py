@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from keelman.engine.failure import RunFailure
-from keelman.engine.sink.relocation import Found, Reset, goes_on_at
+from keelman.engine.sink.positions.relocation import Found, Reset, goes_on_at
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from confluent_kafka import TopicPartition as ClientPartition
 from keelman.connect.records import TopicPartition
 from keelman.engine.control import GaveUp
 from keelman.engine.failure import RunFailure
-from keelman.engine.sink.own_consumer import OwnRecords, ReadsWhole
-from keelman.engine.sink.positions import Positions
+from keelman.engine.sink.consumer.own_consumer import OwnRecords, ReadsWhole
+from keelman.engine.sink.positions.positions import Positions
 
 YOUNG_SECONDS = 1.0
 """A poll that was so long ago is repeated before a commit and while a batch waits."""

@@ -1,0 +1,1 @@
+"""The consumer of a sink: what it subscribes to, its place in the group, and how it is polled."""
