@@ -10,9 +10,9 @@ from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest_v0
 from aiokafka.protocol.api import Request
 
 from keelman.connect.java.text import string_hash
+from keelman.testing.brokers.broker import INTERNAL_PARTITIONS
 from keelman.testing.eventually import eventually
 
-INTERNAL_PARTITIONS = 3
 MOVE_SECONDS = 60.0
 GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 
