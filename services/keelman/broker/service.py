@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from keelman.broker.formatting import format_storage
 from keelman.broker.jvm import Files, Jvm, broker_command, metrics_agent, started
@@ -22,13 +23,15 @@ from keelman.broker.storage import formatted
 from keelman.broker.tls import Stores
 from keelman.kafka.probe import ask_broker
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError
-from keelman.rpc.server import Health, serve
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.home import write_file
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.ports import port_is_free, port_taken
 from keelman.runtime.supervise import first_of
 from keelman.runtime.tls.certificates import shown_time
+
+if TYPE_CHECKING:
+    from keelman.rpc.server import Health
 
 log = get_logger()
 
@@ -57,6 +60,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         stack.enter_context(_alone(files, settings.data_folders))
         health: Health | None = None
         if settings.health_socket is not None:
+            from keelman.rpc.server import serve  # noqa: PLC0415  (a third of what else is loaded)
+
             health = await stack.enter_async_context(serve(socket=settings.health_socket, label="broker"))
         command: list[str] = []
         await first_of(stop.wait(), _prepare(settings, files, properties, command))
