@@ -140,7 +140,7 @@ def messages(
     return found
 
 
-def until(condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
+def until(condition: Callable[[], T], what: str, seconds: float = 120.0, every: float = 0.02) -> T:
     """What the condition gives, once that is something. For threads; `eventually` is for coroutines.
 
     What brokers refuse is asked for again, as of the first group of a new broker; an AssertionError ends the wait."""
@@ -155,7 +155,7 @@ def until(condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
             problem = error
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds} s: {what}") from problem
-        time.sleep(0.02)
+        time.sleep(every)
 
 
 @contextmanager

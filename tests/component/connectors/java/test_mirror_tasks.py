@@ -18,6 +18,8 @@ pytestmark = [pytest.mark.component, needs_java()]
 MIRROR = "org.apache.kafka.connect.mirror"
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 RECORDS = 3000
+FOR_EVER = {"retention.ms": "-1"}
+"""The records are of 2001: brokers delete, now and then, what is older than a week."""
 
 
 def config(bootstrap: str, name: str, kind: str, folder: Path, **more: str) -> dict[str, str]:
@@ -57,7 +59,7 @@ def copied(process: Popen[bytes], given: dict[str, str], folder: Path, topic: st
         return len(messages(given["target.cluster.bootstrap.servers"], topic)) >= records
 
     try:
-        until(there, f"{given['name']} has copied")
+        until(there, f"{given['name']} has copied", 240, every=1.0)
     except AssertionError as error:
         raise AssertionError(f"{error}; the log ends with:\n{log.read_text(errors='replace')[-6000:]}") from error
 
@@ -76,7 +78,7 @@ def test_mirror_maker_of_java(bootstrap: str, name: str, tmp_path: Path) -> None
         ("heartbeats", 1),
         (f"{name}a.checkpoints.internal", 1),
     ):
-        create_topic(bootstrap, topic, partitions)
+        create_topic(bootstrap, topic, partitions, **FOR_EVER)
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(RECORDS):
         producer.produce(
@@ -88,7 +90,7 @@ def test_mirror_maker_of_java(bootstrap: str, name: str, tmp_path: Path) -> None
     with running(bootstrap, mirror, tmp_path) as process:
         copied(process, mirror, tmp_path, remote, RECORDS)
         # What waits for others to be sent is sent with the next commit, which comes without records too.
-        until(lambda: synced(bootstrap, syncs, name) == {0, 1}, "offsets of both partitions are synced")
+        until(lambda: synced(bootstrap, syncs, name) == {0, 1}, "offsets of both partitions are synced", every=1.0)
         process.terminate()
         assert process.wait(60) == 0
     found = messages(bootstrap, remote)
