@@ -16,7 +16,6 @@ from pathlib import Path
 
 from keelman.runtime.java import maven
 from keelman.runtime.java.installation import find
-from keelman.testing.servers.connect_worker import LOCK
 from recorded.avro_cases import everything
 from recorded.one_a_line import one_a_line
 
@@ -26,7 +25,10 @@ HERE = Path(__file__).resolve().parent
 async def main() -> None:
     """Writes the record."""
     cases = everything()
-    jars = [*await maven.jars(maven.Lock.read(HERE / "avro.lock")), *await maven.jars(maven.Lock.read(LOCK))]
+    jars = [
+        *await maven.jars(maven.Lock.read(HERE / "avro.lock")),
+        *await maven.jars(maven.Lock.read(maven.KAFKA_CONNECT)),
+    ]
     java = find()
     with tempfile.TemporaryDirectory() as folder:
         path = ":".join([folder, *map(str, jars)])

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from keelman.runtime.java import maven
 from keelman.runtime.java.installation import find
-from keelman.testing.servers.connect_worker import LOCK
 
 HERE = Path(__file__).resolve().parent
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -46,7 +45,7 @@ JAAS = [
 
 async def run_java(program: str, answer: object) -> str:
     """What a Java program of this folder prints, with Connect's jars on its class path; `answer` is its input."""
-    jars = await maven.jars(maven.Lock.read(LOCK))
+    jars = await maven.jars(maven.Lock.read(maven.KAFKA_CONNECT))
     utf8 = ["-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8"]
     command = [str(find().program), *utf8, "-cp", ":".join(map(str, jars)), str(HERE / program)]
     done = subprocess.run(
