@@ -9,7 +9,10 @@ import pytest
 
 from support.places import ROOT
 
-PAGES = [ROOT / "ARCHITECTURE.md", ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / f"{name}.md" for name in ("ARCHITECTURE", "CONTRIBUTING", "README")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 ROOMS = (ROOT, ROOT / "libs/keelman", ROOT / "services/keelman")
 NAMED = re.compile(r"`([\w.\-/]+\.(?:py|proto|md)|[\w.\-]+(?:/[\w.\-]+)+/)`")
 LINKED = re.compile(r"\]\(([\w.\-/]+\.md)(?:#[\w\-]+)?\)")

@@ -12,8 +12,8 @@ from support.places import ROOT
 
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 70
-MAX_FILES = 32
-"""In one folder; about 20 is what a reader takes in at once."""
+MAX_FILES = 22
+"""In one folder; about 20 is what a reader takes in at once. Migrations are read one by one."""
 PACKAGES = (ROOT / "libs" / "keelman", ROOT / "services" / "keelman")
 WITHOUT_SOURCE = {"repository"}
 
@@ -45,7 +45,11 @@ def test_no_function_is_too_long() -> None:
 
 
 def test_no_folder_is_too_full() -> None:
-    files = Counter(str(file.parent.relative_to(ROOT)) for file in modules() if file.name != "__init__.py")
+    files = Counter(
+        str(file.parent.relative_to(ROOT))
+        for file in modules()
+        if file.name != "__init__.py" and "migrations" not in file.parts
+    )
     assert {folder: number for folder, number in files.items() if number > MAX_FILES} == {}
 
 
@@ -60,3 +64,9 @@ def test_unit_tests_are_in_folders_like_those_of_their_subjects() -> None:
     tests = ROOT / "tests" / "unit"
     folders = {file.parent.relative_to(tests) for file in tests.rglob("test_*.py")}
     assert {str(folder) for folder in folders - rooms} == WITHOUT_SOURCE
+
+
+def test_each_suite_of_e2e_has_its_row() -> None:
+    tests = ROOT / "tests" / "e2e"
+    rows = {line.split("`")[1] for line in (tests / "README.md").read_text().splitlines() if line.startswith("| `")}
+    assert rows == {file.name for file in tests.glob("test_*.py")}
