@@ -29,7 +29,7 @@ STATE = "state-"
 OHARA = "ohara-"
 """Before the name of a row that has a system of its own."""
 STOLEN_SECONDS = 0.5
-MOST_WARM_UP = 8
+MAX_WARM_UP = 8
 """Rounds of copies before those that count, where the brokers do not settle earlier."""
 MANY_SECONDS = 420.0
 """How long a system may take to begin its connectors of active-300."""
@@ -148,7 +148,7 @@ class Bench:
             say(-1, of, found)
             return found
 
-        await settled(list(variants), warm, lambda found: found.brokers, at_most=MOST_WARM_UP * self.options.warm_up)
+        await settled(list(variants), warm, lambda found: found.brokers, at_most=MAX_WARM_UP * self.options.warm_up)
         found = await interleaved(self.options.rounds, list(variants), one, slowness, say)
         self.figures += compared(f"{name}-cpu", "s/million", *picked(found, lambda one: one.cpu), "")
         return picked(found, lambda one: one.rate)

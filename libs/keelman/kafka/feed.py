@@ -48,7 +48,7 @@ KEYS_KEPT = 100_000
 REQUEST_MS = 10_000
 LAST_SECONDS = 2.0
 ASK_SECONDS = 1.0
-MOST_REPLICAS = 3
+MAX_REPLICAS = 3
 STARTING_SECONDS, LOOK_SECONDS = 30.0, 0.5
 TWO_REPLICAS = {"min.insync.replicas": "1"}
 """With two replicas, two that must be in sync would stop all events when one of the brokers is lost."""
@@ -97,12 +97,12 @@ async def ensure_topics(
 
 async def _replicas(admin: Any, bootstrap_servers: str) -> int:
     """As many as there are brokers, three at most; those that have an address and do not run yet are waited for."""
-    wanted = min(MOST_REPLICAS, len(set(bootstrap_servers.split(","))))
+    wanted = min(MAX_REPLICAS, len(set(bootstrap_servers.split(","))))
     end = time.monotonic() + STARTING_SECONDS
     while True:
         brokers = len((await admin.describe_cluster())["brokers"])
         if brokers >= wanted or time.monotonic() > end:
-            return min(MOST_REPLICAS, max(1, brokers))
+            return min(MAX_REPLICAS, max(1, brokers))
         await asyncio.sleep(LOOK_SECONDS)
 
 

@@ -10,8 +10,8 @@ from keelman.model.rules.shapes import MAX_WORKERS
 
 SCALE_IN_PERCENT, SCALE_OUT_PERCENT = 20.0, 80.0
 SAMPLE_SECONDS, SAMPLES, COOL_DOWN_SECONDS = 5.0, 3, 60.0
-MOST_SAMPLES, LONGEST_SECONDS, SHORTEST_SECONDS = 1000, 86400.0, 1.0
-MOST_PERCENT = 1000.0
+MAX_SAMPLES, LONGEST_SECONDS, SHORTEST_SECONDS = 1000, 86400.0, 1.0
+MAX_PERCENT = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def check_autoscale(field: str, wanted: Autoscale) -> None:
     """Raises InvalidArgument naming the field of it, the value and what is legal."""
     _check(f"{field}.min_workers", wanted.min_workers, 1, MAX_WORKERS)
     _check(f"{field}.max_workers", wanted.max_workers, wanted.min_workers, MAX_WORKERS)
-    _check(f"{field}.scale_out_cpu_percent", wanted.scale_out_cpu_percent, 1, MOST_PERCENT)
+    _check(f"{field}.scale_out_cpu_percent", wanted.scale_out_cpu_percent, 1, MAX_PERCENT)
     if not 0 < wanted.scale_in_cpu_percent < wanted.scale_out_cpu_percent:
         legal = f"more than 0 and less than scale_out_cpu_percent ({wanted.scale_out_cpu_percent:g})"
         raise InvalidArgument.of(f"{field}.scale_in_cpu_percent", wanted.scale_in_cpu_percent, legal)
@@ -76,7 +76,7 @@ def check_autoscale(field: str, wanted: Autoscale) -> None:
     if wanted.max_tasks and wanted.max_tasks < wanted.max_workers:
         legal = f"0 or at least max_workers ({wanted.max_workers})"
         raise InvalidArgument.of(f"{field}.max_tasks", wanted.max_tasks, legal)
-    _check(f"{field}.samples", wanted.samples, 1, MOST_SAMPLES)
+    _check(f"{field}.samples", wanted.samples, 1, MAX_SAMPLES)
     _check(f"{field}.sample_period", wanted.sample_seconds, SHORTEST_SECONDS, LONGEST_SECONDS, " s")
     _check(f"{field}.cool_down", wanted.cool_down_seconds, 0, LONGEST_SECONDS, " s")
 

@@ -13,7 +13,7 @@ from keelman.model.errors import InvalidArgument
 if TYPE_CHECKING:
     from keelman.cli.fields import Given, GivenChange
 
-MIB, LEAST_HEAP_MIB = 1 << 20, 128
+MIB, MIN_HEAP_MIB = 1 << 20, 128
 TLS = {
     "none": BrokerTls.BROKER_TLS_NONE,
     "server": BrokerTls.BROKER_TLS_SERVER,
@@ -70,6 +70,6 @@ def tls_of(text: str) -> BrokerTls.ValueType:
 def _heap_mb(text: str) -> int:
     """A heap in MiB. Raises InvalidArgument for what is no whole number of them."""
     size = size_of("--heap", text)
-    if size % MIB or 0 < size < LEAST_HEAP_MIB * MIB:
-        raise InvalidArgument.of("--heap", text, f"whole MiB, at least {LEAST_HEAP_MIB}MiB; 0 for 512MiB")
+    if size % MIB or 0 < size < MIN_HEAP_MIB * MIB:
+        raise InvalidArgument.of("--heap", text, f"whole MiB, at least {MIN_HEAP_MIB}MiB; 0 for 512MiB")
     return size // MIB

@@ -20,9 +20,9 @@ CREATES_AT_ONCE = 4
 PATIENCE_SECONDS = 3600.0
 LOOK_SECONDS, IDLE_SECONDS = 2.0, 45.0
 PAGE, LISTS = 100, 100
-LEAST_AVAILABLE = 1 << 30
+MIN_AVAILABLE = 1 << 30
 """With less memory than that on the host it is given up: others live there too."""
-MOST_MB = 25_770
+MAX_MB = 25_770
 """24 GiB."""
 
 
@@ -43,7 +43,7 @@ async def measured(folder: Path, count: int, say: Callable[[str], None]) -> list
         name, each = f"managed-{count}", (memory - bare) / count
         return [
             alone(f"{name}-running", "s", [took], took, ""),
-            alone(f"{name}-memory", "MB", [memory], memory, f"<= {MOST_MB}"),
+            alone(f"{name}-memory", "MB", [memory], memory, f"<= {MAX_MB}"),
             alone(f"{name}-memory-each", "MB", [each], each, ""),
             alone(f"{name}-idle", "processors", [idle], idle, ""),
             alone(f"{name}-list-p99", "ms", pages, percentile(pages, 0.99), "<= 200"),
@@ -83,7 +83,7 @@ async def _all_run(world: World, folder: Path, count: int, say: Callable[[str], 
             creating.result()
         if running == count:
             return seconds
-        if "FAILED" in states or seconds > PATIENCE_SECONDS or free < LEAST_AVAILABLE:
+        if "FAILED" in states or seconds > PATIENCE_SECONDS or free < MIN_AVAILABLE:
             failed = [one["connectorArn"] for one in found if one["connectorState"] == "FAILED"]
             why = [world.sdk.describe_connector(connectorArn=arn).get("stateDescription") for arn in failed[:3]]
             raise Unavailable(f"{running} of {count} run after {seconds:.0f} s, {free} bytes are left; {why}")

@@ -24,7 +24,7 @@ from keelman.runtime.side_loop import KAFKA_LOOP
 
 BUSY_SECONDS = 0.05
 IDLE_SECONDS = 0.3
-MOST_EVENTS = 2000
+MAX_EVENTS = 2000
 PROBLEM_LOG_SECONDS = 10.0
 
 _log = get_logger()
@@ -104,7 +104,7 @@ class CouchbaseReader(Reader):
         maker: RecordMaker,
         *,
         properties: Mapping[str, str],
-        most: int = MOST_EVENTS,
+        most: int = MAX_EVENTS,
         rate: int | None = None,
         beat: Callable[[], None],
     ) -> None:

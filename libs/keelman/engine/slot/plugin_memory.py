@@ -10,7 +10,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.output_brake import bound_memory
 
 _log = get_logger()
-LEAST_HEAP_BYTES = 16 << 20
+MIN_HEAP_BYTES = 16 << 20
 
 
 def bound_slot(worker: Mapping[str, str], connector: Mapping[str, str]) -> None:
@@ -22,7 +22,7 @@ def bound_slot(worker: Mapping[str, str], connector: Mapping[str, str]) -> None:
     bound = SLOT_MEMORY.among(worker)
     heap = CONNECTOR_HEAP.among(connector) or JVM_HEAP.among(worker)
     if bound and heap + MACHINE_BYTES > bound:
-        least = max(LEAST_HEAP_BYTES, bound - MACHINE_BYTES)
+        least = max(MIN_HEAP_BYTES, bound - MACHINE_BYTES)
         _log.warning("java_heap_bounded", wanted=heap, bytes=least, by=SLOT_MEMORY.name, bound=bound)
         heap = least
     set_machine_options(

@@ -43,7 +43,7 @@ _SENTENCES: Sequence[tuple[str, str, Callable[[Any], str]]] = (
 )
 """What is a sentence for people where the wire has a message."""
 _PORTS = ("port", "metrics_port", "admin_port", "reserved_ports")
-MOST_OPERATIONS = 5
+MAX_OPERATIONS = 5
 _LONG = (FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64)  # texts in protobuf's JSON
 
 
@@ -210,7 +210,7 @@ def _order(resource: Any) -> Any:
 async def _parts(gateway: Gateway, kind: Kind, resource: Any) -> dict[Kind, list[Any]]:
     if kind in (*kinds.APPLIED, kinds.DEDICATED_CONNECTORS):
         found = await gateway.list(kinds.OPERATIONS, target=(kind.field, resource.name))
-        return {kinds.OPERATIONS: list(found)[:MOST_OPERATIONS]}
+        return {kinds.OPERATIONS: list(found)[:MAX_OPERATIONS]}
     if kind in (kinds.NODES, kinds.WORKERS):
         of, everything = resource.name, await gateway.list(kinds.WORKLOADS)
         return {kinds.WORKLOADS: [w for w in everything if of == w.node or f"worker/{of}" == w.name]}

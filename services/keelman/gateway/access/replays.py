@@ -10,7 +10,7 @@ from keelman.gateway.calls import Calls
 
 TRY_HEADERS = ("amz-sdk-invocation-id", "amz-sdk-request")
 """By these SDKs tell their calls, and the tries of one call, apart; not all sign them."""
-MOST_CHARACTERS = 500
+MAX_CHARACTERS = 500
 """Of each of them."""
 
 
@@ -25,5 +25,5 @@ class Replays:
         answer, which could not do the write either. What only reads may come again."""
         if sent.method == "GET":
             return
-        attempt = "/".join(sent.headers.get(name, "")[:MOST_CHARACTERS] for name in TRY_HEADERS)
+        attempt = "/".join(sent.headers.get(name, "")[:MAX_CHARACTERS] for name in TRY_HEADERS)
         await self.state.ask(UseSignatureRequest(signature=caller.signature, attempt=attempt))

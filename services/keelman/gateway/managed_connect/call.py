@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope
 
 from keelman.gateway.access.signatures import Sent, SignedCaller
 from keelman.gateway.managed_connect.errors import WireError, bad, bad_member
-from keelman.gateway.managed_connect.members import MOST_RESULTS, TAG_KEYS
+from keelman.gateway.managed_connect.members import MAX_RESULTS, TAG_KEYS
 from keelman.gateway.managed_connect.shapes import Block
 from keelman.runtime.logs.redaction import REDACTOR
 
@@ -66,9 +66,9 @@ class Call:
     @property
     def max_results(self) -> int:
         """So many a page. Raises WireError."""
-        text = self.parameter("maxResults") or str(MOST_RESULTS)
-        if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MOST_RESULTS:
-            raise bad_member("maxResults", f"The value must be between 1 and {MOST_RESULTS}.")
+        text = self.parameter("maxResults") or str(MAX_RESULTS)
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MAX_RESULTS:
+            raise bad_member("maxResults", f"The value must be between 1 and {MAX_RESULTS}.")
         return int(text)
 
     @property

@@ -7,15 +7,15 @@ from keelman.gateway.managed_connect.shapes import Block, Entries, Flag, Items, 
 VERSION = "kafkaconnect 2021-09-14, as in botocore 1.44.5"
 """The model that is served."""
 MCU_COUNTS = (1, 2, 4, 8)
-MOST_WORKERS = 1000
-MOST_RESULTS = 100
+MAX_WORKERS = 1000
+MAX_RESULTS = 100
 POLICY = Block({"cpuUtilizationPercentage": Whole(1, 100)}, ("cpuUtilizationPercentage",))
 PROVISIONED = Block(
-    {"workerCount": Whole(1, MOST_WORKERS), "mcuCount": Whole(values=MCU_COUNTS)}, ("workerCount", "mcuCount")
+    {"workerCount": Whole(1, MAX_WORKERS), "mcuCount": Whole(values=MCU_COUNTS)}, ("workerCount", "mcuCount")
 )
 SCALED_BY: dict[str, Kind] = {
-    "minWorkerCount": Whole(1, MOST_WORKERS),
-    "maxWorkerCount": Whole(1, MOST_WORKERS),
+    "minWorkerCount": Whole(1, MAX_WORKERS),
+    "maxWorkerCount": Whole(1, MAX_WORKERS),
     "mcuCount": Whole(values=MCU_COUNTS),
     "scaleInPolicy": POLICY,
     "scaleOutPolicy": POLICY,

@@ -19,7 +19,7 @@ NO_NODE_AFTER = timedelta(seconds=5)
 """For so long it may be chance that no node takes a worker."""
 START_WITHIN = timedelta(seconds=180)
 """So long it may take where no cause is known: the first worker of a node waits for its Spark service."""
-LEAST_HEALTHY = timedelta(seconds=1)
+MIN_HEALTHY = timedelta(seconds=1)
 """So long at least a connector is watched from the moment when it runs."""
 WORKER_REASONS = {
     "WRONG_TOPIC": "TOPIC_NOT_COMPACTED",
@@ -77,7 +77,7 @@ def watched(outcome: Done, waited: timedelta, healthy: timedelta, lasts: timedel
     """The outcome of a connector that is healthy, once it has been so until `lasts` after its change, and for some time
     where it took long to start: a task runs before it writes its first record. `healthy`: it has been so for so long.
     """
-    left = max(lasts - waited, min(lasts, LEAST_HEALTHY) - healthy)
+    left = max(lasts - waited, min(lasts, MIN_HEALTHY) - healthy)
     if left <= timedelta(0):
         return outcome
     seconds = max(0.1, min(LOOK_AGAIN_SECONDS, left.total_seconds()))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
-MOST_REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 """Messages of one noun."""
 
 
@@ -127,7 +127,7 @@ class Remembered(Generic[T, M]):
         """A message of the caller's own."""
         known = self._made.get(name)
         if known is None or known[0] is not resource:
-            if len(self._made) >= MOST_REMEMBERED:
+            if len(self._made) >= MAX_REMEMBERED:
                 self._made.clear()
             known = self._made[name] = resource, self._make(resource)
         message = type(known[1])()

@@ -23,7 +23,7 @@ KEPT = timedelta(minutes=15)
 """A signature is good for 5 minutes before and after its time, by the clock of the gateway that it arrives at."""
 TOGETHER = timedelta(seconds=2)
 """So far from each other may tries of one second arrive, which have one signature, by the clocks of state services."""
-MOST_CHARACTERS = 1024
+MAX_CHARACTERS = 1024
 """Of what tells tries apart."""
 _SIGNATURE = re.compile(r"[0-9a-f]{64}")
 _INSERT = sa.insert(SignatureRow)
@@ -45,8 +45,8 @@ class UsedSignatures:
         """
         if not _SIGNATURE.fullmatch(signature):
             raise InvalidArgument.of("signature", signature, "64 hexadecimal digits")
-        if len(attempt) > MOST_CHARACTERS:
-            raise InvalidArgument.of("attempt", f"{attempt[:40]}...", f"at most {MOST_CHARACTERS} characters")
+        if len(attempt) > MAX_CHARACTERS:
+            raise InvalidArgument.of("attempt", f"{attempt[:40]}...", f"at most {MAX_CHARACTERS} characters")
         now = self.database.clock()
         row = {"signature": signature, "attempt": hashlib.sha256(attempt.encode()).hexdigest(), "time": micros(now)}
         try:

@@ -30,7 +30,7 @@ def test_a_message_is_made_again_for_a_change_alone(monkeypatch) -> None:
     assert remembered.copy("a", equal).etag == "1", "another object is another state"
     assert made == [first, changed, equal]
 
-    monkeypatch.setattr(serving, "MOST_REMEMBERED", 2)
+    monkeypatch.setattr(serving, "MAX_REMEMBERED", 2)
     for name in "bcd":
         assert remembered.copy(name, Thing(name, "1")).name == name
     assert len(remembered._made) <= 2

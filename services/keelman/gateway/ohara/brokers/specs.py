@@ -20,7 +20,7 @@ ALL = (*BROKER, *SENT_ONLY)
 CLIENT_PORT, JMX_PORT, NODE_NAMES = "clientPort", "jmxPort", "nodeNames"
 XMX, ROUTES = "xmx", "routes"
 KAFKA_PORT, USUAL_JMX_PORT = 9092, 9999
-LEAST_HEAP_MB, MOST_HEAP_MB = 128, 1 << 20
+MIN_HEAP_MB, MAX_HEAP_MB = 128, 1 << 20
 """Of a broker: one that is asked to have less has the least."""
 _PROPERTIES = tuple(one.key for one in (*KAFKA, *KAFKA_0_12))
 _EXTERNAL = {
@@ -121,4 +121,4 @@ def _client_port(cluster: BrokerCluster, brokers: Sequence[Workload]) -> int:
 
 
 def _heap_mb(xmx: int) -> int:
-    return min(max(xmx, LEAST_HEAP_MB), MOST_HEAP_MB)
+    return min(max(xmx, MIN_HEAP_MB), MAX_HEAP_MB)

@@ -17,7 +17,7 @@ from keelman.model.errors import FailedPrecondition
 
 IMAGES = {WORKER: "connect-worker", BROKER: "broker", ZOOKEEPER: "zookeeper", STREAM: "stream", SHABONDI: "shabondi"}
 """What the last part of an image's name begins with, by kind: any version of it is run."""
-LEAST_PORT, MOST_PORT = 20_000, 60_000
+MIN_PORT, MAX_PORT = 20_000, 60_000
 _NOUNS = {"broker_cluster": BROKER, "worker_cluster": WORKER}
 
 
@@ -84,7 +84,7 @@ def used(cluster: Cluster, words: str, keys: Iterable[ObjectKey]) -> OharaError:
 def free_port(known: Known, taken: Iterable[int] = ()) -> int:
     """A random port that no cluster has, running or not."""
     held = {*taken}.union(*(one.ports for one in known.clusters.values()))
-    while (port := LEAST_PORT + secrets.randbelow(MOST_PORT - LEAST_PORT)) in held:
+    while (port := MIN_PORT + secrets.randbelow(MAX_PORT - MIN_PORT)) in held:
         pass
     return port
 

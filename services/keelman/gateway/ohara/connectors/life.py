@@ -24,7 +24,7 @@ STATES = {
     pb.CONNECTOR_STATE_RESTARTING: UNASSIGNED,
 }
 """Ohara's clients know no other states: Connect had no more when they were made."""
-LEAST_RUNNING = 2
+MIN_RUNNING = 2
 """A connector runs when it does and a task of it does."""
 _WANTED = (CLUSTER_STATE_STARTING, CLUSTER_STATE_RUNNING, CLUSTER_STATE_DEGRADED)
 
@@ -121,7 +121,7 @@ def _node(worker_id: str, nodes: Mapping[str, str]) -> str:
 
 
 def _summary(states: list[str], *, applying: bool) -> str:
-    if states.count(RUNNING) >= LEAST_RUNNING:
+    if states.count(RUNNING) >= MIN_RUNNING:
         return RUNNING
     other = next((state for state in states if state != RUNNING), None)
     if other is not None:

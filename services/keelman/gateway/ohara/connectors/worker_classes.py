@@ -25,7 +25,7 @@ from keelman.workers.rest.connectors import refusal
 log = get_logger()
 HEADERS = ((b"content-type", b"application/json"), (b"accept", b"application/json"))
 FRESH_SECONDS = 60.0
-MOST_REMEMBERED = 2000
+MAX_REMEMBERED = 2000
 AT_ONCE = 4
 ASK_SECONDS = 15.0
 ALL_SECONDS = 12.0
@@ -97,7 +97,7 @@ class WorkerClasses:
         keys = await self.ask(cluster.name, "GET", f"/connector-plugins/{quote(name, safe='')}/config")
         info = told_class(kind, name, version, keys)
         self._told[cluster.uid, name] = self._clock() + FRESH_SECONDS, info
-        while len(self._told) > MOST_REMEMBERED:
+        while len(self._told) > MAX_REMEMBERED:
             self._told.popitem(last=False)
         await self._kept.keep(name, version, info)
         return info

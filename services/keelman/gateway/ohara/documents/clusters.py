@@ -17,7 +17,7 @@ from keelman.gateway.ohara.wire.resource import Json
 from keelman.gateway.ohara.wire.values import Settings
 
 NODE_NAMES = "nodeNames"
-LEAST_PORT, MOST_PORT = 20_000, 60_000
+MIN_PORT, MAX_PORT = 20_000, 60_000
 
 
 class StoredCluster(StoredKind):
@@ -111,4 +111,4 @@ def _has_random_port(setting: SettingDef) -> bool:
 
 
 def _port() -> int:
-    return LEAST_PORT + secrets.randbelow(MOST_PORT - LEAST_PORT)
+    return MIN_PORT + secrets.randbelow(MAX_PORT - MIN_PORT)

@@ -26,7 +26,7 @@ from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.own_lines import OWN
 
 NO_SUCH_CLUSTER = "oharastream.ohara.agent.NoSuchClusterException"
-MOST_LINES = 1_000_000
+MAX_LINES = 1_000_000
 """As many as an agent gives: a whole log, but for a very long one."""
 NO_PROCESS = b"a zookeeper is a stand-in here and has no process: brokers need none\n"
 
@@ -82,7 +82,7 @@ async def _log(process: Workload, known: Known, read_log: ReadLog) -> AsyncItera
     if not address:
         yield f"the log of {process.name} cannot be read: its node's agent has no address\n".encode()
         return
-    request = agent.StreamLogsRequest(workload=process.name, tail_lines=MOST_LINES)
+    request = agent.StreamLogsRequest(workload=process.name, tail_lines=MAX_LINES)
     try:
         async with aclosing(read_log(process.node, address, request)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:

@@ -21,7 +21,7 @@ from keelman.gateway.ohara.wire.keys import checked_key, key_of
 from keelman.gateway.ohara.wire.wording import must_run, not_stored
 
 DEFAULT_LIMIT, MAX_LIMIT = 5, 1000
-DEFAULT_MS, LEAST_MS, MAX_MS = 3000, 1000, 9000
+DEFAULT_MS, MIN_MS, MAX_MS = 3000, 1000, 9000
 SOURCE_CLASS, SOURCE_KEY = "SOURCE_CLASS", "SOURCE_KEY"
 """Headers that Ohara's sources write."""
 
@@ -49,7 +49,7 @@ class Peek:
         if not runs(topic):
             raise must_run("topic", [key])
         wait = Duration()
-        wait.FromMilliseconds(min(max(timeout, LEAST_MS), MAX_MS))
+        wait.FromMilliseconds(min(max(timeout, MIN_MS), MAX_MS))
         request = pb.PeekTopicRequest(name=topic.name, limit=min(limit, MAX_LIMIT), timeout=wait)
         answer = await self._control.ask(request)
         return ok({"messages": [message(one) for one in answer.records]})
