@@ -75,7 +75,7 @@ def test_a_permission_that_is_wanting_costs_nothing_and_is_seen() -> None:
     restarts, now = Restarts(RestartPolicy(attempts=1), random.random), datetime(2025, 1, 1, tzinfo=UTC)
     for _ in range(3):
         cause, delay = restarts.failed("NOT_ALLOWED", retriable=False, alone=False, healthy_seconds=0)
-    assert (cause, restarts.attempts, restarts.troubled) == (Cause.FORBIDDEN, 0, True)
+    assert (cause, restarts.attempts, restarts.unhealthy) == (Cause.FORBIDDEN, 0, True)
     told = Attempt.made("NOT_ALLOWED", restarts, delay, now)
     assert told.value() == {"reason": "NOT_ALLOWED", "attempt": 3, "next": told.next}
     assert told.explained("").startswith("Next automatic restart (3rd) at 2025-01-01T00:00:0")

@@ -116,7 +116,7 @@ class Restarts:
         return self._passing
 
     @property
-    def troubled(self) -> bool:
+    def unhealthy(self) -> bool:
         """Whether there were attempts since it was last healthy."""
         return self.attempts + self.forbidden > 0
 

@@ -276,7 +276,7 @@ class TaskConfigQuery:
         attempt = Attempt.made(reason, asked.restarts, delay, datetime.now(UTC))
         if asked.logged != trace:
             log.warning("connector_not_asked", connector=name, error=trace.strip(), next=attempt.next)
-        more = {"restart": attempt.value()} if delay is not None or asked.restarts.troubled else {}
+        more = {"restart": attempt.value()} if delay is not None or asked.restarts.unhealthy else {}
         asked.logged, asked.answer = trace, Answer(None, attempt.explained(trace), more)
         self._ask_at(name, asked, None if delay is None else time.monotonic() + delay)
 

@@ -313,7 +313,7 @@ class CopyTask:
             since = time.time() - (time.monotonic() - self.watermark.moved_at)
             stalled = {"since": stamp(datetime.fromtimestamp(since, UTC)), "left": self.watermark.lag}
             more["stalled"] = {**stalled, "reason": self._failing} if self._failing else stalled
-        if self._attempt is not None and self._restarts.troubled:
+        if self._attempt is not None and self._restarts.unhealthy:
             more["restart"] = self._attempt.value()
         if self._repeats:
             more["failures"] = {"count": self._restarts.passing, "reason": self._failing}

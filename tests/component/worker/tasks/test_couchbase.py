@@ -75,8 +75,8 @@ async def test_each_change_once_over_deaths_of_slot_and_worker(
             await asyncio.to_thread(put, server, range(300, 400))
             await worker.start()
             await copied(bootstrap, name, Counter(range(400)))
-            for accident in (server.cut, lambda: server.kill(1), lambda: server.revive(1), server.malformed):
-                await asyncio.to_thread(accident)
+            for fault in (server.cut, lambda: server.kill(1), lambda: server.revive(1), server.malformed):
+                await asyncio.to_thread(fault)
             await asyncio.to_thread(put, server, range(400, 500))
             await copied(bootstrap, name, Counter(range(500)))
             await worker.reaches(name, *["RUNNING"] * 3, seconds=60)
@@ -130,7 +130,7 @@ async def test_idle_tasks_leave_their_slots_and_come_back(
 
             body = created({**official(name, server), "tasks.max": "2"})
             assert (await worker.ask("POST", "/connectors", body)).status_code == 201
-            for round_, accident in enumerate(
+            for round_, fault in enumerate(
                 (
                     lambda: None,
                     server.cut,
@@ -144,7 +144,7 @@ async def test_idle_tasks_leave_their_slots_and_come_back(
                 await copied(bootstrap, name, wanted)
                 await eventually(parked, seconds=120, what=f"both tasks are parked, {round_}")
                 await worker.reaches(name, *["RUNNING"] * 3)
-                await asyncio.to_thread(accident)
+                await asyncio.to_thread(fault)
                 await asyncio.to_thread(put, server, range(50 * round_, 50 * (round_ + 1)))
             await copied(bootstrap, name, Counter(range(300)))
             await eventually(parked, seconds=120, what="both tasks are parked, and a change has another one's number")
