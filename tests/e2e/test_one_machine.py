@@ -72,7 +72,7 @@ async def running(keelman: Keelman) -> list[dict[str, Any]]:
 async def slot(keelman: Keelman) -> Fault:
     await eventually(lambda: both_run(keelman), seconds=60, every=0.2, what="both copy runs are in their slots")
     slots = {r["slot"] for r in await running(keelman)}
-    # The JVM's Python child is the daemon; its children are the slots' keepers.
+    # The JVM's Python child is the daemon; its children are the slots' reapers.
     jvm = jvm_of((await workload(keelman, "spark/"))["pid"])
     assert jvm is not None
     titles = {f"keelman {name}" for name in slots}

@@ -145,7 +145,7 @@ class Supervisor:
         """Finds the processes of an earlier agent. Called once, before `run`, so that the first report is the truth."""
         names = set(self._assignments.workloads)
         for file in sorted(self.home.workloads.glob("*/record.json")):
-            record = children.read_record(file.parent, owner=self.launcher.keeper)
+            record = children.read_record(file.parent, owner=self.launcher.record_owner)
             if record is not None:
                 names.add(record.name)
         for name in sorted(names):
@@ -165,7 +165,7 @@ class Supervisor:
                 if loop.local.child is None:
                     self.leave_for(loop.local)  # it may have died while no agent was there
             siblings.start(self._watch_memory(), name="watch of memory")
-            siblings.start(self.plugins.keep(self._used_plugins), name="keeper of plugins")
+            siblings.start(self.plugins.keep(self._used_plugins), name="folders of plugins")
             while True:
                 await self._sample()
                 await asyncio.sleep(SAMPLE_SECONDS)

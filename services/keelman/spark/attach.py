@@ -38,7 +38,7 @@ class SlotApi(SlotServiceServicer):
         try:
             await first_of(self._hear(slot, requests), self._speak(mail, context), mail.closed.wait())
         finally:
-            if slot.usable and slot.runs:  # its process may have died, and its keeper is about to say how
+            if slot.usable and slot.runs:  # its process may have died, and its reaper is about to say how
                 asyncio.get_running_loop().call_later(END_SECONDS, self._dispatcher.detached, slot)
             else:
                 self._dispatcher.detached(slot)

@@ -196,7 +196,7 @@ async def test_a_host_that_died_is_not_taken_for_one_that_hangs(host: PluginHost
     run += f"while not os.path.exists('{left}'):\n    time.sleep(0.01)\n"
     with pytest.raises(Unavailable, match="its process died"):
         await host.task_configs(FULL, {"run": run, "do": "die"}, 1)
-    assert gone(noted(left)), "it has left the host's group, but not its keeper"
+    assert gone(noted(left)), "it has left the host's group, but not its reaper"
 
 
 async def test_what_is_not_about_the_question_is_no_answer(host: PluginHost) -> None:

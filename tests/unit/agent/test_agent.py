@@ -320,7 +320,7 @@ def test_brokers_may_have_a_user_of_their_own(tmp_path: Path, monkeypatch: pytes
     assert found("nobody", "root") == [(None, None), others, others]
     assert found("nobody", "nobody") == [others] * 3
     for user in ("", "nobody"):
-        assert surroundings_for(user, (), 0o022, Home(tmp_path), broker_user="daemon").keeper == 0
+        assert surroundings_for(user, (), 0o022, Home(tmp_path), broker_user="daemon").record_owner == 0
     with pytest.raises(InvalidArgument, match=r"agent.broker_user: 'nobody-at-all' is not legal: a user of this"):
         found("", "nobody-at-all")
 

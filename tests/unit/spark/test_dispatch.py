@@ -167,7 +167,7 @@ def test_a_lost_slot_fails_its_runs_and_frees_its_place_only_when_its_job_ended(
     assert len(w.started) == 2
 
 
-def test_a_slot_whose_process_died_is_lost_with_what_its_keeper_left() -> None:
+def test_a_slot_whose_process_died_is_lost_with_what_its_reaper_left() -> None:
     for lose in (lambda w, slot: w.d.detached(slot), lambda w, slot: w.end_job(slot.id, "Python worker crashed")):
         w = World(Limits(1, 2, 1), ends={77: "exited with code 9 in SeaReader.read"})
         w.d.greet(ME, w)

@@ -41,7 +41,7 @@ class PluginProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process, or the keeper that ends it with all that it has started; None before its start."""
+        """The process, or the reaper that ends it with all that it has started; None before its start."""
         return None if self._pipes is None else self._pipes.process.pid
 
     async def start(self) -> None:
@@ -75,7 +75,7 @@ class PluginProcess:
 
 
 class _Pipes(SubprocessStreamProtocol):
-    """Both ways to a process, and its keeper, which leads a group of its own and ends as the process does."""
+    """Both ways to a process, and its reaper, which leads a group of its own and ends as the process does."""
 
     process: Process
 

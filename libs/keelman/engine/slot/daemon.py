@@ -53,7 +53,7 @@ def threads() -> int:
 
 def keep_children() -> None:
     """Has each slot forked by this daemon kept: with it, and with this daemon, ends all that the slot has started, even
-    after kill -9. What a slot forks itself is its keeper's."""
+    after kill -9. What a slot forks itself is its reaper's."""
     if sys.platform != "linux":
         return
     daemon, kept = os.getpid(), False

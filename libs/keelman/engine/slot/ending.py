@@ -1,7 +1,7 @@
 """Finds out how a slot's process ended, and which method of a connector it was in.
 
-The process itself can say neither. It notes in memory that it shares with its keeper which method it calls, and the
-keeper, who learns how it ended, leaves a line in the folder that the Spark service of this host reads (`end_of`).
+The process itself can say neither. It notes in memory that it shares with its reaper which method it calls, and the
+reaper, who learns how it ended, leaves a line in the folder that the Spark service of this host reads (`end_of`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def how_ended(code: int, method: str) -> str:
 
 
 def leave_end(last: LastCall, child: int, code: int) -> None:
-    """The keeper's: leaves the line about its child, unless that ended in good order."""
+    """The reaper's: leaves the line about its child, unless that ended in good order."""
     folder, method = os.environ.get(FOLDER, ""), last.method
     if folder and (code or method):
         with contextlib.suppress(OSError):  # nobody waits for it
@@ -74,7 +74,7 @@ def leave_end(last: LastCall, child: int, code: int) -> None:
 
 
 def end_of(folder: Path, pid: int) -> str:
-    """How the process ended, as its keeper left it; empty where nobody has. Read once: it is gone then."""
+    """How the process ended, as its reaper left it; empty where nobody has. Read once: it is gone then."""
     file = folder / str(pid)
     try:
         found = file.read_text(encoding="utf-8")

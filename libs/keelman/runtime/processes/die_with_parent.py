@@ -1,6 +1,6 @@
 """Ties a child process to this one: the kernel kills the child when its parent is gone, even after kill -9.
 
-Run as a program it sets the tie and becomes the child (exec), with a keeper behind it if wanted. It is a program of its
+Run as a program it sets the tie and becomes the child (exec), with a reaper behind it if wanted. It is a program of its
 own because Python code between fork and exec is unsafe in a process with threads. All of it is for Linux: elsewhere the
 command runs untied.
 """
@@ -30,28 +30,28 @@ def tethered(command: Sequence[str]) -> list[str]:
 
 
 def kept(command: Sequence[str]) -> list[str]:
-    """As `tethered`, but what is started is the command's keeper (`keep`): it is ended with SIGTERM, not SIGKILL."""
+    """As `tethered`, but what is started is the command's reaper (`keep`): it is ended with SIGTERM, not SIGKILL."""
     return _through("keep", command)
 
 
 def keep(parent: int, ended: Callable[[int, int], None] = lambda child, code: None) -> None:
-    """Forks: the child returns, and this process stays behind as its keeper until the child has ended, or `parent`, or
+    """Forks: the child returns, and this process stays behind as its reaper until the child has ended, or `parent`, or
     it is sent SIGTERM. Then it kills the child and all that the child has started, and ends as the child did.
 
-    A process whose parent ends becomes the keeper's child, also one that has left its session and group: so none is
-    missed. The keeper kills nothing but its own children, whose numbers nobody else can have: so no stranger is hit.
-    The child leads a process group, lest it hits its keeper when it signals its own. To be called by a process with one
-    thread, on Linux. `ended` is called in the keeper when the child has ended by itself, with its process id and its
+    A process whose parent ends becomes the reaper's child, also one that has left its session and group: so none is
+    missed. The reaper kills nothing but its own children, whose numbers nobody else can have: so no stranger is hit.
+    The child leads a process group, lest it hits its reaper when it signals its own. To be called by a process with one
+    thread, on Linux. `ended` is called in the reaper when the child has ended by itself, with its process id and its
     exit code, or the number of the signal that killed it, negative; before others are killed.
     """
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
-    keeper, child = os.getpid(), os.fork()
+    reaper, child = os.getpid(), os.fork()
     if not child:
         os.setpgid(0, 0)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        _tie(keeper, signal.SIGKILL)
+        _tie(reaper, signal.SIGKILL)
         return
     try:
         _let_go()
@@ -60,7 +60,7 @@ def keep(parent: int, ended: Callable[[int, int], None] = lambda child, code: No
             ended(child, code)
         _end_like(_sweep(child))
     except Exception as error:
-        print(f"the keeper of process {child} failed: {error!r}", file=sys.stderr)
+        print(f"the reaper of process {child} failed: {error!r}", file=sys.stderr)
     finally:
         os._exit(1)
 
@@ -141,7 +141,7 @@ def _through(way: str, command: Sequence[str]) -> list[str]:
 
 
 def main(way: str, parent: int, command: Sequence[str]) -> None:
-    """Becomes the command, or its keeper. Ends with SIGKILL's meaning when the parent is gone already."""
+    """Becomes the command, or its reaper. Ends with SIGKILL's meaning when the parent is gone already."""
     if sys.platform == "linux":
         if way == "keep":
             keep(parent)

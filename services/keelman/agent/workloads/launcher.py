@@ -57,13 +57,13 @@ class Launcher:
         self._broker_data = home.broker_data if broker_data is None else broker_data
 
     @property
-    def keeper(self) -> int | None:
+    def record_owner(self) -> int | None:
         """The user whose records of processes are believed; None for anybody's."""
-        return self._surroundings.keeper
+        return self._surroundings.record_owner
 
     def adopt(self, local: Local) -> None:
         """Finds the process of an earlier agent. One that ended meanwhile counts as ended now, with what it left."""
-        found = children.adopt(local.folder, owner=self.keeper)
+        found = children.adopt(local.folder, owner=self.record_owner)
         if found is None:
             return
         local.record, local.child = found

@@ -52,7 +52,7 @@ class Surroundings:
         return (self.user.uid, self.user.gid) if self.user is not None else None
 
     @property
-    def keeper(self) -> int | None:
+    def record_owner(self) -> int | None:
         """Who alone writes records of processes, where workloads could write others in their folders."""
         return os.geteuid() if self.user is not None or self.brokers is not None else None
 

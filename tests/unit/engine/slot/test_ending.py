@@ -1,4 +1,4 @@
-"""How a slot's process ended and in which method, as its keeper leaves it for the Spark service."""
+"""How a slot's process ended and in which method, as its reaper leaves it for the Spark service."""
 
 import os
 import subprocess
@@ -22,8 +22,8 @@ class SeaReader:
         exec(sys.argv[1])
 
 keep_children()
-if keeper := os.fork():
-    os.waitpid(keeper, 0)
+if reaper := os.fork():
+    os.waitpid(reaper, 0)
 else:
     print(os.getpid(), flush=True)
     ending.note_calls()
@@ -42,7 +42,7 @@ def ended(folder: Path, way: str) -> tuple[str, str]:
     return end_of(folder, pid), end_of(folder, pid)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="slots have keepers on Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="slots have reapers on Linux")
 @pytest.mark.parametrize(
     ("way", "told"),
     [

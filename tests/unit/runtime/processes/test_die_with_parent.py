@@ -14,7 +14,7 @@ from keelman.runtime.processes.die_with_parent import kept
 from keelman.runtime.processes.process_trees import start_of
 from keelman.testing.eventually import eventually
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="keepers are Linux's")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reapers are Linux's")
 
 # Daemons as the book has them, with a session of their own and a parent that has ended; one has a child, too.
 LEAVES = """
@@ -93,7 +93,7 @@ async def test_a_killed_starter_leaves_nothing(left: Path) -> None:
     await eventually(lambda: none_runs(left), what="the end of all that was started")
 
 
-def test_who_signals_its_own_group_does_not_hit_its_keeper(left: Path) -> None:
+def test_who_signals_its_own_group_does_not_hit_its_reaper(left: Path) -> None:
     code = "os.kill(0, 9)"
     assert subprocess.run(command(LEAVES + code), cwd=left, timeout=60, check=False).returncode == -9
     assert none_runs(left)
@@ -114,10 +114,10 @@ def test_strangers_and_relatives_are_left_alone(left: Path) -> None:
 async def test_what_ends_before_its_keeper_is_collected(left: Path) -> None:
     ends = "for n in range(20):\n    subprocess.run(['sh', '-c', 'setsid true &'])\n"
     with started(left, LEAVES + ends + WAITS) as process:
-        keeper = psutil.Process(process.pid)
+        reaper = psutil.Process(process.pid)
 
         def collected() -> bool:
-            return all(one.status() != psutil.STATUS_ZOMBIE for one in keeper.children())
+            return all(one.status() != psutil.STATUS_ZOMBIE for one in reaper.children())
 
         await eventually(collected, what="no child is a zombie")
         process.terminate()
