@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 
 from keelman.connect.config.copying_keys import PARK_AFTER
 
-SHORTEST_NAP_SECONDS = 0.005
-LONGEST_NAP_SECONDS = 0.08
+SHORTEST_WAIT_SECONDS = 0.005
+LONGEST_WAIT_SECONDS = 0.08
 QUIET_SECONDS = 3.0
-QUIET_NAP_SECONDS = 0.25
+QUIET_WAIT_SECONDS = 0.25
 WAKEFUL_SECONDS = 0.01
 
 
@@ -22,24 +22,24 @@ class Idle:
         self._park_after = park_after_seconds
         self._clock = clock
         self._since = clock()
-        self._nap = SHORTEST_NAP_SECONDS
+        self._wait = SHORTEST_WAIT_SECONDS
 
     def copied(self) -> None:
         """There was something."""
         self._since = self._clock()
-        self._nap = SHORTEST_NAP_SECONDS
+        self._wait = SHORTEST_WAIT_SECONDS
 
-    def nap_seconds(self, read_seconds: float) -> float:
+    def wait_seconds(self, read_seconds: float) -> float:
         """How long to wait after a read that found nothing and took that long: not at all when it waited itself."""
-        nap = self._nap
-        longest = QUIET_NAP_SECONDS if nap >= LONGEST_NAP_SECONDS and self.quiet else LONGEST_NAP_SECONDS
-        self._nap = min(nap * 1.5, longest)
-        return max(0.0, nap - read_seconds)
+        wait = self._wait
+        longest = QUIET_WAIT_SECONDS if wait >= LONGEST_WAIT_SECONDS and self.quiet else LONGEST_WAIT_SECONDS
+        self._wait = min(wait * 1.5, longest)
+        return max(0.0, wait - read_seconds)
 
     @property
     def wakeful(self) -> bool:
         """Whether there was something just now, so that the next may come at any moment."""
-        return self._nap < WAKEFUL_SECONDS
+        return self._wait < WAKEFUL_SECONDS
 
     @property
     def quiet(self) -> bool:

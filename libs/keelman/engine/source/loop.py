@@ -59,7 +59,7 @@ class SourceLoop:
             if commits.pending:
                 commits.end(batch)
             if batch is None:
-                self._nap(time.monotonic() - started)
+                self._idle_wait(time.monotonic() - started)
             self.reports.report_when_due(pending=bool(commits.pending))
         if commits.pending:
             self.reporter.report(COPY_RUN_STATE_DRAINING)
@@ -84,8 +84,8 @@ class SourceLoop:
         self.idle.copied()
         self.reports.copied()
 
-    def _nap(self, read_seconds: float) -> None:
-        seconds = self.idle.nap_seconds(read_seconds)
+    def _idle_wait(self, read_seconds: float) -> None:
+        seconds = self.idle.wait_seconds(read_seconds)
         if seconds <= 0:
             return
         seen = None if self.commits.pending or self.idle.wakeful else self._has_data()

@@ -87,15 +87,15 @@ def test_an_unknown_boundary_is_refused():
 def test_naps_grow_while_nothing_comes_and_a_reader_that_waits_itself_gets_none():
     clock = Clock()
     idle = Idle(None, clock)
-    naps = [idle.nap_seconds(0.0) for _ in range(20)]
-    assert naps[0] <= 0.005
-    assert naps == sorted(naps)
-    assert 0.02 < naps[-1] <= 0.1
-    assert idle.nap_seconds(0.2) == 0
+    waits = [idle.wait_seconds(0.0) for _ in range(20)]
+    assert waits[0] <= 0.005
+    assert waits == sorted(waits)
+    assert 0.02 < waits[-1] <= 0.1
+    assert idle.wait_seconds(0.2) == 0
     clock.now = 10.0
-    assert max(idle.nap_seconds(0.0) for _ in range(20)) == 0.25
+    assert max(idle.wait_seconds(0.0) for _ in range(20)) == 0.25
     idle.copied()
-    assert idle.nap_seconds(0.0) == naps[0]
+    assert idle.wait_seconds(0.0) == waits[0]
 
 
 def test_parked_only_after_the_time_and_never_with_minus_one():
