@@ -31,13 +31,13 @@ class Executor:
     """Where this process leads, a reconciler calls `reconcile` after each commit and by its timer; the store tells
     `changed` what commits did.
 
-    `alive` gives a node with what its host uses; `tell_planned` is told up to which revision all is planned.
+    `alive` gives a node with what its host uses; `on_planned` is called with the revision up to which all is planned.
     """
 
     store: Store
     limits: Limits
     alive: Callable[[Node], Node]
-    tell_planned: Callable[[int], None] | None = None
+    on_planned: Callable[[int], None] | None = None
     clock: Callable[[], float] = time.monotonic
     _changes: list[tuple[Resource | None, Resource | None]] = field(default_factory=list)
     _unplanned: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
@@ -119,8 +119,8 @@ class Executor:
         self.planned(seen)
         if is_check:
             self._checked = self.clock()
-        if self.tell_planned is not None:
-            self.tell_planned(seen)
+        if self.on_planned is not None:
+            self.on_planned(seen)
 
     def _with_figures(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot as the planner is to see it: with what the hosts use. Nothing of that is stored."""

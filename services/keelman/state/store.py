@@ -138,7 +138,7 @@ class Store:
                 hit("snapshot-advanced")
                 for follower in self._followers:
                     follower(tx.events)
-                self._tell(changes)
+                self._notify(changes)
                 hit("listeners-told")
 
     def listen(self, listener: Callable[[Sequence[Change]], None]) -> None:
@@ -158,7 +158,7 @@ class Store:
         """Gives the follower the rows of the outbox of each commit of this process, before the listeners hear of it."""
         self._followers.append(follower)
 
-    def _tell(self, changes: Sequence[Change]) -> None:
+    def _notify(self, changes: Sequence[Change]) -> None:
         for listener in self._listeners:
             listener(changes)
 
@@ -184,7 +184,7 @@ class Store:
             changes = _differences(self.snapshot, anew)
             self._snapshot = anew
         self._revision, self._loaded = revision, True
-        self._tell(changes)
+        self._notify(changes)
 
     def _changes(self, draft: Snapshot) -> list[Change]:
         found = []

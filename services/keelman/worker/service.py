@@ -49,10 +49,10 @@ log = get_logger()
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """The whole life of the worker process. Raises KeelmanError with one message for whatever cannot be."""
     begun = asyncio.Event()
-    await first_of(_work(settings, stop, begun), _told_before(stop, begun))
+    await first_of(_work(settings, stop, begun), _stop_before(stop, begun))
 
 
-async def _told_before(stop: asyncio.Event, begun: asyncio.Event) -> None:
+async def _stop_before(stop: asyncio.Event, begun: asyncio.Event) -> None:
     """Returns when the worker is to stop while it has nothing yet that it would have to give up in good order."""
     await stop.wait()
     if begun.is_set():

@@ -46,7 +46,7 @@ async def test_who_does_not_lead_is_told_what_is_planned(tmp_path: Path) -> None
             told.append(revision)
             follower.planned(revision)
 
-        leader = Executor(store, LIMITS, lambda node: node, tell_planned=tell)
+        leader = Executor(store, LIMITS, lambda node: node, on_planned=tell)
         for one in (leader, follower):
             store.listen(one.changed)
         async with store.write() as tx:

@@ -51,7 +51,7 @@ async def say_farewell(group: GroupClient, member: str, url: str, *, leader: boo
         return "it was not in the group any more"
     if leader or not others:
         return "left; a new leader waits for nobody"
-    await _tell(group, url)
+    await _notify_leader(group, url)
     return "left, and said so"
 
 
@@ -71,11 +71,11 @@ async def say_farewell_of(group: GroupClient, worker: str, url: str, *, waits: b
         return "left; nobody else is in the group"
     if not waits:
         return "left; its leader waits for nobody"
-    await _tell(group, url)
+    await _notify_leader(group, url)
     return "left, and said so"
 
 
-async def _tell(group: GroupClient, url: str) -> None:
+async def _notify_leader(group: GroupClient, url: str) -> None:
     """The leader remembers who had what: it has to hear from this address that nobody will come back to it."""
     member = ""
     metadata = encode_metadata(Metadata(url, 0, None, OwnFields(leaving=True)))

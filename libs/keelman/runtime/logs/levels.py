@@ -75,7 +75,7 @@ class LogLevels:
             self._set[name] = now
         self._found.clear()
         self._set_library(logger, level)
-        self._tell()
+        self._notify()
         return sorted(set(changed))
 
     @property
@@ -91,9 +91,9 @@ class LogLevels:
                 self._set[name] = LoggerLevel(levels[name], now)
                 self._set_library(name, levels[name])
         self._found.clear()
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for changed in self._listeners:
             changed()
 

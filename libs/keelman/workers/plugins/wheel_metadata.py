@@ -44,7 +44,7 @@ def wheel_classes(archive: Archive, path: str, problems: list[str]) -> list[Plug
         elif entry[1] not in files:
             problems.append(f"{where}: entry point {name} = {value}: there is no module {entry[1]} in it")
         else:
-            kind, own = _told(text_of(archive, files[entry[1]]), entry[2])
+            kind, own = _from_body(text_of(archive, files[entry[1]]), entry[2])
             kind = kind or ("sink" if "sink" in name.lower() else "source")
             found.append(PluginClass(name, kind, own or version, "python", path))
     return sorted(found)
@@ -66,7 +66,7 @@ def _module(path: str) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _told(text: str, cls: str) -> tuple[str, str]:
+def _from_body(text: str, cls: str) -> tuple[str, str]:
     """Which way a class copies, and its version, as its body says them; empty where a base class may say it."""
     begin = re.search(rf"^class\s+{re.escape(cls)}\b.*\n", text, re.MULTILINE)
     body = "" if begin is None else re.split(r"^[A-Za-z_@]", text[begin.end() :], maxsplit=1, flags=re.MULTILINE)[0]

@@ -88,11 +88,11 @@ class Delivery:
                     async with self._target.opened(self._source) as writer:
                         await self._deliver(writer, backoff)
                 except (KeelmanError, OSError) as error:
-                    self._tell(error.message if isinstance(error, KeelmanError) else str(error))
+                    self._note_problem(error.message if isinstance(error, KeelmanError) else str(error))
                     await asyncio.sleep(backoff.next())
                 except Exception as error:
                     log.error("log_delivery_fault", stream=self.stream.name, target=self.kind, exc_info=error)
-                    self._tell(repr(error))
+                    self._note_problem(repr(error))
                     await asyncio.sleep(MAX_BACKOFF_SECONDS)
         finally:
             self._source.close()
@@ -129,7 +129,7 @@ class Delivery:
             if batch.lines:
                 self._keep(await writer.write(batch, kept))
                 backoff.reset()
-                self._tell("")
+                self._note_problem("")
             else:
                 self._pass_over(replace(kept, position=batch.end, mine=batch.mine))
             self._waited_since = None
@@ -142,7 +142,7 @@ class Delivery:
     def _is_due(self, waiting: int) -> bool:
         if not waiting:
             self._waited_since = None
-            self._tell("")
+            self._note_problem("")
             return False
         if self._waited_since is None:
             self._waited_since = time.monotonic()
@@ -161,7 +161,7 @@ class Delivery:
             write_kept(self._file, kept)
             self._kept, self._kept_at = kept, time.monotonic()
 
-    def _tell(self, problem: str) -> None:
+    def _note_problem(self, problem: str) -> None:
         """Notes a problem, or that it is over; logs it when it comes and when it goes, not each time."""
         if bool(problem) != bool(self.problem):
             self._since = datetime.now(UTC) if problem else None

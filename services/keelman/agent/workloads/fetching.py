@@ -40,7 +40,7 @@ class Fetcher:
     async def _fetch(self) -> None:
         local, plan = self._local, self._local.plan
         try:
-            await self._plugins.ensure(files_of(local.workload), self._told)
+            await self._plugins.ensure(files_of(local.workload), self._on_message)
         except KeelmanError as error:
             log.warning("plugins_missing", workload=local.name, reason=error.reason, error=error.message)
             local.could_not_fetch(error.reason, error.message, time.monotonic())
@@ -48,6 +48,6 @@ class Fetcher:
             local.note_fetched(plan)
         self._changed()
 
-    def _told(self, message: str) -> None:
+    def _on_message(self, message: str) -> None:
         if self._local.note_fetching(message):
             self._changed()

@@ -13,7 +13,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
 from keelman.cli.commands.connectors.dedicated import update_dedicated
 from keelman.cli.commands.files.contents import change_by_file, check_no_wait
-from keelman.cli.commands.manifests.applying import apply_and_tell
+from keelman.cli.commands.manifests.applying import apply_and_print
 from keelman.cli.commands.many import Many, each
 from keelman.cli.fields import GivenChange, apply, check_given
 from keelman.cli.kinds import Kind, check_option, kind_of
@@ -169,7 +169,7 @@ def _change_applied(
     async def body(client: Gateway) -> None:
         made, changed = await client.update(kind, name, edit)
         if applies:
-            await apply_and_tell(client, kind, name, "", wait)
+            await apply_and_print(client, kind, name, "", wait)
             made = await client.get(kind, name)
         if form != "text":
             print_one(kind, topic_line(made) if kind is kinds.TOPICS and form not in ("json", "yaml") else made, form)

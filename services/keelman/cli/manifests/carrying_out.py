@@ -22,7 +22,7 @@ CLUSTERS = (kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS)
 Say = Callable[[str], None]
 
 
-async def carried_out(gateway: Gateway, plan: Plan, say: Say, *, seconds: float | None) -> None:
+async def carry_out(gateway: Gateway, plan: Plan, say: Say, *, seconds: float | None) -> None:
     """Does it, and says of each resource what became of it; with `seconds` waits for the effects, so long for all.
 
     Raises Refused where something has become illegal since it was planned: nothing is changed then. What is removed,
@@ -35,11 +35,11 @@ async def carried_out(gateway: Gateway, plan: Plan, say: Say, *, seconds: float 
     changed = [item for item in plan.kept if item in plan.changes]
     for item in changed:
         if item.form.batched:
-            say(_told(item))
+            say(_line_of(item))
     for item in changed:
         if not item.form.batched:
             await _connector(gateway, item, plan, clock, waits=seconds is not None)
-            say(_told(item))
+            say(_line_of(item))
     for item in plan.removed:
         await _remove(gateway, item, clock)
         say(f"{item.title} removed")
@@ -65,7 +65,7 @@ class _Clock:
         return left
 
 
-def _told(item: Item) -> str:
+def _line_of(item: Item) -> str:
     if item.action == CREATED:
         return f"{item.title} created" + (f": asked to be {item.goal}" if item.goal else "")
     return f"{item.title} changed: " + ", ".join(dict.fromkeys(one.field for one in item.changes))

@@ -18,7 +18,7 @@ class PluginLine:
     plugin: Any
     found: Any = None
 
-    def told(self, field: str) -> str:
+    def text_of(self, field: str) -> str:
         """What is known of the class."""
         return "" if self.found is None else str(getattr(self.found, field))
 

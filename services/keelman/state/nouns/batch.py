@@ -50,13 +50,13 @@ class _Work:
     def result(self, tx: Transaction) -> pb.WriteResult:
         """Writes, and says what came of it."""
         if self.refused is not None:
-            return pb.WriteResult(error=_told(self.refused))
+            return pb.WriteResult(error=_write_error(self.refused))
         events = len(tx.events)
         try:
             made = self.steps.work(self.api, tx, self.request, self.ready)
             answer: Message = answer_to(self.request, **self.api.fields_of(made, tx))
         except KeelmanError as error:
-            return pb.WriteResult(error=_told(error))
+            return pb.WriteResult(error=_write_error(error))
         self.made.append(made)
         return pb.WriteResult(answer=packed(answer), changed=len(tx.events) > events)
 
@@ -117,7 +117,7 @@ def _writers(apis: Sequence[NounApi]) -> Iterator[tuple[tuple[str, str], tuple[N
                 yield (Service.of(api).name, name), (api, steps)
 
 
-def _told(error: KeelmanError) -> pb.WriteError:
+def _write_error(error: KeelmanError) -> pb.WriteError:
     return pb.WriteError(
         code=code_name(error), reason=error.reason, message=REDACTOR.hide(error.message), metadata=error.metadata
     )

@@ -83,8 +83,8 @@ class _ClusterPlan:
                 wanted = self._all_wanted()
         self._place()
         self._change(wanted, halted=halted)
-        self._tell_stayers()
-        self._tell_taken()
+        self._note_stayers()
+        self._note_taken_ports()
 
     def _staying(self) -> list[Workload]:
         return [w for w in self.draft.workers_of(self.cluster.name) if w.goal is not Goal.REMOVED]
@@ -162,7 +162,7 @@ class _ClusterPlan:
         others = [w for w in self._staying() if w.name != leaving.name and not draft.snapshot.is_offline(w.node)]
         return next((w.name for w in others if not w.is_in(ProcessState.RUNNING)), "")
 
-    def _tell_stayers(self) -> None:
+    def _note_stayers(self) -> None:
         """Says why workers are still where they are not to be."""
         if self.cluster.spec.nodes:
             return
@@ -264,7 +264,7 @@ class _ClusterPlan:
             self.draft.keep(replace(worker, spec=had, trial=trial))
         self.draft.want(worker.name, worker.node, Goal.RUNNING, spec, limits=limits, trial=trial, why=why)
 
-    def _tell_taken(self) -> None:
+    def _note_taken_ports(self) -> None:
         """Names ports of the spec that something else has; chosen ones have been replaced by now."""
         for worker in self._staying():
             for port in ports_taken(worker):

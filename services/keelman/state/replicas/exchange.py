@@ -87,7 +87,7 @@ class Exchange:
             try:
                 async with self._connected() as connection:
                     backoff.reset()
-                    await first_of(self._hear(connection, planned), self._tell())
+                    await first_of(self._hear(connection, planned), self._send_news())
             except (psycopg.Error, KeelmanError, OSError) as error:
                 if backoff.is_new(str(error)):
                     log.warning("exchange_lost", error=str(error).strip())
@@ -131,7 +131,7 @@ class Exchange:
             for node, *figures in told["nodes"]:
                 self.heard.note(node, NodeFigures(*figures[:_FIGURES]) if figures else None)
 
-    async def _tell(self) -> None:
+    async def _send_news(self) -> None:
         """Tells which nodes were heard of here, and how far is planned, as often as nodes say something and when there
         is more. What has not changed is told again: a message reaches only who listens then."""
         while True:

@@ -27,8 +27,8 @@ class Leader:
     """
 
     lease: Lease
-    told: Sequence[Callable[[bool], None]]
-    """Told whether this process leads: true before the parts run, false when they have ended."""
+    listeners: Sequence[Callable[[bool], None]]
+    """Called with whether this process leads: true before the parts run, false when they have ended."""
 
     async def run(self, parts: Sequence[Part]) -> None:
         """Runs until cancelled. A part that finds the database away ends them all, until the lease can be had again;
@@ -37,7 +37,7 @@ class Leader:
             await self.lease.take()
             log.info("leads", epoch=self.lease.epoch)
             hit("leads")
-            self._tell(True)
+            self._notify(True)
             try:
                 async with Siblings() as group:
                     for name, part in parts:
@@ -46,8 +46,8 @@ class Leader:
             except (LeaseLost, Unavailable) as error:
                 log.warning("leads_no_more", epoch=self.lease.epoch, error=error.message)
             finally:
-                self._tell(False)
+                self._notify(False)
 
-    def _tell(self, leads: bool) -> None:
-        for one in self.told:
+    def _notify(self, leads: bool) -> None:
+        for one in self.listeners:
             one(leads)

@@ -59,7 +59,7 @@ class PluginSet:
         """Each class, and each file that cannot be read, as far as they are known."""
         catalog = self._plugins.catalog
         found = [one for plugin in catalog.plugins for one in self._classes(plugin)]
-        return [*found, *(self._told(WorkerPlugin(problem=one.message), one.path) for one in catalog.broken)]
+        return [*found, *(self._with_place(WorkerPlugin(problem=one.message), one.path) for one in catalog.broken)]
 
     def _classes(self, plugin: Plugin) -> Iterator[WorkerPlugin]:
         java = self._plugins.java(plugin)
@@ -73,7 +73,7 @@ class PluginSet:
                 made.problem = known.message
             else:
                 made.type, made.version = known.direction.value, known.version
-            yield self._told(made, plugin.source)
+            yield self._with_place(made, plugin.source)
 
     def _of_jars(self, plugin: Plugin, java: JavaPlugin) -> Iterator[WorkerPlugin]:
         for one in java.classes:
@@ -81,11 +81,11 @@ class PluginSet:
             name = registry.java_name(one.class_name)
             known = self._plugins.known(plugin, name) if name in plugin.classes else None
             made.problem = known.message if isinstance(known, NotFound) else java.problem_of(one.class_name)
-            yield self._told(made, plugin.source / one.path if plugin.source.is_dir() else plugin.source)
+            yield self._with_place(made, plugin.source / one.path if plugin.source.is_dir() else plugin.source)
         for problem in java.problems:
-            yield self._told(WorkerPlugin(problem=problem, language="java"), plugin.source)
+            yield self._with_place(WorkerPlugin(problem=problem, language="java"), plugin.source)
 
-    def _told(self, made: WorkerPlugin, path: Path) -> WorkerPlugin:
+    def _with_place(self, made: WorkerPlugin, path: Path) -> WorkerPlugin:
         """With the place where it is: within a plugin of the cluster, or on this host."""
         made.path = str(path)
         for folder, name in self._named.items():

@@ -204,7 +204,7 @@ class Secrets:
         first = set(keys) - source.known
         source.known |= first
         if isinstance(found, ConfigProviderError):
-            self._tell_once(source, where, "", "secret_unreadable", error=str(found))
+            self._log_once(source, where, "", "secret_unreadable", error=str(found))
             if not source.values:
                 news = bool(first) or source.error is None
                 source.error = found
@@ -215,7 +215,7 @@ class Secrets:
         changed = [key for key in keys if key in found and found[key] != source.values.get(key)]
         for key in keys:
             if key not in found:
-                self._tell_once(source, where, key, "secret_missing")
+                self._log_once(source, where, key, "secret_missing")
             else:
                 source.logged.discard(key)
         for key in changed:
@@ -227,7 +227,7 @@ class Secrets:
                 log.info("secret_changed", reference=reference)
         return bool(changed or first or mended)
 
-    def _tell_once(self, source: _Source, where: _Where, key: str, event: str, **fields: str) -> None:
+    def _log_once(self, source: _Source, where: _Where, key: str, event: str, **fields: str) -> None:
         if key not in source.logged:
             source.logged.add(key)
             log.warning(event, reference=str(Reference(*where, key or "*")), **fields)

@@ -173,7 +173,7 @@ class Leader:
             if self._used.get(name) is not answer:
                 used[name] = answer
             if name not in written:  # else once that is written
-                self._tell_problem(name, answer)
+                self._write_problem(name, answer)
         await self._write(written)
         self._used |= used
         for name in wanted & config.unfenced.keys():  # those of sinks, and without exactly-once, stay there
@@ -214,7 +214,7 @@ class Leader:
                     await self._write({name: written})
                 return
             for name in tasks:
-                self._tell_problem(name, self._query.refused(name, trace_of(error)))
+                self._write_problem(name, self._query.refused(name, trace_of(error)))
 
     def _answer(self, name: str, properties: Mapping[str, str]) -> Answer | None:
         """What the connector says; None while it, or a value of its configuration, is still to come."""
@@ -262,7 +262,7 @@ class Leader:
         self._query.forget(name)
         self._used.pop(name, None)
 
-    def _tell_problem(self, name: str, answer: Answer) -> None:
+    def _write_problem(self, name: str, answer: Answer) -> None:
         """Brings the connector's status in line with what it said, whoever has it. Its tasks go on as they are."""
         work = Work(name)
         now, owner = self._store.statuses.statuses.get(work), self.owner(work)

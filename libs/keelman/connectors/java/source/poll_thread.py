@@ -193,7 +193,7 @@ class PollThread:
                 self._changed.wait_for(lambda: self._stopping or self._told or (self._has_room() and not self._last))
                 self._polling = not (self._stopping or self._told or self._last)
             if not self._polling:
-                self._tell()
+                self._notify_task()
                 continue
             began = time.monotonic()
             try:
@@ -214,7 +214,7 @@ class PollThread:
                     self._changed.notify_all()
             if found is None and time.monotonic() - began < EMPTY_SECONDS:
                 self._rest(EMPTY_SECONDS)
-        self._tell()
+        self._notify_task()
 
     def _has_room(self) -> bool:
         """One poll may always wait, whatever it holds."""
@@ -233,18 +233,18 @@ class PollThread:
         act = "a" if aborts else "c" if commits else ""
         return Poll(records, count, acts, act) if count or act else None
 
-    def _tell(self) -> bool:
-        """Tells the task what is committed; whether there was something."""
+    def _notify_task(self) -> bool:
+        """Notifies the task of what is committed; whether there was something."""
         some = False
         while self._told:
             told, some = self._told.popleft(), True
             if self._loops.wants_records:
                 for one in told:
-                    self._calling("commitRecord", lambda one=one: self._tell_records(one))  # type: ignore[misc]
+                    self._calling("commitRecord", lambda one=one: self._notify_records(one))  # type: ignore[misc]
             self._calling("commit", self._task.commit)
         return some
 
-    def _tell_records(self, told: Told) -> None:
+    def _notify_records(self, told: Told) -> None:
         if told.first is None:
             self._loops.commit_without_place(told.entries)
         else:

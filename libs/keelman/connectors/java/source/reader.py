@@ -146,9 +146,9 @@ class JavaReader(Reader):
         handed, self._handed = self._handed, []
         if self._uncommitted:
             self._uncommitted = False
-            self._tell(handed)
+            self._notify(handed)
 
-    def _tell(self, handed: Sequence[Told]) -> None:
+    def _notify(self, handed: Sequence[Told]) -> None:
         self._told_at = time.monotonic()
         self._thread.committed(handed)
 
@@ -169,7 +169,7 @@ class JavaReader(Reader):
         found = self._thread.poll(FOLLOWING_SECONDS if self._uncommitted else IDLE_SECONDS)
         quiet = found is None and not self._uncommitted
         if quiet and not self._task.dry and time.monotonic() - self._told_at >= self._flush_seconds:
-            self._tell(())  # as Connect does: a task may have left something for its next commit
+            self._notify(())  # as Connect does: a task may have left something for its next commit
         if found is None and self._thread.error is not None:
             if self._told_end or not self._uncommitted:
                 raise self._thread.error

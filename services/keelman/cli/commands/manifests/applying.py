@@ -65,12 +65,12 @@ def apply(
     goal = goal_given(found, goals.given)
 
     async def body(client: Gateway) -> None:
-        await apply_and_tell(client, found, name, goal, seconds)
+        await apply_and_print(client, found, name, goal, seconds)
 
     return target.run(body)
 
 
-async def apply_and_tell(client: Gateway, kind: Kind, name: str, goal: str, seconds: float | None) -> None:
+async def apply_and_print(client: Gateway, kind: Kind, name: str, goal: str, seconds: float | None) -> None:
     """Begins an operation, and waits for its end where seconds are given; prints what came of it."""
     operation = await begin(client, kind, name, goal)
     if seconds is None:

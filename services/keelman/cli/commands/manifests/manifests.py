@@ -13,7 +13,7 @@ from keelman.cli.commands.manifests.options import ManifestOptions
 from keelman.cli.exits import FAILED, OK, print_error
 from keelman.cli.kinds import kind_of
 from keelman.cli.manifests import printing
-from keelman.cli.manifests.carrying_out import carried_out, check_connectors
+from keelman.cli.manifests.carrying_out import carry_out, check_connectors
 from keelman.cli.manifests.exporting import exported
 from keelman.cli.manifests.manifest import Manifest, Refused, Wrong
 from keelman.cli.manifests.plan import planned
@@ -76,7 +76,7 @@ async def _applied(
         else:
             print_document(printing.document(plan), form)
         return CHANGES if plan.changes else OK
-    await carried_out(client, plan, print, seconds=seconds)
+    await carry_out(client, plan, print, seconds=seconds)
     if same := len(plan.items) - len(plan.changes):
         print(f"{same} as {'their files say' if same > 1 else 'its file says'}")
     return OK

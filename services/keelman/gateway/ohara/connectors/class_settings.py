@@ -44,8 +44,8 @@ def generic_class(kind: str, name: str, version: str = "", *, ohara: bool = Fals
     return class_info(kind, name, [one.json for one in (*table, *meta(kind, version))])
 
 
-def told_class(kind: str, name: str, version: str, keys: Iterable[Mapping[str, Any]]) -> Json:
-    """A class of which Connect told the keys, each a ConfigKeyInfo."""
+def class_of_keys(kind: str, name: str, version: str, keys: Iterable[Mapping[str, Any]]) -> Json:
+    """A class whose keys Connect reports, each a ConfigKeyInfo."""
     keys = list(keys)
     if own := [setting for one in keys if (setting := own_setting(one)) is not None]:
         told = next((one["defaultValue"] for one in own if one["key"] == KIND), None)

@@ -44,8 +44,8 @@ class KeptClasses:
             if one.key.group not in versions:
                 versions[one.key.group] = orjson.loads(one.content[TEXT])
 
-    def told(self, name: str, version: str) -> Json | None:
-        """What a worker cluster told of a class in this version, or in any other; None when none has."""
+    def find(self, name: str, version: str) -> Json | None:
+        """What a worker cluster reported of a class in this version, or in any other; None when none has."""
         versions = self._known.get(name, {})
         return versions.get(version or NO_VERSION) or next(iter(versions.values()), None)
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import orjson
 
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
-from keelman.gateway.ohara.connectors.class_settings import Json, generic_class, told_class
+from keelman.gateway.ohara.connectors.class_settings import Json, class_of_keys, generic_class
 from keelman.gateway.ohara.connectors.config import is_ohara_class
 from keelman.gateway.ohara.connectors.kept_classes import KeptClasses
 from keelman.model.errors import DeadlineExceeded, Internal, KeelmanError
@@ -95,7 +95,7 @@ class WorkerClasses:
         if (known := self._fresh(cluster, name)) is not None:
             return known
         keys = await self.ask(cluster.name, "GET", f"/connector-plugins/{quote(name, safe='')}/config")
-        info = told_class(kind, name, version, keys)
+        info = class_of_keys(kind, name, version, keys)
         self._told[cluster.uid, name] = self._clock() + FRESH_SECONDS, info
         while len(self._told) > MAX_REMEMBERED:
             self._told.popitem(last=False)

@@ -143,7 +143,7 @@ class Files(Resource):
                 inspect_only=True,
             )  # fmt: skip
             plugin = await self._sent(header, upload)
-        told = file_json(key, plugin.size_bytes, plugin.classes, self._kept.told)
+        told = file_json(key, plugin.size_bytes, plugin.classes, self._kept.find)
         return ok({**told, "lastModified": time.time_ns() // 1_000_000, TAGS: upload.tags})
 
     async def download(self, call: Call) -> Response:
@@ -196,7 +196,7 @@ class Files(Resource):
 
     def _json(self, key: ObjectKey, plugin: Plugin) -> Json:
         url = "/".join((self._base, quote(key.group, safe=""), quote(key.name, safe="")))
-        return file_json(key, plugin.size_bytes, plugin.classes, self._kept.told) | {
+        return file_json(key, plugin.size_bytes, plugin.classes, self._kept.find) | {
             "url": url,
             "lastModified": plugin.update_time.ToMilliseconds(),
             TAGS: value_of(plugin.extra).get(TAGS, {})

@@ -82,10 +82,10 @@ def report(found: Mapping[str, Any], settings: Mapping[str, Any]) -> Json:
             setting = own_setting(definition) or setting_of(definition).json
         else:
             continue
-        told[name] = _told(setting, name, value.get("value"), value.get("errors") or [])
+        told[name] = _setting_json(setting, name, value.get("value"), value.get("errors") or [])
     for one in CONNECTOR:  # what Connect does not know
         if one.key not in told and one.key in settings:
-            told[one.key] = _told(one.json, one.key, config.plain_text(settings[one.key]) or None, [])
+            told[one.key] = _setting_json(one.json, one.key, config.plain_text(settings[one.key]) or None, [])
     if config.TOPICS in told and config.TOPIC_KEYS in told:
         told[config.TOPIC_KEYS]["value"]["errors"] += [
             e for e in told[config.TOPICS]["value"]["errors"] if not settings[config.TOPIC_KEYS]
@@ -94,6 +94,6 @@ def report(found: Mapping[str, Any], settings: Mapping[str, Any]) -> Json:
     return {"errorCount": sum(bool(one["value"]["errors"]) for one in rows), "settings": rows}
 
 
-def _told(setting: Json, name: str, value: Any, errors: list[Any]) -> Json:
+def _setting_json(setting: Json, name: str, value: Any, errors: list[Any]) -> Json:
     shown = shown_value(name, value) or None if isinstance(value, str) else value
     return {"definition": setting, "value": {"key": name, "value": shown, "errors": [str(one) for one in errors]}}

@@ -2,7 +2,7 @@
 
 import orjson
 
-from keelman.gateway.ohara.connectors.class_settings import defaults, generic_class, is_ohara, told_class
+from keelman.gateway.ohara.connectors.class_settings import class_of_keys, defaults, generic_class, is_ohara
 from keelman.gateway.ohara.definitions.connector import CONNECTOR
 
 FIELDS = {
@@ -22,7 +22,7 @@ LISTED = {"name": "fields", "type": "LIST", "required": True, "default_value": "
 
 
 def test_a_class_of_connects_has_the_settings_of_all_and_its_own() -> None:
-    info = told_class("source", "a.B", "4.3.0", [FILE, BATCH, TASKS, LISTED])
+    info = class_of_keys("source", "a.B", "4.3.0", [FILE, BATCH, TASKS, LISTED])
     settings = {one["key"]: one for one in info["settingDefinitions"]}
     assert all(one.keys() == FIELDS for one in settings.values())
     assert (info["classType"], info["className"]) == ("source", "a.B")
@@ -41,7 +41,7 @@ def test_a_class_of_oharas_has_the_settings_that_it_carries_itself() -> None:
     carried = generic_class("sink", "oharastream.X", "0.11.1", ohara=True)["settingDefinitions"]
     own = carried[0] | {"key": "perf.batch", "valueType": "INT", "necessary": "OPTIONAL", "defaultValue": 10}
     keys = [FILE, *({"name": one["key"], "display_name": orjson.dumps(one).decode()} for one in (*carried, own))]
-    info = told_class("source", "oharastream.X", "9", keys)
+    info = class_of_keys("source", "oharastream.X", "9", keys)
     assert info["classType"] == "sink"
     assert info["settingDefinitions"] == [*carried, own]
     assert is_ohara(info)
@@ -51,5 +51,5 @@ def test_a_class_of_oharas_has_the_settings_that_it_carries_itself() -> None:
 
 def test_a_display_name_that_only_looks_like_json_is_a_name() -> None:
     for text in ("{", "{}", '{"key": 1}', "[]"):
-        info = told_class("sink", "a.B", "", [FILE | {"display_name": text}])
+        info = class_of_keys("sink", "a.B", "", [FILE | {"display_name": text}])
         assert any(one["key"] == "file" for one in info["settingDefinitions"])

@@ -33,13 +33,13 @@ async def test_classes_are_known_by_all_gateways_in_each_version() -> None:
     await one.keep("a.Source", "", {"n": 2})
     assert documents.kept.keys() == {("1", "a.Source"), ("none", "a.Source")}
     await other.look()
-    assert other.told("a.Source", "1") is None, "it has looked just now"
+    assert other.find("a.Source", "1") is None, "it has looked just now"
     now[0] = AGAIN_SECONDS
     await other.look()
-    assert other.told("a.Source", "1") == one.told("a.Source", "1") == {"n": 1.0, "password": None}
-    assert other.told("a.Source", "") == {"n": 2}
-    assert other.told("a.Source", "9") == {"n": 1.0, "password": None}, "another version tells more than none"
-    assert other.told("a.Sink", "1") is None
+    assert other.find("a.Source", "1") == one.find("a.Source", "1") == {"n": 1.0, "password": None}
+    assert other.find("a.Source", "") == {"n": 2}
+    assert other.find("a.Source", "9") == {"n": 1.0, "password": None}, "another version tells more than none"
+    assert other.find("a.Sink", "1") is None
 
 
 async def test_what_is_known_is_written_once_and_a_write_that_fails_harms_nobody() -> None:
@@ -52,4 +52,4 @@ async def test_what_is_known_is_written_once_and_a_write_that_fails_harms_nobody
     assert documents.kept == {}
     documents.away = True
     await kept.keep("a.Source", "2", {"n": 2})
-    assert kept.told("a.Source", "2") == {"n": 2}
+    assert kept.find("a.Source", "2") == {"n": 2}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition, ConnectorDefinitionSpec
-from keelman.gateway.ohara.connectors.class_settings import generic_class, told_class
+from keelman.gateway.ohara.connectors.class_settings import class_of_keys, generic_class
 from keelman.gateway.ohara.connectors.columns import check_columns
 from keelman.gateway.ohara.connectors.specs import Wanted, answer_of, settings_of, spec_of
 from keelman.gateway.ohara.definitions.connector import CONNECTOR
@@ -66,7 +66,7 @@ def test_a_definition_that_was_made_elsewhere_has_all_settings() -> None:
 
 
 def test_the_defaults_of_a_class_are_answered_and_not_sent_to_connect() -> None:
-    info = told_class("source", "a.Source", "4.3.0", [FILE, BATCH])
+    info = class_of_keys("source", "a.Source", "4.3.0", [FILE, BATCH])
     definition = kept(Wanted(settings(), info))
     answer = answer_of(KEY, definition, WORKER)
     assert (answer["batch.size"], answer["kind"], answer["version"]) == (2000, "source", "4.3.0")
@@ -90,7 +90,7 @@ def test_classes_of_oharas_get_its_converters_unless_others_are_sent() -> None:
 
 
 def test_a_class_that_takes_one_topic_gets_the_first() -> None:
-    info = told_class("source", "a.Source", "", [FILE, TOPIC])
+    info = class_of_keys("source", "a.Source", "", [FILE, TOPIC])
     definition = kept(Wanted(settings(), info, ["default-t", "default-u"]))
     assert (definition.spec.config["topic"], definition.spec.config["topics"]) == ("default-t", "default-t,default-u")
     assert "topic" not in answer_of(KEY, definition, WORKER)
