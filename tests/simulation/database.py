@@ -105,7 +105,7 @@ class Server:
                 return
 
     def notify(self, notes: list[tuple[str, str]]) -> None:
-        """Tells whoever listens."""
+        """Notifies whoever listens."""
         for one in list(self.listening):
             one.send(notes)
 

@@ -229,7 +229,7 @@ class Connector(ABC):
     names: ClassVar[tuple[str, ...]]
     """Full Java name, simple name, then aliases."""
     version: ClassVar[str]
-    """Told in Connect's REST answers."""
+    """Shown in Connect's REST answers."""
     direction: ClassVar[Direction]
     """Source or sink."""
     runs_on: ClassVar[Literal["node", "anywhere"]]

@@ -24,7 +24,7 @@ from keelman.spark.dispatch import Dispatcher
 
 
 class Watchers:
-    """Tells everyone who watches about changed copy runs; a slow watcher gets the newest of each and misses none."""
+    """Sends changed copy runs to everyone who watches; a slow watcher gets the newest of each and misses none."""
 
     def __init__(self) -> None:
         self._open: list[tuple[dict[str, CopyRun], asyncio.Event]] = []

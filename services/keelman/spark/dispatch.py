@@ -294,7 +294,7 @@ class Dispatcher:
             self._pass_on(run, RunOrder(run_uid=run.uid, drain=Drain()))
 
     def drain(self) -> None:
-        """Tells every copy run to commit and end, and takes no new ones."""
+        """Has every copy run commit and end, and takes no new ones."""
         self.draining = True
         for run in self.book.live():
             self._pass_on(run, RunOrder(run_uid=run.uid, drain=Drain()))

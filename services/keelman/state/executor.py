@@ -28,8 +28,8 @@ FIGURES_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Executor:
-    """Where this process leads, a reconciler calls `reconcile` after each commit and by its timer; the store tells
-    `changed` what commits did.
+    """Where this process leads, a reconciler calls `reconcile` after each commit and by its timer; the store calls
+    `changed` with what commits did.
 
     `alive` gives a node with what its host uses; `on_planned` is called with the revision up to which all is planned.
     """
@@ -49,7 +49,7 @@ class Executor:
     _figures_taken: float | None = None
 
     def lead(self, leads: bool) -> None:
-        """Told when this process begins or ends to lead: the first plan of a leader is of everything."""
+        """Called when this process begins or ends to lead: the first plan of a leader is of everything."""
         self._leads, self._checked = leads, None
         self._changes.clear()
 
@@ -61,7 +61,7 @@ class Executor:
         self._note_unplanned(pairs)
 
     def planned(self, revision: int) -> None:
-        """Told up to which revision another process has planned, which leads."""
+        """Called with the revision up to which another process, which leads, has planned."""
         self._unplanned = {key: noted for key, noted in self._unplanned.items() if noted[1] > revision}
 
     def observed(self, cluster: BrokerCluster | WorkerCluster) -> int:

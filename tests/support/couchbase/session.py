@@ -136,7 +136,7 @@ class Session:
         self.writer.write = write  # type: ignore[method-assign]
 
     def push_map(self) -> None:
-        """Tells a client that asked for it of another map."""
+        """Sends another map to a client that asked for it."""
         if 0x0D in self.features and 0x0C in self.features and self.bucket:
             given = self.server.map(self.node)
             extras = struct.pack(">QQ", given["revEpoch"], given["rev"])

@@ -69,19 +69,19 @@ class LinkSide(WorkerLinkServiceServicer):
         return [r for r in found if r.state == state]
 
     def fail(self, run: Run, *, retriable: bool, trace: str = "", reason: str = "TASK_FAILED") -> None:
-        """Tells that a run has failed."""
+        """Reports that a run has failed."""
         self._tell(run, FAILED, reason=reason, message="as told", trace=trace, retriable=retriable)
 
     def fence(self, run: Run) -> None:
-        """Tells that a run has fenced its predecessor."""
+        """Reports that a run has fenced its predecessor."""
         self._tell(run, FENCED)
 
     def idle(self, run: Run, watch: wire_watch.Watch) -> None:
-        """Tells that a run has nothing to copy."""
+        """Reports that a run has nothing to copy."""
         self._tell(run, RUNNING, watch=watch)
 
     def copies(self, run: Run, **fields: Any) -> None:
-        """Tells that a run copies, or copies again, and what else is to be in the update."""
+        """Reports that a run copies, or copies again, and what else is to be in the update."""
         self._tell(run, RUNNING, **fields)
 
     def stranger(self, worker: str, like: Run) -> Run:

@@ -1,4 +1,4 @@
-"""Tells what is in a plugin's file, or in a folder of jars, without starting anything of it.
+"""Finds what is in a plugin's file, or in a folder of jars, without starting anything of it.
 
 Bounded: entries, bytes, ratio and depth. Jars and wheels stand in the file itself; archives that stand in archives that
 stand in it are not looked into, and archives that are no jars or wheels are a problem that is told.

@@ -24,7 +24,7 @@ class Bounder:
         self._recycled: dict[Owner, float] = {}
 
     def look(self, now: float) -> list[tuple[Slot, str]]:
-        """Tells slots their shares; returns the slots to be ended for their memory, and why."""
+        """Sends slots their shares; returns the slots to be ended for their memory, and why."""
         self._recycled = {owner: at for owner, at in self._recycled.items() if now - at < REST_SECONDS}
         found = []
         for owner in list(self._leases):

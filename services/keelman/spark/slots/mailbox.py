@@ -21,13 +21,13 @@ class Mailbox:
         self.queue.put_nowait(AttachResponse(order=order))
 
     def end(self, reason: str) -> None:
-        """Tells the slot to end."""
+        """Orders the slot to end."""
         self.queue.put_nowait(AttachResponse(end=SlotEnd(reason=reason)))
 
     def bound(self, cpus: float) -> None:
-        """Tells the slot how many processors it may use; 0 lifts the bound."""
+        """Bounds the processors that the slot may use; 0 lifts the bound."""
         self.queue.put_nowait(AttachResponse(bounds=SlotBounds(cpus=cpus)))
 
     def log_levels(self, levels: Mapping[str, str]) -> None:
-        """Tells the slot which levels of logging were set on its worker."""
+        """Sends the slot the levels of logging that were set on its worker."""
         self.queue.put_nowait(AttachResponse(log_levels=SlotLogLevels(levels=levels)))

@@ -160,7 +160,7 @@ class SlotPool:
         self._close(slot)
 
     def end(self, slot: Slot, reason: str) -> None:
-        """Tells a slot to end; its job is cancelled when it does not."""
+        """Orders a slot to end; its job is cancelled when it does not."""
         if not slot.usable:
             return
         attached = slot.state is SlotState.ATTACHED

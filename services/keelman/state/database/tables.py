@@ -49,7 +49,7 @@ class LeaseRow(HeldRow, table=True):
 
 
 class SealingRow(SQLModel, table=True):
-    """Tells whether a key is the one that the secrets in all rows are sealed with: one row."""
+    """Proves of a key that the secrets in all rows are sealed with it: one row."""
 
     __tablename__ = "sealing"
     id: int = Field(primary_key=True)

@@ -1,6 +1,6 @@
 """What the state services of one PostgreSQL tell each other: commits, heartbeats of nodes, and how far is planned.
 
-They tell it with NOTIFY, which writes no table. Whoever hears its own heartbeats come back knows that it hears those of
+They send it with NOTIFY, which writes no table. Whoever hears its own heartbeats come back knows that it hears those of
 the others; for as long as it does not, it judges no node, and the others do not know what it hears: it sends its agents
 to them. https://www.postgresql.org/docs/current/sql-notify.html
 """
@@ -42,7 +42,7 @@ DEAF_BEATS = 3
 
 @dataclass(slots=True)
 class Exchange:
-    """`run` tells and hears."""
+    """`run` sends and hears."""
 
     url: str
     store: Store
@@ -96,7 +96,7 @@ class Exchange:
             await asyncio.sleep(backoff.next())
 
     def planned(self, revision: int) -> None:
-        """Told by the leader's planner: everything up to a revision is planned."""
+        """Called by the leader's planner: everything up to a revision is planned."""
         self._planned = revision
         self._news.set()
 
@@ -132,8 +132,8 @@ class Exchange:
                 self.heard.note(node, NodeFigures(*figures[:_FIGURES]) if figures else None)
 
     async def _send_news(self) -> None:
-        """Tells which nodes were heard of here, and how far is planned, as often as nodes say something and when there
-        is more. What has not changed is told again: a message reaches only who listens then."""
+        """Sends which nodes were heard of here, and how far is planned, as often as nodes say something and when there
+        is more. What has not changed is sent again: a message reaches only who listens then."""
         while True:
             self._news.clear()
             now = self.clock()

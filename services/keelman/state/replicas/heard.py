@@ -57,7 +57,7 @@ class Heard:
         self._since = None
 
     def begin(self, leads: bool) -> None:
-        """Told when this process begins or ends to judge nodes: it has listened since now."""
+        """Called when this process begins or ends to judge nodes: it has listened since now."""
         if leads and self._since is not None:
             self._since = self.clock()
 

@@ -1,4 +1,4 @@
-"""Tells a process that fails at each start from one that is started again: what it does in between is no news. Pure."""
+"""Knows a process that fails at each start from one that is started again: what it does in between is no news. Pure."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ STABLE = "Stable"
 
 @dataclass(slots=True)
 class FormerMembers:
-    """Told of what DescribeGroups says each time that the group refuses; pure. All times are in seconds."""
+    """Notes what DescribeGroups says each time that the group refuses; pure. All times are in seconds."""
 
     session: float
     """The session time-out that they have if they had this worker's properties."""

@@ -53,7 +53,7 @@ class Request:
         return self.result.done() or time.monotonic() > self.until
 
     def settle(self, answer: Callable[[], Any]) -> None:
-        """Tells what `answer` returns or raises."""
+        """Hands what `answer` returns or raises to whoever waits."""
         if self.result.done():
             return
         try:
@@ -62,7 +62,7 @@ class Request:
             self.fail(error)
 
     def fail(self, error: Exception) -> None:
-        """Tells why it was not done."""
+        """Raises, at whoever waits, why it was not done."""
         if not isinstance(error, KeelmanError | RestError | Elsewhere):
             log.error("request_failed", trace="".join(traceback.format_exception(error)))
         if not self.result.done():
@@ -119,7 +119,7 @@ class Requests:
         return await request.result
 
     def refuse_all(self, problem: Callable[[], Exception]) -> None:
-        """Tells this to whoever waits."""
+        """Returns this to whoever waits."""
         while self._waiting:
             self._waiting.popleft().fail(problem())
 

@@ -20,7 +20,7 @@ SOON_SECONDS = 0.1
 
 
 class SessionClock:
-    """Told of each heartbeat. Times are seconds of the monotonic clock."""
+    """Notified of each heartbeat. Times are seconds of the monotonic clock."""
 
     def __init__(self, *, session: float, interval: float, clock: Callable[[], float] = time.monotonic) -> None:
         """`session` and `interval` are seconds."""

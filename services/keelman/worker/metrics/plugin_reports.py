@@ -1,4 +1,4 @@
-"""Tells the control plane what this worker found in plugins: when it has read them, and when that changes."""
+"""Reports to the control plane what this worker found in plugins: when it has read them, and when that changes."""
 
 from __future__ import annotations
 

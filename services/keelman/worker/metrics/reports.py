@@ -1,4 +1,4 @@
-"""Tells the control plane where this worker stands: on every change, and now and then."""
+"""Reports to the control plane where this worker stands: on every change, and now and then."""
 
 from __future__ import annotations
 

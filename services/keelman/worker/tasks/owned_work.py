@@ -30,7 +30,7 @@ from keelman.worker.tasks.owned_tasks import OnTopics, OwnedTasks, is_failed
 
 
 class OwnedWork:
-    """Told of assignments by the herder; `follow()` brings what runs in line with what is configured."""
+    """Notified of assignments by the herder; `follow()` brings what runs in line with what is configured."""
 
     def __init__(
         self,
