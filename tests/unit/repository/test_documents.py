@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,9 @@ def test_what_a_page_names_is_there(page: Path) -> None:
             else:
                 beside = found.parent if found.is_file() else found
     assert missing == []
+
+
+def test_no_word_of_the_glossary_has_two_meanings() -> None:
+    nouns = (ROOT / "docs" / "glossary.md").read_text().partition("## Verbs")[0]
+    words = [word for row in re.findall(r"^\| (.+?) \|", nouns, re.MULTILINE) for word in row.split(", ")]
+    assert {word: count for word, count in Counter(words).items() if count > 1} == {"word": 3}  # titles of tables
