@@ -111,7 +111,7 @@ partitions: setup ## as root: every two services cut off from each other for 30 
 	KEELMAN_STATE_DOWN_SECONDS=300 $(PYTEST) -v -s tests/component/state/test_state_down.py
 
 ROUNDS_OF_2000 ?= 25
-ohara-fuzz: setup ## requests by chance to the Ohara API, 2,000 in each of so many rounds: [ROUNDS_OF_2000=25]
+ohara-fuzz: setup ## random requests to the Ohara API, 2,000 in each of so many rounds: [ROUNDS_OF_2000=25]
 	KEELMAN_FUZZ_ROUNDS='$(ROUNDS_OF_2000)' $(PYTEST) -v tests/component/gateway/ohara/test_fuzz.py
 
 java-proofs: setup ## tests of published Java plugins; writes what is proven into docs/java-plugins.md: [ONLY=word]
@@ -133,7 +133,7 @@ bench: setup ## beside Apache Kafka Connect on this machine: [BENCH=name] [ROUND
 run: setup ## copy a real data set file -> topic -> file: [ONCE=1] [INPUT=path OUTPUT=path] [KEELMAN_HOME=path]
 	@INPUT='$(INPUT)' OUTPUT='$(OUTPUT)' ONCE='$(ONCE)' $(BIN)/python -m keelman.cli.demo
 
-lock: ## compile the lock file anew: hashes, no index
+lock: ## compile the lock file again: hashes, no index
 	$(BIN)/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --unsafe-package keelman --all-extras -o requirements/dev.txt pyproject.toml requirements/dev.in
 	sed -i '/^# The following packages are considered to be unsafe/d;/^keelman @/,$$d' requirements/dev.txt  # ourselves: installed from the checkout
 

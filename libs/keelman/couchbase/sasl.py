@@ -37,7 +37,7 @@ class Scram:
     """One exchange."""
 
     def __init__(self, mechanism: str, user: str, password: str, nonce: str = "") -> None:
-        """`nonce` is the client's, made by chance where none is given."""
+        """`nonce` is the client's, random where none is given."""
         self._digest = SCRAM[mechanism]
         self._password = password.encode()
         self._nonce = nonce or base64.b64encode(secrets.token_bytes(21)).decode()

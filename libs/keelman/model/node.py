@@ -74,7 +74,7 @@ class Node(Resource):
     session: int = 0
     """Number of its newest session."""
     incarnation: str = ""
-    """Made anew at each start of its agent's process."""
+    """New at each start of its agent's process."""
     broker_tls: bool = False
     """Its agent starts brokers with TLS; those of earlier versions would start them in plain text."""
 

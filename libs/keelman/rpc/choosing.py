@@ -1,4 +1,4 @@
-"""A channel that hands each call to another channel, which it chooses anew each time."""
+"""A channel that hands each call to another channel, chosen for that call."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class Session:
         while True:
             await asyncio.sleep(self._heartbeat_seconds)
             if self.of.link.newest() != self._shown:
-                raise Unavailable("the certificate was renewed: the session is opened anew", reason=RENEWED)
+                raise Unavailable("the certificate was renewed: another session is opened", reason=RENEWED)
             await self._send(OpenSessionRequest(heartbeat=Heartbeat(figures=self.of.figures.take())))
 
     async def _report(self) -> None:

@@ -119,7 +119,7 @@ async def _live(settings: Settings, stores: Stores | None, jvm: Jvm, health: Hea
 
 
 async def _follow(settings: Settings, stores: Stores, host: str, stamp: tuple[int, ...], end: datetime) -> None:
-    """Has the broker read its certificates again whenever their files were written anew since `stamp`. What cannot be
+    """Has the broker read its certificates again whenever their files were written again since `stamp`. What cannot be
     used is tried again: who renews files may write one after the other.
 
     Raises CertificateEnded where the one that it goes by has ended, at `end`, and the files have a good one: nobody

@@ -90,7 +90,7 @@ class Stores:
         try:
             return tuple(file.stat().st_mtime_ns for file in (self.keystore, self.truststore))
         except OSError:
-            return ()  # between two files of who writes them anew
+            return ()  # between two files of who writes them again
 
     async def reload(self, host: str, port: int, node_id: int) -> None:
         """Has the broker of that address, and the controller in its process, read their files again: each change of a

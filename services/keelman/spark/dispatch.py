@@ -80,7 +80,7 @@ class Dispatcher:
         """A worker opened a link. Cuts and returns older incarnations of it; raises Conflict for one of those."""
         old = self.leases.grant(owner, link, [s.owner for s in self.slots.values()], bounds, routes)
         for other in old:
-            self._end_owner(other, "SUPERSEDED", f"worker {owner.worker} was started anew")
+            self._end_owner(other, "SUPERSEDED", f"worker {owner.worker} was started again")
         self.place()
         return old
 

@@ -180,9 +180,9 @@ class Store:
             changes = self._changes(draft)
             self.snapshot.advance(draft)
         else:
-            anew = await load(session)
-            changes = _differences(self.snapshot, anew)
-            self._snapshot = anew
+            loaded = await load(session)
+            changes = _differences(self.snapshot, loaded)
+            self._snapshot = loaded
         self._revision, self._loaded = revision, True
         self._notify(changes)
 

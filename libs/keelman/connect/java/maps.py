@@ -36,7 +36,7 @@ ARRAY_CLASS = FIRST_HANDLE + 2
 
 
 def dump_map(entries: Mapping[bytes, Entry]) -> bytes:
-    """The bytes that Java writes for these entries, in their order (Java's own is by chance)."""
+    """The bytes that Java writes for these entries, in their order (Java's own is arbitrary)."""
     capacity = SMALLEST_CAPACITY
     while len(entries) > capacity * LOAD_FACTOR:
         capacity *= 2

@@ -71,7 +71,7 @@ def connect_errors() -> Iterator[None]:
 
 
 class Pace:
-    """At most so many changes in a second; the count begins anew with each."""
+    """At most so many changes in a second; the count begins at 0 with each."""
 
     def __init__(self, most: int | None) -> None:
         self._most = most

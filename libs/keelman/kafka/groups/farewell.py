@@ -1,7 +1,7 @@
 """Takes dead members out of a group of workers, and says there that they will not come back.
 
 Whoever says it must know that the member is dead, or that another has its place: one that lives finds at its next
-heartbeat that it is out, ends what it copies and joins anew.
+heartbeat that it is out, ends what it copies and joins again.
 """
 
 from __future__ import annotations

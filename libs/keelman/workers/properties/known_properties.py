@@ -76,7 +76,7 @@ OWN = frozenset(
 IGNORED = {
     "connect.protocol": "all workers of a group speak keelman's own protocol",
     "inter.worker.signature.algorithm": "a worker asks nothing of others that would have to be signed",
-    "metadata.recovery.strategy": "clients look for their brokers anew by themselves",
+    "metadata.recovery.strategy": "clients look for their brokers again by themselves",
     "offset.flush.timeout.ms": "offsets are committed together with their records, so no flush can be late",
     "plugin.discovery": "plugins are found by their packages, without a scan",
     "plugin.version": "it stands with a connector",

@@ -173,7 +173,7 @@ class Delivery:
         self._show()
 
     def _show(self) -> None:
-        """The text of a problem that goes on is told anew now and then: some servers number each of their answers."""
+        """The text of a problem that goes on is shown again now and then: some servers number each of their answers."""
         before, since, now = self._shown, self._since, time.monotonic()
         if since is None:
             self._shown = None

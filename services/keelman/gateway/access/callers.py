@@ -106,7 +106,7 @@ def _token(authorization: str) -> str:
 
 
 class _Live(Mapping[str, T]):
-    """A mapping that is asked for anew at each look."""
+    """A mapping that is asked for at each look."""
 
     def __init__(self, now: Callable[[], Mapping[str, T]]) -> None:
         self._now = now

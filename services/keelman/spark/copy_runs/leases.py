@@ -63,7 +63,7 @@ class Leases:
         """
         if owner in self._superseded:
             raise Conflict(
-                f"worker {owner.worker} was started anew since: this incarnation may copy no more", reason="SUPERSEDED"
+                f"worker {owner.worker} was started again since: this incarnation may copy no more", reason="SUPERSEDED"
             )
         old = [o for o in {*self._leases, *others} if o != owner and o.address == owner.address]
         for other in old:

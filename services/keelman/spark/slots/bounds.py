@@ -39,7 +39,7 @@ class Bounder:
                 message = (
                     f"the slots of worker {owner.worker} held {used // MEBIBYTE} MiB, and may hold "
                     f"{bounds.memory_bytes // MEBIBYTE} MiB together: the largest, {largest.id} with "
-                    f"{largest.memory_bytes // MEBIBYTE} MiB, is started anew"
+                    f"{largest.memory_bytes // MEBIBYTE} MiB, is started again"
                 )
                 log.warning("slot_over_memory", slot=largest.id, worker=owner.worker, message=message)
                 found.append((largest, message))

@@ -1,7 +1,7 @@
 """Takes the workers of a lost node out of their groups once others have their places, so that their work moves at once.
 
 Their agent would say it, and is lost with them. Without it the group waits for the session of each to end, which begins
-anew where its coordinator was lost too, and then for the worker to come back.
+again where its coordinator was lost too, and then for the worker to come back.
 """
 
 from __future__ import annotations

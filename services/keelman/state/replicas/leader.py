@@ -20,7 +20,7 @@ Part: TypeAlias = tuple[str, Callable[[], Coroutine[Any, Any, None]]]
 
 @dataclass(slots=True)
 class Leader:
-    """Runs its parts while it has the lease, and begins them anew each time that it gets it.
+    """Runs its parts while it has the lease, and begins them again each time that it gets it.
 
     What the parts write they check against the lease within the transaction: one that was stopped in the middle, and
     goes on when another leads, stores nothing more.

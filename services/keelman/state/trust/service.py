@@ -28,7 +28,7 @@ ANY = ("0.0.0.0", "::")
 
 @dataclass(slots=True)
 class OwnCertificate:
-    """A state service's own certificate: in memory, with a key of each start. It is signed anew before it ends."""
+    """A state service's own certificate: in memory, with a key of each start. It is signed again before it ends."""
 
     members: Members
     hosts: tuple[str, ...]

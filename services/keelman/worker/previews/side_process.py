@@ -83,7 +83,7 @@ class SideProcess:
                 async with deadline(seconds + SPARE_SECONDS, late):
                     answer = await process.ask(request)
             except (EOFError, OSError, ValueError):
-                raise Unavailable(f"{what}: its process died, perhaps for want of memory") from None
+                raise Unavailable(f"{what}: its process died, perhaps for lack of memory") from None
             finally:
                 await process.close()
         answer = REDACTOR.hidden(answer)

@@ -266,7 +266,7 @@ class Operations:
             while since is not None and config.unfenced.get(name) == since:
                 await self._store.config_topic.next_record()  # the leader is at it: it fences whatever is not fenced
         if since is not None and name in config.unfenced:
-            raise RestError(409, f"Tasks of connector {name} were configured anew while their producers were fenced")
+            raise RestError(409, f"Tasks of connector {name} were configured again while their producers were fenced")
 
     async def check(self, config: Config) -> dict[str, str]:
         """The configuration, when it is legal. Raises 400 with Connect's text, and as a plugin does."""

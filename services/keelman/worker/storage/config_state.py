@@ -225,7 +225,7 @@ class ConfigState:
         if any(n not in merged for n in range(count)):
             self.inconsistent.add(name)
             self._without_tasks(name)
-            return f"the topic has not the configurations of all {count} tasks: they are made anew"
+            return f"the topic has not the configurations of all {count} tasks: they are made again"
         self.inconsistent.discard(name)
         self.lapsing.discard(name)
         self.shape += count != len(self.tasks.get(name, ()))

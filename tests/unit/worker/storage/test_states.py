@@ -142,7 +142,7 @@ def test_why_a_record_is_passed_over_is_told() -> None:
         ("target-state-x", b'{"state":["STARTED"]}', 'its value has neither as "state.v2" nor as "state" one of'),
         ("commit-x", b'{"tasks":true}', 'its value has as "tasks" no number below 100000'),
         ("commit-x", b'{"tasks":-1}', 'its value has as "tasks" no number below 100000'),
-        ("commit-x", b'{"tasks":3}', "the topic has not the configurations of all 3 tasks: they are made anew"),
+        ("commit-x", b'{"tasks":3}', "the topic has not the configurations of all 3 tasks: they are made again"),
         ("tasks-fencing-x", b'{"task-count":100000}', 'its value has as "task-count" no number below 100000'),
         ("session-key", b'{"key":"!","creation-timestamp":1}', 'its value has no "key" in base64'),
         ("session-key", b'{"key":"YQ=="}', 'its value has no "key" in base64'),

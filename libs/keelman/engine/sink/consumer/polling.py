@@ -87,7 +87,7 @@ class Polling:
             self._consumer.resume([ClientPartition(*one) for one in freed])
 
     def hold_again(self) -> None:
-        """Pauses what is held: the consumer was given its partitions anew."""
+        """Pauses what is held: the consumer was given its partitions again."""
         if self._held:
             self._consumer.pause([ClientPartition(*one) for one in self._held])
 
