@@ -45,3 +45,7 @@ def test_no_word_of_the_glossary_has_two_meanings() -> None:
     nouns = (ROOT / "docs" / "glossary.md").read_text().partition("## Verbs")[0]
     words = [word for row in re.findall(r"^\| (.+?) \|", nouns, re.MULTILINE) for word in row.split(", ")]
     assert {word: count for word, count in Counter(words).items() if count > 1} == {"word": 3}  # titles of tables
+
+
+def test_the_architecture_is_short() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) < 120
