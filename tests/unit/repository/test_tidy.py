@@ -4,6 +4,7 @@ subject is."""
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,19 @@ MAX_FILES = 22
 """In one folder; about 20 is what a reader takes in at once. Migrations are read one by one."""
 PACKAGES = (ROOT / "libs" / "keelman", ROOT / "services" / "keelman")
 WITHOUT_SOURCE = {"repository"}
+IMPURE = {
+    "asyncio",
+    "time",
+    "random",
+    "os",
+    "socket",
+    "subprocess",
+    "threading",
+    "grpc",
+    "aiokafka",
+    "httpx",
+    "pyspark",
+}
 
 
 def modules() -> Iterator[Path]:
@@ -57,6 +71,18 @@ def test_each_package_says_what_is_in_it() -> None:
     for file in modules():
         if file.name == "__init__.py" and "migrations" not in file.parts:
             assert ast.get_docstring(ast.parse(file.read_text())), file
+
+
+def test_what_calls_itself_pure_imports_no_clock_chance_or_network() -> None:
+    found = {}
+    for file in modules():
+        tree = ast.parse(file.read_text())
+        if re.search(r"\b[Pp]ure\.$", (ast.get_docstring(tree) or "").partition("\n\n")[0]):
+            names = {one.name for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names}
+            names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+            if wrong := {name.partition(".")[0] for name in names} & IMPURE:
+                found[str(file.relative_to(ROOT))] = wrong
+    assert found == {}
 
 
 def test_unit_tests_are_in_folders_like_those_of_their_subjects() -> None:
