@@ -1,12 +1,15 @@
 """The Couchbase connectors against a DCP server, their records in a real broker: each change once, whatever happens."""
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from keelman.couchbase.connection import SILENT_INTERVALS
+from keelman.couchbase.seeds import NOOP_SECONDS
 from support.copying.harness import (
     OFFSET_TOPIC,
     Run,
@@ -181,6 +184,25 @@ def test_a_node_that_vanishes_and_comes_back(
     run.until_records(here)
     server.revive(1)
     run.until_records(40)
+    run.drain()
+    assert numbers(bootstrap, name) == Counter(range(40))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_node_that_falls_silent_is_left_by_a_running_copy(
+    bootstrap: str, name: str, config: dict[str, str], server: CouchbaseServer, runs: Callable[..., Run]
+) -> None:
+    """The connections stay open, and nothing comes on them: only the time tells."""
+    run = running(runs, bootstrap, config)
+    server.put("first", {"n": 0})
+    run.until_records(1)
+    server.silence()
+    begun = time.monotonic()
+    for n in range(1, 40):
+        server.put(f"doc-{n}", {"n": n})
+    run.until_records(40, seconds=2 * SILENT_INTERVALS * NOOP_SECONDS)
+    assert time.monotonic() - begun >= NOOP_SECONDS
     run.drain()
     assert numbers(bootstrap, name) == Counter(range(40))
 

@@ -144,6 +144,13 @@ class System:
             made = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=kept)
         self.services.append(made)
 
+    def end_services(self) -> None:
+        """Ends all services that were started."""
+        for service in self.services:
+            service.send_signal(signal.SIGTERM)
+        for service in self.services:
+            service.wait(30)
+
     async def online(self, *names: str) -> None:
         """Returns when these nodes are online."""
 

@@ -27,8 +27,11 @@ USER = "keelman"
 class PostgresqlServer:
     """One server with a folder of its own; killed and started as often as a test likes."""
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
-        """Makes the cluster, starts nothing yet. Raises FileNotFoundError where PostgreSQL is not installed."""
+    def __init__(self, settings: Mapping[str, str], host: str = "127.0.0.1") -> None:
+        """Makes the cluster, starts nothing yet; it lets in all who reach `host`, an address of this machine.
+
+        Raises FileNotFoundError where PostgreSQL is not installed.
+        """
         if not BINARIES:
             raise FileNotFoundError("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
         self._binaries = BINARIES[-1].parent
@@ -42,8 +45,10 @@ class PostgresqlServer:
         self._data = self._folder / "data"
         flags = ["-D", str(self._data), "-U", USER, "-A", "trust", "-E", "UTF8", "--no-sync", "--no-locale"]
         subprocess.run([self._binaries / "initdb", *flags], check=True, stdout=subprocess.DEVNULL, **self._options)
-        self.port = free_ports(1)[0]
-        self._flags = ["-D", str(self._data), "-k", str(self._folder), "-h", "127.0.0.1", "-p", str(self.port)]
+        with (self._data / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all all trust\n")
+        self._host, self.port = host, free_ports(1)[0]
+        self._flags = ["-D", str(self._data), "-k", str(self._folder), "-h", host, "-p", str(self.port)]
         for key, value in settings.items():
             self._flags += ["-c", f"{key}={value}"]
         self._server: subprocess.Popen[Any] | None = None
@@ -54,7 +59,7 @@ class PostgresqlServer:
         with (self._folder / "log").open("ab") as log:
             command = [str(self._binaries / "postgres"), *self._flags]
             server = self._server = subprocess.Popen(command, stdout=log, stderr=log, **self._options)
-        ready = [str(self._binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port), "-d", "postgres"]
+        ready = [str(self._binaries / "pg_isready"), "-q", "-h", self._host, "-p", str(self.port), "-d", "postgres"]
         deadline = time.monotonic() + 60
         while subprocess.run(ready, check=False).returncode:
             if server.poll() is not None or time.monotonic() > deadline:
@@ -80,7 +85,7 @@ class PostgresqlServer:
 
     def url(self, database: str) -> str:
         """Of a database, for clients of libpq."""
-        return f"postgresql://{USER}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{USER}@{self._host}:{self.port}/{database}"
 
     def database(self) -> str:
         """Makes a database and returns its URL."""
@@ -96,12 +101,14 @@ class PostgresqlServer:
 
 
 @contextlib.contextmanager
-def running_postgresql(settings: Mapping[str, str] = LOGICAL, *, is_safe: bool = False) -> Iterator[PostgresqlServer]:
-    """Yields a running server. `is_safe`: it writes to the disk as it would in earnest.
+def running_postgresql(
+    settings: Mapping[str, str] = LOGICAL, *, is_safe: bool = False, host: str = "127.0.0.1"
+) -> Iterator[PostgresqlServer]:
+    """Yields a running server at an address of this machine. `is_safe`: it writes to the disk as it would in earnest.
 
     Raises FileNotFoundError where PostgreSQL is not installed.
     """
-    server = PostgresqlServer(settings if is_safe else {**settings, "fsync": "off"})
+    server = PostgresqlServer(settings if is_safe else {**settings, "fsync": "off"}, host)
     try:
         server.start()
         yield server

@@ -1,0 +1,72 @@
+"""Two state services of one PostgreSQL, and three hosts with a broker and a worker each. The host of the state service
+that leads is lost with all that is on it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from keelman.rpc.channels import channel, is_serving
+from keelman.testing.eventually import eventually
+from keelman.testing.servers.postgresql import running_postgresql
+from support.hosts.networks import GATEWAY, HTTP, STATE, Lines, System, cabled, ended, missing
+from support.hosts.pulled import pulled, spread
+from support.state.service import Clients
+
+pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
+NODES = ("n1", "n2", "n3")
+TOPICS = ("lines-0", "lines-1", "lines-2")
+
+
+@pytest.fixture
+async def system(tmp_path: Path) -> AsyncIterator[System]:
+    """State services on n1, which leads, and on n2; the gateway and the database are on this host."""
+    if problem := missing():
+        pytest.skip(problem)
+    with cabled(tmp_path, NODES) as made, running_postgresql({}, host=made.address) as database, ended(made):
+        url, key = database.database(), str(tmp_path / "key")
+        states = [made.hosts[name] for name in NODES[:2]]
+        for host in states:
+            place = ("--host", host.address, "--port", str(STATE), "--home", str(tmp_path / f"state-{host.name}"))
+            made.spawn("state", *place, "--database", url, "--key-file", key, on=host)
+            await eventually(lambda host=host: is_serving(f"{host.address}:{STATE}"), seconds=60, what="state serves")
+            if host is states[0]:
+                await eventually(lambda: "leads" in (tmp_path / "state.log").read_text(), seconds=60, what="it leads")
+        addresses = ",".join(f"{host.address}:{STATE}" for host in states)
+        made.gateway_host = made.address
+        listens = ("--host", made.address, "--port", str(GATEWAY), "--http-host", made.address)
+        made.spawn("gateway", *listens, "--http-port", str(HTTP), "--state-address", addresses, "--open-access", "true")
+        await eventually(lambda: is_serving(f"{made.address}:{GATEWAY}"), seconds=60, what="the gateway serves")
+        for host in made.hosts.values():
+            host.start(addresses)
+        async with channel(f"{made.address}:{GATEWAY}") as gateway:
+            made.clients = made.gateway = Clients(gateway)
+            await made.online(*NODES)
+            yield made
+
+
+async def test_the_leaders_host_is_lost_and_nothing_of_the_records(system: System, tmp_path: Path) -> None:
+    await system.of.create_managed("default", *NODES)
+    await system.in_state("default", "RUNNING")
+    brokers = (await system.of.broker_cluster("default")).status.bootstrap_servers
+    await system.create_workers("demo", count=3)
+    await system.running(*(f"worker/demo/{n}" for n in range(3)), *(f"spark/{n}" for n in NODES))
+    lines = Lines(system.folder, brokers, TOPICS)
+    with lines.flowing():
+        for topic in TOPICS:
+            await system.configure("demo", topic, lines.config(topic))
+        await lines.passes(seconds=120)
+        await spread(system, TOPICS, over=3)
+        led = (tmp_path / "state.log").read_text().count('"leads"')
+        took = await pulled(system, lines, TOPICS, system.hosts["n1"])
+        print(f"\npulled, with the leader on it: {took}")
+        assert (tmp_path / "state.log").read_text().count('"leads"') == led + 1
+        system.hosts["n1"].plug_in()
+        await system.online(*NODES)
+        await system.in_state("default", "RUNNING", seconds=120)
+        await lines.passes()
+        report = await lines.judged()
+    assert report.clean, report
+    took.check()

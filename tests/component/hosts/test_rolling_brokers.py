@@ -1,0 +1,83 @@
+"""Three brokers on three hosts are restarted one after the other while records are copied: how long nothing comes."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from keelman.testing.eventually import eventually
+from support.hosts.networks import RUNNING, Lines, System, missing, running_hosts
+
+pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
+NODES = ("n1", "n2", "n3")
+BROKERS = [f"broker/default/{n}" for n in range(3)]
+TOPICS = ("lines-0", "lines-1", "lines-2")
+LOAD = "load"
+LOAD_PER_SECOND, LOAD_LINES = 20_000, 6_000_000
+GOAL_SECONDS = 10.0
+BUSY_LOAD = 16.0
+
+
+@pytest.fixture
+async def system(tmp_path: Path) -> AsyncIterator[System]:
+    if problem := missing():
+        pytest.skip(problem)
+    async with running_hosts(tmp_path, NODES) as made:
+        yield made
+
+
+async def longest_stands(lines: Lines, over: asyncio.Event) -> dict[str, float]:
+    """For how long at most no record of a topic was seen, until it is over."""
+    now = time.monotonic()
+    counts, since, longest = dict.fromkeys(TOPICS, 0), dict.fromkeys(TOPICS, now), dict.fromkeys(TOPICS, 0.0)
+    while not over.is_set():
+        now = time.monotonic()
+        for topic in TOPICS:
+            longest[topic] = max(longest[topic], now - since[topic])
+            if len(lines.seen[topic]) != counts[topic]:
+                counts[topic], since[topic] = len(lines.seen[topic]), now
+        await asyncio.sleep(0.05)
+    return longest
+
+
+async def test_nothing_is_lost_or_doubled_and_copying_stands_still_for_seconds_only(system: System) -> None:
+    await system.of.create_managed("default", *NODES)
+    await system.in_state("default", "RUNNING")
+    brokers = (await system.of.broker_cluster("default")).status.bootstrap_servers
+    await system.create_workers("demo", count=3)
+    await system.running(*(f"worker/demo/{n}" for n in range(3)), *(f"spark/{n}" for n in NODES))
+    load = system.folder / "load.txt"
+    with load.open("w") as stream:
+        stream.writelines(f"{number:060}\n" for number in range(LOAD_LINES))
+    lines = Lines(system.folder, brokers, TOPICS)
+    with lines.flowing():
+        for topic in TOPICS:
+            await system.configure("demo", topic, lines.config(topic))
+        limit = {"keelman.limit.records.per.second": str(LOAD_PER_SECOND)}
+        await system.configure("demo", LOAD, {**lines.config(TOPICS[0]), "file": str(load), "topic": LOAD, **limit})
+        await lines.passes(seconds=120)
+
+        over = asyncio.Event()
+        watching = asyncio.create_task(longest_stands(lines, over))
+        begun = time.monotonic()
+        await system.update_brokers("default", "managed.properties", properties={"log.retention.hours": "5"})
+
+        async def restarted() -> bool:
+            found = await system.of.workloads()
+            fresh = [found[n] for n in BROKERS if found[n].status.state == RUNNING]
+            return [one.status.generation for one in fresh] == [2, 2, 2]
+
+        await eventually(restarted, seconds=300, what="all brokers have the change")
+        await system.in_state("default", "RUNNING")
+        took = time.monotonic() - begun
+        await lines.passes()
+        over.set()
+        longest = await watching
+        report = await lines.judged()
+    assert report.clean, report
+    told = ", ".join(f"{topic} {seconds:.1f} s" for topic, seconds in longest.items())
+    print(f"\nthree brokers restarted in {took:.0f} s; longest stand-stills: {told} (goal: {GOAL_SECONDS:g} s)")
+    assert max(longest.values()) < GOAL_SECONDS or os.getloadavg()[0] >= BUSY_LOAD, told
