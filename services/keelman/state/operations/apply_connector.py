@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
 CALL_SECONDS = 30.0
+LOOK_COUNTS = timedelta(seconds=1)
+"""At most so much of the time between two looks counts as seen: a rebalance may have filled the rest."""
 DELETED = "somebody deleted the connector meanwhile: apply it again"
 
 
@@ -77,8 +79,9 @@ class ConnectorSteps:
     def __init__(self, tools: Tools) -> None:
         self._connectors: Connectors = tools.connectors
         self._store = tools.store
-        self._without_tasks: dict[str, tuple[str, datetime]] = {}
-        """By target: the operation that waits for it, and since when it has been seen to run and have no tasks."""
+        self._without_tasks: dict[str, tuple[tuple[str, bool], datetime, timedelta]] = {}
+        """By target: the operation that waits for it, and whether it is being taken back; the last look, at which the
+        connector ran and had no tasks; for how long it has been seen so."""
 
     async def ask(self, operation: Operation) -> Outcome:
         """Finds out whether the cluster has the connector, and notes it as it is."""
@@ -205,16 +208,15 @@ class ConnectorSteps:
 
     def without_tasks(self, operation: Operation, found: Connector) -> timedelta:
         """For how long the operation has seen the connector run and have no tasks, without a break."""
-        name = operation.target.name
+        name, by = operation.target.name, (operation.name, operation.back_time is not None)
         if not runs_without_tasks(found):
             self._without_tasks.pop(name, None)
             return timedelta(0)
         now = self._store.database.clock()
-        seen_by, since = self._without_tasks.get(name, ("", now))
-        if seen_by != operation.name:
-            since = now
-        self._without_tasks[name] = operation.name, since
-        return now - since
+        seen_by, last, seen = self._without_tasks.get(name, (by, now, timedelta(0)))
+        seen = seen + max(timedelta(0), min(now - last, LOOK_COUNTS)) if seen_by == by else timedelta(0)
+        self._without_tasks[name] = by, now, seen
+        return seen
 
     async def look(self, operation: Operation) -> Connector | None:
         """The connector as the workers have it now; None where they do not have it."""
