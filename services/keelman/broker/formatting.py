@@ -13,7 +13,7 @@ from pathlib import Path
 
 from keelman.broker.jvm import Files, run_storage_tool
 from keelman.broker.settings import Settings
-from keelman.broker.storage import BOOTSTRAP, Owner, write_format
+from keelman.broker.storage import BOOTSTRAP, Owner, check_folders, write_format
 from keelman.model.errors import Unavailable
 from keelman.runtime.home import cache_folder, write_file
 from keelman.runtime.java.installation import Java
@@ -36,15 +36,16 @@ async def format_storage(java: Java, jars: Sequence[Path], settings: Settings, f
     Raises FailedPrecondition when one is another cluster's or broker's, Unavailable when it fails.
     """
     kept, usual = kept_bootstrap(jars), UNSTABLE not in settings.properties
+    folders, owner = (files.data, *map(Path, settings.data_folders)), Owner(cluster_id, settings.node_id)
     bootstrap = _read(kept) if usual else b""
     if not bootstrap:
+        check_folders(folders, owner)  # the tool would format over partitions that have lost their owner
         await run_storage_tool(java, jars, files, cluster_id)
         if usual:
             _keep(files.data / BOOTSTRAP, kept)
         return
-    folders = (files.data, *map(Path, settings.data_folders))
     try:
-        write_format(folders, Owner(cluster_id, settings.node_id), bootstrap)
+        write_format(folders, owner, bootstrap)
     except OSError as error:
         where = error.filename or files.data
         raise Unavailable(f"formatting {where} failed: {error.strerror}", reason="FORMAT_FAILED") from None

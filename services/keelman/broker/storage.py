@@ -79,22 +79,34 @@ async def formatted(data: Path, *, cluster_id: str, node_id: int, format: Format
     return owner
 
 
+def check_folders(folders: Sequence[Path], owner: Owner) -> list[Path]:
+    """Which of a broker's folders are to be formatted; the first is that of its home.
+
+    Raises FailedPrecondition when one is another's, or holds partitions without a readable owner.
+    """
+    left = []
+    for n, folder in enumerate(dict.fromkeys(folders)):
+        setting = "data_folders" if n else "home"
+        found = owner_of(folder, setting)
+        if found is None:
+            left.append(folder)
+        else:
+            _check_owner(folder, found, owner, setting)
+    return left
+
+
 def write_format(folders: Sequence[Path], owner: Owner, bootstrap: bytes) -> None:
     """Formats a broker's folders as Kafka's storage tool does, durably; `bootstrap` becomes their `BOOTSTRAP`.
 
     Folders that are the owner's already stay as they are. The first is that of Kafka's metadata: Kafka itself gives
-    owner files to the others where this was cut off after it. Raises FailedPrecondition, before anything is written,
-    when a folder is another's, and OSError.
+    owner files to the others where this was cut off after it. Raises FailedPrecondition as `check_folders`, before
+    anything is written, and OSError.
     """
-    found = {folder: owner_of(folder, "data_folders" if n else "home") for n, folder in enumerate(folders)}
-    for n, (folder, present) in enumerate(found.items()):
-        if present is not None:
-            _check_owner(folder, present, owner, "data_folders" if n else "home")
-    for folder, present in found.items():
-        if present is None:
-            write_file(folder / BOOTSTRAP, bootstrap)
-            write_file(folder / META, _meta(owner).encode())
-            sync_folder(folder)
+    for folder in check_folders(folders, owner):
+        write_file(folder / BOOTSTRAP, bootstrap)
+        sync_folder(folder)  # an owner file says that all else is there, also after a power cut
+        write_file(folder / META, _meta(owner).encode())
+        sync_folder(folder)
 
 
 def _meta(owner: Owner) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from keelman.broker.formatting import format_storage
 from keelman.broker.jvm import Files, broker_command, class_path, reason_in
 from keelman.broker.old_self import controller_properties
 from keelman.broker.properties import server_properties, written
@@ -237,6 +238,16 @@ def test_a_data_folder_of_another_is_refused_before_anything_is_written(tmp_path
     with pytest.raises(FailedPrecondition, match=r"broker.data_folders: .*orders-0"):
         write_format(folders, Owner(CLUSTER, 1), b"levels")
     assert not any(folder.exists() for folder in folders[:2])
+
+
+async def test_the_tool_too_formats_no_data_folder_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "a" / "orders-0").mkdir(parents=True)
+    (tmp_path / "a" / "orders-0" / "0.log").write_bytes(b"records")
+    settings = Settings(home=tmp_path / "home", data_folders=(str(tmp_path / "a"),))
+    java, jars = Java(Path("/nowhere/java"), "0"), [tmp_path / "kafka-0" / "one.jar"]
+    with pytest.raises(FailedPrecondition, match=r"broker.data_folders: .*orders-0"):
+        await format_storage(java, jars, settings, Files(settings.home), CLUSTER)
 
 
 def test_cluster_ids() -> None:
