@@ -8,7 +8,7 @@ a reader too, so that the classes for these are there: 0.3 CPU seconds less wher
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -26,10 +26,13 @@ from keelman.runtime.java import maven
 from keelman.runtime.java.installation import Java, find
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.ports import free_ports
+from keelman.runtime.supervise import first_of
 
 log = get_logger()
 
 TRIAL_SECONDS = 90.0
+USE_SECONDS = 30.0
+"""For what the trial broker is asked: a second or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +107,11 @@ async def _make(java: Java, jars: Sequence[Path], archive: Path) -> None:
             command = broker_command(java, jars, settings, files, options)
             async with started(command, files) as jvm:
                 await jvm.ready(local_host(settings), port, settings.node_id, {}, seconds=TRIAL_SECONDS)
-                with contextlib.suppress(KeelmanError):  # the archive is good without it
-                    await _use(f"{local_host(settings)}:{port}")
+                try:
+                    async with asyncio.timeout(USE_SECONDS):
+                        await first_of(jvm.ended(), _use(f"{local_host(settings)}:{port}"))
+                except Exception as error:  # whatever it is: the archive is good without it
+                    log.warning("trial_broker_not_used", error=repr(error))
                 await jvm.drain(TRIAL_SECONDS)
             fresh.rename(archive)
         except (KeelmanError, OSError) as error:
