@@ -2,8 +2,8 @@
 
 Records and the offsets that they came from are committed in one transaction of the target cluster, so neither is there
 without the other. A task has one producer with an id of its own: its successor shuts it out at once, and so does a
-sibling that takes over its partitions, by the claims in the kept topic (`engine.sink.claims`). Beside that the group
-waits for longer than a transaction of a frozen task can stay open before it gives its partitions away.
+sibling that takes over its partitions, by the claims in the kept topic (`engine.sink.exactly_once.claims`). Beside that
+the group waits for longer than a transaction of a frozen task can stay open before it gives its partitions away.
 """
 
 from __future__ import annotations

@@ -72,7 +72,8 @@ class SinkOffsets:
     """One sink's group; `client` are the properties of an administrator where it reads.
 
     To a sink that keeps offsets with its data, a group without an offset is one whose offsets have expired, and its own
-    stand. So what is set or reset here for such a sink is noted in the group (`engine.sink.offsets`): that note counts.
+    stand. So what is set or reset here for such a sink is noted in the group
+    (`engine.sink.positions.offsets`): that note counts.
     """
 
     def __init__(
