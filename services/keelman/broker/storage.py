@@ -16,6 +16,8 @@ META = "meta.properties"
 """Says whose a folder is."""
 BOOTSTRAP = "bootstrap.checkpoint"
 """The metadata that a new cluster begins with: a snapshot, as Kafka writes them."""
+MODE = 0o640
+"""Of both: there is no secret in them, and a backup may be the group's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +105,9 @@ def write_format(folders: Sequence[Path], owner: Owner, bootstrap: bytes) -> Non
     anything is written, and OSError.
     """
     for folder in check_folders(folders, owner):
-        write_file(folder / BOOTSTRAP, bootstrap)
+        write_file(folder / BOOTSTRAP, bootstrap, mode=MODE)
         sync_folder(folder)  # an owner file says that all else is there, also after a power cut
-        write_file(folder / META, _meta(owner).encode())
+        write_file(folder / META, _meta(owner).encode(), mode=MODE)
         sync_folder(folder)
 
 

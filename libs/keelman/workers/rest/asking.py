@@ -18,7 +18,7 @@ UNAUTHORIZED, CONFLICT = 401, 409
 MOMENTARY = b"Cannot complete request"
 """Connect's words, with a 409, for what a rebalance stands in the way of: nothing was done. Its workers answer so at
 once, keelman's after a while of their own."""
-PATIENCE_SECONDS = 8.0
+PATIENCE_SECONDS = 5.0
 """From the first try on: keelman's workers have waited longer already."""
 
 
