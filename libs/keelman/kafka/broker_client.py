@@ -30,6 +30,7 @@ from aiokafka.util import create_future
 from keelman.kafka.bootstrap_errors import NoneAnswered, connect
 from keelman.kafka.reaching import NEXT_SECONDS, connecting, note_silent, reached
 from keelman.kafka.security.reauthentication import RenewedConnection
+from keelman.runtime.supervise import heeded
 
 _ARGUMENTS = frozenset(inspect.signature(AIOKafkaClient.__init__).parameters)
 _BOOTSTRAP = "bootstrap", ConnectionGroup.DEFAULT
@@ -101,6 +102,10 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
     """Takes the arguments of the library's. Used in the loop that it was made in."""
 
     _sync_task: asyncio.Task[None] | None
+
+    async def close(self) -> None:
+        """Closes all connections. Raises CancelledError where the library would go on."""
+        await heeded(super().close())
 
     async def bootstrap(self) -> None:
         """Learns the brokers from the first of the bootstrap servers that answers; one that does not at once is waited
@@ -215,6 +220,10 @@ class BrokerAdminClient(AIOKafkaAdminClient):  # type: ignore[misc]
         super().__init__(**arguments)
         self._client = _client(arguments)
 
+    async def close(self) -> None:
+        """As BrokerClient."""
+        await heeded(super().close())
+
 
 class BrokerConsumer(AIOKafkaConsumer):  # type: ignore[misc]
     """Takes the arguments of the library's, but no topics."""
@@ -222,6 +231,10 @@ class BrokerConsumer(AIOKafkaConsumer):  # type: ignore[misc]
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._client = _client(arguments)
+
+    async def stop(self) -> None:
+        """Leaves its group and closes all. Raises CancelledError where the library would go on."""
+        await heeded(super().stop())
 
 
 class BrokerProducer(AIOKafkaProducer):  # type: ignore[misc]
@@ -231,6 +244,10 @@ class BrokerProducer(AIOKafkaProducer):  # type: ignore[misc]
         super().__init__(**arguments)
         self.client = self._sender.client = _client(arguments)
         self.client.cluster = self._metadata  # what the producer's other parts hold already
+
+    async def stop(self) -> None:
+        """Sends the rest and closes all. Raises CancelledError where the library would go on."""
+        await heeded(super().stop())
 
 
 def _turns(client: BrokerClient) -> dict[Any, asyncio.Lock]:

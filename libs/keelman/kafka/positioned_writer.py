@@ -25,6 +25,7 @@ from keelman.kafka.groups.offsets import committed, fetch_offsets
 from keelman.kafka.groups.requests import ask_group
 from keelman.kafka.topics import made
 from keelman.model.errors import FailedPrecondition, KeelmanError, Unavailable
+from keelman.runtime.supervise import heeded
 
 SECONDS = 30.0
 CLOSE_SECONDS = 2.0
@@ -127,13 +128,17 @@ class PositionedWriter:
             return
         if producer._sender is not None and producer._sender.sender_task is not None:
             producer._sender.sender_task.cancel()
-        with contextlib.suppress(KafkaError, OSError, TimeoutError, asyncio.CancelledError):
-            async with asyncio.timeout(CLOSE_SECONDS):
-                await producer.stop()
+        await heeded(_stop(producer))
 
     def _unwritten(self, error: Exception) -> KeelmanError:
         why = "no answer in time" if isinstance(error, TimeoutError) else repr(error)
         return Unavailable(f"topic {self._topic} cannot be written: {why}")
+
+
+async def _stop(producer: BrokerProducer) -> None:
+    with contextlib.suppress(KafkaError, OSError, TimeoutError, asyncio.CancelledError):  # its sender is cancelled
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await producer.stop()
 
 
 async def _topic_there(properties: Mapping[str, str], topic: str) -> None:

@@ -4,7 +4,6 @@ can be reached. A call is never made twice: whoever made one that was cut off as
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,12 +31,13 @@ class AnyOf(ChoosingChannel):
 
     async def close(self, grace: float | None = None) -> None:
         """Closes all of them."""
-        if self._looking is not None:
-            self._looking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._looking
-        for one in self._channels:
-            await one.close(grace)
+        try:
+            if self._looking is not None:
+                self._looking.cancel()
+                await asyncio.wait([self._looking])
+        finally:
+            for one in self._channels:
+                await one.close(grace)
 
     async def _look(self) -> None:
         """Has those that were lost connect again."""

@@ -39,6 +39,20 @@ async def guarded(work: Awaitable[T]) -> T:
         raise RuntimeError(STRAY) from error
 
 
+async def heeded(work: Awaitable[T]) -> T:
+    """Waits for it, and raises CancelledError when this task was cancelled meanwhile though it went on to its end.
+
+    A library that cancels and awaits a task of its own may take our cancellation for that task's: who waits would go
+    on, and whoever cancelled it would wait for ever.
+    """
+    task = asyncio.current_task()
+    before = 0 if task is None else task.cancelling()
+    result = await work
+    if task is not None and task.cancelling() > before:
+        raise asyncio.CancelledError
+    return result
+
+
 async def supervise(*functions: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Runs all functions side by side; the first error cancels the rest and is raised as itself, not as a group.
 

@@ -205,3 +205,24 @@ async def test_who_gives_up_in_the_middle_of_a_tls_connection_leaves_no_socket_b
         else:
             pytest.fail("it never came to a connection")
         await eventually(lambda: not there, seconds=10, what="all are closed")
+
+
+async def test_who_is_cancelled_while_it_closes_a_client_is_cancelled() -> None:
+    """The library takes the cancellation for that of the task which it ends itself, and goes on."""
+    client = BrokerClient(bootstrap_servers=f"127.0.0.1:{closed_port()}")
+    ending = asyncio.Event()
+
+    async def slow_to_end() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ending.set()
+            await asyncio.sleep(0.05)  # as one that closes a connection
+
+    client._sync_task = asyncio.create_task(slow_to_end())
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(client.close())
+    await ending.wait()
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
