@@ -42,7 +42,7 @@ async def test_one_is_created_changed_shown_and_deleted(tmp_path: Path) -> None:
                 assert (name, connector) == ("one", "lines")
                 return workers == "2/2"
 
-            await eventually(shown_with_both, seconds=60, what="both workers run")
+            await eventually(shown_with_both, seconds=180, what="both workers run")
             shown = (await prompt.ran("describe dc one")).out
             assert "offset.flush.interval.ms: '500'" in shown
             assert "CREATE_DEDICATED" in shown

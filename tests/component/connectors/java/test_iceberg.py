@@ -16,7 +16,7 @@ from support.java.kit import needs_java
 from support.spark.service import SparkService, kill_slot_of
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(900), needs_java()]
+pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900), needs_java()]
 PARTITIONS, ROWS = 3, 3000
 
 
