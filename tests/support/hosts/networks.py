@@ -149,7 +149,7 @@ class System:
         for service in self.services:
             service.send_signal(signal.SIGTERM)
         for service in self.services:
-            service.wait(30)
+            service.wait(60)
 
     async def online(self, *names: str) -> None:
         """Returns when these nodes are online."""
@@ -298,10 +298,16 @@ async def running_hosts(
                 await system.online(*names)
                 yield system
         finally:
-            for service in system.services:
-                service.send_signal(signal.SIGTERM)
-            for service in system.services:
-                service.wait(60)
+            system.end_services()
+
+
+@contextlib.contextmanager
+def ended(system: System) -> Iterator[None]:
+    """Ends the services that were started meanwhile."""
+    try:
+        yield
+    finally:
+        system.end_services()
 
 
 class Lines:
