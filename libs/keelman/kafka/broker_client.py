@@ -220,10 +220,6 @@ class BrokerAdminClient(AIOKafkaAdminClient):  # type: ignore[misc]
         super().__init__(**arguments)
         self._client = _client(arguments)
 
-    async def close(self) -> None:
-        """As BrokerClient."""
-        await heeded(super().close())
-
 
 class BrokerConsumer(AIOKafkaConsumer):  # type: ignore[misc]
     """Takes the arguments of the library's, but no topics."""
