@@ -20,7 +20,7 @@ from keelman.runtime.java import maven
 from keelman.runtime.java.installation import find
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.program import Program
-from keelman.workers.rest.asking import CONFLICT, MOMENTARY
+from keelman.workers.rest.asking import is_momentary
 
 START_SECONDS = 180.0
 REBALANCE_SECONDS = 60.0
@@ -125,6 +125,6 @@ class ConnectProcess(Program):
         async with httpx.AsyncClient(timeout=95, trust_env=False) as client:
             while True:
                 answer = await client.request(method, f"{self.url}{path}", json=body)
-                if answer.status_code != CONFLICT or MOMENTARY not in answer.content or time.monotonic() >= end:
+                if not is_momentary(answer.status_code, answer.content) or time.monotonic() >= end:
                     return answer
                 await asyncio.sleep(0.2)

@@ -16,8 +16,6 @@ from keelman.workers.rest.client import Outgoing, Rest
 
 UNAUTHORIZED, CONFLICT = 401, 409
 MOMENTARY = b"Cannot complete request"
-"""Connect's words, with a 409, for what a rebalance stands in the way of: nothing was done. Its workers answer so at
-once, keelman's after a while of their own."""
 PATIENCE_SECONDS = 5.0
 """From the first try on: keelman's workers have waited longer already."""
 
@@ -29,6 +27,13 @@ class Received:
     status: int
     headers: httpx.Headers
     body: bytes
+
+
+def is_momentary(status: int, body: bytes) -> bool:
+    """Whether a worker says, in Connect's words, that a rebalance stands in the way: nothing was done.
+
+    Connect's workers answer so at once, keelman's after a while of their own."""
+    return status == CONFLICT and MOMENTARY in body
 
 
 class Asking:
@@ -46,7 +51,7 @@ class Asking:
         end, backoff = time.monotonic() + PATIENCE_SECONDS, Backoff(first=0.1, most=1.0)
         while True:
             answer = await self._known(cluster, request)
-            if answer.status != CONFLICT or MOMENTARY not in answer.body or time.monotonic() >= end:
+            if not is_momentary(answer.status, answer.body) or time.monotonic() >= end:
                 return answer
             await asyncio.sleep(backoff.next())
 
