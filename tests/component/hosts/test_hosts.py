@@ -23,13 +23,9 @@ async def system(tmp_path: Path) -> AsyncIterator[System]:
 
 
 async def test_a_host_whose_cable_is_pulled_is_replaced_and_nothing_is_lost_or_doubled(system: System) -> None:
-    await system.of.create_managed("default", *NODES)
-    await system.in_state("default", "RUNNING")
-    brokers = (await system.of.broker_cluster("default")).status.bootstrap_servers
+    brokers = await system.brokers_and_workers(*NODES)
     bootstrap = {"bootstrap.servers": brokers}
     assert brokers == ",".join(f"{system.hosts[n].address}:9092" for n in NODES)
-    await system.create_workers("demo", count=3)
-    await system.running(*(f"worker/demo/{n}" for n in range(3)), *(f"spark/{n}" for n in NODES))
     assert sorted((await system.workers("demo")).values()) == sorted(NODES)
     assert "broker_ready" in await system.log_of("broker/default/2")
     assert "Spark" in await system.log_of("worker/demo/1")

@@ -12,7 +12,7 @@ import pytest
 from keelman.rpc.channels import channel, is_serving
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import running_postgresql
-from support.hosts.networks import GATEWAY, HTTP, STATE, Lines, System, cabled, ended, missing
+from support.hosts.networks import STATE, Lines, System, cabled, ended, missing
 from support.hosts.pulled import pulled, spread
 from support.state.service import Clients
 
@@ -41,24 +41,17 @@ async def system(tmp_path: Path) -> AsyncIterator[System]:
             if host is states[0]:
                 await eventually(lambda: begun_to_lead(tmp_path) == 1, seconds=60, what="it leads")
         addresses = ",".join(f"{host.address}:{STATE}" for host in states)
-        made.gateway_host = made.address
-        listens = ("--host", made.address, "--port", str(GATEWAY), "--http-host", made.address)
-        made.spawn("gateway", *listens, "--http-port", str(HTTP), "--state-address", addresses, "--open-access", "true")
-        await eventually(lambda: is_serving(f"{made.address}:{GATEWAY}"), seconds=60, what="the gateway serves")
+        gateway_address = await made.start_gateway(addresses)
         for host in made.hosts.values():
             host.start(addresses)
-        async with channel(f"{made.address}:{GATEWAY}") as gateway:
+        async with channel(gateway_address) as gateway:
             made.clients = made.gateway = Clients(gateway)
             await made.online(*NODES)
             yield made
 
 
 async def test_the_leaders_host_is_lost_and_nothing_of_the_records(system: System, tmp_path: Path) -> None:
-    await system.of.create_managed("default", *NODES)
-    await system.in_state("default", "RUNNING")
-    brokers = (await system.of.broker_cluster("default")).status.bootstrap_servers
-    await system.create_workers("demo", count=3)
-    await system.running(*(f"worker/demo/{n}" for n in range(3)), *(f"spark/{n}" for n in NODES))
+    brokers = await system.brokers_and_workers(*NODES)
     lines = Lines(system.folder, brokers, TOPICS)
     with lines.flowing():
         for topic in TOPICS:

@@ -44,11 +44,7 @@ async def longest_stands(lines: Lines, over: asyncio.Event) -> dict[str, float]:
 
 
 async def test_nothing_is_lost_or_doubled_and_copying_stands_still_for_seconds_only(system: System) -> None:
-    await system.of.create_managed("default", *NODES)
-    await system.in_state("default", "RUNNING")
-    brokers = (await system.of.broker_cluster("default")).status.bootstrap_servers
-    await system.create_workers("demo", count=3)
-    await system.running(*(f"worker/demo/{n}" for n in range(3)), *(f"spark/{n}" for n in NODES))
+    brokers = await system.brokers_and_workers(*NODES)
     load = system.folder / "load.txt"
     with load.open("w") as stream:
         stream.writelines(f"{number:060}\n" for number in range(LOAD_LINES))

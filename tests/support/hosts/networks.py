@@ -144,6 +144,16 @@ class System:
             made = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=kept)
         self.services.append(made)
 
+    async def start_gateway(self, state: str, on: Host | None = None) -> str:
+        """Starts a gateway that asks the state services at these addresses; its own, once it serves."""
+        self.gateway_host = on.address if on else self.address
+        listens = ("--host", self.gateway_host, "--port", str(GATEWAY), "--http-host", self.gateway_host)
+        asked = ("--http-port", str(HTTP), "--state-address", state, "--open-access", "true")
+        self.spawn("gateway", *listens, *asked, on=on)
+        address = f"{self.gateway_host}:{GATEWAY}"
+        await eventually(lambda: is_serving(address), seconds=60, what=f"{address} serves")
+        return address
+
     def end_services(self) -> None:
         """Ends all services that were started."""
         for service in self.services:
@@ -200,6 +210,16 @@ class System:
         """A worker cluster that is asked to run."""
         await self.of.create_workers(name, **spec)
         await self.of.start_workers(name)
+
+    async def brokers_and_workers(self, *names: str) -> str:
+        """A managed cluster `default` with a broker on each of these hosts, and a worker cluster `demo` with as many
+        workers, all running; the brokers' addresses."""
+        await self.of.create_managed("default", *names)
+        await self.in_state("default", "RUNNING")
+        brokers: str = (await self.of.broker_cluster("default")).status.bootstrap_servers
+        await self.create_workers("demo", count=len(names))
+        await self.running(*(f"worker/demo/{n}" for n in range(len(names))), *(f"spark/{n}" for n in names))
+        return brokers
 
     async def configure(self, cluster: str, connector: str, config: dict[str, str]) -> None:
         """A connector with this configuration."""
@@ -278,27 +298,20 @@ async def running_hosts(
 ) -> AsyncIterator[System]:
     """State, gateway and these hosts' agents; `flags` are the state service's. `apart`: two further hosts, on which
     these two run."""
-    with cabled(folder, [*names, *apart]) as system:
+    with cabled(folder, [*names, *apart]) as system, ended(system):
         of_state, of_gateway = (system.hosts[name] for name in apart) if apart else (None, None)
-        try:
-            state_host, system.gateway_host = (one.address if one else system.address for one in (of_state, of_gateway))
-            state, gateway_address = f"{state_host}:{STATE}", f"{system.gateway_host}:{GATEWAY}"
-            home = ("--home", str(folder / "s"))
-            system.spawn("state", "--host", state_host, "--port", str(STATE), *home, *flags, on=of_state)
-            listens = ("--host", system.gateway_host, "--port", str(GATEWAY), "--http-host", system.gateway_host)
-            asked = ("--http-port", str(HTTP), "--state-address", state, "--open-access", "true")
-            system.spawn("gateway", *listens, *asked, on=of_gateway)
-            for address in (state, gateway_address):
-                await eventually(lambda address=address: is_serving(address), seconds=60, what=f"{address} serves")
-            for name in names:
-                system.hosts[name].start(state)
-            async with channel(state) as made, channel(gateway_address) as gateway:
-                system.clients, system.gateway = Clients(made), Clients(gateway)
-                system.agents = AgentServiceStub(gateway)
-                await system.online(*names)
-                yield system
-        finally:
-            system.end_services()
+        state_host = of_state.address if of_state else system.address
+        state, home = f"{state_host}:{STATE}", ("--home", str(folder / "s"))
+        system.spawn("state", "--host", state_host, "--port", str(STATE), *home, *flags, on=of_state)
+        gateway_address = await system.start_gateway(state, of_gateway)
+        await eventually(lambda: is_serving(state), seconds=60, what=f"{state} serves")
+        for name in names:
+            system.hosts[name].start(state)
+        async with channel(state) as made, channel(gateway_address) as gateway:
+            system.clients, system.gateway = Clients(made), Clients(gateway)
+            system.agents = AgentServiceStub(gateway)
+            await system.online(*names)
+            yield system
 
 
 @contextlib.contextmanager
