@@ -31,10 +31,9 @@ async def test_one_is_created_changed_shown_and_deleted(tmp_path: Path) -> None:
 
             made = await prompt.ran(
                 f"create dc one {source} --bootstrap-servers 127.0.0.1:1 --connector lines --count 2 --memory 1GiB"
-                " --worker-property offset.flush.interval.ms=500 --label team=blue",
+                " --worker-property offset.flush.interval.ms=500 --label team=blue --set healthy=yes --set young=yes",
             )
             assert (made.out, "is being created: operation/" in made.err) == ("dedicated-connector/one\n", True)
-            assert "has not ended" in (await prompt.ran("pause dc one", CONFLICT)).err
 
             async def shown_with_both() -> bool:
                 (_, row) = (await prompt.ran("get dedicated-connectors -l team=blue")).out.splitlines()
@@ -42,12 +41,18 @@ async def test_one_is_created_changed_shown_and_deleted(tmp_path: Path) -> None:
                 assert (name, connector) == ("one", "lines")
                 return workers == "2/2"
 
-            await eventually(shown_with_both, seconds=180, what="both workers run")
+            await eventually(shown_with_both, what="both workers run")
+            assert "has not ended" in (await prompt.ran("pause dc one", CONFLICT)).err
+
+            async def shown_as_running() -> bool:
+                system.connectors["one"].get("lines", {}).pop("young", None)  # only now do its workers know a status
+                return " RUNNING " in (await prompt.ran("get dc one")).out
+
+            await eventually(shown_as_running, what="it is created")
             shown = (await prompt.ran("describe dc one")).out
             assert "offset.flush.interval.ms: '500'" in shown
             assert "CREATE_DEDICATED" in shown
-            failed = await prompt.ran("get operations --of dc/one -o name")
-            assert failed.out.startswith("operation/op-")
+            assert (await prompt.ran("get operations --of dc/one -o name")).out.startswith("operation/op-")
 
             await prompt.ran("label dc one team=red")
             assert (await prompt.ran("update dc one --description new")).out == "dedicated-connector/one updated\n"

@@ -135,9 +135,10 @@ class Worker:
 
     def _status(self, name: str) -> dict[str, Any]:
         worker = self.url.removeprefix("http://")
-        failed = {"id": 0, "state": "FAILED", "worker_id": worker, "trace": "java.lang.Oops", "version": "1"}
         own = {"state": "RUNNING", "worker_id": worker, "version": "1"}
-        return {"name": name, "connector": own, "tasks": [failed], "type": "source"}
+        failed = own | {"state": "FAILED", "trace": "java.lang.Oops"}
+        task = own if self.connectors[name].get("healthy") else failed
+        return {"name": name, "connector": own, "tasks": [{"id": 0} | task], "type": "source"}
 
     async def _echo(self, scope: Any, receive: Any, send: Any) -> None:
         size, digest, more = 0, hashlib.sha256(), True
