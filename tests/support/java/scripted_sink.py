@@ -77,7 +77,7 @@ class Scripted:
 
     def ended_with(self) -> str:
         """The end of the log."""
-        return self.log.read_text(errors="replace")[-4000:]
+        return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
 
     def stopped(self, process: Popen[bytes]) -> None:
         """Drains it."""

@@ -114,6 +114,7 @@ def test_slots_with_our_consumer_and_with_javas_share_a_group_while_one_takes_th
         first, second = (stack.enter_context(old(task)) for task in range(2))
         scripted.send(values[:200], topic)
         until_copied(200)
+        until(lambda: latest(tmp_path / "old-1.log").get("state") == "RUNNING", "the second can be drained")
         scripted.stopped(second)
         new = stack.enter_context(scripted.hosted(topics=topic, task=1))
         until(lambda: scripted.noted("open"), "the new one has partitions")
