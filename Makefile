@@ -80,7 +80,7 @@ explore: $(STAMP) $(WIRE) ## property tests on random cases, other ones each tim
 	$(PYTEST) tests/property --hypothesis-profile=default
 
 component: setup ## tests against a real broker, databases and Spark
-	$(PYTEST) $(BESIDE) -m 'not masters and not fault and not slow' tests/component
+	$(PYTEST) $(BESIDE) -m 'not fault and not slow' tests/component
 
 masters: setup ## tests on every kind of Spark master; as root
 	$(PYTEST) -v tests/component/spark/test_masters.py
@@ -112,7 +112,7 @@ partitions: setup ## as root: every two services cut off from each other for 30 
 
 ROUNDS_OF_2000 ?= 25
 ohara-fuzz: setup ## random requests to the Ohara API, 2,000 in each of so many rounds: [ROUNDS_OF_2000=25]
-	KEELMAN_FUZZ_ROUNDS='$(ROUNDS_OF_2000)' $(PYTEST) -v tests/component/gateway/ohara/test_fuzz.py
+	KEELMAN_FUZZ_ROUNDS='$(ROUNDS_OF_2000)' KEELMAN_FUZZ_CASES=2000 $(PYTEST) -v tests/component/gateway/ohara/test_fuzz.py
 
 java-proofs: setup ## tests of published Java plugins; writes what is proven into docs/java-plugins.md: [ONLY=word]
 	PYTHONPATH=tests $(BIN)/python -m support.java.proofs $(ONLY)

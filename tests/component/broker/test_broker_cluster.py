@@ -41,6 +41,7 @@ def read(cluster: BrokerCluster, topic: str, count: int) -> list[bytes | None]:
     return found
 
 
+@pytest.mark.slow
 async def test_three_brokers_move_lose_and_get_back_their_leaders(tmp_path: Path) -> None:
     async with running_cluster(tmp_path, unclean_leader_election_enable="false") as cluster:
         javas = [psutil.Process(cluster.pid(node)) for node in cluster.brokers]

@@ -22,7 +22,7 @@ from support.couchbase.vbuckets import DELETION, EXPIRATION, MUTATION
 
 GO = shutil.which("go") or ""
 SOURCES = Path(__file__).parents[2] / "support" / "couchbase" / "go"
-pytestmark = [pytest.mark.component, pytest.mark.skipif(not GO, reason="there is no Go")]
+pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.skipif(not GO, reason="there is no Go")]
 BUILD_SECONDS, LINE_BYTES, SNAPPY = 400, 1 << 20, 2
 Seen = dict[int, list[tuple[str, int, int, int, int, bytes, bytes]]]
 """By vbucket: kind, seqno, revision, CAS, collection, key and document of each change, in their order."""

@@ -34,6 +34,7 @@ from support.worker.processes import WorkerProcess, workers
 
 pytestmark = [
     pytest.mark.component,
+    pytest.mark.slow,
     pytest.mark.timeout(600),
     pytest.mark.skipif(not can_make_networks(), reason="hosts of their own are network namespaces, which root makes"),
 ]
@@ -100,9 +101,7 @@ def sign(certificate: Path) -> None:
     subprocess.run(["openssl", *words, *files, *names], check=True, capture_output=True)
 
 
-@pytest.fixture(
-    scope="module", params=["spark", pytest.param("sc", marks=pytest.mark.masters)], ids=["standalone", "connect"]
-)
+@pytest.fixture(scope="module", params=["spark", "sc"], ids=["standalone", "connect"])
 async def spark(hosts: Hosts, request: pytest.FixtureRequest) -> AsyncIterator[Spark]:
     master = hosts.cluster.master
     if request.param == "sc":

@@ -34,7 +34,13 @@ DELETED, CREATED = ("answer-due", 1), ("answer-due", 3)
 """Writes that a client who asks again without an id would be refused; an upload, which is the first, it would not."""
 LATER = (DELETED, CREATED, ("plan-stored", 2), ("report-stored", 2), ("committed", 6), ("rows-changed", 9))
 """Steps of the same names further on: in the middle of a change that reaches the workers one by one."""
-CASES = [*((name, 0) for name in NAMES), *LATER]
+ALWAYS = (
+    "leads", "write-begun", "rows-added", "committed", "snapshot-advanced", "answer-due", "plan-made", "plan-stored",
+    "assignments-sent", "report-stored", "plugin-stored",
+)  # fmt: skip
+"""Tried by `make test`; all others take minutes together, and are tried by `make slow`."""
+CASES = [pytest.param(n, 0, marks=() if n in ALWAYS else pytest.mark.slow) for n in NAMES]
+CASES += [pytest.param(n, passages, marks=pytest.mark.slow) for n, passages in LATER]
 PROPERTY = "offset.flush.interval.ms"
 
 

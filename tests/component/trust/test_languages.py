@@ -85,6 +85,7 @@ async def judged(program: Sequence[str], folder: Path, gateway: Gateway, name: s
     assert "certificate" in done.stderr
 
 
+@pytest.mark.slow
 async def test_a_program_in_go(gateway: Gateway, tmp_path: Path) -> None:
     go = shutil.which("go")
     if go is None:

@@ -44,6 +44,7 @@ def nothing_left(home: Home) -> Iterator[None]:
         kill_all([pid for pid in psutil.pids() if any(is_marked(pid, folder) for folder in folders)])
 
 
+@pytest.mark.slow
 async def test_a_worker_copies_by_brokers_with_tls_whose_certificate_is_renewed(tmp_path: Path) -> None:
     lines, topic = tmp_path / "lines.txt", "lines"
     lines.write_text("one\n")

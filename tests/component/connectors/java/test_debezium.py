@@ -48,6 +48,7 @@ async def worker_of(folder: Path, bootstrap: str, group: str, spark: SparkServic
     return WorkerProcess(folder, bootstrap, group, spark.address, {"plugin.path": await plugin_path(POSTGRES, JDBC)})
 
 
+@pytest.mark.slow
 async def test_snapshot_and_stream_through_kills_of_slots_and_workers(
     bootstrap: str, spark: SparkService, server: PostgresqlServer, tmp_path: Path
 ) -> None:

@@ -46,6 +46,7 @@ def server() -> Iterator[PostgresqlServer]:
         yield started
 
 
+@pytest.mark.slow
 async def test_debezium_and_a_jdbc_sink_go_over_to_us_and_back(
     bootstrap: str, spark: SparkService, server: PostgresqlServer, tmp_path: Path
 ) -> None:

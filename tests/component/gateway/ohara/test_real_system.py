@@ -168,6 +168,7 @@ async def metrics_of(wire: JsClient, name: str) -> str:
     return answer.text
 
 
+@pytest.mark.slow
 async def test_brokers_come_and_go_one_by_one(world: tuple[JsClient, Agents]) -> None:
     wire, agents = world
     for node in HOSTS:

@@ -139,6 +139,7 @@ async def started(clients: Clients, broker: SecureBroker, admin: AdminClient, ru
     return Worker(url)
 
 
+@pytest.mark.slow
 async def test_the_documented_rules_are_enough_and_each_is_needed(closed: SecureBroker, tmp_path: Path) -> None:
     admin = AdminClient({"bootstrap.servers": closed.at("PLAINTEXT")})
     rules = documented()

@@ -60,6 +60,7 @@ async def test_a_group_record_over_the_brokers_limit_is_named_and_got_over(
         assert await worker.end() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_java_workers_and_ours_refuse_each_other(
     bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
