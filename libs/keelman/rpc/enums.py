@@ -1,9 +1,15 @@
-"""Converts the wire contract's enum values to words: RUNNING for CLUSTER_STATE_RUNNING."""
+"""The wire contract's enum values as words, RUNNING for CLUSTER_STATE_RUNNING; and whether a request's are known."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.message import Message
+
+from keelman.model.errors import InvalidArgument
 
 
 def word(enum: Any, value: int) -> str:
@@ -15,3 +21,53 @@ def word(enum: Any, value: int) -> str:
 def prefix_of(enum: str) -> str:
     """What the names of an enum's values begin with, as buf's lint wants it: CLUSTER_STATE_ for ClusterState."""
     return "".join(f"_{c}" if c.isupper() and at else c for at, c in enumerate(enum)).upper() + "_"
+
+
+def check_enums(request: Message) -> None:
+    """Raises InvalidArgument for an enum value, at any depth, that this version of the contract does not have: proto3
+    lets every number through, also those that a newer client knows."""
+    for path, enum, value in _enums(request, ""):
+        if value not in enum.values_by_number:
+            raise InvalidArgument.of(path, value, f"one of {', '.join(enum.values_by_name)}")
+
+
+def _enums(message: Message, above: str) -> Iterator[tuple[str, EnumDescriptor, int]]:
+    """Each enum value that is set, with its path such as spec.goal."""
+    leading = _leading(message.DESCRIPTOR)
+    for field, value in message.ListFields():
+        if field not in leading:
+            continue
+        path = f"{above}{field.name}"
+        for name, one in _items(path, field, value):
+            if isinstance(one, Message):
+                yield from _enums(one, f"{name}.")
+            elif (enum := _value_of(field).enum_type) is not None:
+                yield name, enum, one
+
+
+def _items(path: str, field: FieldDescriptor, value: Any) -> Iterable[tuple[str, Any]]:
+    if not field.is_repeated:
+        return [(path, value)]
+    pairs = value.items() if _value_of(field) is not field else enumerate(value)
+    return [(f"{path}[{key}]", one) for key, one in pairs]
+
+
+def _value_of(field: FieldDescriptor) -> FieldDescriptor:
+    """Of a map the field of its values, of others the field itself."""
+    kind = field.message_type
+    return field if kind is None or not kind.GetOptions().map_entry else kind.fields_by_name["value"]
+
+
+@cache
+def _leading(kind: Descriptor) -> frozenset[FieldDescriptor]:
+    """The fields that are enums, or messages in which there may be some; of Google's own types none is looked into."""
+    return frozenset(f for f in kind.fields if _has_enums(f, frozenset()))
+
+
+def _has_enums(field: FieldDescriptor, above: frozenset[str]) -> bool:
+    kind = field.message_type
+    if kind is None:
+        return field.enum_type is not None
+    if kind.full_name in above or kind.full_name.startswith("google."):
+        return False
+    return any(_has_enums(one, above | {kind.full_name}) for one in kind.fields)

@@ -13,12 +13,14 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import grpc
+from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.model.workload import joined_address
 from keelman.rpc.credentials import Newest, Pems, Tls
+from keelman.rpc.enums import check_enums
 from keelman.rpc.errors import to_status
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.ports import check_port, port_taken
@@ -247,9 +249,16 @@ async def _errors_as_status(context: Any, call: _Call) -> AsyncIterator[None]:
         await context.abort(grpc.StatusCode.INTERNAL, f"{method} failed: see the log of this service")
 
 
+def _check(request: Any) -> None:
+    """Of what is passed on as bytes, or comes as a stream, nothing is known here."""
+    if isinstance(request, Message):
+        check_enums(request)
+
+
 def _unary(inner: Any, about: _Call) -> Any:
     async def call(request: Any, context: Any) -> Any:
         async with _errors_as_status(context, about):
+            _check(request)
             return await inner(request, context)
 
     return call
@@ -282,6 +291,7 @@ async def _drain(requests: Any) -> None:
 def _stream(inner: Any, about: _Call) -> Any:
     async def call(request: Any, context: Any) -> Any:
         async with _errors_as_status(context, about):
+            _check(request)
             result = inner(request, context)
             if hasattr(result, "__aiter__"):
                 async for message in result:

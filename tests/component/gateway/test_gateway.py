@@ -172,6 +172,11 @@ async def test_what_needs_no_state_is_refused_at_the_gateway(gateway: Channel) -
         await WorkerClusterServiceStub(gateway).GetWorkerCluster(clusters.GetWorkerClusterRequest(name="Bad Name"))
     with pytest.raises(InvalidArgument, match="page_size: 1001"):
         await ConnectorServiceStub(gateway).ListConnectors(connectors.ListConnectorsRequest(page_size=1001))
+    unknown = connectors.ListConnectorsRequest.FromString(b"\x20\x4d")
+    with pytest.raises(InvalidArgument, match="state: 77 is not legal: one of CONNECTOR_STATE_UNSPECIFIED, "):
+        await ConnectorServiceStub(gateway).ListConnectors(unknown)
+    with pytest.raises(InvalidArgument, match="state: 77 is not legal: one of OPERATION_STATE_UNSPECIFIED, "):
+        await OperationServiceStub(gateway).ListOperations(ListOperationsRequest.FromString(b"\x28\x4d"))
 
 
 async def test_a_watch_begins_with_a_snapshot(gateway: Channel) -> None:
