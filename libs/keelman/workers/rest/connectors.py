@@ -223,12 +223,17 @@ def _connector(cluster: str, info: Any, status: Any) -> pb.Connector:
         state=_state(own),
         worker_id=own.get("worker_id") or "",
         trace=own.get("trace") or "",
-        tasks=[
-            pb.ConnectorTask(
-                task=t["id"], state=_state(t), worker_id=t.get("worker_id") or "", trace=t.get("trace") or ""
-            )
-            for t in sorted(tasks, key=lambda t: int(t["id"]))
-        ],
+        tasks=[_task(t) for t in sorted(tasks, key=lambda t: int(t["id"]))],
+    )
+
+
+def _task(found: Mapping[str, Any]) -> pb.ConnectorTask:
+    return pb.ConnectorTask(
+        task=found["id"],
+        state=_state(found),
+        worker_id=found.get("worker_id") or "",
+        trace=found.get("trace") or "",
+        waits_for=(found.get("keelman") or {}).get("waits_for", ""),
     )
 
 

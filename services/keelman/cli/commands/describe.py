@@ -134,15 +134,16 @@ def _asked_for(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def task_lines(tasks: Sequence[Any]) -> list[Any]:
-    """A line for all tasks that are alike, such as `tasks 0-7 RUNNING on worker h:8083`; with it the trace, if any."""
+    """A line for all tasks that are alike, such as `tasks 0-7 RUNNING on worker h:8083`; with it what it waits for or
+    the trace, if any."""
     alike: dict[tuple[str, str, str], list[int]] = {}
     for task in sorted(tasks, key=lambda one: one.task):
-        alike.setdefault((connector_state(task), task.worker_id, task.trace), []).append(task.task)
+        alike.setdefault((connector_state(task), task.worker_id, task.trace or task.waits_for), []).append(task.task)
     lines: list[Any] = []
-    for (state, worker, trace), numbers in alike.items():
+    for (state, worker, why), numbers in alike.items():
         line = f"{'task' if len(numbers) == 1 else 'tasks'} {_ranges(numbers)} {state}"
         line += f" on worker {worker}" if worker else ""
-        lines.append({line: trace.expandtabs(4)} if trace else line)
+        lines.append({line: why.expandtabs(4)} if why else line)
     return lines
 
 

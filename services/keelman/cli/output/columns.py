@@ -125,8 +125,8 @@ def _first_line(text: str) -> str:
 
 
 def _why(connector: Any) -> str:
-    traces = (connector.trace, *(t.trace for t in connector.tasks))
-    return next((why_line(t) for t in traces if t), "")
+    traces = (why_line(one.trace) for one in (connector, *connector.tasks) if one.trace)
+    return next(traces, "") or next((t.waits_for for t in connector.tasks if t.waits_for), "")
 
 
 def _labels(resource: Any) -> str:

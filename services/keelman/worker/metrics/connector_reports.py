@@ -110,7 +110,13 @@ class ConnectorReports:
         """Those with a status; before there is any, those that are configured, as REST's answers have them."""
         for number, status in known:
             trace = (status.trace or "")[:TRACE]
-            yield pb.ConnectorTask(task=number, state=_state(status), worker_id=status.worker_id, trace=trace)
+            yield pb.ConnectorTask(
+                task=number,
+                state=_state(status),
+                worker_id=status.worker_id,
+                trace=trace,
+                waits_for=str(status.more.get("waits_for", "")),
+            )
         if not known:
             for number in range(len(self._store.config.tasks.get(name, ()))):
                 yield pb.ConnectorTask(task=number, state=pb.CONNECTOR_STATE_UNASSIGNED)

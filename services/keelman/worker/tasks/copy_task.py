@@ -220,11 +220,15 @@ class CopyTask:
             if not self._failing:
                 self.watermark.moved_at = now
             self._quiet_since = None
+        news = self._copying.waits_for != self._waits_for
+        self._waits_for = self._copying.waits_for
         if self._state != states.RUNNING:  # a task that was parked has never been anything else
             self._since = now
             if self._attempt is not None:
                 self._attempt = replace(self._attempt, next="")  # it was this one
             self._report(states.RUNNING, None)
+        elif news:
+            self._say()
 
     async def run(self) -> None:
         """The task's whole life on this worker."""
@@ -317,4 +321,6 @@ class CopyTask:
             more["restart"] = self._attempt.value()
         if self._repeats:
             more["failures"] = {"count": self._restarts.passing, "reason": self._failing}
+        if self._waits_for and self._state == states.RUNNING:
+            more["waits_for"] = self._waits_for
         return more

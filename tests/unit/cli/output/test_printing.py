@@ -155,6 +155,9 @@ def test_the_classes_of_a_plugin_are_described_by_their_jars() -> None:
 def test_a_description_is_in_words_and_folds_equal_tasks() -> None:
     tasks = [ConnectorTask(task=n, state="CONNECTOR_STATE_RUNNING", worker_id="h:1") for n in (2, 0, 1, 4)]
     tasks.append(ConnectorTask(task=3, state="CONNECTOR_STATE_UNASSIGNED"))
+    tasks.append(
+        ConnectorTask(task=5, state="CONNECTOR_STATE_RUNNING", worker_id="h:1", waits_for="waits for the file f")
+    )
     found = Connector(worker_cluster="w", name="c", type=ConnectorType.CONNECTOR_TYPE_SOURCE, tasks=tasks)
     found.config.update({"tasks.max": "5", "connector.class": "X"})
     words = in_words(found)
@@ -163,7 +166,11 @@ def test_a_description_is_in_words_and_folds_equal_tasks() -> None:
         "name": "c",
         "type": "SOURCE",
         "config": {"connector.class": "X", "tasks.max": "5"},
-        "tasks": ["tasks 0-2, 4 RUNNING on worker h:1", "task 3 UNASSIGNED"],
+        "tasks": [
+            "tasks 0-2, 4 RUNNING on worker h:1",
+            "task 3 UNASSIGNED",
+            {"task 5 RUNNING on worker h:1": "waits for the file f"},
+        ],
     }
     assert list(words["config"]) == ["connector.class", "tasks.max"]
     assert in_words(NODE)["status"]["memory_bytes"] == 3 << 30

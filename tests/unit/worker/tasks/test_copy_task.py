@@ -146,6 +146,15 @@ async def test_a_woken_task_without_a_copy_run_is_not_running(world: World) -> N
     await eventually(lambda: world.state == "RUNNING")
 
 
+async def test_what_a_running_task_waits_for_is_in_its_status_until_it_is_there(world: World) -> None:
+    run = world.sent[0].run_uid
+    for said, more in (("waits for the file f", {"waits_for": "waits for the file f"}), ("", {})):
+        for _ in range(2):
+            world.task.update(RunUpdate(run_uid=run, state=RUNNING, message=said))
+            await eventually(lambda more=more: world.more == more)
+    assert [state for state, _ in world.told].count("RUNNING") == 3, "each once"
+
+
 async def test_what_waited_and_copied_a_moment_says_nothing_when_it_ends() -> None:
     world = World()
     world.leased = False

@@ -191,10 +191,10 @@ class ConnectorRun:
 
 
 def status_lines(status: Mapping[str, Any]) -> list[str]:
-    """A line for the connector and for each task, with the trace where there is one."""
+    """A line for the connector and for each task, with what it waits for or the trace where there is one."""
     found = []
     for what, one in [("connector", status["connector"]), *((f"task {t['id']}", t) for t in status["tasks"])]:
-        trace = one.get("trace", "").rstrip().expandtabs(4)
+        trace = one.get("trace", "").rstrip().expandtabs(4) or one.get("keelman", {}).get("waits_for", "")
         if one["state"] == "UNASSIGNED":  # it waits: only for what is worth a line
             trace = trace.partition(": ")[2]
         if trace or one["state"] != "UNASSIGNED":
