@@ -26,6 +26,7 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of, supervise, wait_or_stop
 from keelman.state.database.database import COMMITTED, reach
+from keelman.state.migrations.migrate import USED_LOCK
 from keelman.state.replicas.heard import Heard
 from keelman.state.replicas.lease import identity
 from keelman.state.store import Store
@@ -104,6 +105,7 @@ class Exchange:
     async def _connected(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
         connection = await psycopg.AsyncConnection.connect(self.url, autocommit=True, **reach(self.url))
         async with connection:
+            await connection.execute(f"SELECT pg_advisory_lock_shared({USED_LOCK})")
             for channel in (COMMITTED, TOLD):
                 await connection.execute(f"LISTEN {channel}")
             self._own = self.clock()

@@ -3,7 +3,8 @@ and changes the key."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from keelman.model.errors import FailedPrecondition
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.database.database import open_database
 from keelman.state.database.tables import OutboxRow, RequestRow, SealingRow
-from keelman.state.migrations.migrate import MIGRATION_LOCK
+from keelman.state.migrations.migrate import MIGRATION_LOCK, USED_LOCK
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.secrets.hidden import PROPERTIES
 from keelman.state.secrets.sealing import Sealer, made_key, new_key_file, read_key, sealer_of, wrong_key
@@ -60,10 +61,24 @@ async def rekeyed(url: str, file: Path) -> int:
     returns the number of rows.
 
     May be cut off anywhere: the next start finds out which of the keys is the right one. Raises as `open_database` and
-    `opened_sealer`.
+    `opened_sealer`, and FailedPrecondition while a state service uses PostgreSQL.
     """
-    async with open_database(url) as database:
+    async with open_database(url) as database, _used_by_nobody(database.engine):
         return await _rekey(database.engine, file)
+
+
+@contextlib.asynccontextmanager
+async def _used_by_nobody(engine: AsyncEngine) -> AsyncIterator[None]:
+    """Keeps state services off a PostgreSQL; an SQLite file has a lock of its own."""
+    if engine.dialect.name != "postgresql":
+        yield
+        return
+    async with engine.connect() as connection:
+        if not await connection.scalar(sa.text(f"SELECT pg_try_advisory_lock({USED_LOCK})")):
+            raise FailedPrecondition(
+                "a state service uses this database: stop all of them, then change the key", reason="IN_USE"
+            )
+        yield
 
 
 async def _rekey(engine: AsyncEngine, file: Path) -> int:

@@ -12,8 +12,9 @@ import pytest
 import sqlalchemy as sa
 
 from keelman.api.node.v1 import node_pb2, node_service_pb2
-from keelman.model.errors import KeelmanError, NotFound
+from keelman.model.errors import FailedPrecondition, KeelmanError, NotFound
 from keelman.rpc.channels import channel
+from keelman.state.secrets.sealed_rows import rekeyed
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer
 from support.state.service import Agent, Clients, StateProcess, free_range
@@ -173,6 +174,25 @@ async def test_any_serves_and_one_plans(tmp_path: Path) -> None:
         assert await all_online(leader, "n1", "n2")
         assert (false_alarms(made), "planned" in other.output) == (0, False)
         assert made.moved() == []
+
+
+async def test_the_key_is_not_changed_while_a_state_service_runs(tmp_path: Path) -> None:
+    async with plane(tmp_path, count=1) as made:
+        key = (tmp_path / "key").read_bytes()
+        with pytest.raises(FailedPrecondition, match="a state service uses this database: stop all of them"):
+            await rekeyed(made.url, tmp_path / "key")
+        assert (tmp_path / "key").read_bytes() == key
+        assert await made.replicas[0].end() == 0
+        await eventually(lambda: rekeyed_now(made.url, tmp_path / "key"), what="nobody uses it")
+        assert (tmp_path / "key").read_bytes() != key
+
+
+async def rekeyed_now(url: str, key: Path) -> bool:
+    """Whether the key could be changed: PostgreSQL learns of a process's end a moment later."""
+    with contextlib.suppress(FailedPrecondition):
+        await rekeyed(url, key)
+        return True
+    return False
 
 
 async def test_another_leads_when_the_leader_is_killed(tmp_path: Path) -> None:
