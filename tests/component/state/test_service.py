@@ -258,6 +258,22 @@ async def test_a_newer_session_ends_the_older(clients: Clients) -> None:
             await old.task
 
 
+async def test_a_second_agent_of_a_name_is_refused_while_the_first_is_heard(clients: Clients) -> None:
+    async with Agent(clients, "n1", incarnation="a") as first:
+        with pytest.raises(
+            AlreadyExists, match=r"node 'n1' has an agent, which serves at 127\.0\.0\.1:7420: stop that one"
+        ):
+            async with Agent(clients, "n1", incarnation="b") as second:
+                await second.task
+        assert not first.task.done()
+
+    async def is_let_in() -> bool:
+        async with Agent(clients, "n1", incarnation="b") as second:
+            return second.welcome is not None
+
+    await eventually(is_let_in, what="the first one's session has ended")
+
+
 async def test_a_session_begins_with_a_registration(clients: Clients) -> None:
     async def requests(*messages):
         for message in messages:

@@ -152,8 +152,17 @@ class StateProcess:
 class Agent:
     """A simulated agent: obeys the session protocol and reports each workload as its goal asks, or as `say` decides."""
 
-    def __init__(self, clients: Clients, node: str, *, host: str = "127.0.0.1", heartbeats: bool = True) -> None:
+    def __init__(
+        self,
+        clients: Clients,
+        node: str,
+        *,
+        host: str = "127.0.0.1",
+        heartbeats: bool = True,
+        incarnation: str = "",
+    ) -> None:
         self.clients, self.node, self.host, self.heartbeats = clients, node, host, heartbeats
+        self.incarnation = incarnation
         self.workloads: dict[str, workload_pb2.Workload] = {}
         self.assignments: list[session_pb.Assignments] = []
         self.received: list[int] = []
@@ -166,8 +175,9 @@ class Agent:
 
     async def __aenter__(self) -> "Agent":
         registration = session_pb.Registration(
-            node=self.node, agent_address=f"{self.host}:7420", cpus=2, memory_bytes=1 << 30, version="test"
-        )
+            node=self.node, agent_address=f"{self.host}:7420", cpus=2, memory_bytes=1 << 30, version="test",
+            incarnation=self.incarnation,
+        )  # fmt: skip
         self._outbox.put_nowait(session_pb.OpenSessionRequest(registration=registration))
         self.task = asyncio.ensure_future(self._run())
         await eventually(lambda: self.assignments or self.task.done(), what=f"{self.node} has assignments")

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import KW_ONLY, dataclass, field
 
 from keelman.api.node.v1 import session_service_pb2 as pb
-from keelman.model.errors import Conflict, InvalidArgument, KeelmanError, Unavailable
+from keelman.model.errors import AlreadyExists, Conflict, InvalidArgument, KeelmanError, Unavailable
 from keelman.model.node import Node, NodeState
 from keelman.model.rules.names import checked_name
 from keelman.model.workload import ProcessState, Workload, WorkloadStatus
@@ -33,6 +33,8 @@ from keelman.state.snapshot import NODE, SECRET, WORKLOAD
 from keelman.state.store import Change, Store, carried_by, next_session
 
 log = get_logger()
+HELD_BEATS = 3
+"""An agent that says nothing for so many heartbeats gives way to another one of its node's name."""
 Write = Callable[[pb.OpenSessionResponse], Awaitable[None]]
 Check = Callable[[str], Awaitable[None]]
 """Raises a KeelmanError for a node's name that is not the caller's."""
@@ -70,6 +72,10 @@ class Sessions:
     _sessions: dict[str, _Session] = field(default_factory=dict)
     _vitals: dict[str, WorkloadStatus] = field(default_factory=dict)
     _crash_loops: CrashLoops = field(default_factory=CrashLoops)
+    _closed: dict[str, int] = field(default_factory=dict)
+    """The number of each node's session that ended here last."""
+    _refused: dict[str, str] = field(default_factory=dict)
+    """The incarnation of the agent that was refused last, by node: that is logged once."""
 
     async def begin(self) -> None:
         """Called once at the start of the only state service: what was known of the nodes is known no longer."""
@@ -100,6 +106,7 @@ class Sessions:
         finally:
             if self._sessions.get(session.node) is session:
                 del self._sessions[session.node]
+            self._closed[session.node] = session.number
             log.info("session_closed", node=session.node, session=session.number, why=str(session.why or ""))
         if session.why is not None:
             raise session.why
@@ -130,6 +137,8 @@ class Sessions:
                 continue
             if change.new is None:
                 self.heard.forget(change.name)
+                self._closed.pop(change.name, None)
+                self._refused.pop(change.name, None)
                 continue
             session, node = self._sessions.get(change.name), change.new
             if change.old is None or node.session > change.old.session:
@@ -186,6 +195,7 @@ class Sessions:
             raise InvalidArgument.of("registration.agent_address", given.agent_address, "host:port")
         if any(c.isspace() or c in "/," for c in given.node_address):
             raise InvalidArgument.of("registration.node_address", given.node_address, "an address or a host's name")
+        self._check_free(given)
         async with self.store.write() as tx:
             number = await next_session(tx)
             hit("session-numbered")
@@ -201,6 +211,26 @@ class Sessions:
         self.heard.note(given.node, is_own=True)
         hit("session-begun")
         return session
+
+    def _check_free(self, given: pb.Registration) -> None:
+        """Raises AlreadyExists while another agent of this name is heard. One that was started again is heard no more,
+        or its former session has ended here."""
+        node = self.store.snapshot.nodes.get(given.node)
+        if node is None or node.state is not NodeState.ONLINE or node.incarnation == given.incarnation:
+            return
+        silent = self.heard.silence(given.node) > HELD_BEATS * self.heartbeat_seconds
+        if silent or self._closed.get(given.node) == node.session:
+            return
+        error = AlreadyExists(
+            f"node {given.node!r} has an agent, which serves at {node.agent_address}: stop that one first, or give "
+            "this one another name (agent.node)",
+            reason="NODE_TAKEN",
+            metadata={"node": given.node, "agent_address": node.agent_address},
+        )
+        if self._refused.get(given.node) != given.incarnation:
+            self._refused[given.node] = given.incarnation
+            log.warning("agent_refused", node=given.node, agent_address=given.agent_address, error=error.message)
+        raise error
 
     async def _receive(self, session: _Session, requests: AsyncIterator[pb.OpenSessionRequest]) -> None:
         async for message in requests:
