@@ -84,8 +84,10 @@ def capacity_message(capacity: Mapping[str, Any]) -> DedicatedCapacity:
     return DedicatedCapacity(autoscale=autoscale, worker_limits=limits)
 
 
-def client_properties(body: Mapping[str, Any], roles: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """How its workers speak to Kafka. Raises WireError."""
+def client_properties(
+    body: Mapping[str, Any], roles: Mapping[str, Mapping[str, str]], *, account: str
+) -> dict[str, str]:
+    """How the workers of an account's connector speak to Kafka. Raises WireError."""
     is_iam = body["kafkaClusterClientAuthentication"]["authenticationType"] == "IAM"
     is_tls = body["kafkaClusterEncryptionInTransit"]["encryptionType"] == "TLS"
     if not is_iam:
@@ -94,6 +96,8 @@ def client_properties(body: Mapping[str, Any], roles: Mapping[str, Mapping[str, 
         member = "kafkaClusterEncryptionInTransit.encryptionType"
         raise bad_member(member, "It must be TLS where authenticationType is IAM.")
     role = body["serviceExecutionRoleArn"]
+    if f"::{account}:" not in role:
+        raise bad_member("serviceExecutionRoleArn", f"It must be a role of the caller's account, {account}.")
     if role not in roles:
         why = (
             f"IAM is a role's client properties for Kafka here, and {role} is none of the roles that this service is "

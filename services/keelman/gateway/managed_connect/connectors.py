@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from keelman.api.connect.v1 import dedicated_connector_pb2 as pb
 from keelman.api.connect.v1 import dedicated_connector_service_pb2 as calls
@@ -24,11 +24,20 @@ from keelman.gateway.managed_connect.pages import key_of, token_of
 from keelman.gateway.managed_connect.pages import page as cut
 from keelman.gateway.managed_connect.plugins import CustomPlugins
 from keelman.gateway.managed_connect.worker_configurations import WorkerConfigurations
-from keelman.model.errors import FailedPrecondition, KeelmanError, NotFound
+from keelman.model.errors import Conflict, FailedPrecondition, KeelmanError, NotFound
 
 TOPIC_PREFIX = "__amazon_msk_connect_"
 NOUN = "dedicated_connector"
 ARN = "connectorArn"
+
+
+class Change(NamedTuple):
+    """What an update asks for: the fields of a spec that it sets. `identical` is the member that is named where all of
+    it is so already, "" where something is not."""
+
+    spec: pb.DedicatedConnectorSpec
+    fields: list[str]
+    identical: str
 
 
 class Connectors:
@@ -66,7 +75,9 @@ class Connectors:
             extra=extra_of(documents.document(arn, body, capacity), body.get("tags", {})),
         )  # fmt: skip
         spec.external.bootstrap_servers = body["kafkaCluster"]["apacheKafkaCluster"]["bootstrapServers"]
-        spec.external.client_properties.update(documents.client_properties(body, self._roles))
+        spec.external.client_properties.update(
+            documents.client_properties(body, self._roles, account=call.caller.account)
+        )
         spec.plugins.extend(await self._plugins.reference(call.caller, body["plugins"]))
         ref = await self._configurations.reference(call.caller, body.get("workerConfiguration"))
         spec.MergeFrom(pb.DedicatedConnectorSpec(worker_configuration=ref))
@@ -107,15 +118,16 @@ class Connectors:
         if not version:
             raise bad_member("currentVersion", "The parameter is required.")
         found = await self.kept.found(call.caller, arn)
-        if version != found.status.version:
-            raise bad_member("currentVersion", f"It is not the current version, which is {found.status.version}.")
-        spec, fields = await self._changed(call.caller, found, body)
+        change = await self._changed(call.caller, found, body)
         request = calls.UpdateDedicatedConnectorRequest(
-            name=found.name, request_id=call.request_id, spec=spec, version=version, etag=found.etag,
+            name=found.name, request_id=call.request_id, spec=change.spec, version=version, etag=found.etag,
             skip_health_check=body.get("skipHealthValidation", False), max_workers_of_scope=self._most_workers,
         )  # fmt: skip
-        request.update_mask.paths.extend(fields)
-        answer = await self._control.ask(request)
+        request.update_mask.paths.extend(change.fields)
+        # The state service is asked in any case: it knows whether this is the request that made what is there.
+        answer = await self._ask(request)
+        if change.identical and not answer.HasField("operation"):
+            raise bad_member(change.identical, IDENTICAL)
         return self._begun(arn, answer) | {"connectorState": documents.state_of(answer.dedicated_connector)}
 
     async def delete(self, call: Call) -> dict[str, Any]:
@@ -126,7 +138,7 @@ class Connectors:
             name=found.name, request_id=call.request_id, version=call.parameter("currentVersion")
         )
         try:
-            answer = await self._control.ask(request)
+            answer = await self._ask(request)
         except NotFound:
             raise arns.unknown(arn) from None
         return {"connectorArn": str(arn), "connectorState": documents.state_of(answer.dedicated_connector)}
@@ -173,11 +185,8 @@ class Connectors:
                 return operations.description(arn.connector, one)
         raise arns.unknown(arn)
 
-    async def _changed(
-        self, caller: SignedCaller, found: pb.DedicatedConnector, body: dict[str, Any]
-    ) -> tuple[pb.DedicatedConnectorSpec, list[str]]:
-        """What an update asks for, and the fields that it sets. Raises WireError for what may not be together, and for
-        what is so already."""
+    async def _changed(self, caller: SignedCaller, found: pb.DedicatedConnector, body: dict[str, Any]) -> Change:
+        """What an update asks for. Raises WireError for what may not be together."""
         settings = {name: body[name] for name in WORKER_SETTINGS if body.get(name) not in (None, False)}
         if ("connectorConfiguration" in body) == bool(settings):
             raise bad(
@@ -205,10 +214,18 @@ class Connectors:
         elif "useDefaultWorkerConfiguration" in settings:
             wanted.pop("workerConfiguration", None)
             fields.append("worker_configuration")
-        if wanted == kept:
-            raise bad_member(_identical(settings), IDENTICAL)
         spec.extra.CopyFrom(extra_of(wanted, tags_of(found.spec.extra)))
-        return spec, fields
+        return Change(spec, fields, _member(settings) if wanted == kept else "")
+
+    async def _ask(self, request: Any) -> Any:
+        """The state service's answer. Raises WireError for a version that is not the present one."""
+        try:
+            return await self._control.ask(request)
+        except Conflict as error:
+            if error.reason != "VERSION_MISMATCH":
+                raise
+            why = f"It is not the current version, which is {error.metadata['version']}."
+            raise bad_member("currentVersion", why) from None
 
     async def _steered(self, call: Call, request_type: Any) -> dict[str, Any]:
         arn = self._arn(call)
@@ -234,21 +251,18 @@ class Connectors:
         return present(connectorArn=str(arn), connectorOperationArn=str(operation))
 
 
-def _changed_config(
-    found: pb.DedicatedConnector, config: dict[str, str]
-) -> tuple[pb.DedicatedConnectorSpec, list[str]]:
+def _changed_config(found: pb.DedicatedConnector, config: dict[str, str]) -> Change:
     documents.checked_config(config)
     known = dict(found.spec.config)
     if config[documents.CLASS] != known[documents.CLASS]:
         raise bad_member(
             "connectorConfiguration", f"{documents.CLASS} cannot be changed; it is {known[documents.CLASS]}."
         )
-    if config == known:
-        raise bad_member("connectorConfiguration", IDENTICAL)
-    return pb.DedicatedConnectorSpec(config=config), ["config"]
+    spec = pb.DedicatedConnectorSpec(config=config)
+    return Change(spec, ["config"], "connectorConfiguration" if config == known else "")
 
 
-def _identical(settings: Mapping[str, Any]) -> str:
+def _member(settings: Mapping[str, Any]) -> str:
     """The member that is named where nothing would change."""
     capacity = settings.get("capacity")
     return next(iter(capacity)) if capacity else next(iter(settings))

@@ -67,7 +67,8 @@ class CustomPlugins:
         except KeelmanError as error:
             raise taken("name") if is_taken(error) else error from None
         state = STATES[answer.plugin_import.state]
-        return {"customPluginArn": str(arn), "customPluginState": state, "name": name, "revision": 1}
+        made = self._kept.arn_of(answer.plugin_import)  # of a request that is repeated: what the first one made
+        return {"customPluginArn": str(made), "customPluginState": state, "name": name, "revision": 1}
 
     async def describe(self, call: Call) -> dict[str, Any]:
         """One, with what is wrong with it."""

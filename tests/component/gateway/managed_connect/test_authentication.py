@@ -16,7 +16,14 @@ from keelman.testing.eventually import eventually
 from keelman.testing.servers.token_server import token_server
 from support.gateway.managed_connect.bare import Bare, bare_system
 from support.gateway.managed_connect.cases import CONFIG
-from support.gateway.managed_connect.world import bad_request, connector
+from support.gateway.managed_connect.world import (
+    OTHER_ACCOUNT,
+    OTHER_KEY,
+    OTHER_SECRET,
+    bad_request,
+    connector,
+    sdk_client,
+)
 
 pytestmark = pytest.mark.component
 GOOD, WRONG = "arn:aws:iam::123450006789:role/good", "arn:aws:iam::123450006789:role/wrong"
@@ -94,3 +101,13 @@ def test_a_role_that_is_not_known_is_refused_with_the_reason(bare: Bare, broker:
     told = bad_request(bare.sdk.create_connector, **sent)
     assert told.startswith("Invalid parameter serviceExecutionRoleArn: IAM is a role's client properties")
     assert "gateway.managed_connect_access_file" in told
+
+
+def test_a_role_of_another_account_is_refused(bare: Bare, broker: SecureBroker) -> None:
+    other = sdk_client(bare.endpoints[0], OTHER_KEY, OTHER_SECRET)
+    sent = connector("theirs", broker.at("SASLTLS"), CONFIG, **IAM, **TLS) | {"serviceExecutionRoleArn": GOOD}
+    told = bad_request(other.create_connector, **sent)
+    assert (
+        told
+        == f"Invalid parameter serviceExecutionRoleArn: It must be a role of the caller's account, {OTHER_ACCOUNT}."
+    )

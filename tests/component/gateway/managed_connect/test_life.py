@@ -12,6 +12,7 @@ from support.gateway.managed_connect.world import (
     plugins,
     provisioned,
     refusal,
+    tried_twice,
 )
 
 IDENTICAL = "The specified parameter value is identical to the current value for the connector."
@@ -66,10 +67,12 @@ async def the_workers_change(world: World, arn: str, own_arn: str) -> None:
     assert same.startswith(f"Invalid parameter provisionedCapacity: {IDENTICAL}")
     same = bad_request(sdk.update_connector, connectorArn=arn, currentVersion=version, plugins=plugins())
     assert same.startswith(f"Invalid parameter plugins: {IDENTICAL}")
-    begun = sdk.update_connector(
-        connectorArn=arn, currentVersion=version, capacity=provisioned(2, 1), useDefaultWorkerConfiguration=True
-    )
+    begun, again = tried_twice(
+        sdk.update_connector,
+        connectorArn=arn, currentVersion=version, capacity=provisioned(2, 1), useDefaultWorkerConfiguration=True,
+    )  # fmt: skip
     assert begun["connectorState"] == "UPDATING"
+    assert again["connectorOperationArn"] == begun["connectorOperationArn"], "what the first try began"
     busy = {"connectorArn": arn, "currentVersion": version, "capacity": provisioned(3, 1)}
     assert bad_request(sdk.update_connector, **busy)
     assert refusal(sdk.pause_connector, connectorArn=arn)[0] == "ConflictException"
