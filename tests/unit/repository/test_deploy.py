@@ -6,13 +6,16 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
 import pytest
+import typer
 import yaml
 
+from keelman.cli.app import app
 from keelman.runtime.main import Program, add_flags
 from keelman.runtime.settings import load
 from support.places import ROOT
@@ -82,6 +85,26 @@ def test_an_alert_says_what_it_is_and_what_to_do() -> None:
             assert rule["labels"]["severity"] in ("warning", "critical"), rule["alert"]
             assert rule["annotations"]["summary"], rule["alert"]
             assert rule["annotations"]["remedy"], rule["alert"]
+
+
+def test_an_alerts_remedy_has_options_that_there_are() -> None:
+    known = {option for command in _commands(typer.main.get_command(app)) for p in command.params for option in p.opts}
+    assert set(re.findall(r"--[a-z][a-z-]*", ALERTS.read_text())) - known == set()
+
+
+def _commands(command: Any) -> Iterator[Any]:
+    yield command
+    for one in getattr(command, "commands", {}).values():
+        yield from _commands(one)
+
+
+def test_a_wheel_is_installed_with_all_that_services_need() -> None:
+    pages = (DEPLOY / "container" / "Containerfile", ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+    installs = [
+        line for page in pages for line in page.read_text().splitlines() if "install" in line and ".whl" in line
+    ]
+    assert len(installs) >= 3
+    assert [line for line in installs if ".whl)[all]" not in line and ".whl[all]" not in line] == []
 
 
 def test_boards_have_ids_of_their_own() -> None:
