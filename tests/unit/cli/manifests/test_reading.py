@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,13 @@ def test_what_is_no_yaml_is_refused_with_its_place(text: str, said: str) -> None
     with pytest.raises(InvalidArgument, match="not YAML") as raised:
         list(yaml_documents(text))
     assert said in raised.value.message
+
+
+def test_the_standard_input_is_read_beside_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.yaml").write_text("kind: wc\nname: one\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"kind: wc\nname: two\n---\nkind: wc\nname: three\n")))
+    found = read_manifests([str(tmp_path / "a.yaml"), "-"])
+    assert [one.title for one in found] == [f"worker-cluster/{name}" for name in ("one", "two", "three")]
 
 
 def test_files_folders_and_lists_are_read_in_their_order(tmp_path: Path) -> None:
