@@ -77,7 +77,9 @@ class Subscription:
     def complete(self, consumer: Consumer) -> bool:
         """Whether no other topic can come to be subscribed: all are named, and all are there. Asks the brokers; False
         while they do not answer."""
-        return self._pattern is None and self._missing(consumer) == []
+        if self._pattern is None:
+            self._look(consumer)
+        return self._found
 
     def waits_for(self, consumer: Consumer) -> str:
         """The topics that are not there yet, one line for people; empty when there is something to read of each.
@@ -86,19 +88,18 @@ class Subscription:
         if self._pattern is not None:
             return "" if self._topics else f"waits for a topic that matches {self._pattern.pattern}"
         if not self._found and time.monotonic() - self._looked_at >= REFRESH_SECONDS:
-            self._looked_at = time.monotonic()
-            missing = self._missing(consumer)
-            if missing is not None:
-                self._found, self._waits_for = not missing, _waits_for(missing)
+            self._look(consumer)
         return self._waits_for
 
-    def _missing(self, consumer: Consumer) -> list[str] | None:
-        """Those of the list that are not there; None while the brokers do not answer."""
+    def _look(self, consumer: Consumer) -> None:
+        """Finds out which topics of the list are there."""
+        self._looked_at, self._found = time.monotonic(), False
         try:
             known = consumer.list_topics(timeout=ANSWER_SECONDS).topics
         except KafkaException:
-            return None
-        return [name for name in self._topics if name not in known or not known[name].partitions]
+            return
+        missing = [name for name in self._topics if name not in known or not known[name].partitions]
+        self._found, self._waits_for = not missing, _waits_for(missing)
 
 
 def _waits_for(missing: Sequence[str]) -> str:
