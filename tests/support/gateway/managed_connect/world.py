@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -52,17 +53,18 @@ def sdk_client(endpoint: str, key: str = KEY, secret: str = SECRET, region: str 
 
 def tried_twice(call: Any, **members: Any) -> tuple[Any, Any]:
     """The answers to a call of a client's whose first answer got lost: an SDK sends it again as another try."""
-    events, invocation = call.__self__.meta.events, str(uuid.uuid4())
+    events, invocation, attempts = call.__self__.meta.events, str(uuid.uuid4()), itertools.count(1)
 
     def as_one(request: Any, **_: Any) -> None:
-        del request.headers["amz-sdk-invocation-id"]
-        request.headers["amz-sdk-invocation-id"] = invocation
+        for name, value in (("invocation-id", invocation), ("request", f"attempt={next(attempts)}")):
+            del request.headers[f"amz-sdk-{name}"]
+            request.headers[f"amz-sdk-{name}"] = value
 
-    events.register("before-sign.kafkaconnect", as_one)
+    events.register("before-send.kafkaconnect", as_one)
     try:
         return call(**members), call(**members)
     finally:
-        events.unregister("before-sign.kafkaconnect", as_one)
+        events.unregister("before-send.kafkaconnect", as_one)
 
 
 def arn(kind: str, name: str, account: str = ACCOUNT, unique: str = UNKNOWN_UUID, region: str = REGION) -> str:
