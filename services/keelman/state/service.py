@@ -39,7 +39,8 @@ from keelman.state.replicas.fenced import FencedStore
 from keelman.state.replicas.heard import Heard
 from keelman.state.replicas.leader import LEADER, Leader, Part
 from keelman.state.replicas.lease import Lease
-from keelman.state.reports.reports import Reader, Reports
+from keelman.state.reports.reader import Reader
+from keelman.state.reports.reports import Reports
 from keelman.state.resources.log_delivery import checked_buckets
 from keelman.state.resources.noun import Parts
 from keelman.state.sessions.sessions import Sessions

@@ -126,7 +126,7 @@ def fact(
 def test_a_copy_run_that_nobody_can_be_copying_is_lost(worker, spark, message) -> None:
     reports = Reports(Hub())
     reports.fold(fact("r1"))
-    (run,) = reports.copy_runs(snapshot(worker, spark))
+    (run,) = reports.runs.all(snapshot(worker, spark))
     assert run.message == message
     assert (run.state, run.reason) == (
         (copy_run_pb2.COPY_RUN_STATE_FAILED, "LOST") if message else (copy_run_pb2.COPY_RUN_STATE_RUNNING, "")
@@ -137,10 +137,10 @@ def test_parts_fence_their_own_predecessors_and_the_task_fences_all() -> None:
     reports = Reports(Hub())
     for uid, created, part in (("task", 10, 0), ("one", 11, 1), ("two", 12, 2), ("one again", 13, 1)):
         reports.fold(fact(uid, created=created, part=part))
-    lost = {r.uid for r in reports.copy_runs(snapshot(WORKER, SPARK)) if r.reason == "LOST"}
+    lost = {r.uid for r in reports.runs.all(snapshot(WORKER, SPARK)) if r.reason == "LOST"}
     assert lost == {"one"}
     reports.fold(fact("task again", created=14))
-    lost = {r.uid for r in reports.copy_runs(snapshot(WORKER, SPARK)) if r.reason == "LOST"}
+    lost = {r.uid for r in reports.runs.all(snapshot(WORKER, SPARK)) if r.reason == "LOST"}
     assert lost == {"task", "one", "two", "one again"}
 
 
@@ -148,7 +148,7 @@ def test_an_older_report_does_not_win() -> None:
     reports = Reports(Hub())
     reports.fold(fact("r1", seen=100, state=copy_run_pb2.COPY_RUN_STATE_ENDED))
     reports.fold(fact("r1", seen=99))
-    (run,) = reports.copy_runs(snapshot(WORKER, SPARK))
+    (run,) = reports.runs.all(snapshot(WORKER, SPARK))
     assert run.state == copy_run_pb2.COPY_RUN_STATE_ENDED
 
 
@@ -159,4 +159,4 @@ def test_ended_copy_runs_beyond_ten_of_a_task_are_dropped_and_garbage_is_ignored
     assert dropped == ["r00", "r01", "r02"]
     assert reports.fold(Fact(COPY_RUN_REPORTS, "x", b"\xff\xff")) == []
     assert reports.fold(Fact(COPY_RUN_REPORTS, "r12", None)) == []
-    assert [r.uid for r in reports.copy_runs(snapshot())] == [f"r{n:02}" for n in range(3, 12)]
+    assert [r.uid for r in reports.runs.all(snapshot())] == [f"r{n:02}" for n in range(3, 12)]

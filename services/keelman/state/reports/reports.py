@@ -6,12 +6,9 @@ is dropped with a tombstone.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
@@ -19,38 +16,20 @@ from keelman.api.connect.v1 import plugin_pb2, worker_pb2
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.connect.v1.connector_problem_pb2 import ConnectorProblem, ConnectorProblemState
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterStatus
-from keelman.api.copy.v1 import copy_run_pb2 as pb
 from keelman.api.event.v1 import report_pb2
-from keelman.kafka.feed import CONNECTOR_REPORTS, COPY_RUN_REPORTS, REPORT_TOPICS, Fact, ReportPublisher, consume
-from keelman.model.workload import ProcessState, SparkSpec, WorkerSpec, Workload, spark_name
+from keelman.kafka.feed import CONNECTOR_REPORTS, COPY_RUN_REPORTS, Fact
+from keelman.model.workload import ProcessState, Workload
 from keelman.rpc.enums import word
-from keelman.rpc.pages import copy_run_key
 from keelman.rpc.times import from_duration, from_timestamp
 from keelman.runtime.logs.logging import get_logger
-from keelman.runtime.supervise import first_of
-from keelman.state.events.brokers import EventsBrokers, events_brokers, events_moved
 from keelman.state.hub import Hub
 from keelman.state.reports.connector_reports import ConnectorReports
-from keelman.state.snapshot import BROKER_CLUSTER, Snapshot
-
-if TYPE_CHECKING:
-    from keelman.state.store import Store
+from keelman.state.reports.copy_runs import ALIVE, CopyRuns
 
 log = get_logger()
-ENDED = (pb.COPY_RUN_STATE_ENDED, pb.COPY_RUN_STATE_FAILED)
-# From here on a copy run has fenced its predecessor, which therefore has ended, whatever was last heard of it.
-FENCING = (pb.COPY_RUN_STATE_FENCED, pb.COPY_RUN_STATE_RUNNING, pb.COPY_RUN_STATE_DRAINING, pb.COPY_RUN_STATE_ENDED)
-# States with a process. One that just started may copy before its agent sees it healthy.
-ALIVE = (ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING)
-KEPT_OF_A_TASK = 10
-LOST = "LOST"
-NOBODY = (0, "")
 NAMED = 3  # in a verdict
-SWEEP_SECONDS = 60.0
 RECENT_SECONDS = 15.0  # a worker reports every 5 s
 SHORTEST_SECONDS = 1.0  # between two reports that say how much a worker uses
-Copier = tuple[str, str, int, int]
-"""Worker cluster, connector, task and part: what has one copy run at a time."""
 
 
 @dataclass(slots=True)
@@ -101,7 +80,7 @@ class Reports:
     """The newest report of each copy run, worker and connector."""
 
     hub: Hub
-    _runs: dict[str, tuple[float, pb.CopyRun]] = field(default_factory=dict)
+    runs: CopyRuns = field(default_factory=CopyRuns)
     connectors: ConnectorReports = field(default_factory=ConnectorReports)
     _workers: dict[str, tuple[float, worker_pb2.WorkerMembership]] = field(default_factory=dict)
     _usage: dict[str, Usage] = field(default_factory=dict)
@@ -122,11 +101,10 @@ class Reports:
         seen = report.time.ToNanoseconds() / 1e9
         match report.WhichOneof("subject"):
             case "copy_run":
-                known = self._runs.get(report.copy_run.uid)
-                if known is None or known[0] <= seen:
-                    self._runs[report.copy_run.uid] = (seen, report.copy_run)
+                dropped = self.runs.fold(report.copy_run, seen)
+                if dropped is not None:
                     self.hub.wake()
-                    return self._trim(report.copy_run)
+                    return dropped
             case "worker":
                 name = report.worker.worker_id
                 if name not in self._workers or self._workers[name][0] <= seen:
@@ -152,32 +130,12 @@ class Reports:
         if fact.topic == CONNECTOR_REPORTS:
             self.connectors.drop(fact.key)
         elif fact.topic == COPY_RUN_REPORTS:
-            self._runs.pop(fact.key, None)
+            self.runs.drop(fact.key)
         else:
             self._workers.pop(fact.key, None)
             self._usage.pop(fact.key, None)
             self._plugins.pop(fact.key, None)
             self._lags.pop(fact.key.removesuffix("/lag"), None)
-
-    def copy_runs(self, snapshot: Snapshot) -> list[pb.CopyRun]:
-        """Every kept copy run as it stands, by worker cluster, connector, task and creation. One that nobody can be
-        copying any more is FAILED with reason LOST, though nobody was left to report it."""
-        workers = {w.address: w for w in snapshot.workloads.values() if isinstance(w.spec, WorkerSpec)}
-        newest: dict[Copier, tuple[int, str]] = {}
-        for _, run in self._runs.values():
-            if run.state in FENCING:
-                newest[_copier(run)] = max(newest.get(_copier(run), NOBODY), (run.create_time.ToNanoseconds(), run.uid))
-        found = []
-        for _, run in self._runs.values():
-            # The task's own copy run fences those of all parts before it.
-            why, successor = "", max(newest.get(_copier(run, part), NOBODY) for part in (0, run.part))
-            if run.state not in ENDED:
-                if successor[0] > run.create_time.ToNanoseconds():
-                    why = f"copy run {successor[1]} of the same task fenced it"
-                else:
-                    why = self._why_lost(run, workers, snapshot)
-            found.append(_lost(run, why) if why else run)
-        return sorted(found, key=copy_run_key)
 
     def membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
         """What the worker's process last reported of its place in the group; None when its process did not yet."""
@@ -219,85 +177,6 @@ class Reports:
         if status is None or status.state not in ALIVE:
             return ()
         return () if status.start_time is not None and seen < status.start_time.timestamp() else found
-
-    def _why_lost(self, run: pb.CopyRun, workers: dict[str, Workload], snapshot: Snapshot) -> str:
-        worker = workers.get(run.worker_id)
-        if worker is None:
-            return f"no worker has the address {run.worker_id} any more"
-        spark = snapshot.workloads.get(spark_name(worker.node))
-        if spark is None or not isinstance(spark.spec, SparkSpec):
-            return f"its Spark service on node {worker.node} is gone"
-        if snapshot.is_offline(worker.node):
-            return ""
-        created = from_timestamp(run.create_time)
-        return next(filter(None, (_why_dead(w, created) for w in (worker, spark))), "")
-
-    def _trim(self, run: pb.CopyRun) -> list[str]:
-        siblings = [r for _, r in self._runs.values() if _copier(r) == _copier(run)]
-        dropped = []
-        for group in ([r for r in siblings if r.state in ENDED], [r for r in siblings if r.state not in ENDED]):
-            group.sort(key=lambda r: (r.create_time.ToNanoseconds(), r.uid), reverse=True)
-            dropped += [r.uid for r in group[KEPT_OF_A_TASK:]]
-        for uid in dropped:
-            del self._runs[uid]
-        return dropped
-
-
-@dataclass(slots=True)
-class Reader:
-    """Keeps the reports at what the topics say."""
-
-    store: Store
-    hub: Hub
-    reports: Reports
-    events_broker_cluster: str
-
-    async def run(self) -> None:
-        """Runs until cancelled; waits without harm while there is no broker."""
-        with self.hub.subscribe((BROKER_CLUSTER, self.events_broker_cluster)) as changed:
-            while True:
-                changed.clear()
-                brokers = events_brokers(self.store, self.events_broker_cluster)
-                if brokers is not None:
-                    moved = events_moved(self.store, self.hub, self.events_broker_cluster, brokers)
-                    await first_of(self._read(brokers), moved)
-                else:
-                    await changed.wait()
-
-    async def _read(self, brokers: EventsBrokers) -> None:
-        servers, properties = brokers.bootstrap_servers, brokers.client_properties
-        async with ReportPublisher(servers, "state", properties) as tombstones:
-            swept = time.monotonic()
-            async for fact in consume(servers, REPORT_TOPICS, properties):
-                for uid in self.reports.fold(fact):
-                    tombstones.publish(COPY_RUN_REPORTS, uid, None)
-                if time.monotonic() - swept >= SWEEP_SECONDS:
-                    swept = time.monotonic()
-                    for key in self.reports.connectors.sweep(self.store.snapshot.worker_clusters):
-                        tombstones.publish(CONNECTOR_REPORTS, key, None)
-
-
-def _copier(run: pb.CopyRun, part: int | None = None) -> Copier:
-    return run.worker_cluster, run.connector, run.task, run.part if part is None else part
-
-
-def _why_dead(workload: Workload, created: datetime) -> str:
-    status = workload.status
-    if status is None:
-        return f"no process of {workload.name} is known"
-    if status.state not in ALIVE:
-        return f"{workload.name} is {status.state}"
-    if status.start_time is not None and status.start_time > created:
-        return f"{workload.name} was started again after this copy run began"
-    return ""
-
-
-def _lost(run: pb.CopyRun, why: str) -> pb.CopyRun:
-    shown = pb.CopyRun()
-    shown.CopyFrom(run)
-    shown.state, shown.reason, shown.message = pb.COPY_RUN_STATE_FAILED, LOST, why
-    shown.progress.records_per_second = shown.progress.bytes_per_second = 0.0
-    return shown
 
 
 def judge(status: WorkerClusterStatus, memberships: Sequence[worker_pb2.WorkerMembership]) -> None:

@@ -1,0 +1,229 @@
+"""Keeps in memory which copy runs were reported, by what they copy: a report costs what its own task has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+from keelman.api.copy.v1 import copy_run_pb2 as pb
+from keelman.model.workload import ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadKind, spark_name
+from keelman.rpc.pages import copy_run_key
+from keelman.rpc.times import from_timestamp
+from keelman.state.snapshot import Snapshot
+
+ENDED = (pb.COPY_RUN_STATE_ENDED, pb.COPY_RUN_STATE_FAILED)
+# From here on a copy run has fenced its predecessor, which therefore has ended, whatever was last heard of it.
+FENCING = (pb.COPY_RUN_STATE_FENCED, pb.COPY_RUN_STATE_RUNNING, pb.COPY_RUN_STATE_DRAINING, pb.COPY_RUN_STATE_ENDED)
+# States with a process. One that just started may copy before its agent sees it healthy.
+ALIVE = (ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING)
+KEPT_OF_A_TASK = 10
+LOST = "LOST"
+NOBODY = (0, "")
+Task: TypeAlias = tuple[str, str, int]
+"""Worker cluster, connector and task."""
+_Runs: TypeAlias = dict[str, pb.CopyRun]
+"""Copy runs by uid."""
+
+
+@dataclass(slots=True)
+class CopyRuns:
+    """The newest report of each copy run. `number` grows with each report that is taken in."""
+
+    number: int = 0
+    _runs: dict[str, tuple[float, pb.CopyRun]] = field(default_factory=dict)
+    _tasks: dict[Task, dict[int, _Runs]] = field(default_factory=dict)
+    """By task and part: each part has one copy run at a time."""
+    _changes: dict[Task, int] = field(default_factory=dict)
+    """The number of each task's last report, in the order of the numbers."""
+    _stale: set[Task] = field(default_factory=set)
+
+    def fold(self, run: pb.CopyRun, seen: float) -> list[str] | None:
+        """Takes a report in; returns the uids of copy runs that are dropped for it, None when a newer one is known."""
+        known = self._runs.get(run.uid)
+        if known is not None and known[0] > seen:
+            return None
+        if known is not None and (_task(known[1]), known[1].part) != (_task(run), run.part):
+            self.drop(run.uid)
+        task = _task(run)
+        self._runs[run.uid] = (seen, run)
+        siblings = self._tasks.setdefault(task, {}).setdefault(run.part, {})
+        siblings[run.uid] = run
+        self.number += 1
+        self._changes.pop(task, None)
+        self._changes[task] = self.number
+        dropped = _beyond_kept(siblings)
+        for uid in dropped:
+            self.drop(uid)
+        return dropped
+
+    def drop(self, uid: str) -> None:
+        """Forgets a copy run."""
+        _, run = self._runs.pop(uid, (0.0, None))
+        if run is None:
+            return
+        task = _task(run)
+        parts = self._tasks[task]
+        del parts[run.part][uid]
+        if not parts[run.part]:
+            del parts[run.part]
+        if not parts:
+            del self._tasks[task], self._changes[task]
+
+    def sweep(self, gone: Collection[str], is_deleted: Callable[[str, str], bool]) -> list[str]:
+        """Forgets the copy runs of worker clusters that are gone, and those of connectors that are deleted and were so
+        at the last sweep too; returns their uids. `is_deleted` is asked with a worker cluster and a connector."""
+        deleted = {task for task in self._tasks if task[0] not in gone and is_deleted(*task[:2])}
+        again, self._stale = deleted & self._stale, deleted - self._stale
+        due = [task for task in self._tasks if task[0] in gone or task in again]
+        uids = sorted(uid for task in due for runs in self._tasks[task].values() for uid in runs)
+        for uid in uids:
+            self.drop(uid)
+        return uids
+
+    def tasks(self, worker_cluster: str = "", connector: str = "") -> list[Task]:
+        """The tasks that have copy runs, in no order; an empty name means all."""
+        return [task for task in self._tasks if worker_cluster in ("", task[0]) and connector in ("", task[1])]
+
+    def changed_since(self, number: int) -> Iterator[Task]:
+        """The tasks with reports that came after this number."""
+        for task, last in reversed(self._changes.items()):
+            if last <= number:
+                return
+            yield task
+
+    def one(self, uid: str, snapshot: Snapshot) -> pb.CopyRun | None:
+        """A copy run as it stands; None where there is none of this uid."""
+        _, run = self._runs.get(uid, (0.0, None))
+        if run is None:
+            return None
+        parts = self._tasks[_task(run)]
+        successor = max(_newest(parts.get(0, {})), _newest(parts[run.part]))
+        return _as_it_stands(run, successor, _Processes(snapshot))
+
+    def standing(self, tasks: Iterable[Task], snapshot: Snapshot) -> Iterator[tuple[Task, _Runs]]:
+        """Each of these tasks with its copy runs as they stand. One that nobody can be copying any more is FAILED with
+        reason LOST, though nobody was left to report it."""
+        processes = _Processes(snapshot)
+        for task in tasks:
+            found: _Runs = {}
+            parts = self._tasks.get(task, {})
+            of_task = _newest(parts.get(0, {}))
+            for runs in parts.values():
+                # The task's own copy run fences those of all parts before it.
+                successor = max(of_task, _newest(runs))
+                found |= {uid: _as_it_stands(run, successor, processes) for uid, run in runs.items()}
+            yield task, found
+
+    def all(self, snapshot: Snapshot, worker_cluster: str = "", connector: str = "") -> list[pb.CopyRun]:
+        """Every kept copy run as it stands, by worker cluster, connector, task and creation; an empty name means
+        all."""
+        standing = self.standing(self.tasks(worker_cluster, connector), snapshot)
+        return sorted((run for _, runs in standing for run in runs.values()), key=copy_run_key)
+
+
+@dataclass(slots=True)
+class Followed:
+    """What one who follows copy runs has been told, of a worker cluster and a connector; an empty name means all."""
+
+    runs: CopyRuns
+    worker_cluster: str = ""
+    connector: str = ""
+    _number: int = 0
+    _told: dict[Task, _Runs] = field(default_factory=dict)
+
+    def news(self, snapshot: Snapshot, *, whole: bool) -> list[pb.CopyRun]:
+        """The copy runs that stand otherwise than was told last, in order. `whole`: the snapshot has changed, so that
+        all are looked at and not only what has been reported since."""
+        tasks: Iterable[Task] = self.runs.changed_since(self._number)
+        if whole:
+            tasks = self.runs.tasks(self.worker_cluster, self.connector)
+        wanted = [task for task in tasks if self.worker_cluster in ("", task[0]) and self.connector in ("", task[1])]
+        found = dict(self.runs.standing(wanted, snapshot))
+        changed = [
+            run for task, runs in found.items() for uid, run in runs.items() if self._told.get(task, {}).get(uid) != run
+        ]
+        if whole:
+            self._told = found
+        else:
+            self._told.update(found)
+        self._number = self.runs.number
+        return sorted(changed, key=copy_run_key)
+
+
+@dataclass(slots=True)
+class _Processes:
+    """What a snapshot says of the processes of copy runs. Each worker cluster is looked up once."""
+
+    snapshot: Snapshot
+    _workers: dict[str, dict[str, Workload]] = field(default_factory=dict)
+
+    def why_lost(self, run: pb.CopyRun) -> str:
+        """Why nobody can be copying it; empty when somebody can."""
+        worker = self._of(run.worker_cluster).get(run.worker_id)
+        if worker is None:
+            return f"no worker of its worker cluster has the address {run.worker_id} any more"
+        spark = self.snapshot.workloads.get(spark_name(worker.node))
+        if spark is None or not isinstance(spark.spec, SparkSpec):
+            return f"its Spark service on node {worker.node} is gone"
+        if self.snapshot.is_offline(worker.node):
+            return ""
+        created = from_timestamp(run.create_time)
+        return next(filter(None, (_why_dead(w, created) for w in (worker, spark))), "")
+
+    def _of(self, cluster: str) -> Mapping[str, Workload]:
+        if cluster not in self._workers:
+            found = self.snapshot.workloads_in(WorkloadKind.WORKER, cluster)
+            self._workers[cluster] = {w.address: w for w in found if isinstance(w.spec, WorkerSpec)}
+        return self._workers[cluster]
+
+
+def _task(run: pb.CopyRun) -> Task:
+    return run.worker_cluster, run.connector, run.task
+
+
+def _age(run: pb.CopyRun) -> tuple[int, str]:
+    return run.create_time.ToNanoseconds(), run.uid
+
+
+def _beyond_kept(siblings: Mapping[str, pb.CopyRun]) -> list[str]:
+    """The oldest of those that have ended, and of those that have not, beyond the number that is kept of either."""
+    if len(siblings) <= KEPT_OF_A_TASK:
+        return []
+    ended = [run for run in siblings.values() if run.state in ENDED]
+    others = [run for run in siblings.values() if run.state not in ENDED]
+    return [run.uid for some in (ended, others) for run in sorted(some, key=_age, reverse=True)[KEPT_OF_A_TASK:]]
+
+
+def _newest(runs: Mapping[str, pb.CopyRun]) -> tuple[int, str]:
+    """Creation and uid of the last of them that has fenced those before it."""
+    return max((_age(run) for run in runs.values() if run.state in FENCING), default=NOBODY)
+
+
+def _as_it_stands(run: pb.CopyRun, successor: tuple[int, str], processes: _Processes) -> pb.CopyRun:
+    if run.state in ENDED:
+        return run
+    if successor[0] > run.create_time.ToNanoseconds():
+        return _lost(run, f"copy run {successor[1]} of the same task fenced it")
+    why = processes.why_lost(run)
+    return _lost(run, why) if why else run
+
+
+def _why_dead(workload: Workload, created: datetime) -> str:
+    status = workload.status
+    if status is None:
+        return f"no process of {workload.name} is known"
+    if status.state not in ALIVE:
+        return f"{workload.name} is {status.state}"
+    if status.start_time is not None and status.start_time > created:
+        return f"{workload.name} was started again after this copy run began"
+    return ""
+
+
+def _lost(run: pb.CopyRun, why: str) -> pb.CopyRun:
+    shown = pb.CopyRun()
+    shown.CopyFrom(run)
+    shown.state, shown.reason, shown.message = pb.COPY_RUN_STATE_FAILED, LOST, why
+    shown.progress.records_per_second = shown.progress.bytes_per_second = 0.0
+    return shown

@@ -1,0 +1,169 @@
+"""Copy runs as they were reported: found, followed and swept, each at the cost of what is asked for."""
+
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from keelman.api.copy.v1 import copy_run_pb2 as pb
+from keelman.api.copy.v1 import copy_run_service_pb2 as service
+from keelman.model.errors import NotFound, Unavailable
+from keelman.state.hub import Hub
+from keelman.state.reports.copy_runs import CopyRuns, Followed
+from keelman.state.reports.reports import Reports
+from keelman.state.snapshot import NODE, Snapshot
+from keelman.state.streams_api import CopyRunApi
+
+RUNNING, ENDED = pb.COPY_RUN_STATE_RUNNING, pb.COPY_RUN_STATE_ENDED
+NOTHING = Snapshot()
+FEW = 50
+"""Calls that may come of anything else."""
+
+
+def run(
+    uid: str,
+    connector: str = "c",
+    task: int = 0,
+    *,
+    cluster: str = "demo",
+    part: int = 0,
+    created: int = 1,
+    state: pb.CopyRunState.ValueType = ENDED,
+) -> pb.CopyRun:
+    made = pb.CopyRun(uid=uid, worker_cluster=cluster, connector=connector, task=task, part=part, state=state)
+    made.create_time.seconds = created
+    return made
+
+
+def of_tasks(number: int) -> CopyRuns:
+    """A copy run that runs for each of so many tasks."""
+    runs = CopyRuns()
+    for task in range(number):
+        runs.fold(run(f"r{task}", task=task, state=RUNNING), 1.0)
+    return runs
+
+
+def calls(function: Callable[[], Any]) -> int:
+    """How many functions are called in it."""
+    number = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal number
+        number += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return number
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda runs: runs.fold(run("r1", task=1, state=RUNNING), 2.0),
+        lambda runs: runs.one("r1", NOTHING),
+        lambda runs: runs.drop("r1"),
+    ],
+    ids=["report", "get", "drop"],
+)
+def test_what_is_done_with_one_costs_nothing_for_the_others(ask: Callable[[CopyRuns], Any]) -> None:
+    few, many = of_tasks(2), of_tasks(500)
+    assert calls(lambda: ask(many)) < calls(lambda: ask(few)) + FEW
+
+
+def test_who_follows_is_told_of_a_report_at_the_cost_of_its_task() -> None:
+    costs = []
+    for number in (2, 500):
+        runs = of_tasks(number)
+        followed = Followed(runs)
+        assert len(followed.news(NOTHING, whole=True)) == number
+        runs.fold(run("new", task=1, created=2), 2.0)
+        costs.append(calls(lambda followed=followed: followed.news(NOTHING, whole=False)))
+    assert costs[1] < costs[0] + FEW
+
+
+def test_one_is_found_as_it_stands() -> None:
+    runs = CopyRuns()
+    runs.fold(run("old", created=1, state=RUNNING), 1.0)
+    runs.fold(run("part", created=2, part=1, state=RUNNING), 1.0)
+    runs.fold(run("new", created=3), 1.0)
+    for uid in ("old", "part"):
+        found = runs.one(uid, NOTHING)
+        assert found is not None
+        assert (found.state, found.reason) == (pb.COPY_RUN_STATE_FAILED, "LOST")
+        assert found.message == "copy run new of the same task fenced it"
+    assert runs.one("none", NOTHING) is None
+    assert [one.uid for one in runs.all(NOTHING)] == ["old", "part", "new"]
+
+
+def test_a_report_that_is_older_than_the_known_one_is_none() -> None:
+    runs = CopyRuns()
+    assert runs.fold(run("r", state=ENDED), 2.0) == []
+    assert runs.fold(run("r", state=RUNNING), 1.0) is None
+    assert [one.state for one in runs.all(NOTHING)] == [ENDED]
+
+
+def test_who_follows_is_told_of_what_changed_and_of_nothing_else() -> None:
+    runs = of_tasks(3)
+    runs.fold(run("other", "d"), 1.0)
+    followed = Followed(runs, connector="c")
+    assert [one.uid for one in followed.news(NOTHING, whole=True)] == ["r0", "r1", "r2"]
+    assert followed.news(NOTHING, whole=True) == followed.news(NOTHING, whole=False) == []
+    runs.fold(run("next", task=1, created=2), 2.0)
+    runs.fold(run("another", "d", created=2), 2.0)
+    news = {one.uid: one.message for one in followed.news(NOTHING, whole=False)}
+    assert news == {"r1": "copy run next of the same task fenced it", "next": ""}, "its predecessor is over with it"
+    assert followed.news(NOTHING, whole=False) == []
+
+
+def test_those_of_worker_clusters_that_are_gone_and_of_deleted_connectors_are_swept() -> None:
+    runs = CopyRuns()
+    for number, (cluster, connector) in enumerate((("demo", "a"), ("demo", "b"), ("demo", "b"), ("past", "a"))):
+        runs.fold(run(f"r{number}", connector, number, cluster=cluster), 1.0)
+
+    def is_deleted(cluster: str, connector: str) -> bool:
+        return (cluster, connector) == ("demo", "b")
+
+    assert runs.sweep({"past"}, is_deleted) == ["r3"]
+    assert runs.sweep((), lambda cluster, connector: False) == [], "it is there again"
+    assert runs.sweep((), is_deleted) == [], "for the first time"
+    assert runs.sweep((), is_deleted) == ["r1", "r2"]
+    assert [one.uid for one in runs.all(NOTHING)] == ["r0"]
+    assert runs.tasks() == [("demo", "a", 0)]
+
+
+async def test_a_watch_tells_of_reports_and_of_commits() -> None:
+    reports, commits = Reports(Hub()), Hub()
+    store: Any = SimpleNamespace(snapshot=NOTHING)
+    context: Any = None
+    api = CopyRunApi(store, reports, commits)
+    reports.runs.fold(run("r1"), 1.0)
+    watch = aiter(api.WatchCopyRuns(service.WatchCopyRunsRequest(worker_cluster="demo"), context))
+    first = await anext(watch)
+    assert (first.snapshot, [one.uid for one in first.copy_runs]) == (True, ["r1"])
+    reports.runs.fold(run("r2", created=2), 1.0)
+    reports.hub.wake()
+    second = await anext(watch)
+    assert (second.snapshot, [one.uid for one in second.copy_runs]) == (False, ["r2"])
+    # What happens to processes is no report: a wake for a commit looks at all.
+    reports.runs.drop("r1")
+    reports.runs.fold(run("r1", state=RUNNING, created=3), 1.0)
+    commits.wake([NODE])
+    third = await anext(watch)
+    assert [(one.uid, one.reason) for one in third.copy_runs] == [("r1", "LOST")]
+    api.stopping.set()
+    with pytest.raises(Unavailable, match="watch again"):
+        await anext(watch)
+
+    found = await api.GetCopyRun(service.GetCopyRunRequest(uid="r2"), context)
+    assert found.copy_run.uid == "r2"
+    with pytest.raises(NotFound, match="no copy run has the uid 'r3'"):
+        await api.GetCopyRun(service.GetCopyRunRequest(uid="r3"), context)
+    listed = await api.ListCopyRuns(service.ListCopyRunsRequest(worker_cluster="demo", include_ended=True), context)
+    assert [one.uid for one in listed.copy_runs] == ["r2", "r1"]
+    with pytest.raises(NotFound, match="'none'"):
+        await api.ListCopyRuns(service.ListCopyRunsRequest(worker_cluster="none"), context)
