@@ -55,7 +55,6 @@ class ConnectorReports:
     _keys: dict[str, set[str]] = field(default_factory=dict)
     """All keys of the topic that have no tombstone, by worker cluster."""
     _stale: set[str] = field(default_factory=set)
-    _clusters: set[str] = field(default_factory=set)
 
     def hear(self, worker_cluster: str) -> None:
         """One of its workers has reported anything."""
@@ -91,33 +90,40 @@ class ConnectorReports:
             if slash and cluster in rounds:
                 rounds[cluster].drop(name)
 
-    def sweep(self, clusters: Iterable[str]) -> list[str]:
-        """The keys that mean nothing any more, to be called now and then with the worker clusters that there are.
-
-        Those of connectors that no round has, once they were so at the last sweep too; and those of worker clusters
+    def sweep(self, gone: Collection[str]) -> list[str]:
+        """Forgets what means nothing any more and returns its keys; to be called now and then with the worker clusters
         that are gone.
+
+        That is all that is known of those; and the connectors that no round has, once they were so at the last sweep
+        too.
         """
-        present = set(clusters)
-        self._clusters |= present
-        gone: list[str] = []
+        keys = [key for cluster in gone for key in self._keys.get(cluster, ())]
+        for cluster in gone:
+            self._keys.pop(cluster, None)
+            self._whole.pop(cluster, None)
+            self._coming.pop(cluster, None)
+            self._heard.pop(cluster, None)
         stale: set[str] = set()
-        for cluster, keys in list(self._keys.items()):
-            if cluster in self._clusters and cluster not in present:
-                gone += keys
-                for kept in (self._keys, self._whole, self._coming, self._heard):
-                    kept.pop(cluster, None)
-            elif cluster in self._whole:
-                rounds = [r for r in (self._whole[cluster], self._coming.get(cluster)) if r is not None]
-                known = {f"{cluster}/{name}" for r in rounds for name in r.connectors} | {cluster}
-                stale |= keys - known
+        for cluster in self._keys.keys() & self._whole.keys():
+            known = {f"{cluster}/{name}" for one in self._rounds(cluster) for name in one.connectors} | {cluster}
+            stale |= self._keys[cluster] - known
         again, self._stale = stale & self._stale, stale
-        self._clusters &= present
-        return sorted([*gone, *again])
+        return sorted([*keys, *again])
+
+    def is_deleted(self, cluster: str, connector: str) -> bool:
+        """Whether a worker cluster whose connectors are all known has none of this name."""
+        return cluster in self._whole and not any(connector in one.connectors for one in self._rounds(cluster))
+
+    def _rounds(self, cluster: str) -> list[Round]:
+        return [rounds[cluster] for rounds in (self._whole, self._coming) if cluster in rounds]
+
+    def is_silent(self, cluster: str) -> bool:
+        """Whether none of its workers has reported anything of late."""
+        return self.clock() - self._heard.get(cluster, float("-inf")) > SILENT_SECONDS
 
     def reported(self, cluster: str) -> bool:
         """Whether what is known of its connectors is whole, and its workers still report."""
-        silent = self.clock() - self._heard.get(cluster, float("-inf"))
-        return cluster in self._whole and silent <= SILENT_SECONDS
+        return cluster in self._whole and not self.is_silent(cluster)
 
     def one(self, cluster: str, name: str) -> Connector | None:
         """A connector as it was reported last; None where there is none of this name."""
