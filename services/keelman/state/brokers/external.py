@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 
 from keelman.kafka.cluster_state import kafka_cluster_id
 from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers
 from keelman.model.errors import KeelmanError
+from keelman.runtime.supervise import supervise
 from keelman.state.store import Store
 
 SECONDS = 5.0
+AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +24,26 @@ class ExternalProbe:
     store: Store
 
     async def reconcile(self) -> None:
-        """Asks each external broker cluster and stores an answer that is another than the last."""
-        for cluster in list(self.store.snapshot.broker_clusters.values()):
-            if not isinstance(cluster.spec, ExternalBrokers) or cluster.goal is not ClusterGoal.RUNNING:
-                continue
-            found = await _ask(cluster)
-            if found == (cluster.reachable, cluster.seen.problem, cluster.kafka_cluster_id):
-                continue
-            reachable, problem, kafka_cluster_id = found
-            async with self.store.write() as tx:
-                present = tx.snapshot.broker_clusters.get(cluster.name)
-                if present is not None and (present.uid, present.spec) == (cluster.uid, cluster.spec):
-                    changed = dataclasses.replace(
-                        present,
-                        reachable=reachable,
-                        seen=dataclasses.replace(present.seen, problem=problem),
-                        kafka_cluster_id=kafka_cluster_id,
-                    )
-                    tx.put(changed)
+        """Asks all external broker clusters, many at once, and stores each answer that is another than the last."""
+        turns = asyncio.Semaphore(AT_ONCE)
+
+        async def probe(cluster: BrokerCluster) -> None:
+            async with turns:
+                found = await _ask(cluster)
+            if found != (cluster.reachable, cluster.seen.problem, cluster.kafka_cluster_id):
+                await self._keep(cluster, *found)
+
+        clusters = list(self.store.snapshot.broker_clusters.values())
+        asked = [c for c in clusters if isinstance(c.spec, ExternalBrokers) and c.goal is ClusterGoal.RUNNING]
+        await supervise(*(partial(probe, cluster) for cluster in asked))
+
+    async def _keep(self, cluster: BrokerCluster, reachable: bool, problem: str, kafka_cluster_id: str) -> None:
+        async with self.store.write() as tx:
+            present = tx.snapshot.broker_clusters.get(cluster.name)
+            if present is None or (present.uid, present.spec) != (cluster.uid, cluster.spec):
+                return
+            seen = dataclasses.replace(present.seen, problem=problem)
+            tx.put(dataclasses.replace(present, reachable=reachable, seen=seen, kafka_cluster_id=kafka_cluster_id))
 
 
 async def _ask(cluster: BrokerCluster) -> tuple[bool, str, str]:
