@@ -22,6 +22,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import WorkloadKind
+from keelman.state.clusters.kafka_names import rivals_of, users_of_kafka
 from keelman.state.database.database import Database, Turn, open_database
 from keelman.state.database.tables import CounterRow, OutboxRow
 from keelman.state.failpoints import hit
@@ -262,7 +263,22 @@ def _touched(tx: Transaction) -> tuple[set[str], set[str]]:
         for workload in tx.snapshot.workloads_on(node):
             if workload.kind in found:
                 found[workload.kind].add(workload.cluster)
-    return found[WorkloadKind.BROKER], found[WorkloadKind.WORKER]
+    return found[WorkloadKind.BROKER], found[WorkloadKind.WORKER] | _sharing_names(tx)
+
+
+def _sharing_names(tx: Transaction) -> set[str]:
+    """Worker clusters that may have a name in Kafka in common with another, or have it no longer, for what was
+    written."""
+    found: set[str] = set()
+    for name, brokers in tx.snapshot.changes(BROKER_CLUSTER).items():
+        known = tx.before.broker_clusters.get(name)
+        if known is not None and brokers is not None and known.kafka_cluster_id != brokers.kafka_cluster_id:
+            found.update(user.name for some in (tx.before, tx.snapshot) for user in users_of_kafka(name, some))
+    for name, cluster in tx.snapshot.changes(WORKER_CLUSTER).items():
+        former = tx.before.worker_clusters.get(name)
+        if former is not None and (cluster is None or (cluster.goal, cluster.spec) != (former.goal, former.spec)):
+            found.update(rival.name for rival in rivals_of(name, former.spec, tx.before))
+    return found
 
 
 async def write_rows(session: AsyncSession, changes: Sequence[Change], events: list[dict[str, Any]]) -> None:

@@ -10,9 +10,13 @@ from functools import partial
 from keelman.kafka.cluster_state import kafka_cluster_id
 from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers
 from keelman.model.errors import KeelmanError
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import supervise
+from keelman.state.clusters.kafka_names import clash, users_of_kafka
+from keelman.state.snapshot import Snapshot
 from keelman.state.store import Store
 
+log = get_logger()
 SECONDS = 5.0
 AT_ONCE = 32
 
@@ -44,6 +48,14 @@ class ExternalProbe:
                 return
             seen = dataclasses.replace(present.seen, problem=problem)
             tx.put(dataclasses.replace(present, reachable=reachable, seen=seen, kafka_cluster_id=kafka_cluster_id))
+        if kafka_cluster_id != cluster.kafka_cluster_id:
+            _log_clashes(cluster.name, self.store.snapshot)
+
+
+def _log_clashes(broker_cluster: str, snapshot: Snapshot) -> None:
+    for one in users_of_kafka(broker_cluster, snapshot):
+        if problem := clash(one, snapshot):
+            log.warning("names_in_kafka_clash", worker_cluster=one.name, problem=problem)
 
 
 async def _ask(cluster: BrokerCluster) -> tuple[bool, str, str]:

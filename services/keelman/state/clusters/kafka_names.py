@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 
-from keelman.model.cluster import BrokerCluster, ExternalBrokers, WorkerCluster, WorkerClusterSpec
+from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers, WorkerCluster, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition
 from keelman.state.clusters.properties import OFFSET_TOPIC, group_of, topics_of
 from keelman.state.resources.checks import origin_facts
@@ -14,9 +15,39 @@ from keelman.state.snapshot import Snapshot
 def check_own_names(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
     """Raises FailedPrecondition for a group or topic of another worker cluster. Two that both say so may share their
     offset topic. The group is looked at first, then the topics one after another."""
+    _check(name, spec, list(rivals_of(name, spec, snapshot)))
+
+
+def clash(cluster: WorkerCluster, snapshot: Snapshot) -> str:
+    """Says which name a worker cluster that is to run has in common with an older one that is too, as may come out once
+    their brokers' Kafka is known; empty when there is none."""
+    if cluster.goal is not ClusterGoal.RUNNING:
+        return ""
+    rivals = rivals_of(cluster.name, cluster.spec, snapshot)
+    older = [one for one in rivals if one.goal is ClusterGoal.RUNNING and _age(one) < _age(cluster)]
+    try:
+        _check(cluster.name, cluster.spec, older)
+    except FailedPrecondition as error:
+        return error.message
+    return ""
+
+
+def users_of_kafka(broker_cluster: str, snapshot: Snapshot) -> list[WorkerCluster]:
+    """The worker clusters on the Kafka of a broker cluster, under whatever name they know it."""
+    return [user for name in _names_of_kafka(broker_cluster, snapshot) for user in snapshot.users_of(name)]
+
+
+def rivals_of(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> Iterator[WorkerCluster]:
+    """Other worker clusters on the same Kafka that have the group or one of the topics."""
+    group, topics = group_of(name, spec.properties), topics_of(name, spec.properties)
+    for brokers in _names_of_kafka(spec.broker_cluster, snapshot):
+        found = snapshot.named_in_kafka(brokers, group, topics.values()) - {name}
+        rivals = (snapshot.worker_clusters[rival] for rival in sorted(found))
+        yield from (rival for rival in rivals if not snapshot.is_past(rival))
+
+
+def _check(name: str, spec: WorkerClusterSpec, rivals: Sequence[WorkerCluster]) -> None:
     group = group_of(name, spec.properties)
-    topics = topics_of(name, spec.properties)
-    rivals = list(_rivals(name, spec.broker_cluster, group, topics.values(), snapshot))
     for other in rivals:
         if group_of(other.name, other.spec.properties) == group:
             raise FailedPrecondition(
@@ -24,7 +55,7 @@ def check_own_names(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> N
                 reason="GROUP_IN_USE",
                 metadata=_held_by(other) | {"group": group},
             )
-    for key, topic in topics.items():
+    for key, topic in topics_of(name, spec.properties).items():
         for other in rivals:
             theirs = topics_of(other.name, other.spec.properties)
             shared = theirs[OFFSET_TOPIC] if spec.shared_offset_topic and other.spec.shared_offset_topic else None
@@ -64,13 +95,13 @@ def _servers(cluster: BrokerCluster) -> set[str]:
     return {server.strip().lower() for server in servers.split(",") if server.strip()}
 
 
-def _rivals(
-    name: str, broker_cluster: str, group: str, topics: Collection[str], snapshot: Snapshot
-) -> Iterator[WorkerCluster]:
-    """Other worker clusters on the same Kafka that have the group or one of the topics."""
-    mine = snapshot.broker_clusters[broker_cluster]
-    for other in sorted(snapshot.broker_clusters):
-        if same_kafka(mine, snapshot.broker_clusters[other]):
-            found = snapshot.named_in_kafka(other, group, topics) - {name}
-            rivals = (snapshot.worker_clusters[rival] for rival in sorted(found))
-            yield from (rival for rival in rivals if not snapshot.is_past(rival))
+def _names_of_kafka(broker_cluster: str, snapshot: Snapshot) -> list[str]:
+    """The broker clusters that are the same Kafka, itself included; none where it is unknown."""
+    mine = snapshot.broker_clusters.get(broker_cluster)
+    if mine is None:
+        return []
+    return [name for name in sorted(snapshot.broker_clusters) if same_kafka(mine, snapshot.broker_clusters[name])]
+
+
+def _age(cluster: WorkerCluster) -> tuple[datetime, str]:
+    return cluster.create_time, cluster.name

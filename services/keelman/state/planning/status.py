@@ -16,6 +16,7 @@ from keelman.model.cluster import (
     WorkerClusterStatus,
 )
 from keelman.model.workload import LASTING, Goal, ProcessState, WorkerSpec, Workload, WorkloadKind, spark_name
+from keelman.state.clusters.kafka_names import clash
 from keelman.state.planning.draft import ports_taken
 from keelman.state.planning.kept_brokers import brokers_of, nodes_with_brokers
 from keelman.state.planning.rollout import rollout_of
@@ -65,6 +66,7 @@ def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerC
     rollout = rollout_of(cluster, workers, snapshot)
     if rollout is not None and rollout.state is RolloutState.HALTED and state is ClusterState.RUNNING:
         state, message = ClusterState.DEGRADED, f"the rollout was halted at {rollout.worker}: {rollout.message}"
+    message = "; ".join(filter(None, [message, clash(cluster, snapshot)]))
     stuck = cluster.goal is ClusterGoal.RUNNING and is_stuck((*workers, *sparks.values()), cluster.spec.ports)
     urls = tuple(_rest_url(w) for w in ready)
     return WorkerClusterStatus(state, message, len(ready), urls, rollout, stuck, leaving)

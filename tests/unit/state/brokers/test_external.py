@@ -1,4 +1,4 @@
-"""External broker clusters are asked side by side."""
+"""External broker clusters are asked side by side, and what their answers bring to light is said."""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,14 +6,21 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from keelman.model.cluster import ExternalBrokers
+from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import Unavailable
 from keelman.state.brokers import external
 from keelman.state.brokers.external import AT_ONCE, ExternalProbe
-from keelman.state.nouns import broker_cluster
-from keelman.state.store import open_store
+from keelman.state.nouns import broker_cluster, worker_cluster
+from keelman.state.store import Store, open_store
 from keelman.testing.eventually import eventually
+
+SHARED = {"group.id": "g"}
+PROBLEM = (
+    "spec.properties.group.id: 'g' is the group of worker cluster 'older' on broker cluster 'one', which is the same "
+    "Kafka: give another group.id"
+)
 
 
 async def test_those_that_do_not_answer_delay_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,3 +49,43 @@ async def test_those_that_do_not_answer_delay_no_other(tmp_path: Path, monkeypat
             probing.cancel()
             with suppress(asyncio.CancelledError):
                 await probing
+
+
+async def on_one_kafka(store: Store, answers: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Two worker clusters with a group of one name, on broker clusters that answer so; gives the clashes in the log."""
+
+    async def ask(client: Mapping[str, str], *, seconds: float) -> str:
+        return answers[client["bootstrap.servers"]]
+
+    monkeypatch.setattr(external, "kafka_cluster_id", ask)
+    for name, brokers in (("older", "one"), ("younger", "two")):
+        async with store.write() as tx:
+            broker_cluster.create(tx, brokers, ExternalBrokers(f"{brokers}:1"))
+            worker_cluster.create(tx, name, WorkerClusterSpec(brokers, count=1, properties=SHARED))
+            worker_cluster.start(tx, name, "")
+    with capture_logs() as logged:
+        await ExternalProbe(store).reconcile()
+        await ExternalProbe(store).reconcile()
+    return [f"{one['worker_cluster']}: {one['problem']}" for one in logged if one["event"] == "names_in_kafka_clash"]
+
+
+async def test_the_younger_of_two_that_turn_out_to_share_a_group_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_store(str(tmp_path / "state.db")) as store:
+
+        def messages() -> list[str]:
+            return [store.snapshot.worker_cluster(name).status.message for name in ("older", "younger")]
+
+        clashes = await on_one_kafka(store, {"one:1": "an-id", "two:1": "an-id"}, monkeypatch)
+        assert clashes == [f"younger: {PROBLEM}"], "once, when it comes out"
+        assert messages() == ["", PROBLEM]
+        async with store.write() as tx:
+            worker_cluster.stop(tx, "older", "")
+        assert messages()[1] == "", "it is in nobody's way any more"
+
+
+async def test_two_kafkas_may_have_groups_of_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_store(str(tmp_path / "state.db")) as store:
+        assert await on_one_kafka(store, {"one:1": "an-id", "two:1": "another"}, monkeypatch) == []
+        assert [one.status.message for one in store.snapshot.worker_clusters.values()] == ["", ""]
