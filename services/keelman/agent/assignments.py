@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Set
 from pathlib import Path
 
 from google.protobuf import json_format
@@ -15,6 +16,9 @@ from keelman.runtime.home import write_file
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
+KEPT_FENCES = 1000
+"""Of workloads that are gone, the newest: whoever sends an older assignment is behind by seconds, and not by so many
+removals of one node."""
 
 
 class Assignments:
@@ -60,8 +64,18 @@ class Assignments:
                     named[workload.name] = self.workloads[workload.name]
         for name in message.removed:
             named.pop(name, None)
+        gone = self.workloads.keys() - named.keys()
         self.workloads, self.known = named, True
+        self._forget_fences(gone)
         self._save()
+
+    def _forget_fences(self, gone: Set[str]) -> None:
+        """Keeps the fences of the workloads that went last, and of all that are there."""
+        for name in sorted(gone & self._fences.keys()):
+            self._fences[name] = self._fences.pop(name)
+        former = [name for name in self._fences if name not in self.workloads]
+        for name in former[:-KEPT_FENCES]:
+            del self._fences[name]
 
     def _save(self) -> None:
         document = {

@@ -14,7 +14,7 @@ import javaproperties
 import pytest
 
 from keelman.agent.api import AgentApi
-from keelman.agent.assignments import Assignments, Versions
+from keelman.agent.assignments import KEPT_FENCES, Assignments, Versions
 from keelman.agent.reporter import Reporter
 from keelman.agent.service import lock
 from keelman.agent.settings import Settings
@@ -80,6 +80,23 @@ def test_assignments_are_kept_for_the_next_agent_and_only_its_owner_reads_them(t
     assert "worker/a/2" not in third.workloads
     third.apply(Message(workloads=[workload("worker/a/2", 1, uid="made anew")]))
     assert third.workloads["worker/a/2"].uid == "made anew"
+
+
+def test_the_fences_of_workloads_that_went_long_ago_are_forgotten(tmp_path: Path) -> None:
+    file = tmp_path / "assignments.json"
+    assignments = Assignments(file)
+    names = [f"worker/a/{number}" for number in range(KEPT_FENCES + 1)]
+    assignments.apply(complete(workload("worker/stays/0", 5), *(workload(name, 5) for name in names)))
+    assignments.apply(Message(removed=names[1:]))
+    assignments.apply(Message(removed=names[:1]))
+    assert list(assignments.workloads) == ["worker/stays/0"]
+
+    again = Assignments(file)
+    again.load()
+    longest_gone = names[1]
+    again.apply(Message(workloads=[workload(name, 4) for name in (*names, "worker/stays/0")]))
+    assert sorted(again.workloads) == sorted([longest_gone, "worker/stays/0"])
+    assert again.workloads["worker/stays/0"].generation == 5
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"workloads": 3, "fences": {}}', '{"workloads": [{"name": 3}]}'])
