@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from keelman.api.node.v1 import session_service_pb2 as pb
+from keelman.connect.config.providers import is_named
 from keelman.model.errors import AlreadyExists, Conflict, InvalidArgument, KeelmanError, Unavailable
 from keelman.model.node import Node, NodeState
 from keelman.model.rules.names import checked_name
@@ -48,6 +49,12 @@ class _Session:
     over: asyncio.Event = field(default_factory=asyncio.Event)
     why: KeelmanError | None = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    given: pb.NodeSecrets | None = None
+    """The secrets of the node's workers that were given last."""
+
+    def reads(self, secret: str) -> bool:
+        """Whether a worker of the node may read a secret of this name."""
+        return self.given is not None and any(is_named(secret, worker.names) for worker in self.given.workers)
 
     def end(self, why: KeelmanError) -> None:
         self.why = self.why or why
@@ -133,6 +140,8 @@ class Sessions:
             if change.noun == WORKLOAD and change.new is None:
                 self._vitals.pop(change.name, None)
                 self._crash_loops.forget(change.name)
+            if change.noun == SECRET:
+                self.hub.wake(_given_secrets(one.node) for one in self._sessions.values() if one.reads(change.name))
             if change.noun != NODE:
                 continue
             if change.new is None:
@@ -252,11 +261,10 @@ class Sessions:
         """Sends the complete set, then what differs from what was sent: it looks at the whole state at each wake."""
         sent: dict[str, Workload] = {}
         version = 0
-        given: pb.NodeSecrets | None = None
-        with self.hub.subscribe(carried_by(session.node), SECRET) as changed:
+        with self.hub.subscribe(carried_by(session.node), _given_secrets(session.node)) as changed:
             while True:
                 changed.clear()
-                given = await self._give_secrets(session, given)
+                await self._give_secrets(session)
                 revision, wanted = self.store.revision, self._carried(session.node)
                 # A name that is used again must be forgotten before it is sent, or its generation would seem old.
                 reused = [n for n, w in wanted.items() if n in sent and sent[n].uid != w.uid]
@@ -278,12 +286,12 @@ class Sessions:
                     hit("assignments-sent")
                 await changed.wait()
 
-    async def _give_secrets(self, session: _Session, given: pb.NodeSecrets | None) -> pb.NodeSecrets:
-        """Sends the secrets of the node's workers where these are others than were given; returns them."""
+    async def _give_secrets(self, session: _Session) -> None:
+        """Sends the secrets of the node's workers where these are others than were given."""
         secrets = secrets_of(session.node, self.store.snapshot, self.bucket_keys)
-        if secrets != given:
+        if secrets != session.given:
+            session.given = secrets
             await session.send(pb.OpenSessionResponse(secrets=secrets))
-        return secrets
 
     async def _send_assignments(
         self,
@@ -327,6 +335,11 @@ class Sessions:
 
     def _carried(self, node: str) -> dict[str, Workload]:
         return {w.name: w for w in self.store.snapshot.workloads_on(node)}
+
+
+def _given_secrets(node: str) -> Hashable:
+    """The subject of the secrets that a node's workers may read."""
+    return ("secrets given to", node)
 
 
 def _changes(
