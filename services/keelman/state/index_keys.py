@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from keelman.model.cluster import BrokerCluster, ManagedBrokers, Origin, WorkerCluster
 from keelman.model.connectors.connector_definition import ConnectorDefinition
-from keelman.model.connectors.dedicated_connector import DedicatedConnector
+from keelman.model.connectors.dedicated_connector import FORMER_SPEC, DedicatedConnector
 from keelman.model.connectors.worker_configuration import WorkerConfiguration
 from keelman.model.document import Document
 from keelman.model.operation import Operation
@@ -86,7 +86,12 @@ def _of_workload(workload: Workload, host: str) -> set[Key]:
 def _of_operation(operation: Operation) -> set[Key]:
     target = (operation.target.noun, operation.target.name)
     found: set[Key] = {("operations", *target)}
-    return found if operation.has_ended else found | {("unfinished",), ("unfinished", *target)}
+    if operation.has_ended:
+        return found
+    former = operation.facts.get(FORMER_SPEC) or {}
+    if (configuration := former.get("worker_configuration")) is not None:
+        found.add(("former worker configuration", configuration["name"]))
+    return found | {("unfinished",), ("unfinished", *target)}
 
 
 def _of_origin(noun: str, origin: Origin | None) -> set[Key]:

@@ -209,8 +209,10 @@ class Snapshot:
         return [self.documents[name] for name in self._index.get(key, NO_NAMES)]
 
     def users_of_configuration(self, name: str) -> list[str]:
-        """Connectors with workers of their own that name a worker configuration, by name."""
-        return sorted(self._index.get(("worker configuration", name), NO_NAMES))
+        """Connectors with workers of their own that name a worker configuration or may go back to it, by name."""
+        updates = self._index.get(("former worker configuration", name), NO_NAMES)
+        may_go_back = {self.operations[one].target.name for one in updates}
+        return sorted(self._index.get(("worker configuration", name), NO_NAMES) | may_go_back)
 
     def definitions_on(self, worker_cluster: str) -> Names:
         """Connector definitions of a worker cluster, which may be gone."""

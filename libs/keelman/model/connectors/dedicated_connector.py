@@ -16,6 +16,8 @@ from keelman.model.plugins.plugin_set import PluginRef
 from keelman.model.resource import Resource
 from keelman.model.workload import NO_LIMITS, ResourceLimits
 
+FORMER_SPEC, WANTED_SPEC = "former_spec", "wanted_spec"
+"""Facts of an operation that updates: the specs, as they are stored."""
 UNKNOWN_CODE = "UnknownError.Unknown"
 CODES: Mapping[str, str] = {
     "BROKERS_UNREACHABLE": "ClusterError.BrokerUnreachable",

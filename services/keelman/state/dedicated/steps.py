@@ -8,7 +8,9 @@ from typing import Any
 
 from keelman.model.cluster import Annotations
 from keelman.model.connectors.dedicated_connector import (
+    FORMER_SPEC,
     UNKNOWN_CODE,
+    WANTED_SPEC,
     DedicatedConnector,
     DedicatedConnectorSpec,
     DedicatedFailure,
@@ -17,7 +19,6 @@ from keelman.model.connectors.dedicated_connector import (
 )
 from keelman.model.operation import Operation, OperationKind, OperationState
 from keelman.state.dedicated.composition import runtime_config
-from keelman.state.dedicated.wire import FORMER_SPEC, WANTED_SPEC
 from keelman.state.operations.connector_steps import ASK, AWAIT, CONFIGURE, STEER, UID
 from keelman.state.resources.rows import plain, read
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keelman.api.connect.v1 import dedicated_connector_pb2, operation_pb2
-from keelman.model.connectors.dedicated_connector import Capacity, DedicatedConnectorSpec
+from keelman.model.connectors.dedicated_connector import FORMER_SPEC, WANTED_SPEC, Capacity, DedicatedConnectorSpec
 from keelman.model.errors import InvalidArgument
 from keelman.model.operation import Operation
 from keelman.rpc.mapping import message_of, value_of
@@ -14,9 +14,6 @@ from keelman.state.resources.limits import limits_message
 from keelman.state.resources.log_delivery import delivery_message, delivery_of
 from keelman.state.resources.rows import read
 from keelman.state.secrets.hidden import shown_spec
-
-FORMER_SPEC, WANTED_SPEC = "former_spec", "wanted_spec"
-"""Facts of an operation that updates: the specs, as they are stored."""
 
 
 def spec_message(wanted: DedicatedConnectorSpec) -> dedicated_connector_pb2.DedicatedConnectorSpec:

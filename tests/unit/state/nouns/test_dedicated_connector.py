@@ -257,3 +257,28 @@ async def test_the_revision_of_its_worker_configuration_stays_until_it_is_update
         assert changed.spec.worker_configuration == WorkerConfigurationRef("w", 2)
         assert operation is not None
         assert operation.facts["wanted_workers"]["properties"]["offset.flush.interval.ms"] == "9"
+
+
+@pytest.mark.parametrize("state", [OperationState.SUCCEEDED, OperationState.FAILED])
+async def test_a_worker_configuration_that_an_update_may_go_back_to_is_not_deleted(
+    tmp_path: Path, state: OperationState
+) -> None:
+    content = b"key.converter=org.apache.kafka.connect.json.JsonConverter\n"
+    content += content.replace(b"key", b"value")
+    delete_it = wf.DeleteWorkerConfigurationRequest(name="w")
+    async with a_store(tmp_path) as store:
+        async with store.write() as tx:
+            worker_configuration.create(tx, wf.CreateWorkerConfigurationRequest(name="w", content=content))
+            create(tx, "one", replace(SPEC, worker_configuration=WorkerConfigurationRef("w")))
+            end(tx, "one")
+            update(tx, "one", "", lambda spec: replace(spec, worker_configuration=None))
+        assert store.snapshot.users_of_configuration("w") == ["one"]
+        with pytest.raises(FailedPrecondition, match="'w' is used by one"):
+            async with store.write() as tx:
+                worker_configuration.delete(tx, delete_it)
+    async with a_store(tmp_path) as store:
+        assert store.snapshot.users_of_configuration("w") == ["one"], "as the database says too"
+        async with store.write() as tx:
+            end(tx, "one", state)
+        is_back = state is OperationState.FAILED
+        assert store.snapshot.users_of_configuration("w") == (["one"] if is_back else [])
