@@ -156,7 +156,7 @@ async def test_copy_runs_tell_the_truth_and_come_back_after_a_restart(tmp_path, 
             assert found["now"].progress.records == 7
             assert (found["before"].state, found["before"].reason) == (STATE.COPY_RUN_STATE_FAILED, "LOST")
             assert found["before"].message == "copy run now of the same task fenced it"
-            assert found["elsewhere"].message == "no worker has the address 127.0.0.1:9 any more"
+            assert found["elsewhere"].message == "no worker of its worker cluster has the address 127.0.0.1:9 any more"
             assert sorted(await runs_of(clients, ended=False)) == ["now"]
 
             membership = worker_pb2.WorkerMembership(
