@@ -255,14 +255,15 @@ class Registry:
             found += [] if found else [find_connector(class_name).version]
         return found
 
-    def definition(self, class_name: str, kind: Kind) -> ConfigDef:
-        """The keys of a class that is no connector."""
+    def definition(self, class_name: str, kind: Kind, wanted: str | None = None) -> ConfigDef:
+        """The keys of a class that is no connector, in the latest version that is as wanted. Raises
+        VersionRangeError."""
         for one in shipped.ALL:
             if one.class_name == class_name and one.kind is kind and one.module:
                 return cast("ConfigDef", _load(one).config_def())
-        for step in _steps.get((class_name, kind), ()):
-            return step.keys()
-        return ConfigDef()
+        steps, within = _steps.get((class_name, kind), ()), requirement(wanted)
+        fits = (one for one in steps if within is None or within.latest([one.version]) is not None)
+        return next((one.keys() for one in fits), ConfigDef())
 
 
 def kind_of(class_name: str) -> Kind | None:

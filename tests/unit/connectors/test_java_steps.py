@@ -1,14 +1,17 @@
 """Converters, transforms and predicates of Java plugins, in the configurations of connectors that are not Java's."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
-from keelman.connect.config.definition import ConfigDef
+from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.config.info import problems
 from keelman.connect.config.plugin_kinds import Kind
+from keelman.connect.errors import ConfigValueError
 from keelman.connectors import registry
 from keelman.connectors.file.source import FileStreamSource
+from keelman.connectors.java.plugin_loader import fitting
 from keelman.connectors.validation.configuration import validate
 
 FILE = {"connector.class": "FileStreamSource", "name": "lines", "topic": "lines", "file": "/tmp/lines"}
@@ -73,3 +76,57 @@ def test_a_connector_that_converts_by_itself_has_them(monkeypatch: pytest.Monkey
     monkeypatch.setattr(FileStreamSource, "converts", True)
     config = {**FILE, "transforms": "a", "transforms.a.type": "acme.Unwrap"}
     assert problems(validate(config, WORKER), config) == []
+
+
+VERSIONS = {"2.1": "newest", "2.0": "newer", "1.4": "old"}
+KEY = "transforms.a.plugin.version"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (None, "newest"),
+        ("latest", "newest"),
+        ("2.0", "newer"),
+        ("[1.4]", "old"),
+        ("[1,2.1)", "newer"),
+        ("(,2.0)", "old"),
+    ],
+)
+def test_the_latest_version_that_fits_is_loaded(wanted: str | None, found: str) -> None:
+    assert fitting("acme.Unwrap", VERSIONS, wanted, KEY) == found
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        (
+            "[3,)",
+            "Plugin acme.Unwrap not found that matches the version range [3,), available versions: [2.1, 2.0, 1.4]",
+        ),
+        ("[3", "Unbounded range: [3"),
+    ],
+)
+def test_a_version_that_there_is_not_is_named_with_its_key(wanted: str, why: str) -> None:
+    with pytest.raises(ConfigValueError) as refused:
+        fitting("acme.Unwrap", VERSIONS, wanted, KEY)
+    assert str(refused.value) == f"Invalid value {wanted} for configuration {KEY}: {why}"
+
+
+def keys(name: str) -> ConfigDef:
+    """Of a class that has this key."""
+    return ConfigDef(ConfigKey(name, Type.STRING, None, Importance.LOW, "What it does."))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "key"), [({}, "new"), ({"plugin.version": "1"}, "old"), ({"plugin.version": "(,2)"}, "old")]
+)
+def test_the_keys_of_a_transform_are_those_of_the_version_that_is_asked_for(wanted: dict[str, str], key: str) -> None:
+    registry.add_steps(
+        registry.Step("acme.Unwrap", Kind.TRANSFORMATION, version, partial(keys, name))
+        for version, name in (("1", "old"), ("2", "new"))
+    )
+    config = {**FILE, "transforms": "a", "transforms.a.type": "acme.Unwrap"}
+    config |= {f"transforms.a.{name}": value for name, value in wanted.items()}
+    names = {one["value"]["name"] for one in validate(config, WORKER)["configs"]}
+    assert {"transforms.a.old", "transforms.a.new"} & names == {f"transforms.a.{key}"}

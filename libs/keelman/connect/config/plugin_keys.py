@@ -199,7 +199,7 @@ def _keys_of(plugins: Plugins, config: Mapping[str, str | None], kind: Kind, ali
     ]
     if not usable or found is None or _unfit(plugins, found, wanted):
         return keys
-    own = plugins.definition(found, kind)
+    own = plugins.definition(found, kind, wanted)
     if kind is Kind.TRANSFORMATION:
         own = own + IMPLICIT
     return keys + own.embedded(prefix, group, 2)

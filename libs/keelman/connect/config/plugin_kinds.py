@@ -69,5 +69,6 @@ class Plugins(Protocol):
     def versions(self, class_name: str) -> list[str]:
         """The versions that there are, one for each kind that the class is of."""
 
-    def definition(self, class_name: str, kind: Kind) -> ConfigDef:
-        """The keys of a class. Raises what the class raises."""
+    def definition(self, class_name: str, kind: Kind, wanted: str | None = None) -> ConfigDef:
+        """The keys of a class, in the latest version that is as wanted. Raises VersionRangeError, and what the class
+        raises."""

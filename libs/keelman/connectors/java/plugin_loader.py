@@ -9,12 +9,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from keelman.connect.config.plugin_keys import misfit
+from keelman.connect.config.versions import VersionRangeError, requirement
+from keelman.connect.errors import ConfigValueError
 from keelman.connectors import registry
 from keelman.connectors.java.jvm import java_class, jpype
 
 LOADER = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
+VERSION = "plugin.version"
+"""The key that says in which version a converter, transform or predicate is wanted, behind the prefix of its own."""
+T = TypeVar("T")
+
+
+def fitting(class_name: str, versions: Mapping[str, T], wanted: str | None, key: str = VERSION) -> T:
+    """What there is of a class in the latest version that fits what its `key` asks for. `versions` has the latest
+    first. Raises ConfigValueError."""
+    try:
+        within = requirement(wanted)
+    except VersionRangeError as error:
+        raise ConfigValueError(key, wanted, str(error)) from None
+    if within is None:
+        return next(iter(versions.values()))
+    found = within.latest(versions)
+    if found is None:
+        raise ConfigValueError(key, wanted, misfit(class_name, within, [*versions]))
+    return versions[found]
 
 
 class PluginLoader:
@@ -26,11 +47,14 @@ class PluginLoader:
         jars: Sequence[Path],
         aliases: Mapping[str, str] | None = None,
         others: Mapping[str, Callable[[], PluginLoader]] | None = None,
+        versions: Callable[[str], Mapping[str, PluginLoader]] | None = None,
     ) -> None:
         """`jars` are all files that the plugin's classes are looked for in, libraries last; `aliases` short names of
-        classes with the full ones; `others` classes of other plugins with these plugins' loaders."""
+        classes with the full ones; `others` classes of other plugins with these plugins' loaders; `versions` finds all
+        loaders of a class, this one among them, by its versions, the latest first."""
         self._aliases = aliases or {}
         self._others = others or {}
+        self._versions = versions
         library = jpype()
         urls = [_url(jar) for jar in jars]
         array = library.JArray(java_class("java.net.URL"))(urls)
@@ -43,8 +67,13 @@ class PluginLoader:
         found = name.strip()
         return self._aliases.get(found) or registry.full_name(found) or found
 
-    def of(self, class_name: str) -> PluginLoader:
-        """The loader of the plugin that has a converter, transform or predicate: another's, or this one."""
+    def of(self, class_name: str, wanted: str | None = None, key: str = VERSION) -> PluginLoader:
+        """The loader of the plugin that has a converter, transform or predicate: another's, or this one.
+
+        It is the one with the latest version that fits, where `key` asks for some. Raises ConfigValueError where none
+        does, and what a class throws that is asked for its version."""
+        if wanted not in (None, "latest") and self._versions is not None:
+            return fitting(class_name, self._versions(class_name), wanted, key)
         other = self._others.get(class_name)
         return self if other is None else other()
 

@@ -13,13 +13,15 @@ from typing import Any
 from keelman.connect import foreign_steps
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.config.plugin_kinds import Kind, aliases
+from keelman.connect.config.versions import ordered
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector
 from keelman.connectors import registry
 from keelman.connectors.java import jvm, logs
-from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.plugin_loader import VERSION, PluginLoader, fitting
 from keelman.connectors.plugins import java_folders
 from keelman.connectors.plugins.java_folders import UNDEFINED, JavaPlugin
+from keelman.connectors.shipped import CONVERTER_VERSION
 from keelman.model.errors import InvalidArgument
 from keelman.model.plugins.plugin import PluginClass
 from keelman.runtime.java.machine_options import machine_options
@@ -32,7 +34,11 @@ def use(plugin: JavaPlugin, *, quick: bool) -> None:
     _used[plugin] = quick
     for one in plugin.connectors:
         registry.add(registry.java_name(one.class_name), functools.partial(load, plugin, one.class_name, quick=quick))
-    steps = [one for whose in (plugin, *_others(plugin)) for one in whose.usable_steps(step_keys)]
+    steps = [
+        one
+        for whose in (plugin, *_others(plugin))
+        for one in whose.usable_steps(functools.partial(_keys_in, whose, quick=quick))
+    ]
     registry.add_steps(steps)
     for step in steps:
         if step.kind is not Kind.HEADER_CONVERTER and not registry.is_ours(step.class_name):
@@ -45,7 +51,9 @@ def _maker(plugin: JavaPlugin, step: registry.Step, *, quick: bool) -> foreign_s
     def make(config: Mapping[str, str]) -> Any:
         _start(quick=quick)
         made = importlib.import_module("keelman.connectors.java.border.steps_in_python")
-        return made.made_step(_loader(plugin), step.class_name, step.kind, config)
+        versions = _versions(plugin, step.class_name) or {UNDEFINED: _loader(plugin)}
+        loader = fitting(step.class_name, versions, config.get(VERSION))
+        return made.made_step(loader, step.class_name, step.kind, config)
 
     return make
 
@@ -64,21 +72,19 @@ def answers() -> list[dict[str, str]]:
 
     The problem is why it cannot be loaded and made, and empty where it can.
     """
-    return [_answer(plugin, one) for plugin in _used for one in plugin.classes]
+    found = []
+    for plugin, quick in _used.items():
+        _start(quick=quick)
+        found += [_answer(plugin, one) for one in plugin.classes]
+    return found
 
 
 def step_keys(class_name: str, kind: str) -> ConfigDef:
     """The keys of a class that is no connector, with Java's validators. Raises ConnectError, InvalidArgument."""
     for plugin, quick in _used.items():
-        known = (one for whose in (plugin, *_others(plugin)) for one in whose.steps)
-        if any((one.class_name, one.type) == (class_name, kind) for one in known):
-            _start(quick=quick)
-            loader = _loader(plugin).of(class_name)
-            configs = importlib.import_module("keelman.connectors.java.configs")
-            errors = importlib.import_module("keelman.connectors.java.errors")
-            with loader.entered(), errors.translated(f"{class_name}.config"):
-                found: ConfigDef = configs.step_definition(loader.load(class_name)().config())
-                return found
+        for whose in (plugin, *_others(plugin)):
+            if any((one.class_name, one.type) == (class_name, kind) for one in whose.steps):
+                return _keys_in(whose, class_name, kind, quick=quick)
     raise InvalidArgument(f"{class_name} is no {kind} of a Java plugin", reason="PLUGIN_BROKEN")
 
 
@@ -87,9 +93,19 @@ def start_quickly() -> None:
     _start(quick=True)
 
 
+def _keys_in(plugin: JavaPlugin, class_name: str, _kind: str, *, quick: bool) -> ConfigDef:
+    """The keys of the class in this plugin's version. Raises ConnectError."""
+    _start(quick=quick)
+    loader = _loader(plugin)
+    configs = importlib.import_module("keelman.connectors.java.configs")
+    errors = importlib.import_module("keelman.connectors.java.errors")
+    with loader.entered(), errors.translated(f"{class_name}.config"):
+        found: ConfigDef = configs.step_definition(loader.load(class_name)().config())
+        return found
+
+
 def _answer(plugin: JavaPlugin, one: PluginClass) -> dict[str, str]:
     said = {"class": one.class_name, "type": one.type, "version": one.version, "problem": ""}
-    _start(quick=_used[plugin])
     errors = importlib.import_module("keelman.connectors.java.errors")
     loader = _loader(plugin)
     try:
@@ -130,7 +146,22 @@ def _loader(plugin: JavaPlugin) -> PluginLoader:
             names |= dict.fromkeys(aliases(one.class_name, Kind(one.type)), one.class_name)
             if one.class_name not in own and not registry.is_ours(one.class_name):
                 others[one.class_name] = functools.partial(_loader, whose)
-    return PluginLoader(plugin.location, [*plugin.jars, *plugin.libraries], names, others)
+    versions = functools.partial(_versions, plugin)
+    return PluginLoader(plugin.location, [*plugin.jars, *plugin.libraries], names, others, versions)
+
+
+@functools.cache
+def _versions(plugin: JavaPlugin, class_name: str) -> Mapping[str, PluginLoader]:
+    """The loaders of a converter, transform or predicate that its connectors can name, by the version that the class
+    says itself, the latest first; those alone that it can be loaded with."""
+    if registry.is_ours(class_name):
+        return {CONVERTER_VERSION: _loader(plugin)}
+    found: dict[str, PluginLoader] = {}
+    for whose in (plugin, *_others(plugin)):
+        for one in whose.steps:
+            if one.class_name == class_name and not (said := _answer(whose, one))["problem"]:
+                found.setdefault(said["version"], _loader(whose))
+    return {version: found[version] for version in sorted(found, key=ordered, reverse=True)}
 
 
 @functools.cache

@@ -79,7 +79,7 @@ def converter_infos(plugins: Plugins, config: Config, values: dict[str, ConfigVa
         class_name = _usable(plugins, name, config, values)
         if class_name is None:
             continue
-        definition = plugins.definition(class_name, kind)
+        definition = plugins.definition(class_name, kind, config.get(f"{name}.plugin.version"))
         given = under(f"{name}.", config)
         checked = definition.validate({"converter.type": role, **given}, plugins.find)
         ordered = [checked[key] for key in hash_order(checked)]

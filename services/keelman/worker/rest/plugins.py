@@ -54,7 +54,7 @@ def _keys_of(full: str, version: str | None) -> list[dict[str, Any]]:
     if kind is None or kind in CONNECTORS:
         definition = validation.keys_of(find_connector(full))
     else:
-        definition = Registry().definition(full, kind)
+        definition = Registry().definition(full, kind, version)
     return [key_info(key) for key in definition.keys.values()]
 
 

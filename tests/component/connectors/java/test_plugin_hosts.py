@@ -14,13 +14,15 @@ from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connectors.plugins import java_folders
 from keelman.connectors.plugins.client import PluginHost
 from keelman.connectors.plugins.plugin_path import Plugin, scan
+from keelman.connectors.plugins.process import PluginProcess
 from keelman.testing.eventually import eventually
 from support.java.kit import needs_java
 from support.java.published import FILES, JDBC, MIRROR, MONGO, POSTGRES, Published
 
 pytestmark = [pytest.mark.component, needs_java()]
 RESTLESS, SCRIPTED, BROKEN = "acme.RestlessSource", "acme.ScriptedSource", "acme.BrokenSink"
-STAMP = "acme.StampTransform"
+STAMP, SHOUT = "acme.StampTransform", "acme.ShoutTransform"
+STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 
 @pytest.fixture(scope="session")
@@ -32,12 +34,16 @@ def acme(classes: Path, tmp_path_factory: pytest.TempPathFactory) -> Plugin:
     return plugin
 
 
-def jar_of(path: Path, classes: Path, pattern: str) -> None:
-    """A jar of the classes whose files' names are like this."""
+def jar_of(path: Path, classes: Path, pattern: str, changes: Mapping[bytes, bytes] | None = None) -> None:
+    """A jar of the classes whose files' names are like this, with these changes of their bytes."""
     path.parent.mkdir()
     with zipfile.ZipFile(path, "w") as jar:
         for file in classes.rglob(pattern):
-            jar.write(file, file.relative_to(classes))
+            data = file.read_bytes()
+            for before, after in (changes or {}).items():
+                assert before in data, f"{file.name} has no {before!r}"
+                data = data.replace(before, after)
+            jar.writestr(str(file.relative_to(classes)), data)
 
 
 @pytest.fixture
@@ -87,6 +93,47 @@ async def test_a_connector_can_name_a_transform_of_another_folder(classes: Path,
     async with PluginHost(waters, answer_seconds=60) as host:
         found = errors(await host.validate(RESTLESS, config, {}))
     assert found == {"transforms.s.level": ["Invalid value 11 for configuration level: Value must be no more than 9"]}
+
+
+async def test_a_step_is_loaded_in_the_version_that_is_asked_for(classes: Path, tmp_path: Path) -> None:
+    jar_of(tmp_path / "waters" / "waters.jar", classes, "[RS]*Source*.class")
+    jar_of(tmp_path / "reversed" / "reversed.jar", classes, "Reversed*.class")
+    jar_of(tmp_path / "newer" / "steps-1.2.jar", classes, "Shout*.class")
+    quiet = {b"\x01\x00\x031.2": b"\x01\x00\x031.1", b"toUpperCase": b"toLowerCase"}
+    jar_of(tmp_path / "older" / "steps-1.1.jar", classes, "Shout*.class", quiet)
+    (tmp_path / "lines").write_text("v0\n")
+    waters = {one.name: one for one in scan(str(tmp_path)).plugins}["waters"]
+    shout = {"transforms": "s", "transforms.s.type": SHOUT, "transforms.s.end": "Z"}
+    sources = {
+        SCRIPTED: {"topics": "t", "log": str(tmp_path / "calls"), "records": "1"},
+        "FileStreamSource": {"topic": "t", "file": str(tmp_path / "lines")},
+    }
+    process = PluginProcess(waters.folder, memory_bytes=0)
+
+    async def ask(kind: str, **more: str) -> dict[str, Any]:
+        config = {"name": "sea", "connector.class": kind, **sources[kind], **shout, **more}
+        request = {"id": 0, "method": "preview", "class": kind, "name": "sea", "config": config, "tasks": [config]}
+        request |= {"worker_config": {"key.converter": STRING, "value.converter": STRING}, "offsets": []}
+        return await process.ask({**request, "from": "beginning", "records": 1, "seconds": 30})
+
+    async def written(kind: str, **more: str) -> str:
+        answer = await ask(kind, **more)
+        return str(answer["result"]["records"][0]["steps"][-1]["record"]["value"]["text"])
+
+    try:
+        await process.start()
+        for kind in sources:
+            assert await written(kind) == "V0Z"
+            for wanted in ("1.1", "[1,1.2)"):
+                assert await written(kind, **{"transforms.s.plugin.version": wanted}) == "v0Z", kind
+            for key, more, known in (
+                ("transforms.s.plugin.version", {}, "1.2, 1.1"),
+                ("value.converter.plugin.version", {"value.converter": "acme.ReversedConverter"}, "undefined"),
+            ):
+                refused = (await ask(kind, **more, **{key: "[7,)"}))["error"]
+                assert (refused["key"], f"[7,), available versions: [{known}]" in refused["message"]) == (key, True)
+    finally:
+        await process.close()
 
 
 def errors(infos: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ from keelman.connect.registry.interface import OpenRegistry
 from keelman.connectors.java.border.python_converter import OURS_ALONE, python_converter
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import translated
-from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.plugin_loader import VERSION, PluginLoader
 from keelman.connectors.java.steps.transforms import JavaStep, java_transforms
 from keelman.engine.records.registries import open_registry
 
@@ -58,12 +58,14 @@ _DEFAULTS = {"header": "org.apache.kafka.connect.storage.SimpleHeaderConverter"}
 
 def java_converter(loader: PluginLoader, role: str, config: Mapping[str, str], worker: Mapping[str, str]) -> Any:
     """The converter of keys, values or headers (`role` is key, value or header), configured; the connector's own where
-    it names one. Raises ConnectError for what the class throws."""
+    it names one. Raises ConfigValueError where there is no such version, ConnectError for what the class throws."""
     name, class_name = f"{role}.converter", _named(loader, role, config, worker)
     whose = _whose(role, config, worker)
     options = string_map({k.removeprefix(f"{name}."): v for k, v in whose.items() if k.startswith(f"{name}.")})
-    with loader.of(class_name).entered(), translated(f"{name}={class_name}"):
-        made = loader.load(class_name)()
+    version = f"{name}.{VERSION}"
+    plugin = loader.of(class_name, whose.get(version), version)
+    with plugin.entered(), translated(f"{name}={class_name}"):
+        made = plugin.load(class_name)()
         if role == "header":
             options.put("converter.type", "header")
             made.configure(options)

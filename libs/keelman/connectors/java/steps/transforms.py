@@ -17,14 +17,14 @@ from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import translated
 from keelman.connectors.java.handles import Handles
 from keelman.connectors.java.jvm import java_class, jpype
-from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.plugin_loader import VERSION, PluginLoader
 from keelman.model.keys import under
 
 CONNECT = "org.apache.kafka.connect"
 RECORD = f"{CONNECT}.connector.ConnectRecord"
 STAGE = f"{CONNECT}.runtime.TransformationStage"
 CONSTRUCTOR_PARAMETERS = 8
-NOT_THEIRS = ("type", "predicate", "negate", "plugin.version")
+NOT_THEIRS = ("type", "predicate", "negate", VERSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,15 @@ def _step(loader: PluginLoader, config: Mapping[str, str], alias: str, construct
 
 
 def _made(loader: PluginLoader, key: str, own: Mapping[str, str]) -> tuple[Any, str]:
-    """A configured transform or predicate, and the name of its class."""
+    """A configured transform or predicate in the version that its own keys ask for, and the name of its class."""
     named = own.get("type", "")
     if not named.strip():
         raise ConfigValueError(key, None, whole=f'Missing required configuration "{key}" which has no default value.')
     class_name = loader.full_name(named)
     options = string_map({name: value for name, value in own.items() if name not in NOT_THEIRS})
-    with loader.of(class_name).entered(), translated(f"{key}={class_name}"):
-        made = loader.load(class_name)()
+    plugin = loader.of(class_name, own.get(VERSION), f"{key.removesuffix('type')}{VERSION}")
+    with plugin.entered(), translated(f"{key}={class_name}"):
+        made = plugin.load(class_name)()
         made.configure(options)
     return made, class_name
 
