@@ -326,10 +326,10 @@ class Connector(ABC):
 
     @classmethod
     def open_steps(cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> Steps:
-        """Its converters and transforms for single records, in a preview: those of its configuration. A source that
-        `converts` then reads records as they are before that (`SourceBatch.read`). Raises ConfigValueError,
-        ConnectError."""
-        from keelman.connect.previews.record_trace import RecordTrace  # noqa: PLC0415  brings what only previews need
+        """Its converters and transforms for single records, in a preview and in a replay of dead letters: those of its
+        configuration. A source that `converts` reads records for a preview as they are before that
+        (`SourceBatch.read`). Raises ConfigValueError, ConnectError."""
+        from keelman.connect.previews.record_trace import RecordTrace  # noqa: PLC0415  brings what only these need
 
         return RecordTrace(config, worker, open_registry)
 

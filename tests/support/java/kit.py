@@ -1,7 +1,7 @@
 """Java connectors for tests, compiled here, and a process that copies for one of their tasks.
 
 As a program (`python -m support.java.kit <spec.json>`) it is `support.copying.harness` with these connectors; with
-`preview` in its specification it prints that preview.
+`preview` or `replay` in its specification it prints what came of that.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from keelman.connectors.java.sink.writer import open_writer
 from keelman.connectors.java.source import poll_thread
 from keelman.connectors.java.source.reader import open_reader
 from keelman.connectors.plugins.previews import preview
+from keelman.engine.dead_letters.replay import replay
 from keelman.model.errors import FailedPrecondition
 from keelman.runtime.java.installation import find
 from support.copying.harness import OneTask, host
@@ -40,7 +41,7 @@ from support.places import with_tests
 
 SOURCES = Path(__file__).parent / "sources"
 COMPILE_SECONDS = 120
-PREVIEW_SECONDS = 120
+ANSWER_SECONDS = 120
 
 
 def missing() -> str:
@@ -129,8 +130,17 @@ def found(class_name: str) -> type[Connector]:
 
 def previewed(request: Mapping[str, Any]) -> dict[str, Any]:
     """What a process of its own shows of a task of these connectors."""
-    command = [sys.executable, "-m", "support.java.kit", json.dumps({"preview": request})]
-    done = subprocess.run(command, env=with_tests(), timeout=PREVIEW_SECONDS, capture_output=True, check=False)
+    return _answer("preview", request)
+
+
+def replayed(request: Mapping[str, Any]) -> dict[str, Any]:
+    """What a process of its own makes of the dead letters of one of these connectors."""
+    return _answer("replay", request)
+
+
+def _answer(asked: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    command = [sys.executable, "-m", "support.java.kit", json.dumps({asked: request})]
+    done = subprocess.run(command, env=with_tests(), timeout=ANSWER_SECONDS, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode(errors="replace")[-3000:]
     shown: dict[str, Any] = json.loads(done.stdout)
     return shown
@@ -145,6 +155,10 @@ if __name__ == "__main__":
     given = json.loads(sys.argv[1])
     if "preview" in given:
         print(json.dumps(preview(found(given["preview"]["config"]["connector.class"]), given["preview"])))
+        code = 0
+    elif "replay" in given:
+        kind = found(given["replay"]["config"]["connector.class"])
+        print(json.dumps(replay(given["replay"], kind.open_steps)))
         code = 0
     else:
         poll_thread.LONG_SECONDS = given.get("long_seconds", poll_thread.LONG_SECONDS)

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from keelman.connectors.file.source import FileStreamSource
 from keelman.connectors.java.logs import one_line
+from keelman.connectors.plugins import host
 from keelman.connectors.plugins.plugin_path import scan
 from keelman.connectors.plugins.process import PluginProcess
+from keelman.engine.dead_letters import replay
 from keelman.runtime.logs import logging
 from keelman.testing.eventually import eventually
 from keelman.testing.plugins.plugin_wheel import wheel
@@ -21,9 +24,15 @@ def test_a_host_that_nobody_hears_ends_without_a_word() -> None:
     hears, says = os.pipe()
     os.close(hears)
     command = [sys.executable, "-m", "keelman.connectors.plugins.host", "", str(1 << 30)]
-    host = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=says, stderr=subprocess.PIPE, check=False)
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=says, stderr=subprocess.PIPE, check=False)
     os.close(says)
-    assert (host.returncode, host.stderr) == (1, b"")
+    assert (ended.returncode, ended.stderr) == (1, b"")
+
+
+def test_a_replay_takes_the_steps_of_the_class_that_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "replay", lambda request, steps: {"request": request, "steps": steps})
+    found = host.replay(FileStreamSource, {"name": "in"})
+    assert found == {"request": {"name": "in"}, "steps": FileStreamSource.open_steps}
 
 
 PLUGIN = """

@@ -69,6 +69,10 @@ class Steps(Protocol):
     def headers(self, headers: Headers) -> list[Header]:
         """What headers hold."""
 
+    def given(self, record: Record, headers: Headers) -> Record:
+        """A source's record as the first transform takes it: with what headers hold, where they were written already.
+        Raises DataError too, for what cannot be given."""
+
     def written(self, record: Record, *, raw: bool) -> Written:
         """A source's record as it goes into Kafka; with `raw` what is bytes already stays so."""
 
@@ -112,6 +116,11 @@ class RecordTrace:
             for name, raw in headers:
                 found.append(Header(name, *opened(self._headers, raw), raw))
         return found
+
+    def given(self, record: Record, headers: Headers) -> Record:
+        """A source's record with what its headers hold, where they were written already."""
+        record.headers = self.headers(headers)
+        return record
 
     def written(self, record: Record, *, raw: bool) -> Written:
         """A source's record as it goes into Kafka; with `raw` what is bytes already stays so."""

@@ -144,11 +144,11 @@ def dead_letters(_kind: type[Connector], request: Request) -> dict[str, Any]:
     return reader.survey(request)
 
 
-def replay(_kind: type[Connector], request: Request) -> dict[str, Any]:
-    """Sends its dead letters back; asked like `preview`."""
+def replay(kind: type[Connector], request: Request) -> dict[str, Any]:
+    """Sends its dead letters back through its steps; asked like `preview`."""
     from keelman.engine.dead_letters import replay as replays  # noqa: PLC0415
 
-    return replays.replay(request)
+    return replays.replay(request, kind.open_steps)
 
 
 METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {

@@ -13,7 +13,7 @@ from keelman.connect.bad_records.replayed import MAX_EXAMPLES, Replayed
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.errors import ConnectError, in_one_line
 from keelman.connect.previews.preview import View
-from keelman.connect.previews.record_trace import RecordTrace, StepFailure, Written, opened
+from keelman.connect.previews.record_trace import OpenSteps, RecordTrace, StepFailure, Written, opened
 from keelman.connect.record import Record
 from keelman.connect.schema import OPTIONAL_BYTES
 from keelman.engine.dead_letters.reader import kind_of, letter_of, shown
@@ -60,13 +60,13 @@ class Tally:
 class ReplayDecisions:
     """Where letters lead, and whether they can be sent."""
 
-    def __init__(self, request: Mapping[str, Any]) -> None:
-        """Raises ConfigValueError."""
+    def __init__(self, request: Mapping[str, Any], open_steps: OpenSteps = RecordTrace) -> None:
+        """`open_steps` is the connector's. Raises ConfigValueError, ConnectError."""
         self._config, self._worker = request["config"], request["worker_config"]
         self._sink: bool = request["sink"]
         self._name, self._to = request["name"], request["to"]
         self._stage, self._exception, self._since = request["stage"], request["exception"], request["since_ms"]
-        self._walk = RecordTrace(self._config, self._worker, open_registry)
+        self._walk = open_steps(self._config, self._worker, open_registry)
         self._envelope = JsonConverter({})
         self._partitions: dict[str, int] = {}
         named = [one.strip() for one in self._config.get("topics", "").split(",") if one.strip()]
@@ -136,8 +136,7 @@ class ReplayDecisions:
         try:
             record.key_schema, record.key = self._read(letter.key, letter.key_format, raw=raw)
             record.value_schema, record.value = self._read(letter.value, letter.value_format, raw=raw)
-            record.headers = self._walk.headers(letter.headers)
-            after = self._walk.through(record)
+            after = self._walk.through(self._walk.given(record, letter.headers))
             if after is None:
                 return Fate(message, letter, "dropped")
             if after.partition is not None and after.partition >= self._partitions.get(

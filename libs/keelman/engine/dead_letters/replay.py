@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from keelman.connect.bad_records.replayed import COUNTS, Replayed
 from keelman.connect.errors import ConnectError
 from keelman.connect.previews.preview import View
-from keelman.connect.previews.record_trace import Written
+from keelman.connect.previews.record_trace import OpenSteps, RecordTrace, Written
 from keelman.engine.clients import admin_properties, client_settings, with_token
 from keelman.engine.dead_letters.decisions import SETTLED, Fate, ReplayDecisions, Tally
 from keelman.engine.dead_letters.reader import ASK_SECONDS, DeadLetterReader, replay_group
@@ -175,11 +175,11 @@ _NOTHING: Any = _Nothing()
 class _Replay:
     """One request. `at` is the next letter of each partition to look at."""
 
-    def __init__(self, request: Mapping[str, Any], letters: DeadLetterReader) -> None:
+    def __init__(self, request: Mapping[str, Any], letters: DeadLetterReader, open_steps: OpenSteps) -> None:
         self._request = request
         self._letters = letters
         self._until = time.monotonic() + request["seconds"]
-        self._ways = ReplayDecisions(request)
+        self._ways = ReplayDecisions(request, open_steps)
         self._ways.know(letters.consumer.list_topics(timeout=ASK_SECONDS).topics)
         self._sender = None if request["dry_run"] or not letters.ends else Sender(request, letters)
         letters.look_again()
@@ -259,15 +259,16 @@ class _Replay:
         }
 
 
-def replay(request: Mapping[str, Any]) -> View:
+def replay(request: Mapping[str, Any], open_steps: OpenSteps = RecordTrace) -> View:
     """Replays for `seconds` at most; `cursor` is where to go on, None when all is done.
 
-    Beside those of `DeadLetterReader` `request` has `sink`, `to`, `stage`, `exception`, `since_ms`, `most`, `dry_run`
-    and the `cursor` of the call before. Raises ConnectError, KafkaException.
+    `open_steps` makes the connector's converters and transforms. Beside those of `DeadLetterReader` `request` has
+    `sink`, `to`, `stage`, `exception`, `since_ms`, `most`, `dry_run` and the `cursor` of the call before. Raises
+    ConnectError, KafkaException.
     """
     letters = DeadLetterReader(request)
     try:
-        return _Replay(request, letters).run()
+        return _Replay(request, letters, open_steps).run()
     except KafkaException as error:
         if judge_kafka(error.args[0])[0] == "FENCED":
             raise ConnectError(

@@ -15,12 +15,13 @@ from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_AT_LEAST_ONCE, DEL
 from keelman.connect.offsets import parse_key
 from recorded.record_java_offsets import CONFIG, CONNECTOR, FILE
 from support.copying.harness import OFFSET_TOPIC, committed_offsets, create_topic, hosted, latest, messages, until
-from support.java.kit import needs_java, previewed
+from support.java.kit import needs_java, previewed, replayed
 
 pytestmark = [pytest.mark.component, needs_java()]
 
 ONCE, AT_LEAST_ONCE = DELIVERY_GUARANTEE_EXACTLY_ONCE, DELIVERY_GUARANTEE_AT_LEAST_ONCE
 JSON = "org.apache.kafka.connect.json.JsonConverter"
+STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 
 class Scripted:
@@ -313,6 +314,47 @@ def test_a_transform_that_fails_is_named_and_the_run_goes_on_without_transaction
     assert [json.loads(one.value() or b"")["payload"] for one in letters] == [f"v{n}" for n in range(100) if n != 7]
     assert dict(letters[0].headers() or [])["__connect.errors.stage"] == b"TRANSFORMATION"
     assert f"7 {scripted.name} 0 0" in scripted.noted("record")
+
+
+def test_dead_letters_are_replayed_through_steps_of_java(scripted: Scripted) -> None:
+    kept = {
+        "header.converter": "acme.BracketHeaders",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": f"{scripted.name}-dead",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    broken = {
+        "transforms": "cast",
+        "transforms.cast.type": "org.apache.kafka.connect.transforms.Cast$Value",
+        "transforms.cast.spec": "int32",
+    }
+    with scripted.hosted(records="3", **kept, **broken) as process:
+        until(lambda: scripted.offsets() == {"p0": 2}, "all are dead letters")
+        scripted.stopped(process)
+    mended = {
+        "value.converter": "acme.ReversedConverter",
+        "transforms": "shout",
+        "transforms.shout.type": "acme.ShoutTransform",
+        "transforms.shout.end": "!",
+    }
+    converters = {"key.converter": STRING, "value.converter": STRING}
+    choice = {"to": "", "stage": "", "exception": "", "since_ms": None, "most": 10, "dry_run": False, "cursor": None}
+    told = replayed(
+        {
+            "name": scripted.name,
+            "config": {**scripted.config, **kept, **mended},
+            "worker_config": {"bootstrap.servers": scripted.bootstrap, **converters},
+            "sink": False,
+            "seconds": 60,
+            **choice,
+        }
+    )
+    assert (told["sent"], told["failed"], told["lost"]) == (3, 0, 0), told
+    assert [(one.key(), one.value(), one.headers()) for one in messages(scripted.bootstrap, scripted.name)] == [
+        (b"k%d" % n, f"{scripted.name}:V{n}!"[::-1].encode(), [("from", b"<h%d>" % n), ("seen", b"<-1>")])
+        for n in range(3)
+    ]
 
 
 def test_a_task_without_records_is_told_of_commits_too(scripted: Scripted) -> None:

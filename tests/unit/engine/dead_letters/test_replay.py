@@ -16,6 +16,8 @@ from keelman.connect.bad_records.replayed import MAX_TEXT, Replayed
 from keelman.connect.bad_records.tolerance import RecordFailure, converter_stage
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.errors import ConnectError
+from keelman.connect.previews.record_trace import OpenSteps, RecordTrace, Seen, StepFailure, unseen
+from keelman.connect.record import Record
 from keelman.connect.records import Column, SourceBatch
 from keelman.connect.schema import Schema
 from keelman.engine.dead_letters.decisions import ReplayDecisions
@@ -55,9 +57,9 @@ def test_metadata_of_others_means_nothing_and_too_much_is_refused() -> None:
         many.text()
 
 
-def ways(*, sink: bool = True, **more: Any) -> ReplayDecisions:
+def ways(*, sink: bool = True, open_steps: OpenSteps = RecordTrace, **more: Any) -> ReplayDecisions:
     request = {"name": "c", "config": CONFIG, "worker_config": WORKER, "sink": sink, "to": "", "stage": ""}
-    found = ReplayDecisions({**request, "exception": "", "since_ms": None, **more})
+    found = ReplayDecisions({**request, "exception": "", "since_ms": None, **more}, open_steps)
     found.know({"t": SimpleNamespace(partitions={0: None, 1: None})})
     return found
 
@@ -99,6 +101,20 @@ def test_fates(message: Message, asked: dict[str, Any], outcome: str, why: str) 
     assert (found.outcome, why in found.why) == (outcome, True)
     assert (found.record is not None) == (outcome == "sent")
     assert ways(**asked).fate(message, Replayed(6)).outcome == "before"
+
+
+class Refusing(RecordTrace):
+    """Steps of a connector that has its own."""
+
+    def through(self, record: Record, seen: Seen = unseen) -> Record | None:
+        raise StepFailure("TRANSFORMATION", "transforms.own", ConnectError(f"no {record.value}"))
+
+
+@pytest.mark.parametrize("sink", [True, False])
+def test_a_connectors_own_steps_decide(*, sink: bool) -> None:
+    whence, more = (Whence("t", 1, 3), {}) if sink else (Whence("t"), {"value_format": "json"})
+    found = ways(sink=sink, open_steps=Refusing).fate(letter(ENVELOPE, whence, **more), Replayed(0))
+    assert (found.outcome, found.why) == ("failed", "TRANSFORMATION (transforms.own): no 7")
 
 
 def test_a_letter_goes_where_it_was_and_elsewhere_without_its_partition() -> None:

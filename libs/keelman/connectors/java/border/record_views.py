@@ -1,4 +1,4 @@
-"""Single records through the steps of a Java connector, each step's record seen: for previews.
+"""Single records through the steps of a Java connector, each step's record seen: for previews and replays.
 
 Java's own objects do the work on Java's own records; what is seen of a record crosses the border field by field.
 """
@@ -17,7 +17,7 @@ from keelman.connect.record import Header, Record
 from keelman.connect.records import Headers
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.schema import Schema
-from keelman.connectors.java.border.python_data import FromJava
+from keelman.connectors.java.border.python_data import FromJava, ToJava
 from keelman.connectors.java.errors import connect_error
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
@@ -72,7 +72,8 @@ class JavaSteps:
         """Raises ConfigValueError, ConnectError."""
         self._loader = loader
         self._steps = record_steps(loader, config, worker, open_registry)
-        self._views = RecordViews()
+        self._views, self._to = RecordViews(), ToJava()
+        self._source_record = java_class(f"{CONNECT}.source.SourceRecord")
         self._sink_record = java_class(f"{CONNECT}.sink.SinkRecord")
         self._raw = java_class(f"{COMMON}.header.internals.RecordHeaders")
         self._headers = java_class(f"{CONNECT}.header.ConnectHeaders")
@@ -80,21 +81,18 @@ class JavaSteps:
 
     def opened(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
         """A record of a topic as Java's converters read it. Raises StepFailure."""
-        topic, raw = java_class("java.lang.String")(record.topic), self._raw()
-        for name, given in headers:
-            raw.add(name, _array(given))
+        topic, raw = java_class("java.lang.String")(record.topic), self._raw_of(headers)
         steps = self._steps
         keyed = self._converted("key", lambda: steps.key.toConnectData(topic, raw, _array(key)))
         valued = self._converted("value", lambda: steps.value.toConnectData(topic, raw, _array(value)))
         made = self._converted("header", lambda: self._opened_headers(topic, raw))
-        time = record.timestamp_ms
         java = self._sink_record(
             topic,
             jpype().JInt(record.partition or 0),
             *(keyed.schema(), keyed.value(), valued.schema(), valued.value()),
             jpype().JLong(record.offset or 0),
-            None if time is None else java_class("java.lang.Long")(jpype().JLong(time)),
-            self._types.NO_TIMESTAMP_TYPE if time is None else self._types.CREATE_TIME,
+            _time(record),
+            self._types.NO_TIMESTAMP_TYPE if record.timestamp_ms is None else self._types.CREATE_TIME,
             made,
         )
         return self._views.of(java)
@@ -102,6 +100,22 @@ class JavaSteps:
     def headers(self, headers: Headers) -> list[Header]:
         """Without a step of Java's: records come with theirs."""
         return [Header(name, None, raw, raw) for name, raw in headers]
+
+    def given(self, record: Record, headers: Headers) -> Record:
+        """A source's record as Java's, with what Java's converter reads of its headers. Raises StepFailure, and
+        DataError for what has no counterpart in Java."""
+        topic, raw = java_class("java.lang.String")(record.topic), self._raw_of(headers)
+        made = self._converted("header", lambda: self._opened_headers(topic, raw))
+        nothing = java_class("java.util.Collections").emptyMap()
+        partition = (
+            None if record.partition is None else java_class("java.lang.Integer")(jpype().JInt(record.partition))
+        )
+        keyed, valued = (
+            self._to.given(schema, data)
+            for schema, data in ((record.key_schema, record.key), (record.value_schema, record.value))
+        )
+        java = self._source_record(nothing, nothing, topic, partition, *keyed, *valued, _time(record), made)
+        return self._views.of(java)
 
     def through(self, record: Record, seen: Seen = unseen) -> Record | None:
         """The record behind all transforms; None when one dropped it. Raises StepFailure."""
@@ -137,6 +151,12 @@ class JavaSteps:
         seen(StepResult(step.alias, step.negate, applied, holds, shown))
         return found
 
+    def _raw_of(self, headers: Headers) -> Any:
+        made = self._raw()
+        for name, given in headers:
+            made.add(name, _array(given))
+        return made
+
     def _opened_headers(self, topic: Any, raw: Any) -> Any:
         made = self._headers()
         for one in raw:
@@ -168,6 +188,11 @@ class JavaSteps:
 def _java_of(record: Record) -> Any:
     assert isinstance(record, JavaRecord)
     return record.java
+
+
+def _time(record: Record) -> Any:
+    time = record.timestamp_ms
+    return None if time is None else java_class("java.lang.Long")(jpype().JLong(time))
 
 
 def _array(value: bytes | None) -> Any:
