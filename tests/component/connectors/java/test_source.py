@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -16,6 +18,7 @@ from keelman.connect.offsets import parse_key
 from recorded.record_java_offsets import CONFIG, CONNECTOR, FILE
 from support.copying.harness import OFFSET_TOPIC, committed_offsets, create_topic, hosted, latest, messages, until
 from support.java.kit import needs_java, previewed, replayed
+from support.places import with_tests
 
 pytestmark = [pytest.mark.component, needs_java()]
 
@@ -225,6 +228,13 @@ def test_records_as_they_are_in_java(scripted: Scripted) -> None:
         number = int((one.value() or b"").strip(b"vx"))
         assert (one.partition(), one.timestamp()[1], one.key()) == (number % 2, 1000 + number, None)
         assert one.headers() == [("from", b"h%d" % number)]
+
+
+def test_batches_are_packed_with_every_codec() -> None:
+    command = [sys.executable, "-m", "support.java.packing"]
+    said = subprocess.run(command, check=True, capture_output=True, timeout=120, env=with_tests()).stdout
+    found = json.loads(said.splitlines()[-1])
+    assert found == dict.fromkeys(("none", "gzip", "snappy", "lz4", "zstd"), True)
 
 
 def test_offsets_are_byte_for_byte_those_of_kafka_connect(scripted: Scripted) -> None:
