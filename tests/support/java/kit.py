@@ -73,10 +73,10 @@ async def packed(folder: Path, *, manifest: str = "") -> Path:
 
 
 def _loader(config: Mapping[str, str]) -> PluginLoader:
-    """Of the folder that the configuration names; starts the machine."""
+    """Of the folder of classes or jars that the configuration names; starts the machine."""
     jvm.start(jvm.JvmOptions(heap_bytes=128 << 20))
     folder = Path(config["classes"])
-    return PluginLoader(folder, [folder])
+    return PluginLoader(folder, [folder, *sorted(folder.glob("*.jar"))])
 
 
 @functools.cache

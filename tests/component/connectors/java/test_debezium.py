@@ -1,19 +1,34 @@
-"""Debezium follows a PostgreSQL in a worker: its snapshot and its stream, while slot, worker and server are killed.
+"""Debezium follows a PostgreSQL in a worker: its snapshot and its stream, while slot, worker and server are killed;
+and its sink writes to one.
 
 What Debezium itself repeats is told apart from what is doubled: a snapshot that did not come to its end is begun again,
 with rows that are there already.
 """
 
 import asyncio
+import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import Popen
 
 import pytest
+from confluent_kafka import Producer
 
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer, running_postgresql
-from support.java.debezium import ends_clean, followed, in_mid_snapshot, put, slot_of, source_config, streams_on
+from support.copying.harness import create_topic, hosted, until
+from support.java.debezium import (
+    copied,
+    ends_clean,
+    followed,
+    in_mid_snapshot,
+    put,
+    sink_config,
+    slot_of,
+    source_config,
+    streams_on,
+)
 from support.java.kit import needs_java
 from support.java.numbered_rows import NumberedRows, confirmed, written_lsn
 from support.java.published import JDBC, POSTGRES, plugin_path
@@ -102,3 +117,43 @@ async def test_snapshot_and_stream_through_kills_of_postgresql(
         await ends_clean(worker, bootstrap, "ledger", rows, before)
     finally:
         await worker.kill()
+
+
+async def test_a_jdbc_sink_upserts_exact_rows_through_a_kill_of_its_slot(
+    bootstrap: str, name: str, server: PostgresqlServer, tmp_path: Path
+) -> None:
+    target, log = server.database(), tmp_path / "log"
+    wanted: dict[int, int] = {}
+    create_topic(bootstrap, name)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for n in range(400):
+        row = {"id": n % 80, "version": n}
+        wanted[row["id"]] = n
+        producer.produce(name, key=with_schema({"id": row["id"]}), value=with_schema(row), partition=0)
+    assert producer.flush(60) == 0
+    config = {
+        **sink_config(target, name, consumer_override_max_poll_records="10"),
+        "name": name,
+        "task.class": "io.debezium.connector.jdbc.JdbcSinkConnectorTask",
+        "classes": str(await JDBC.path() / JDBC.name),
+    }
+
+    def written(process: Popen[bytes]) -> dict[int, int]:
+        assert process.poll() is None, log.read_text(errors="replace")[-3000:]
+        return copied(target)
+
+    with hosted(bootstrap, config, log, program="support.java.kit") as process:
+        first = until(lambda: written(process), "the first rows are there", every=0.05)
+        process.kill()
+    assert first != wanted, "all was written before the kill"
+    with hosted(bootstrap, config, log, program="support.java.kit") as process:
+        until(lambda: written(process) == wanted, "all rows are there in their last version", every=0.2)
+        process.terminate()
+        assert process.wait(60) == 0
+    assert copied(target) == wanted
+
+
+def with_schema(row: dict[str, int]) -> bytes:
+    """A row of numbers as JsonConverter reads it."""
+    fields = [{"type": "int32", "optional": False, "field": name} for name in row]
+    return json.dumps({"schema": {"type": "struct", "fields": fields, "optional": False}, "payload": row}).encode()
