@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from google.protobuf.message import Message
 
+from keelman.api.connect.v1 import dedicated_connector_service_pb2 as dedicated
+from keelman.model.connectors.dedicated_connector import SCALING_SECONDS
 from keelman.rpc.channels import Channel
 from keelman.rpc.generated import method_of
 
 PAGE = 1000
 SECONDS = 10.0
 """Deadline of one call."""
+LONGER: Mapping[type[Message], float] = dict.fromkeys(
+    (
+        dedicated.UpdateDedicatedConnectorRequest, dedicated.PauseDedicatedConnectorRequest,
+        dedicated.ResumeDedicatedConnectorRequest, dedicated.RestartDedicatedConnectorRequest,
+    ),
+    SECONDS + SCALING_SECONDS,
+)  # fmt: skip
+"""Deadlines of requests that the state service answers once a step of autoscaling has ended."""
 
 
 class Calls:
@@ -27,7 +37,7 @@ class Calls:
         kind = type(request)
         if kind not in self._methods:
             self._methods[kind] = method_of(self._channel, kind)
-        return await self._methods[kind](request, timeout=SECONDS)
+        return await self._methods[kind](request, timeout=LONGER.get(kind, SECONDS))
 
     async def pages(self, request_type: Any, **given: Any) -> AsyncIterator[Any]:
         """All items of a list, its pages one after another; `given` is in each request."""

@@ -19,6 +19,8 @@ from keelman.model.workload import NO_LIMITS, ResourceLimits
 FORMER_SPEC, WANTED_SPEC = "former_spec", "wanted_spec"
 """Facts of an operation that updates: the specs, as they are stored."""
 UNKNOWN_CODE = "UnknownError.Unknown"
+SCALING_SECONDS = 20.0
+"""So long at most a request waits for a step of autoscaling, which nobody asked for."""
 CODES: Mapping[str, str] = {
     "BROKERS_UNREACHABLE": "ClusterError.BrokerUnreachable",
     "BROKERS_REFUSE": "ClusterError.AuthenticationFailed",

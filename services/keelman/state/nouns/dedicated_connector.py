@@ -17,7 +17,7 @@ from keelman.api.connect.v1 import dedicated_connector_service_pb2_grpc as grpc
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.connect.v1.origin_pb2 import Origin
 from keelman.model.cluster import ClusterState
-from keelman.model.connectors.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
+from keelman.model.connectors.dedicated_connector import SCALING_SECONDS, DedicatedConnector, DedicatedConnectorSpec
 from keelman.model.operation import Operation, OperationKind
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.mapping import message_of
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
 Made = tuple[DedicatedConnector, Operation | None]
-SCALING_SECONDS = 20.0
-"""So long at most a request waits for a step of autoscaling, which nobody asked for."""
 
 
 class DedicatedConnectorRow(ResourceRow, table=True):
