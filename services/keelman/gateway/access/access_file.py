@@ -18,7 +18,8 @@ from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
 
-KEYS = ("key", "role")
+TLS = "tls"
+KEYS = ("key", "role", TLS)
 """What a file of the managed Connect API alone has."""
 ALL = ("token", "user", *KEYS)
 _NAME = re.compile(r"[A-Za-z0-9_+=,.@-]{1,128}")
@@ -28,20 +29,21 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 @dataclass(frozen=True, slots=True)
 class AccessFile:
     """What an access file says: callers by the SHA-256 of their token and by the name in their certificate, access keys
-    by their id, and client properties for Kafka by the ARN of an execution role."""
+    by their id, client properties for Kafka by the ARN of an execution role, and those for TLS without a role."""
 
     tokens: Mapping[str, Caller] = field(default_factory=dict)
     users: Mapping[str, Caller] = field(default_factory=dict)
     keys: Mapping[str, AccessKey] = field(default_factory=dict)
     roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    tls: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = ALL) -> AccessFile:
     """Reads a TOML file of some kinds of tables; no file: nothing.
 
     [[token]] has sha256, name, role and clusters, [[user]] the same without sha256, [[key]] id, secret, account and
-    role, [[role]] arn and client_properties. Raises InvalidArgument naming the setting `label` and what is wrong in the
-    file, never a secret.
+    role, [[role]] arn and client_properties, [tls] client_properties. Raises InvalidArgument naming the setting `label`
+    and what is wrong in the file, never a secret.
     """
     if file is None:
         return AccessFile()
@@ -52,11 +54,13 @@ def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = AL
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidArgument.of(label, str(file), f"a TOML file ({error})") from None
     if unknown := sorted(set(document) - set(tables)):
-        legal = " and ".join(filter(None, (", ".join(f"[[{one}]]" for one in tables[:-1]), f"[[{tables[-1]}]]")))
+        names = [f"[{one}]" if one == TLS else f"[[{one}]]" for one in tables]
+        legal = f"{', '.join(names[:-1])} and {names[-1]}"
         raise InvalidArgument.of(label, unknown[0], f"tables {legal} alone")
     return AccessFile(
-        _tokens(label, document), _users(label, document), _keys(label, document), _roles(label, document)
-    )
+        _tokens(label, document), _users(label, document), _keys(label, document), _roles(label, document),
+        _tls(label, document),
+    )  # fmt: skip
 
 
 def _tokens(label: str, document: Mapping[str, Any]) -> dict[str, Caller]:
@@ -93,11 +97,31 @@ def _keys(label: str, document: Mapping[str, Any]) -> dict[str, AccessKey]:
 def _roles(label: str, document: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
     found: dict[str, Mapping[str, str]] = {}
     for where, table in _tables(label, document, "role", "arn", "client_properties"):
-        properties = table.get("client_properties")
-        if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
-            raise InvalidArgument.of(f"{where}: client_properties", type(properties).__name__, "a table of texts")
+        properties = _client_properties(where, table)
         found[_text(where, table, "arn")] = properties
     return found
+
+
+def _tls(label: str, document: Mapping[str, Any]) -> Mapping[str, str]:
+    where, table = f"{label}: {TLS}", document.get(TLS)
+    if table is None:
+        return {}
+    if not isinstance(table, dict):
+        raise InvalidArgument.of(label, TLS, "a table [tls]")
+    if unknown := sorted(set(table) - {"client_properties"}):
+        raise InvalidArgument.of(where, unknown[0], "only client_properties")
+    properties = _client_properties(where, table)
+    for key in properties:
+        if not key.startswith("ssl."):
+            raise InvalidArgument.of(f"{where}: client_properties", key, "properties that begin with ssl.")
+    return properties
+
+
+def _client_properties(where: str, table: Mapping[str, Any]) -> dict[str, str]:
+    properties = table.get("client_properties")
+    if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
+        raise InvalidArgument.of(f"{where}: client_properties", type(properties).__name__, "a table of texts")
+    return properties
 
 
 def _caller(where: str, table: Mapping[str, Any], taken: Any) -> Caller:

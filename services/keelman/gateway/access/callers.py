@@ -88,6 +88,11 @@ class Callers:
         """Client properties for Kafka by the ARN of an execution role, as the files have them now."""
         return _Live(lambda: {**self._file.now().roles, **self._managed.now().roles})
 
+    @property
+    def tls(self) -> Mapping[str, str]:
+        """Client properties for Kafka with TLS and without a role, as the files have them now."""
+        return _Live(lambda: {**self._file.now().tls, **self._managed.now().tls})
+
 
 def _token(authorization: str) -> str:
     """The token in a header: Bearer TOKEN, or Basic with the token as password, for clients that know nothing else.

@@ -85,13 +85,14 @@ def capacity_message(capacity: Mapping[str, Any]) -> DedicatedCapacity:
 
 
 def client_properties(
-    body: Mapping[str, Any], roles: Mapping[str, Mapping[str, str]], *, account: str
+    body: Mapping[str, Any], roles: Mapping[str, Mapping[str, str]], tls: Mapping[str, str], *, account: str
 ) -> dict[str, str]:
-    """How the workers of an account's connector speak to Kafka. Raises WireError."""
+    """How the workers of an account's connector speak to Kafka, `tls` where that is TLS without IAM. Raises
+    WireError."""
     is_iam = body["kafkaClusterClientAuthentication"]["authenticationType"] == "IAM"
     is_tls = body["kafkaClusterEncryptionInTransit"]["encryptionType"] == "TLS"
     if not is_iam:
-        return {"security.protocol": "SSL"} if is_tls else {}
+        return {"security.protocol": "SSL", **tls} if is_tls else {}
     if not is_tls:
         member = "kafkaClusterEncryptionInTransit.encryptionType"
         raise bad_member(member, "It must be TLS where authenticationType is IAM.")

@@ -41,8 +41,8 @@ class Change(NamedTuple):
 
 
 class Connectors:
-    """Calls on connectors and their operations. `roles`: client properties for Kafka by execution role; `most_workers`:
-    so many workers an account, 0 for any number."""
+    """Calls on connectors and their operations. `roles`: client properties for Kafka by execution role; `tls`: those of
+    TLS without IAM; `most_workers`: so many workers an account, 0 for any number."""
 
     def __init__(
         self,
@@ -51,12 +51,14 @@ class Connectors:
         configurations: WorkerConfigurations,
         *,
         roles: Mapping[str, Mapping[str, str]],
+        tls: Mapping[str, str],
         most_workers: int,
     ) -> None:
         self._control = control
         self._plugins = plugins
         self._configurations = configurations
         self._roles = roles
+        self._tls = tls
         self._most_workers = most_workers
         self.kept: Kept[pb.DedicatedConnector] = Kept(
             control, arns.CONNECTOR, calls, noun="DedicatedConnector", field="dedicated_connector", part="spec"
@@ -75,9 +77,8 @@ class Connectors:
             extra=extra_of(documents.document(arn, body, capacity), body.get("tags", {})),
         )  # fmt: skip
         spec.external.bootstrap_servers = body["kafkaCluster"]["apacheKafkaCluster"]["bootstrapServers"]
-        spec.external.client_properties.update(
-            documents.client_properties(body, self._roles, account=call.caller.account)
-        )
+        properties = documents.client_properties(body, self._roles, self._tls, account=call.caller.account)
+        spec.external.client_properties.update(properties)
         spec.plugins.extend(await self._plugins.reference(call.caller, body["plugins"]))
         ref = await self._configurations.reference(call.caller, body.get("workerConfiguration"))
         spec.MergeFrom(pb.DedicatedConnectorSpec(worker_configuration=ref))

@@ -37,8 +37,9 @@ def managed_connect_api(channel: Channel, settings: Settings, callers: Callers) 
     plugins = CustomPlugins(control, most=settings.managed_connect_max_plugins)
     configurations = WorkerConfigurations(control, most=settings.managed_connect_max_worker_configurations)
     connectors = Connectors(
-        control, plugins, configurations, roles=callers.roles, most_workers=settings.managed_connect_max_workers
-    )
+        control, plugins, configurations, roles=callers.roles, tls=callers.tls,
+        most_workers=settings.managed_connect_max_workers,
+    )  # fmt: skip
     tags = Tags({arns.CONNECTOR: connectors.kept, arns.PLUGIN: plugins, arns.WORKER_CONFIGURATION: configurations.kept})
     routes: dict[Route, Handler] = {
         ("POST", "connectors"): connectors.create,

@@ -9,6 +9,8 @@ import pytest
 
 from keelman.gateway.access.access_file import KEYS, WatchedAccessFile, read_access_file
 from keelman.gateway.access.caller import Caller
+from keelman.gateway.access.callers import Callers
+from keelman.gateway.settings import Settings
 from keelman.model.access.roles import Role, token_digest
 from keelman.model.errors import InvalidArgument
 
@@ -46,8 +48,13 @@ def test_callers_have_their_role_for_all_clusters_or_for_some(file: Path) -> Non
         ("[[key]]\nid = 'a'\nsecret = 's'\naccount = '12'", "key 1: account: '12' is not legal: 12 digits"),
         ("[[key]]\nid = 'a'\naccount = '123450006789'", "key 1: secret: 'NoneType'"),
         ("key = 1", "tables that begin with"),
-        ("keys = 1", r"tables \[\[token\]\], \[\[user\]\], \[\[key\]\] and \[\[role\]\] alone"),
+        ("keys = 1", r"tables \[\[token\]\], \[\[user\]\], \[\[key\]\], \[\[role\]\] and \[tls\] alone"),
         ("[[role]]\narn = 'a'", "client_properties"),
+        ("[tls]", "tls: client_properties: 'NoneType' is not legal: a table of texts"),
+        ("[tls.client_properties]\n'ssl.x' = 1", "tls: client_properties: 'dict' is not legal: a table of texts"),
+        ("[tls.client_properties]\n'sasl.mechanism' = 'PLAIN'", "'sasl.mechanism' is not legal: .* begin with ssl."),
+        ("[tls]\nclient_property = {}", "tls: 'client_property' is not legal: only client_properties"),
+        ("[[tls]]", r"'tls' is not legal: a table \[tls\]"),
         ("[[key", "a TOML file"),
     ],
 )
@@ -57,6 +64,18 @@ def test_the_file_says_what_is_wrong_in_it(file: Path, text: str, message: str) 
         read_access_file("gateway.access_file", file)
 
 
+def test_client_properties_of_tls_without_a_role_are_those_of_both_files(file: Path, tmp_path: Path) -> None:
+    file.write_text("[tls.client_properties]\n'ssl.truststore.type' = 'PEM'\n'ssl.truststore.location' = '/a'\n")
+    assert read_access_file("x", file).tls == {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/a"}
+    assert read_access_file("x", None).tls == {}
+    managed = tmp_path / "managed.toml"
+    managed.write_text("[tls.client_properties]\n'ssl.truststore.location' = '/b'\n")
+    callers = Callers(Settings(access_file=file, managed_connect_access_file=managed))
+    assert callers.tls == {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/b"}
+    managed.write_text("")
+    assert callers.tls["ssl.truststore.location"] == "/a", "it is read again"
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="a file that can be read"):
         read_access_file("gateway.access_file", tmp_path / "none")
@@ -64,7 +83,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_the_file_of_the_managed_connect_api_has_no_tokens(file: Path) -> None:
     file.write_text(TOKEN)
-    with pytest.raises(InvalidArgument, match=r"tables \[\[key\]\] and \[\[role\]\] alone"):
+    with pytest.raises(InvalidArgument, match=r"tables \[\[key\]\], \[\[role\]\] and \[tls\] alone"):
         read_access_file("gateway.managed_connect_access_file", file, KEYS)
 
 

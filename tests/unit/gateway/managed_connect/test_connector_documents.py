@@ -1,12 +1,16 @@
 """Connectors as they are answered."""
 
 from datetime import UTC, datetime
+from typing import Any
+
+import pytest
 
 from keelman.api.connect.v1.dedicated_connector_pb2 import DEDICATED_CONNECTOR_STATE_RUNNING, DedicatedConnector
 from keelman.api.connect.v1.origin_pb2 import Origin
 from keelman.api.node.v1.workload_pb2 import LogProblem
-from keelman.gateway.managed_connect.connector_documents import description
+from keelman.gateway.managed_connect.connector_documents import client_properties, description
 from keelman.gateway.managed_connect.control import extra_of
+from keelman.gateway.managed_connect.errors import WireError
 from keelman.rpc.times import to_timestamp
 
 
@@ -33,3 +37,35 @@ def test_one_that_runs_and_whose_logs_are_not_delivered_says_so() -> None:
     }
     made.status.code, made.status.message = "ConnectorError.TaskFailed", "task 0 failed"
     assert description(made)["stateDescription"] == {"code": "ConnectorError.TaskFailed", "message": "task 0 failed"}
+
+
+ROLE = "arn:aws:iam::123450006789:role/connect"
+ROLES, TLS = {ROLE: {"sasl.mechanism": "PLAIN"}}, {"ssl.truststore.type": "PEM"}
+
+
+def secured(authentication: str, encryption: str, role: str = ROLE) -> dict[str, Any]:
+    """What a create says of how its workers speak to Kafka."""
+    return {
+        "kafkaClusterClientAuthentication": {"authenticationType": authentication},
+        "kafkaClusterEncryptionInTransit": {"encryptionType": encryption},
+        "serviceExecutionRoleArn": role,
+    }
+
+
+@pytest.mark.parametrize(
+    ("authentication", "encryption", "expected"),
+    [
+        ("NONE", "PLAINTEXT", {}),
+        ("NONE", "TLS", {"security.protocol": "SSL"} | TLS),
+        ("IAM", "TLS", {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}),
+    ],
+)
+def test_how_workers_speak_to_kafka(authentication: str, encryption: str, expected: dict[str, str]) -> None:
+    assert client_properties(secured(authentication, encryption), ROLES, TLS) == expected
+
+
+def test_iam_needs_tls_and_a_role_that_is_known() -> None:
+    with pytest.raises(WireError, match="It must be TLS where authenticationType is IAM"):
+        client_properties(secured("IAM", "PLAINTEXT"), ROLES, TLS)
+    with pytest.raises(WireError, match="none of the roles"):
+        client_properties(secured("IAM", "TLS", "arn:aws:iam::123450006789:role/other"), ROLES, TLS)
