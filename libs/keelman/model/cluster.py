@@ -6,6 +6,7 @@ import base64
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
 
@@ -149,6 +150,8 @@ class BrokerClusterStatus:
     bootstrap_servers: str = ""
     stuck: bool = False
     """True when it does not come up until somebody changes something."""
+    down_since: datetime | None = None
+    """Since when no broker of it can be reached; None while one can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,8 @@ class BrokersSeen:
     """Of managed ones: which processes, of which generation, had all partitions in sync; empty when not all were."""
     problem: str = ""
     """Of external ones: why none of them answers, or lets keelman in; for people."""
+    refused: bool = False
+    """Of external ones: they answer, and do not let keelman in or are not trusted."""
 
 
 NOT_SEEN = BrokersSeen()
@@ -270,6 +275,8 @@ class WorkerClusterStatus:
     """True when it does not come up until somebody changes something."""
     leaving_workers: int = 0
     """Workers that are ending, since the cluster is to have fewer or other ones."""
+    down_since: datetime | None = None
+    """Since when it is to run and none of its workers is ready; None otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

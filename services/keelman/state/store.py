@@ -241,11 +241,11 @@ def settle(tx: Transaction) -> None:
     brokers, workers = _touched(tx)
     for name in sorted(brokers):
         cluster = snapshot.broker_clusters.get(name)
-        if cluster is not None and (found := with_status(cluster, snapshot)) != cluster:
+        if cluster is not None and (found := with_status(cluster, snapshot, tx.now)) != cluster:
             tx.put(found)
     for name in sorted(workers):
         users = snapshot.worker_clusters.get(name)
-        if users is not None and (seen := with_status(users, snapshot)) != users:
+        if users is not None and (seen := with_status(users, snapshot, tx.now)) != users:
             tx.put(seen)
 
 

@@ -122,7 +122,8 @@ async def checked(home: Home, *, swept: bool = False) -> None:
             told, stored = getattr(newest[noun, name], noun), NOUNS[noun].message(snapshot.resources(noun)[name])
             assert told == stored, "the last event of a resource is what is stored"
         for cluster in (*snapshot.broker_clusters.values(), *snapshot.worker_clusters.values()):
-            assert with_status(cluster, snapshot) == cluster, "a status is never behind what it is derived from"
+            now = cluster.update_time
+            assert with_status(cluster, snapshot, now) == cluster, "a status is never behind what it is derived from"
 
 
 @contextlib.asynccontextmanager

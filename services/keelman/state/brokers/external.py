@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from keelman.kafka.cluster_state import kafka_cluster_id
-from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers
-from keelman.model.errors import KeelmanError
+from keelman.model.cluster import NOT_SEEN, BrokerCluster, BrokersSeen, ClusterGoal, ExternalBrokers
+from keelman.model.errors import KeelmanError, Unauthenticated
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import supervise
 from keelman.state.clusters.kafka_names import clash, users_of_kafka
@@ -34,19 +34,18 @@ class ExternalProbe:
         async def probe(cluster: BrokerCluster) -> None:
             async with turns:
                 found = await _ask(cluster)
-            if found != (cluster.reachable, cluster.seen.problem, cluster.kafka_cluster_id):
+            if found != (cluster.reachable, cluster.seen, cluster.kafka_cluster_id):
                 await self._keep(cluster, *found)
 
         clusters = list(self.store.snapshot.broker_clusters.values())
         asked = [c for c in clusters if isinstance(c.spec, ExternalBrokers) and c.goal is ClusterGoal.RUNNING]
         await supervise(*(partial(probe, cluster) for cluster in asked))
 
-    async def _keep(self, cluster: BrokerCluster, reachable: bool, problem: str, kafka_cluster_id: str) -> None:
+    async def _keep(self, cluster: BrokerCluster, reachable: bool, seen: BrokersSeen, kafka_cluster_id: str) -> None:
         async with self.store.write() as tx:
             present = tx.snapshot.broker_clusters.get(cluster.name)
             if present is None or (present.uid, present.spec) != (cluster.uid, cluster.spec):
                 return
-            seen = dataclasses.replace(present.seen, problem=problem)
             tx.put(dataclasses.replace(present, reachable=reachable, seen=seen, kafka_cluster_id=kafka_cluster_id))
         if kafka_cluster_id != cluster.kafka_cluster_id:
             _log_clashes(cluster.name, self.store.snapshot)
@@ -58,10 +57,11 @@ def _log_clashes(broker_cluster: str, snapshot: Snapshot) -> None:
             log.warning("names_in_kafka_clash", worker_cluster=one.name, problem=problem)
 
 
-async def _ask(cluster: BrokerCluster) -> tuple[bool, str, str]:
+async def _ask(cluster: BrokerCluster) -> tuple[bool, BrokersSeen, str]:
     """Whether the brokers answer keelman, else why not; and the cluster's id, the last known when they do not."""
     assert isinstance(cluster.spec, ExternalBrokers)
     try:
-        return True, "", await kafka_cluster_id(cluster.asked_at(cluster.spec.bootstrap_servers), seconds=SECONDS)
+        return True, NOT_SEEN, await kafka_cluster_id(cluster.asked_at(cluster.spec.bootstrap_servers), seconds=SECONDS)
     except KeelmanError as error:
-        return False, error.message, cluster.kafka_cluster_id
+        seen = BrokersSeen(problem=error.message, refused=isinstance(error, Unauthenticated))
+        return False, seen, cluster.kafka_cluster_id

@@ -37,7 +37,7 @@ def check_not_deleted(cluster: BrokerCluster | WorkerCluster) -> None:
 
 def saved(tx: Transaction, cluster: C) -> C:
     """Stores a cluster that is new or changed; its status is derived again."""
-    return tx.put(with_status(cluster, tx.snapshot))
+    return tx.put(with_status(cluster, tx.snapshot, tx.now))
 
 
 def with_goal(tx: Transaction, cluster: C, goal: ClusterGoal, *, force: bool = False) -> C:

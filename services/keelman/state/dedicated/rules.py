@@ -9,8 +9,8 @@ from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.model.cluster import ClusterState, RolloutState, WorkerCluster
 from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition, KeelmanError
-from keelman.model.workload import ProcessState, Workload
-from keelman.state.dedicated.states import failure_reason
+from keelman.model.workload import Workload
+from keelman.state.dedicated.states import failure_reason, workers_reason
 from keelman.state.definitions.states import awaited, failure_of, has_failed
 from keelman.state.operations.moves import Done, Outcome, Waiting
 
@@ -21,12 +21,6 @@ START_WITHIN = timedelta(seconds=180)
 """So long it may take where no cause is known: the first worker of a node waits for its Spark service."""
 MIN_HEALTHY = timedelta(seconds=1)
 """So long at least a connector is watched from the moment when it runs."""
-WORKER_REASONS = {
-    "WRONG_TOPIC": "TOPIC_NOT_COMPACTED",
-    "UNAUTHENTICATED": "BROKERS_REFUSE",
-    "PERMISSION_DENIED": "TOPIC_NOT_ALLOWED",
-}
-"""Reasons of a worker's failure that are its brokers'."""
 NO_CLASS = "Failed to find any class"
 
 
@@ -40,9 +34,9 @@ def workers_outcome(
     if observed < cluster.generation:
         return Waiting("its workers are being placed", LOOK_AGAIN_SECONDS)
     if status.rollout is not None and status.rollout.state is RolloutState.HALTED:
-        raise FailedPrecondition(status.rollout.message, reason=_reason(workers))
+        raise FailedPrecondition(status.rollout.message, reason=workers_reason(workers))
     if status.stuck:
-        raise FailedPrecondition(status.message, reason=_reason(workers))
+        raise FailedPrecondition(status.message, reason=workers_reason(workers))
     if cluster.note and waited >= NO_NODE_AFTER:
         raise FailedPrecondition(cluster.note, reason="NO_NODE")
     stays = placed and bool(cluster.note)
@@ -51,15 +45,8 @@ def workers_outcome(
     if waited >= START_WITHIN:
         why = status.message or f"{status.ready_workers} of {cluster.wanted_workers} run"
         text = f"the workers do not run after {START_WITHIN.total_seconds():g} s: {why}"
-        raise FailedPrecondition(text, reason=_reason(workers))
+        raise FailedPrecondition(text, reason=workers_reason(workers))
     return Waiting(status.message or f"its workers are {status.state}", LOOK_AGAIN_SECONDS)
-
-
-def _reason(workers: Sequence[Workload]) -> str:
-    for worker in workers:
-        if worker.status is not None and worker.is_in(ProcessState.FAILED) and worker.status.reason in WORKER_REASONS:
-            return WORKER_REASONS[worker.status.reason]
-    return "WORKER_FAILED"
 
 
 def health(

@@ -1,6 +1,10 @@
-"""Where a dedicated connector stands, from its operations, its worker cluster and what its workers report. Pure."""
+"""Where a dedicated connector stands, from its operations, its brokers, its workers and what these report. Pure."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_FAILED, CONNECTOR_STATE_RUNNING, Connector
 from keelman.model.connectors.dedicated_connector import (
@@ -11,6 +15,7 @@ from keelman.model.connectors.dedicated_connector import (
     code_of,
 )
 from keelman.model.operation import Operation, OperationKind
+from keelman.model.workload import ProcessState, Workload, WorkloadKind
 from keelman.state.definitions.states import failure_of, has_failed
 from keelman.state.snapshot import Snapshot
 
@@ -23,6 +28,30 @@ UNDER_WAY = {
     OperationKind.RESTART: DedicatedState.RESTARTING,
     OperationKind.DELETE_DEDICATED: DedicatedState.DELETING,
 }
+BROKERS_AWAY = timedelta(seconds=12)
+"""For so long brokers may be out of reach: a restart takes some seconds, and external ones are asked every 10 s."""
+WORKERS_AWAY = timedelta(seconds=15)
+"""For so long no worker may be ready: one that is restarted or placed elsewhere takes some seconds."""
+WORKER_REASONS = {
+    "WRONG_TOPIC": "TOPIC_NOT_COMPACTED",
+    "UNAUTHENTICATED": "BROKERS_REFUSE",
+    "PERMISSION_DENIED": "TOPIC_NOT_ALLOWED",
+}
+"""Reasons of a worker's failure that are its brokers'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What the workers of a dedicated connector reported last. `connector`: None where that says nothing of it as it is
+    now; `is_fresh`: they still report; `in_group`: whether one of them has its place in the group, which it has by its
+    brokers; None where nothing is known of that."""
+
+    connector: Connector | None = None
+    is_fresh: bool = False
+    in_group: bool | None = None
+
+
+NOTHING_REPORTED = Reported()
 
 
 def state_of(connector: DedicatedConnector, under_way: Operation | None) -> DedicatedState:
@@ -37,21 +66,67 @@ def state_of(connector: DedicatedConnector, under_way: Operation | None) -> Dedi
 
 
 def standing(
-    connector: DedicatedConnector, under_way: Operation | None, snapshot: Snapshot, reported: Connector | None
+    connector: DedicatedConnector, under_way: Operation | None, snapshot: Snapshot, reported: Reported, now: datetime
 ) -> tuple[DedicatedState, DedicatedFailure | None]:
-    """Where it stands by what its workers report too, and why it has failed. `reported` is None where they report
-    nothing of it."""
+    """Where it stands by what is known of its brokers and workers too, and why it has failed."""
     state = state_of(connector, under_way)
-    if state is DedicatedState.FAILED and reported is not None and _runs(reported):
-        return DedicatedState.RUNNING, None  # it came up by itself since
-    if state is not DedicatedState.RUNNING:
-        return state, connector.failure if state is DedicatedState.FAILED else None
-    if reported is not None and has_failed(reported):
-        return DedicatedState.FAILED, failure(reported)
+    fresh = reported.connector if reported.is_fresh else None
+    if state is DedicatedState.FAILED and (fresh is None or not _runs(fresh)):
+        return state, connector.failure
+    if state not in (DedicatedState.RUNNING, DedicatedState.FAILED):
+        return state, None
+    found = (
+        _failure_of_brokers(connector, snapshot, reported, now)
+        or _failure_of_report(fresh)
+        or _failure_of_workers(connector, snapshot, reported, now)
+        or _failure_of_report(reported.connector)
+    )
+    return (DedicatedState.RUNNING, None) if found is None else (DedicatedState.FAILED, found)
+
+
+def _failure_of_brokers(
+    connector: DedicatedConnector, snapshot: Snapshot, reported: Reported, now: datetime
+) -> DedicatedFailure | None:
+    """That nobody reaches its brokers. Where keelman never did, what it finds there says nothing of its workers."""
+    cluster = snapshot.broker_clusters.get(connector.broker_cluster)
+    if cluster is None or not _lasts(cluster.status.down_since, BROKERS_AWAY, now):
+        return None
+    if reported.in_group or (reported.in_group is None and not cluster.kafka_cluster_id):
+        return None
+    why = cluster.status.message or f"no broker of broker cluster {cluster.name!r} runs"
+    return DedicatedFailure(code_of("BROKERS_REFUSE" if cluster.seen.refused else "BROKERS_UNREACHABLE"), why)
+
+
+def _failure_of_report(reported: Connector | None) -> DedicatedFailure | None:
+    return failure(reported) if reported is not None and has_failed(reported) else None
+
+
+def _failure_of_workers(
+    connector: DedicatedConnector, snapshot: Snapshot, reported: Reported, now: datetime
+) -> DedicatedFailure | None:
+    """That one of its workers does not come up until somebody changes something, or none has been ready for long. On a
+    node that is offline for keelman workers may run on."""
     cluster = snapshot.worker_clusters.get(connector.name)
-    if cluster is not None and cluster.status.stuck:
-        return DedicatedState.FAILED, DedicatedFailure(code_of("WORKER_FAILED"), cluster.status.message)
-    return state, None
+    if cluster is None:
+        return None
+    if not cluster.status.stuck and (reported.in_group or not _lasts(cluster.status.down_since, WORKERS_AWAY, now)):
+        return None
+    workers = snapshot.workloads_in(WorkloadKind.WORKER, connector.name)
+    has_no_node = not cluster.status.stuck and (cluster.note or all(snapshot.is_offline(w.node) for w in workers))
+    why = cluster.status.message or f"none of its workers is ready: its worker cluster is {cluster.status.state}"
+    return DedicatedFailure(code_of("NO_NODE" if has_no_node else workers_reason(workers)), why)
+
+
+def _lasts(since: datetime | None, longest: timedelta, now: datetime) -> bool:
+    return since is not None and now - since >= longest
+
+
+def workers_reason(workers: Sequence[Workload]) -> str:
+    """Why workers do not run, as in an operation's error."""
+    for worker in workers:
+        if worker.status is not None and worker.is_in(ProcessState.FAILED) and worker.status.reason in WORKER_REASONS:
+            return WORKER_REASONS[worker.status.reason]
+    return "WORKER_FAILED"
 
 
 def failure(reported: Connector) -> DedicatedFailure:

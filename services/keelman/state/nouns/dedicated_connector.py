@@ -14,15 +14,14 @@ from sqlmodel import Field
 from keelman.api.connect.v1 import dedicated_connector_pb2
 from keelman.api.connect.v1 import dedicated_connector_service_pb2 as pb
 from keelman.api.connect.v1 import dedicated_connector_service_pb2_grpc as grpc
-from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.connect.v1.origin_pb2 import Origin
-from keelman.model.cluster import ClusterState
 from keelman.model.connectors.dedicated_connector import SCALING_SECONDS, DedicatedConnector, DedicatedConnectorSpec
 from keelman.model.operation import Operation, OperationKind
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.mapping import message_of
 from keelman.rpc.masks import masked
 from keelman.state.dedicated import life
+from keelman.state.dedicated.reported import reported_of
 from keelman.state.dedicated.states import standing
 from keelman.state.dedicated.wire import spec_message, spec_of
 from keelman.state.nouns.operation import with_operation
@@ -161,32 +160,20 @@ class DedicatedConnectorApi(NounApi, grpc.DedicatedConnectorServiceServicer):
     ) -> dedicated_connector_pb2.DedicatedConnector:
         """A dedicated connector with all that is known of it."""
         snapshot, made = self._snapshot, dedicated_message(connector, with_secrets=with_secrets)
-        status, reported = made.status, self._reported(snapshot, connector)
-        if reported is not None:
-            status.connector.CopyFrom(reported)
-        state, failure = standing(connector, under_way, snapshot, reported)
+        status, now = made.status, self.parts.store.database.clock()
+        reported = reported_of(connector, snapshot, self.parts.reports, now)
+        if reported.is_fresh and reported.connector is not None:
+            status.connector.CopyFrom(reported.connector)
+        state, failure = standing(connector, under_way, snapshot, reported, now)
         status.state = dedicated_connector_pb2.DedicatedConnectorState.Value(f"DEDICATED_CONNECTOR_STATE_{state}")
         status.code, status.message = ("", "") if failure is None else (failure.code, failure.message)
-        if under_way is not None:
+        if under_way is not None and failure is None:
             status.message = under_way.message
         cluster = snapshot.worker_clusters.get(connector.name)
         workers = snapshot.workloads_in(WorkloadKind.WORKER, connector.name)
         status.log_problems.extend(problem_messages(*(worker.status for worker in workers)))
         status.workers = 0 if cluster is None else cluster.status.ready_workers
         return made
-
-    def _reported(self, snapshot: Snapshot, connector: DedicatedConnector) -> Connector | None:
-        """Its connector as its workers reported it last; None where they are stopped or silent. Reports of an earlier
-        incarnation count for nothing."""
-        reports, cluster = self.parts.reports, snapshot.worker_clusters.get(connector.name)
-        if cluster is None or cluster.status.state is ClusterState.STOPPED:
-            return None
-        if not reports.connectors.reported(connector.name):
-            return None
-        found = reports.connectors.one(connector.name, connector.spec.connector)
-        if found is None or not connector.connector_uid or found.uid != connector.connector_uid:
-            return None
-        return reports.with_lag(found, snapshot.workloads_in(WorkloadKind.WORKER, connector.name))
 
 
 def _check_quota(snapshot: Snapshot, name: str, spec: DedicatedConnectorSpec, former: int, most: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 
 from keelman.model.cluster import (
     BrokerCluster,
@@ -24,11 +25,24 @@ from keelman.state.planning.sparks import needs_spark
 from keelman.state.snapshot import C, Snapshot
 
 
-def with_status(cluster: C, snapshot: Snapshot) -> C:
-    """The cluster with its status, derived again."""
+def with_status(cluster: C, snapshot: Snapshot, now: datetime) -> C:
+    """The cluster with its status, derived again at this time."""
     if isinstance(cluster, BrokerCluster):
-        return dataclasses.replace(cluster, status=broker_cluster_status(cluster, snapshot))
-    return dataclasses.replace(cluster, status=worker_cluster_status(cluster, snapshot))
+        brokers = broker_cluster_status(cluster, snapshot)
+        since = (cluster.status.down_since or now) if _is_out_of_reach(cluster, snapshot) else None
+        return dataclasses.replace(cluster, status=dataclasses.replace(brokers, down_since=since))
+    workers = worker_cluster_status(cluster, snapshot)
+    is_down = cluster.goal is ClusterGoal.RUNNING and not workers.ready_workers
+    since = (cluster.status.down_since or now) if is_down else None
+    return dataclasses.replace(cluster, status=dataclasses.replace(workers, down_since=since))
+
+
+def _is_out_of_reach(cluster: BrokerCluster, snapshot: Snapshot) -> bool:
+    """Whether none of its brokers is known to answer; external ones that were not asked yet are not known not to."""
+    if isinstance(cluster.spec, ExternalBrokers):
+        return cluster.reachable is False
+    brokers = snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)
+    return not any(b.is_in(ProcessState.RUNNING) and not snapshot.is_offline(b.node) for b in brokers)
 
 
 def broker_cluster_status(cluster: BrokerCluster, snapshot: Snapshot) -> BrokerClusterStatus:

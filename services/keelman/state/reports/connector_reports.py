@@ -119,11 +119,15 @@ class ConnectorReports:
 
     def is_silent(self, cluster: str) -> bool:
         """Whether none of its workers has reported anything of late."""
-        return self.clock() - self._heard.get(cluster, float("-inf")) > SILENT_SECONDS
+        return self.silence(cluster) > SILENT_SECONDS
 
     def reported(self, cluster: str) -> bool:
         """Whether what is known of its connectors is whole, and its workers still report."""
         return cluster in self._whole and not self.is_silent(cluster)
+
+    def silence(self, cluster: str) -> float:
+        """Seconds since any of its workers reported anything; infinite where none did since this process started."""
+        return self.clock() - self._heard.get(cluster, float("-inf"))
 
     def one(self, cluster: str, name: str) -> Connector | None:
         """A connector as it was reported last; None where there is none of this name."""

@@ -23,7 +23,7 @@ from keelman.rpc.enums import word
 from keelman.rpc.times import from_duration, from_timestamp
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.hub import Hub
-from keelman.state.reports.connector_reports import ConnectorReports
+from keelman.state.reports.connector_reports import SILENT_SECONDS, ConnectorReports
 from keelman.state.reports.copy_runs import ALIVE, CopyRuns
 
 log = get_logger()
@@ -87,6 +87,8 @@ class Reports:
     _plugins: dict[str, tuple[float, Sequence[plugin_pb2.WorkerPlugin]]] = field(default_factory=dict)
     _lags: dict[str, dict[str, report_pb2.ConnectorLag]] = field(default_factory=dict)
     """By worker and connector."""
+    _heard: dict[str, float] = field(default_factory=dict)
+    """When each worker last reported, by the clock of `connectors`."""
 
     def fold(self, fact: Fact) -> list[str]:
         """Takes one record in; returns the uids of copy runs that are dropped for it."""
@@ -114,6 +116,7 @@ class Reports:
                         membership.report_time.CopyFrom(report.time)
                     self._workers[name] = (seen, membership)
                     self._usage.setdefault(name, Usage()).note(report.worker.usage, seen)
+                self._heard[name] = self.connectors.clock()
                 self.connectors.hear(report.worker.worker_cluster)
             case "worker_plugins":
                 if fact.key not in self._plugins or self._plugins[fact.key][0] <= seen:
@@ -133,6 +136,7 @@ class Reports:
             self.runs.drop(fact.key)
         else:
             self._workers.pop(fact.key, None)
+            self._heard.pop(fact.key, None)
             self._usage.pop(fact.key, None)
             self._plugins.pop(fact.key, None)
             self._lags.pop(fact.key.removesuffix("/lag"), None)
@@ -146,6 +150,11 @@ class Reports:
         if status.start_time is not None and from_timestamp(found.report_time) < status.start_time:
             return None
         return found
+
+    def recent_membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
+        """The same; None also when it has been silent of late."""
+        silence = self.connectors.clock() - self._heard.get(worker.address, float("-inf"))
+        return None if silence > SILENT_SECONDS else self.membership(worker)
 
     def usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
         """What the worker last reported to use; None when its process did not yet."""

@@ -44,6 +44,9 @@ class Memberships(Protocol):
     def membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
         """Its place in its group; None while it is not known."""
 
+    def recent_membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
+        """The same; None also when it has been silent of late."""
+
     def usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
         """What it uses; None while that is not known."""
 

@@ -1,14 +1,22 @@
 """Where a cluster stands, from what its agents said of its processes."""
 
 import dataclasses
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from keelman.model.cluster import BrokerCluster, ClusterGoal, ClusterState, ManagedBrokers
+from keelman.model.cluster import (
+    BrokerCluster,
+    ClusterGoal,
+    ClusterState,
+    ExternalBrokers,
+    ManagedBrokers,
+    WorkerCluster,
+    WorkerClusterSpec,
+)
 from keelman.model.node import Node, NodeState
-from keelman.model.workload import BrokerSpec, Goal, ProcessState, Workload, WorkloadStatus
-from keelman.state.planning.status import broker_cluster_status
+from keelman.model.workload import BrokerSpec, Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
+from keelman.state.planning.status import broker_cluster_status, with_status
 from keelman.state.snapshot import Snapshot
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -34,3 +42,38 @@ def test_a_cluster_that_has_stopped_stays_so_while_a_broker_is_removed(state, ge
     leaves = dataclasses.replace(LEAVES, status=WorkloadStatus(state, generation))
     snapshot = Snapshot(NODES, {"b": CLUSTER}, {}, {w.name: w for w in (STAYS, leaves)})
     assert broker_cluster_status(CLUSTER, snapshot).state is found
+
+
+LATER = TIME + timedelta(seconds=9)
+RUNNING = WorkloadStatus(ProcessState.RUNNING, 2)
+WORKERS = WorkerCluster("w", "w", TIME, TIME, 1, "", ClusterGoal.RUNNING, WorkerClusterSpec("b", count=1))
+WORKER = Workload("worker/w/0", "n1", 2, Goal.RUNNING, WorkerSpec("w", "h", 1, {}, ""), status=RUNNING)
+OFFLINE = {"n1": dataclasses.replace(NODES["n1"], state=NodeState.OFFLINE)}
+
+
+def test_since_when_no_worker_is_ready() -> None:
+    there = Snapshot(NODES, {}, {}, {WORKER.name: WORKER})
+    lost = Snapshot(OFFLINE, {}, {}, {WORKER.name: WORKER})
+    assert with_status(WORKERS, there, TIME).status.down_since is None
+    down = with_status(WORKERS, lost, TIME)
+    assert down.status.down_since == TIME
+    assert with_status(down, lost, LATER) == down
+    assert with_status(down, there, LATER).status.down_since is None, "it is back"
+    stopped = dataclasses.replace(down, goal=ClusterGoal.STOPPED)
+    assert with_status(stopped, lost, LATER).status.down_since is None, "nobody wants any"
+
+
+def test_since_when_no_broker_can_be_reached() -> None:
+    broker = dataclasses.replace(STAYS, goal=Goal.RUNNING, status=RUNNING)
+    one_of_two = {w.name: w for w in (broker, dataclasses.replace(LEAVES, goal=Goal.RUNNING))}
+    managed = dataclasses.replace(CLUSTER, goal=ClusterGoal.RUNNING)
+    assert with_status(managed, Snapshot(NODES, {}, {}, one_of_two), TIME).status.down_since is None
+    down = with_status(managed, Snapshot(OFFLINE, {}, {}, {broker.name: broker}), TIME)
+    assert down.status.down_since == TIME
+    assert with_status(down, Snapshot(OFFLINE, {}, {}, {broker.name: broker}), LATER) == down
+    external = dataclasses.replace(managed, spec=ExternalBrokers("h:1"))
+    since = {
+        reachable: with_status(dataclasses.replace(external, reachable=reachable), Snapshot(), TIME).status.down_since
+        for reachable in (None, True, False)
+    }
+    assert since == {None: None, True: None, False: TIME}

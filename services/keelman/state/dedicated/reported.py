@@ -1,0 +1,50 @@
+"""What is made of the reports of a dedicated connector's workers: which of them say something of it as it is now."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.model.cluster import ClusterState
+from keelman.model.connectors.dedicated_connector import DedicatedConnector
+from keelman.model.workload import Workload, WorkloadKind
+from keelman.state.dedicated.states import NOTHING_REPORTED, Reported
+from keelman.state.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from keelman.state.resources.noun import Memberships
+
+
+def reported_of(connector: DedicatedConnector, snapshot: Snapshot, reports: Memberships, now: datetime) -> Reported:
+    """What its workers reported last; nothing where they are stopped."""
+    cluster = snapshot.worker_clusters.get(connector.name)
+    if cluster is None or cluster.status.state is ClusterState.STOPPED:
+        return NOTHING_REPORTED
+    workers = snapshot.workloads_in(WorkloadKind.WORKER, connector.name)
+    is_fresh, silence = reports.connectors.reported(connector.name), reports.connectors.silence(connector.name)
+    in_group = any(_is_in_group(w, reports) for w in workers) if math.isfinite(silence) else None
+    found = _own(connector, reports.connectors.one(connector.name, connector.spec.connector))
+    if found is None or not (is_fresh or _is_newest(connector, snapshot, silence, now)):
+        return Reported(None, is_fresh, in_group)
+    return Reported(reports.with_lag(found, workers), is_fresh, in_group)
+
+
+def _is_in_group(worker: Workload, reports: Memberships) -> bool:
+    membership = reports.recent_membership(worker)
+    return membership is not None and membership.joined
+
+
+def _own(connector: DedicatedConnector, found: Connector | None) -> Connector | None:
+    """Reports of an earlier incarnation count for nothing."""
+    is_own = found is not None and bool(connector.connector_uid) and found.uid == connector.connector_uid
+    return found if is_own else None
+
+
+def _is_newest(connector: DedicatedConnector, snapshot: Snapshot, silence: float, now: datetime) -> bool:
+    """Whether the last report came after the last operation, which knew better than any before it."""
+    operation = snapshot.operations.get(connector.operation)
+    if not math.isfinite(silence) or operation is None or operation.end_time is None:
+        return math.isfinite(silence)
+    return now - timedelta(seconds=silence) >= operation.end_time
