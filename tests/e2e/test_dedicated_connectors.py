@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedCapacity
+from keelman.api.connect.v1.dedicated_connector_pb2 import DEDICATED_CONNECTOR_STATE_FAILED, DedicatedCapacity
 from keelman.api.connect.v1.operation_pb2 import (
     OPERATION_ROLLBACK_DONE,
     OPERATION_STATE_SUCCEEDED,
@@ -24,6 +24,7 @@ from keelman.kafka.topic_brokers import TopicBrokers
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.rpc.channels import channel
 from keelman.runtime.processes.process_trees import MARK
+from keelman.testing.brokers.broker import started_broker
 from keelman.testing.eventually import eventually
 from support.cli.system import STRING, Keelman
 from support.state.dedicated import FAILED, FILE, Dedicated, file_source
@@ -235,6 +236,34 @@ async def says_why(system: System, name: str, given: Path) -> None:
         await system.done(await dedicated.update(name, config=file_source(given, name)))
     else:
         await system.deleted(name)
+
+
+async def test_brokers_out_of_reach_are_the_cause_until_they_are_back(system: System, tmp_path: Path) -> None:
+    given, dedicated = tmp_path / "in.txt", system.dedicated
+    given.write_text("one\n")
+
+    async def status() -> Any:
+        return (await dedicated.get("away")).status
+
+    async with started_broker(tmp_path / "kafka") as broker:
+        await system.done(await dedicated.create("away", file_source(given, "t"), broker.bootstrap))
+        await broker.end()
+
+        async def failed() -> Any:
+            found = await status()
+            return found if found.state == DEDICATED_CONNECTOR_STATE_FAILED else None
+
+        found = await eventually(failed, seconds=60, what="it has failed")
+        assert found.code == "ClusterError.BrokerUnreachable", (found, system.keelman.logs())
+        assert broker.bootstrap in found.message
+        await broker.start()
+
+        async def runs() -> bool:
+            return await dedicated.state("away") == "RUNNING"
+
+        await eventually(runs, seconds=60, what="it runs again by itself")
+        assert not (await status()).code
+        await system.deleted("away")
 
 
 async def test_a_delete_in_the_middle_of_anything(system: System, tmp_path: Path) -> None:
