@@ -89,6 +89,33 @@ def test_each_change_once_over_kills_moves_and_cuts(
     assert_at_the_end(bootstrap, name, server)
 
 
+@pytest.mark.parametrize("initial", [False, True])
+def test_what_changes_between_two_runs_is_copied_where_the_first_met_no_change(  # noqa: PLR0917  fixtures
+    bootstrap: str,
+    name: str,
+    config: dict[str, str],
+    server: CouchbaseServer,
+    runs: Callable[..., Run],
+    initial: bool,
+) -> None:
+    """What was there before is not: the first run began behind it."""
+    config |= {"couchbase.stream.from": "SAVED_OFFSET_OR_NOW"}
+    if initial:
+        create_topic(bootstrap, f"{name}-begin")
+        config |= {"couchbase.initial.offset.topic": f"{name}-begin"}
+    server.put("before", {"n": 0}, vbucket=1)
+    run = running(runs, bootstrap, config)
+    until(lambda: len(committed_offsets(bootstrap, OFFSET_TOPIC, name)) == VBUCKETS, "where it begins is committed")
+    run.drain()
+    server.put("between", {"n": 1}, vbucket=1)
+    run = running(runs, bootstrap, config)
+    run.until_records(1)
+    run.drain()
+    assert numbers(bootstrap, name) == Counter([1])
+    if initial:
+        assert len(messages(bootstrap, f"{name}-begin")) == VBUCKETS, "of the first run alone"
+
+
 def test_a_rollback_copies_the_last_history_whole(
     bootstrap: str, name: str, config: dict[str, str], server: CouchbaseServer, runs: Callable[..., Run]
 ) -> None:

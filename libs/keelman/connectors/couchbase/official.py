@@ -77,7 +77,7 @@ class CouchbaseSource(Connector):
         """All vbuckets, where each has an offset from which it goes on."""
         parsed = keys.official_keys().parse(config)
         bucket, seeds = parsed["couchbase.bucket"], parsed["couchbase.seed.nodes"]
-        if parsed["couchbase.connector.name.in.offsets"] or not parsed["couchbase.stream.from"].startswith("SAVED"):
+        if parsed["couchbase.connector.name.in.offsets"] or not _resumes(parsed):
             return None
         return partitions.watch(config.get(PARTITIONS, ""), bucket, offset, keys.reached_by(parsed, seeds, bucket))
 
@@ -109,6 +109,7 @@ class CouchbaseSource(Connector):
             partition,
             OfficialRecords(config, parsed),
             properties=keys.reached_by(parsed, parsed["couchbase.seed.nodes"], bucket),
+            resumes=_resumes(parsed),
             most=parsed["couchbase.batch.size.max"],
             beat=task.beat,
         )
@@ -196,6 +197,11 @@ def map_of(access: Access) -> ClusterMap:
 
     with connect_errors():
         return KAFKA_LOOP.call(asked())
+
+
+def _resumes(parsed: Mapping[str, Any]) -> bool:
+    """Whether a task goes on from its offsets when it is started again."""
+    return str(parsed["couchbase.stream.from"]).startswith("SAVED")
 
 
 def _start(stream_from: str, saved: Offset | None) -> Position | None:

@@ -18,7 +18,7 @@ from keelman.couchbase.changes import Changes, Wanted
 from keelman.couchbase.cluster import Cluster
 from keelman.couchbase.errors import AwayError, CouchbaseError
 from keelman.couchbase.seeds import Access
-from keelman.couchbase.vbucket import VBUCKET_OF, Event, Position
+from keelman.couchbase.vbucket import VBUCKET_OF, Event, Place, Position
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
 
@@ -104,14 +104,16 @@ class CouchbaseReader(Reader):
         maker: RecordMaker,
         *,
         properties: Mapping[str, str],
+        resumes: bool = True,
         most: int = MAX_EVENTS,
         rate: int | None = None,
         beat: Callable[[], None],
     ) -> None:
-        """`properties` are how the cluster is reached, for who watches it while nothing changes.
+        """`properties` are how the cluster is reached, for who watches it while nothing changes. `resumes`: whether the
+        next reader begins at the offsets of this one; where not, the task stays in its slot.
 
         Raises ConnectError, RetriableConnectError."""
-        self._properties = properties
+        self._properties, self._resumes = properties, resumes
         self._maker, self._most = maker, most
         self._names = {vbucket: partition(vbucket) for vbucket in starts}
         self._pace = Pace(rate)
@@ -123,17 +125,25 @@ class CouchbaseReader(Reader):
         try:
             with connect_errors():
                 begins = KAFKA_LOOP.call(self._open(access, wanted, starts), beat)
-        except ConnectError:
+        except BaseException:
             self.close()
             raise
         fresh = [vbucket for vbucket, position in starts.items() if position is None]
-        self._ready = self._batches(maker.first(begins, fresh), {})
+        self._ready = self._first(maker, begins, fresh)
 
     async def _open(self, access: Access, wanted: Wanted, starts: Mapping[int, Position | None]) -> dict[int, Position]:
         cluster = Cluster(access)
         await cluster.bootstrap()
         self._changes = Changes(cluster, wanted, self._news.set)
         return await self._changes.start(starts)
+
+    def _first(self, maker: RecordMaker, begins: Mapping[int, Position], fresh: Sequence[int]) -> list[SourceBatch]:
+        """What to begin with. Where a vbucket begins that had no offset is committed at once: what changes behind it is
+        the next reader's to copy, also where this one meets no change at all."""
+        offsets = {}
+        if self._resumes:
+            offsets = {vbucket: offset(begins[vbucket].seqno, begins[vbucket].place or Place()) for vbucket in fresh}
+        return self._batches(maker.first(begins, fresh), offsets)
 
     def partitions(self) -> Sequence[Partition]:
         """The task's vbuckets."""
@@ -174,8 +184,8 @@ class CouchbaseReader(Reader):
         return self._opened().left()
 
     def watch(self) -> VbucketWatch | None:
-        """The last changes of all vbuckets, once they are read."""
-        places = None if self._ready else self._opened().resting()
+        """The last changes of all vbuckets, once they are read; None where the next reader would not go on there."""
+        places = None if self._ready or not self._resumes else self._opened().resting()
         if places is None:
             return None
         return VbucketWatch(self._properties, {n: VbucketPosition(*at) for n, at in places.items()})
