@@ -28,11 +28,12 @@ SCRAM = ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1")
 
 @dataclass(eq=False)
 class Node:
-    """A data node. `serves` is false for one without the bucket."""
+    """A data node. `serves` is false for one without the bucket, `member` for one that is in no map."""
 
     index: int
     port: int = 0
     serves: bool = True
+    member: bool = True
     listening: asyncio.Server | None = None
     sessions: list[Session] = field(default_factory=list)
 
@@ -98,22 +99,24 @@ class CouchbaseServer:
         """The cluster map as a node gives it."""
         service = "kv" if self._tls is None else "kvSSL"
         vbuckets = self.vbuckets.values() if self.is_ready else ()
+        members = [one for one in self.nodes if one.member]
+        indexes = {one.index: index for index, one in enumerate(members)}
         return {
             "rev": self.revision, "revEpoch": self.epoch, "name": self.bucket, "nodeLocator": "vbucket",
             "uuid": "0f" * 16, "clusterUUID": "c1" * 16,
             "bucketCapabilities": ["collections", "dcp.IgnorePurgedTombstones"],
-            "nodes": [{} for _ in self.nodes],
+            "nodes": [{} for _ in members],
             "nodesExt": [
                 {
                     "services": {service: one.port, "mgmt": 8091 + one.index}, "hostname": "127.0.0.1",
                     "thisNode": one is node,
                 }
-                for one in self.nodes
+                for one in members
             ],
             "vBucketServerMap": {
                 "hashAlgorithm": "CRC", "numReplicas": 1,
-                "serverList": [f"127.0.0.1:{one.port}" for one in self.nodes],
-                "vBucketMap": [[one.node, one.replica] for one in vbuckets],
+                "serverList": [f"127.0.0.1:{one.port}" for one in members],
+                "vBucketMap": [[indexes.get(one.node, -1), indexes.get(one.replica, -1)] for one in vbuckets],
             },
         }  # fmt: skip
 
@@ -166,6 +169,32 @@ class CouchbaseServer:
 
         return self._do(work)
 
+    def drop_collection(self, scope: str, name: str) -> None:
+        """It is gone; the streams that asked for nothing else end."""
+
+        def work() -> None:
+            of, at = self.collections.scopes[scope], self.collections.drop(scope, name)
+            self._system(1, b"", struct.pack(">QII", self.collections.uid, of, at), 0)
+            left = set(self.collections.collections.values())
+            for session in self._sessions():
+                for vbucket, stream in list(session.streams.items()):
+                    if stream.selected is not None and not stream.selected & left:
+                        session.end_stream(vbucket, 7)
+
+        self._do(work)
+
+    def replace_node(self, node: int, other: int) -> None:
+        """Another node has its vbuckets, and no map has it any more; it ends no connection, and no stream."""
+
+        def work() -> None:
+            for history in self.vbuckets.values():
+                if history.node == node:
+                    history.node = other
+            self.nodes[node].member = False
+            self._new_map()
+
+        self._do(work)
+
     def move(self, vbucket: int, node: int) -> None:
         """A rebalance: the active copy goes to another node, and clients are told."""
 
@@ -214,13 +243,14 @@ class CouchbaseServer:
         """All connections end."""
         self._do(lambda: [session.cut() for session in self._sessions()])
 
-    def silence(self, *, on: bool = True) -> None:
-        """The server reads and answers nothing, with its connections open."""
+    def silence(self, node: int | None = None, *, on: bool = True) -> None:
+        """The server, or a node of it, reads and answers nothing, with its connections open."""
 
         def work() -> None:
             for session in self._sessions():
-                session.silent = on
-                session.wake()
+                if node is None or session.node.index == node:
+                    session.silent = on
+                    session.wake()
 
         self._do(work)
 

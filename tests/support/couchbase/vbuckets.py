@@ -128,6 +128,11 @@ class Collections:
         self.next_id += 1
         return self.collections[scope, name]
 
+    def drop(self, scope: str, name: str) -> int:
+        """The id that a collection had."""
+        self.uid += 1
+        return self.collections.pop((scope, name))
+
     def json(self) -> dict[str, object]:
         """The manifest as clients get it."""
         return {

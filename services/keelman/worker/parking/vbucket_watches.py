@@ -4,22 +4,22 @@ for all tasks that reach the bucket in the same way. The branches of their histo
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.watches import VbucketWatch
 from keelman.connectors.couchbase.keys import access_by
 from keelman.couchbase.cluster import Cluster, Nobody, failover_log, high_seqnos_of
+from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import Connection
 from keelman.couchbase.errors import AwayError, CouchbaseError
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
-from keelman.runtime.supervise import Siblings
+from keelman.runtime.supervise import Siblings, first_of
 
 log = get_logger()
-ASK_SECONDS = 1.0
+ASK_SECONDS, MAX_PAUSE_SECONDS = 1.0, 10.0
 
 
 @dataclass(slots=True, eq=False)
@@ -77,14 +77,12 @@ class _Bucket:
 
     async def run(self) -> None:
         """Until nothing is watched any more. Nodes that do not answer are asked again and again."""
-        backoff = Backoff(first=ASK_SECONDS, most=10.0)
+        backoff = Backoff(first=ASK_SECONDS, most=MAX_PAUSE_SECONDS)
         while self.watched:
             try:
                 await self._ask(backoff)
             except AwayError as error:
-                if not self._silent:
-                    log.warning("watched_bucket_silent", nodes=self._nodes, error=str(error))
-                self._silent = True
+                self._is_silent(error)
                 await asyncio.sleep(backoff.next())
             except (ConnectError, CouchbaseError) as error:  # not to be watched at all: the tasks' own clients say why
                 log.warning("watch_failed", nodes=self._nodes, error=str(error))
@@ -95,32 +93,57 @@ class _Bucket:
         return self._properties["couchbase.seed.nodes"]
 
     async def _ask(self, backoff: Backoff) -> None:
-        """By one map, until it does not hold any more. Raises AwayError, CouchbaseError, ConnectError."""
-        cluster, other_map = Cluster(access_by(self._properties)), _OtherMap()
+        """By one map, until it does not hold any more: each node for itself, so that one that is away keeps none from
+        being asked. Raises AwayError where all are away, CouchbaseError, ConnectError."""
+        cluster = Cluster(access_by(self._properties))
         await cluster.bootstrap()
-        async with contextlib.AsyncExitStack() as stack:
-            nodes = [
-                await stack.enter_async_context(cluster.logged_in(address, other_map))
-                for address in cluster.actives(self._numbers())
-            ]
-            branches: dict[int, int] = {}
-            while self.watched:
-                found = [await high_seqnos_of(node) for node in nodes]
-                for node, seqnos in zip(nodes, found, strict=True):
-                    for number in self._numbers() & seqnos.keys() - branches.keys():
-                        branches[number] = (await failover_log(node, number))[0].vbuuid
-                last = {number: seqno for seqnos in found for number, seqno in seqnos.items()}
-                if self._silent:
-                    log.info("watched_bucket_answers_again", nodes=self._nodes)
-                    self._silent = False
-                backoff.reset()
-                self._wake([one for one in self.watched if _changed(one.watch, last, branches)])
-                await asyncio.sleep(ASK_SECONDS)
-                if other_map.came or not self._numbers() <= last.keys():
-                    return  # a vbucket has moved or begun another branch, or is watched only now
+        asked = _AskedNodes(cluster, cluster.actives(self._numbers()))
+        if not asked.addresses:
+            raise AwayError("no vbucket that is waited for has an active copy now")
+        await first_of(*(self._ask_node(asked, address, backoff) for address in asked.addresses))
+
+    async def _ask_node(self, asked: _AskedNodes, address: NodeAddress, backoff: Backoff) -> None:
+        """Until the map does not hold any more. Raises AwayError where no other node answers either."""
+        pause = Backoff(first=ASK_SECONDS, most=MAX_PAUSE_SECONDS)
+        while True:
+            try:
+                async with asked.cluster.logged_in(address, asked) as node:
+                    branches: dict[int, int] = {}
+                    while self.watched:
+                        last = await self._look(node, branches)
+                        pause.reset()
+                        backoff.reset()
+                        asked.away.discard(address)
+                        if self._silent and not asked.away:
+                            log.info("watched_bucket_answers_again", nodes=self._nodes)
+                            self._silent = False
+                        await asyncio.sleep(ASK_SECONDS)
+                        if await asked.is_over(node, self._numbers(), last):
+                            return  # a vbucket has moved or begun another branch, or is watched only now
+                    return
+            except AwayError as error:
+                self._is_silent(error)
+                if asked.is_away(address):
+                    raise
+            await asyncio.sleep(pause.next())
+
+    async def _look(self, node: Connection, branches: dict[int, int]) -> Mapping[int, int]:
+        """The last changes of a node's vbuckets; wakes those that have not read up to them."""
+        last = await high_seqnos_of(node)
+        for number in self._numbers() & last.keys() - branches.keys():
+            history = await failover_log(node, number)
+            if history:
+                branches[number] = history[0].vbuuid
+        self._wake([one for one in self.watched if _changed(one.watch, last, branches)])
+        return last
 
     def _numbers(self) -> set[int]:
         return {number for one in self.watched for number in one.watch.positions}
+
+    def _is_silent(self, error: AwayError) -> None:
+        if not self._silent:
+            log.warning("watched_bucket_silent", nodes=self._nodes, error=str(error))
+        self._silent = True
 
     def _wake(self, woken: Iterable[WatchedVbuckets]) -> None:
         for one in woken:
@@ -136,11 +159,35 @@ def _changed(watch: VbucketWatch, last: Mapping[int, int], branches: Mapping[int
     )
 
 
-class _OtherMap(Nobody):
-    """Hears whether the cluster has another map: each failover and each rebalance makes one."""
+class _AskedNodes(Nobody):
+    """The nodes that are asked by one map. Hears whether the cluster has another one: each failover and each rebalance
+    makes one."""
 
-    came = False
+    def __init__(self, cluster: Cluster, addresses: Sequence[NodeAddress]) -> None:
+        self.cluster, self.addresses = cluster, addresses
+        self.away: set[NodeAddress] = set()
+        self._map, self._other_map, self._in_doubt = cluster.map, False, False
+
+    def is_away(self, address: NodeAddress) -> bool:
+        """A node does not answer: another one is asked for the map. Returns whether there is no other one."""
+        self.away.add(address)
+        self._in_doubt = True
+        return self.away.issuperset(self.addresses)
+
+    async def is_over(self, node: Connection, numbers: Iterable[int], last: Mapping[int, int]) -> bool:
+        """Whether the map does not hold any more, by what a node has said: it does not have a vbucket that it should
+        have, or one is waited for that is at no node of these. Raises AwayError, CouchbaseError."""
+        if self._in_doubt:
+            self._in_doubt = False
+            await self.cluster.ask_map(node)
+        current = self._map
+        if self._other_map or self.cluster.map is not current or current is None:
+            return True
+        places = {number: current.active(number) for number in numbers}
+        return any(
+            at not in self.addresses or (at == node.address and number not in last) for number, at in places.items()
+        )
 
     def map_pushed(self, connection: Connection, value: bytes) -> None:
         """It has."""
-        self.came = True
+        self._other_map = True

@@ -1,0 +1,71 @@
+"""What parked tasks learn of a Couchbase bucket while not all of it answers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from keelman.connect.watches import VbucketPosition, VbucketWatch
+from keelman.connectors.couchbase.keys import official_keys, reached_by
+from keelman.runtime.supervise import Siblings
+from keelman.testing.eventually import eventually
+from keelman.worker.parking.vbucket_watches import VbucketWatches, WatchedVbuckets
+from support.couchbase.copies import official
+from support.couchbase.server import CouchbaseServer, couchbase_server
+
+pytestmark = pytest.mark.component
+
+
+@asynccontextmanager
+async def watching() -> AsyncIterator[VbucketWatches]:
+    """The watches of a worker, whose loops end with the block; what a loop raises comes out of it."""
+    async with Siblings() as siblings:
+        found = VbucketWatches()
+        found.begin(siblings)
+        yield found
+
+
+def watch(watches: VbucketWatches, server: CouchbaseServer, *vbuckets: int) -> list[int]:
+    """Waits for changes of these, which have none yet; gets an entry once one has."""
+    parsed = official_keys().parse(official("parked", server))
+    woken: list[int] = []
+    positions = {number: VbucketPosition(0, 0xABC0_0000_0000_0000 + number) for number in vbuckets}
+    found = VbucketWatch(reached_by(parsed, parsed["couchbase.seed.nodes"], "travel"), positions)
+    watches.add(WatchedVbuckets(found, lambda: woken.append(1)))
+    return woken
+
+
+async def test_a_node_that_is_away_keeps_no_other_from_being_asked() -> None:
+    with couchbase_server(vbuckets=4, nodes=2) as server:
+        async with watching() as watches:
+            await asyncio.to_thread(server.kill, 1)
+            away, here = watch(watches, server, 1, 3), watch(watches, server, 0, 1)
+            await asyncio.to_thread(server.put, "doc", {}, vbucket=0)
+            await eventually(lambda: here == [1], seconds=60)
+            assert away == []
+            await asyncio.to_thread(server.put, "doc", {}, vbucket=3)
+            await asyncio.to_thread(server.revive, 1)
+            await eventually(lambda: away == [1], seconds=60)
+            assert len(watches) == 0
+
+
+async def test_a_vbucket_that_moves_from_a_node_that_is_away_is_found() -> None:
+    with couchbase_server(vbuckets=4, nodes=2) as server:
+        async with watching() as watches:
+            await asyncio.to_thread(server.kill, 1)
+            woken = watch(watches, server, 0, 1)
+            await asyncio.to_thread(server.put, "doc", {}, vbucket=1)
+            await eventually(lambda: [one for one in server.sessions() if one.bucket], seconds=60)
+            await asyncio.to_thread(server.replace_node, 1, 0)
+            await eventually(lambda: woken == [1], seconds=60)
+
+
+async def test_an_empty_history_ends_no_watch() -> None:
+    with couchbase_server(vbuckets=1) as server:
+        async with watching() as watches:
+            server.vbuckets[0].log = []
+            woken = watch(watches, server, 0)
+            await eventually(lambda: [one for one in server.sessions() if one.bucket], seconds=60)
+            await asyncio.to_thread(server.put, "doc", {})
+            await eventually(lambda: woken == [1], seconds=60)
