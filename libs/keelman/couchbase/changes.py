@@ -12,29 +12,34 @@ from dataclasses import dataclass, field
 from keelman.couchbase.cluster import Cluster, failover_log, manifest_of
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import Connection
-from keelman.couchbase.errors import AwayError, CouchbaseError, RefusedError
+from keelman.couchbase.errors import AwayError, CouchbaseError, NotReadyError, RefusedError
 from keelman.couchbase.frames import PASSING, Feature, Frame, Opcode, Status
-from keelman.couchbase.handshake import NO_VALUE, PRODUCER, XATTRS, controls_of, no_reader, open_dcp, status_text
+from keelman.couchbase.handshake import NO_VALUE, PRODUCER, XATTRS, no_reader, status_text
 from keelman.couchbase.manifest import Manifest, Selection
-from keelman.couchbase.messages import Decoder
+from keelman.couchbase.nodes import Nodes
 from keelman.couchbase.persistence import HeldEvents
 from keelman.couchbase.vbucket import SEQNO_OF, SIZE_OF, VBUCKET_OF, Branch, Event, Place, Position, Vbucket, parse_log
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import wait_or_stop
 
-CLOSED, LOST_PRIVILEGES, FILTER_EMPTY, DISCONNECTED = 1, 8, 7, -1
+CLOSED, TOO_SLOW, BACKFILL_FAILED, FILTER_EMPTY, LOST_PRIVILEGES = 1, 4, 5, 7, 8
+DISCONNECTED, LOST = 3, -1
+PAUSED = frozenset((DISCONNECTED, TOO_SLOW, BACKFILL_FAILED, FILTER_EMPTY, LOST))
+"""A stream that ended for one of these is opened again after a pause, which grows."""
 AGAIN_SECONDS, MAX_AGAIN_SECONDS = 0.2, 5.0
 LOST_SECONDS, MAX_LOST_SECONDS = 0.032, 4.0
 NEW_MAP_SECONDS = 0.05
+OWN_WINDOW_BYTES = 20 << 20
+"""Of flow control where none is asked for: what a server sends faster than it is taken would fill the memory."""
 
 _log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is read. `buffer_bytes`: of flow control on each connection, 0 for none; `polling_seconds`: how often it is
-    asked what is on disk, 0 for never."""
+    """What is read. `buffer_bytes`: of flow control on each connection, 0 for our own size; `polling_seconds`: how
+    often it is asked what is on disk, 0 for never."""
 
     selection: Selection = field(default_factory=Selection)
     no_value: bool = False
@@ -47,6 +52,11 @@ class Wanted:
         """Of DCP_OPEN."""
         return PRODUCER | (NO_VALUE if self.no_value else 0) | (XATTRS if self.xattrs else 0)
 
+    @property
+    def window(self) -> int:
+        """The bytes that a server may send on a connection before they are taken."""
+        return self.buffer_bytes or OWN_WINDOW_BYTES
+
 
 class Changes:
     """The changes of some vbuckets, in one event loop. `arrived` is called when `take` has something, or raises."""
@@ -54,10 +64,11 @@ class Changes:
     def __init__(self, cluster: Cluster, wanted: Wanted, arrived: Callable[[], None]) -> None:
         self.rollbacks = 0
         """How often a server took history back."""
-        self.problem = ""
-        """What keeps some vbucket from being read now; empty when nothing does."""
         self._cluster, self._wanted, self._arrived = cluster, wanted, arrived
         self._manifest = Manifest()
+        self._nodes = Nodes(cluster, self._manifest, self, window=wanted.window, flags=wanted.flags)
+        self._problems: dict[int, str] = {}
+        self._some_gone = False
         self._vbuckets: dict[int, Vbucket] = {}
         self._held: dict[int, HeldEvents] = {}
         self._given: dict[int, tuple[int, Place]] = {}
@@ -65,7 +76,6 @@ class Changes:
         self._streamed: set[int] = set()
         self._ended: dict[int, tuple[Connection, asyncio.Future[int]]] = {}
         self._queue: deque[tuple[Connection, list[Event]]] = deque()
-        self._connections: dict[NodeAddress, asyncio.Task[Connection]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._failure: CouchbaseError | None = None
 
@@ -79,6 +89,9 @@ class Changes:
         missing = [vbucket for vbucket in new if vbucket not in highest]
         if missing:
             raise AwayError(f"vbucket {missing[0]} has no active copy now: its last change is not known")
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._nodes.keep_map(lambda: bool(self._problems)))]
+        self._tasks.append(loop.create_task(self._nodes.leave_gone()))
         logs = await self._logs(positions)
         for number, position in positions.items():
             vbucket = self._vbuckets[number] = Vbucket(number)
@@ -90,9 +103,7 @@ class Changes:
             self._given[number] = vbucket.seqno, vbucket.place
             self._taken[number] = vbucket.seqno
         begins = {number: Position(one.seqno, one.place) for number, one in self._vbuckets.items()}
-        loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._follow(one)) for one in self._vbuckets.values()]
-        self._tasks.append(loop.create_task(self._keep_map()))
+        self._tasks += [loop.create_task(self._follow(one)) for one in self._vbuckets.values()]
         return begins
 
     def take(self, most: int) -> list[Event]:
@@ -114,6 +125,11 @@ class Changes:
             raise self._failure
         return taken
 
+    @property
+    def problem(self) -> str:
+        """What keeps some vbucket from being read now; empty when nothing does."""
+        return next(iter(list(self._problems.values())), "")  # a list at once: the loop may be another thread's
+
     def resting(self) -> dict[int, tuple[int, int]] | None:
         """The last change of each vbucket and its branch, where all that servers have announced is taken; None while
         there is more, or some vbucket cannot be read."""
@@ -134,13 +150,11 @@ class Changes:
 
     async def close(self) -> None:
         """Ends all streams and connections."""
-        for task in [*self._tasks, *self._connections.values()]:
+        for task in self._tasks:
             task.cancel()
         for held in self._held.values():
             held.close()
-        for task in self._connections.values():
-            if task.done() and not task.cancelled() and task.exception() is None:
-                task.result().close()
+        self._nodes.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def events(self, connection: Connection, events: list[Event]) -> None:
@@ -165,58 +179,68 @@ class Changes:
 
     def lost(self, connection: Connection, why: str) -> None:
         """As a connection calls it."""
-        self.problem = f"{connection.where}: {why}"
         _log.warning("couchbase_connection_lost", node=connection.where, error=why)
-        self._connections.pop(connection.address, None)
-        for at, of in list(self._ended.values()):
+        self._nodes.forget(connection)
+        for number, (at, of) in self._ended.items():
             if at is connection and not of.done():
-                of.set_result(DISCONNECTED)
+                self._problems[number] = f"{connection.where}: {why}"
+                of.set_result(LOST)
 
     async def _follow(self, vbucket: Vbucket) -> None:
         again, lost = Backoff(AGAIN_SECONDS, MAX_AGAIN_SECONDS), Backoff(LOST_SECONDS, MAX_LOST_SECONDS)
-        refused, loop = 0, asyncio.get_running_loop()
+        refused, loop, number = 0, asyncio.get_running_loop(), vbucket.number
         try:
             while True:
                 changed = self._cluster.changed
+                if self._streamed and self._wanted.selection.is_gone(self._manifest):
+                    self._some_gone = True
+                    self._problems[number] = f"vbucket {number}: the collections that are asked for are gone"
+                    await wait_or_stop(changed, MAX_AGAIN_SECONDS)
+                    await self._read_manifest()
+                    continue
                 try:
-                    connection = await self._connection_of(vbucket.number)
+                    connection = await self._connection_of(number)
                     answer = await self._ask_stream(connection, vbucket)
                 except AwayError as error:
-                    self.problem = str(error)
+                    self._problems[number] = str(error)
                     await wait_or_stop(changed, again.next())
                     continue
                 if answer.status in (Status.SUCCESS, Status.KEY_EXISTS):
-                    self.problem, refused = "", 0
-                    self._streamed.add(vbucket.number)
+                    self._problems.pop(number, None)
+                    refused = 0
+                    self._streamed.add(number)
                     again.reset()
                     begun = loop.time()
                     reason = await self._until_end(connection, vbucket)
                     if loop.time() - begun >= MAX_AGAIN_SECONDS:
                         lost.reset()
-                    if reason == DISCONNECTED:
+                    if reason in PAUSED:
                         await asyncio.sleep(lost.next())
                     continue
-                connection.forget(vbucket.number)
+                connection.forget(number)
                 if answer.status == Status.ROLLBACK:
                     self._roll_back(vbucket, int.from_bytes(answer.value[:8]))
                 elif answer.status == Status.RANGE_ERROR:
                     refused += 1
                     await self._out_of_range(connection, vbucket, refused)
                 else:
+                    text = f"{connection.where} opens no stream of vbucket {number}: {status_text(answer)}"
+                    self._problems[number] = text
                     await self._refused(connection, answer, changed, again)
         except asyncio.CancelledError:
             raise
         except CouchbaseError as error:
             self._fail(error)
         except Exception as error:
-            self._fail(CouchbaseError(f"vbucket {vbucket.number} cannot be read: {error!r}"))
+            self._fail(CouchbaseError(f"vbucket {number} cannot be read: {error!r}"))
 
     async def _ask_stream(self, connection: Connection, vbucket: Vbucket) -> Frame:
         current = self._cluster.map
         ignore = current is not None and "dcp.IgnorePurgedTombstones" in current.capabilities
         value = b""
         if Feature.COLLECTIONS in connection.features:
-            asked = self._wanted.selection.value(self._manifest, vbucket.place.manifest_uid)
+            uid = vbucket.place.manifest_uid
+            asked = self._wanted.selection.value(self._manifest, uid, some_gone=self._some_gone)
             value = json.dumps(asked, separators=(",", ":")).encode()
         elif not self._wanted.selection.is_all:
             raise CouchbaseError(f"{connection.where} knows no scopes and collections: it is older than Couchbase 7.0")
@@ -245,10 +269,8 @@ class Changes:
         if reason == LOST_PRIVILEGES:
             raise CouchbaseError(f"user {self._cluster.access.user!r} may no longer read all that was asked for")
         if reason == FILTER_EMPTY:
-            self.problem = f"vbucket {vbucket.number}: the collections that are asked for are gone"
-            await wait_or_stop(changed, MAX_AGAIN_SECONDS)
             await self._read_manifest()
-        elif reason not in (CLOSED, DISCONNECTED):
+        elif reason != CLOSED and reason not in PAUSED:
             await wait_or_stop(changed, NEW_MAP_SECONDS)
         return reason
 
@@ -304,7 +326,7 @@ class Changes:
         if held is None:
             number = event.vbucket
             held = self._held[number] = HeldEvents(
-                number, self._wanted.polling_seconds, lambda: self._copies(number), self._connect, self._release
+                number, self._wanted.polling_seconds, lambda: self._copies(number), self._nodes.connect, self._release
             )
         held.add(event)
 
@@ -334,63 +356,45 @@ class Changes:
         self._arrived()
 
     async def _logs(self, vbuckets: Iterable[int]) -> dict[int, list[Branch]]:
-        """The histories of all of them, asked for at once: a bucket has 1,024."""
+        """The histories of all of them, asked for at once: a bucket has 1,024. Raises AwayError, CouchbaseError."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._cluster.access.bootstrap_seconds
+        asked = {number: loop.create_task(self._log_of(number, until)) for number in vbuckets}
+        try:
+            await asyncio.gather(*asked.values())
+        finally:
+            for task in asked.values():
+                task.cancel()
+        return {number: task.result() for number, task in asked.items()}
 
-        async def one(number: int) -> tuple[int, list[Branch]]:
-            return number, await failover_log(await self._connection_of(number), number)
-
-        return dict(await asyncio.gather(*map(one, vbuckets)))
+    async def _log_of(self, number: int, until: float) -> list[Branch]:
+        """The history of one, asked for again until then where its node cannot serve it yet."""
+        again, loop = Backoff(AGAIN_SECONDS, MAX_AGAIN_SECONDS), asyncio.get_running_loop()
+        while True:
+            changed = self._cluster.changed
+            try:
+                connection = await self._connection_of(number)
+                found = await failover_log(connection, number)
+            except NotReadyError as error:
+                if loop.time() >= until:
+                    raise
+                self._problems[number] = str(error)
+                if not (error.cluster_map and self._cluster.take_map(error.cluster_map, connection.address)):
+                    await wait_or_stop(changed, again.next())
+                continue
+            self._problems.pop(number, None)
+            return found
 
     async def _read_manifest(self) -> None:
         with contextlib.suppress(AwayError):
             for address in self._cluster.actives(self._vbuckets):
-                self._manifest.learn(await manifest_of(await self._connect(address)))
+                self._manifest.learn(await manifest_of(await self._nodes.connect(address)))
                 return
 
     async def _connection_of(self, vbucket: int) -> Connection:
-        while True:
-            current, changed = self._cluster.map, self._cluster.changed
-            address = None if current is None else current.active(vbucket)
-            if address is not None:
-                return await self._connect(address)
-            self.problem = f"vbucket {vbucket} has no active copy now"
-            await changed.wait()
-
-    async def _connect(self, address: NodeAddress) -> Connection:
-        """The one connection to a node, made where there is none. Raises AwayError, CouchbaseError."""
-        task = self._connections.get(address)
-        if task is None:
-            task = self._connections[address] = asyncio.get_running_loop().create_task(self._opened(address))
-        try:
-            return await asyncio.shield(task)
-        except (AwayError, CouchbaseError):
-            if self._connections.get(address) is task:
-                del self._connections[address]
-            raise
-
-    async def _opened(self, address: NodeAddress) -> Connection:
-        connection = await self._cluster.connect(address, self)
-        try:
-            controls = controls_of(self._cluster.access, connection.features, self._wanted.buffer_bytes)
-            await open_dcp(connection, self._cluster.access, controls, self._wanted.flags)
-            self._manifest.learn(await manifest_of(connection))
-            collections = Feature.COLLECTIONS in connection.features
-            connection.stream(Decoder(self._manifest, collections=collections), self._wanted.buffer_bytes)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    async def _keep_map(self) -> None:
-        """Asks for maps where servers do not push them, and whenever a node is away."""
-        while True:
-            await asyncio.sleep(2.0)
-            for task in list(self._connections.values()):
-                if not task.done() or task.cancelled() or task.exception() is not None:
-                    continue
-                connection = task.result()
-                if Feature.CLUSTER_MAP_PUSH in connection.features and not self.problem:
-                    continue
-                with contextlib.suppress(AwayError, CouchbaseError):
-                    await self._cluster.ask_map(connection)
-                    break
+        """To the node with its active copy. Raises AwayError, NotReadyError, CouchbaseError."""
+        current = self._cluster.map
+        address = None if current is None else current.active(vbucket)
+        if address is None:
+            raise NotReadyError(f"vbucket {vbucket} has no active copy now")
+        return await self._nodes.connect(address)

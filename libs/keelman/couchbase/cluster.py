@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import struct
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 from keelman.couchbase.cluster_map import ClusterMap, NodeAddress, is_bucket_map, parse_map
 from keelman.couchbase.connection import Connection, Listener
-from keelman.couchbase.errors import AwayError, CouchbaseError, RefusedError
+from keelman.couchbase.errors import AwayError, CouchbaseError, NotReadyError, RefusedError
 from keelman.couchbase.frames import PASSING, Feature, Opcode, Status
 from keelman.couchbase.handshake import log_in, status_text
 from keelman.couchbase.manifest import Manifest, parse_manifest
@@ -46,12 +47,14 @@ class Cluster:
             await asyncio.sleep(NOT_READY_SECONDS)
 
     def take_map(self, text: bytes, asked: NodeAddress) -> bool:
-        """Takes a map in that is newer; whether it is. Raises CouchbaseError for one that is none."""
+        """Takes a map in that is newer; whether it is. One without vbuckets, as of a bucket that is not ready, replaces
+        none that has them. Raises CouchbaseError for one that is none."""
         if not is_bucket_map(text):
             return False
         access = self.access
         found = parse_map(text, asked, access.seeds, tls=access.tls is not None, network=access.network)
-        if not found.is_newer_than(self.map):
+        known = self.map
+        if not found.is_newer_than(known) or (known is not None and known.vbuckets and not found.vbuckets):
             return False
         self.map = found
         self.changed.set()
@@ -67,6 +70,19 @@ class Cluster:
             raise AwayError(f"{connection.where} has no map of bucket {self.access.bucket!r}: {status_text(answer)}")
         else:
             raise CouchbaseError(f"{connection.where} gives no map: {status_text(answer)}")
+
+    async def ask_all(self) -> None:
+        """Asks the seeds and then the nodes of the map for another map, one after the other until one has it."""
+        known = self.map
+        nodes = () if known is None else known.nodes
+        for address in dict.fromkeys([*self._seeds, *nodes]):
+            if address is None:
+                continue
+            with contextlib.suppress(AwayError, CouchbaseError):
+                async with self.logged_in(address) as connection:
+                    await self.ask_map(connection)
+            if self.map is not known:
+                return
 
     @asynccontextmanager
     async def logged_in(self, address: NodeAddress, listener: Listener | None = None) -> AsyncIterator[Connection]:
@@ -106,11 +122,14 @@ class Cluster:
         found = {} if current is None else {current.active(one): None for one in vbuckets}
         return [one for one in found if one is not None]
 
+    @property
+    def _seeds(self) -> list[NodeAddress]:
+        default = TLS_PORT if self.access.tls is not None else PORT
+        return [NodeAddress(seed.host, seed.port or default) for seed in self.access.seeds]
+
     async def _from_seeds(self) -> ClusterMap:
         failures = []
-        default = TLS_PORT if self.access.tls is not None else PORT
-        for seed in self.access.seeds:
-            address = NodeAddress(seed.host, seed.port or default)
+        for address in self._seeds:
             try:
                 async with self.logged_in(address) as connection:
                     await self.ask_map(connection)
@@ -132,12 +151,15 @@ async def high_seqnos_of(connection: Connection) -> dict[int, int]:
 
 
 async def failover_log(connection: Connection, vbucket: int) -> list[Branch]:
-    """The history of a vbucket, the newest branch first. Raises AwayError, RefusedError."""
+    """The history of a vbucket, the newest branch first. Raises AwayError, NotReadyError, RefusedError."""
     answer = await connection.request(Opcode.FAILOVER_LOG, vbucket=vbucket)
     if answer.status:
-        raise RefusedError(
-            f"{connection.where} gives no failover log of vbucket {vbucket}: {status_text(answer)}", answer.status
-        )
+        text = f"{connection.where} gives no failover log of vbucket {vbucket}: {status_text(answer)}"
+        if answer.status == Status.NOT_MY_VBUCKET:
+            raise NotReadyError(text, answer.value)
+        if answer.status in PASSING or answer.status in (Status.NO_BUCKET, Status.CONFIG_ONLY):
+            raise NotReadyError(text)
+        raise RefusedError(text, answer.status)
     return parse_log(answer.value)
 
 

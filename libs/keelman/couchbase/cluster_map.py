@@ -40,12 +40,16 @@ class ClusterMap:
 
     def active(self, vbucket: int) -> NodeAddress | None:
         """The node with the active copy; None while there is none."""
-        return self._node(self.vbuckets[vbucket][0]) if vbucket < len(self.vbuckets) else None
+        indexes = self._indexes(vbucket)
+        return self._node(indexes[0]) if indexes else None
 
     def copies(self, vbucket: int) -> list[NodeAddress]:
-        """The nodes that have a copy, the active one first."""
-        found = [self._node(index) for index in self.vbuckets[vbucket]]
+        """The nodes that have a copy, the active one first; none for a vbucket that the map does not have."""
+        found = [self._node(index) for index in self._indexes(vbucket)]
         return [one for one in found if one is not None]
+
+    def _indexes(self, vbucket: int) -> Sequence[int]:
+        return self.vbuckets[vbucket] if vbucket < len(self.vbuckets) else ()
 
     def _node(self, index: int) -> NodeAddress | None:
         return self.nodes[index] if 0 <= index < len(self.nodes) else None

@@ -136,6 +136,11 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def leave(self, why: str) -> None:
+        """Ends it as if the server had: its listener is told."""
+        if not self._why:
+            self._fail(why)
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """As asyncio calls it."""
         assert isinstance(transport, asyncio.Transport)

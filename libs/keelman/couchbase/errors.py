@@ -21,3 +21,12 @@ class RefusedError(CouchbaseError):
 
 class AwayError(Exception):
     """A node does not answer, or ended the connection: it is tried again."""
+
+
+class NotReadyError(AwayError):
+    """A node answers, and cannot serve a vbucket now: that is moved, or read from disk. `cluster_map` is what it says
+    of where to ask; empty where it does not."""
+
+    def __init__(self, text: str, cluster_map: bytes = b"") -> None:
+        super().__init__(text)
+        self.cluster_map = cluster_map

@@ -97,8 +97,15 @@ class Selection:
         """Whether nothing is left out."""
         return not self.scope and not self.collections
 
-    def value(self, manifest: Manifest, uid: int) -> Mapping[str, object]:
-        """The JSON of a stream request. Raises CouchbaseError for a name that the manifest does not have."""
+    def is_gone(self, manifest: Manifest) -> bool:
+        """Whether the manifest has nothing of what is asked for."""
+        if self.scope:
+            return self.scope not in manifest.scopes.values()
+        return bool(self.collections) and not set(self.collections) & set(manifest.collections.values())
+
+    def value(self, manifest: Manifest, uid: int, *, some_gone: bool = False) -> Mapping[str, object]:
+        """The JSON of a stream request. Raises CouchbaseError for a name that the manifest does not have; with
+        `some_gone` the other collections are asked for."""
         asked: dict[str, object] = {"uid": f"{uid:x}"}
         if self.scope:
             ids = [at for at, name in manifest.scopes.items() if name == self.scope]
@@ -109,11 +116,12 @@ class Selection:
             asked["scope"] = f"{ids[0]:x}"
         elif self.collections:
             known = {one: at for at, one in manifest.collections.items()}
+            there = [one for one in self.collections if one in known]
             for one in self.collections:
-                if one not in known:
+                if one not in known and not (some_gone and there):
                     have = _listed(map(str, known))
                     raise CouchbaseError(f"the bucket has no collection {str(one)!r}: it has {have}")
-            asked["collections"] = [f"{known[one]:x}" for one in self.collections]
+            asked["collections"] = [f"{known[one]:x}" for one in there]
         return asked
 
 

@@ -6,30 +6,23 @@ What only one of them sees is either a fault of the server, which is made from t
 import asyncio
 import base64
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
-from keelman.couchbase.changes import Changes, Wanted
-from keelman.couchbase.cluster import Cluster
-from keelman.couchbase.frames import Opcode
-from keelman.couchbase.messages import document
-from keelman.couchbase.seeds import NOOP_SECONDS, Access, seeds_of
-from keelman.couchbase.vbucket import Event, Position
+from keelman.couchbase.seeds import NOOP_SECONDS
 from keelman.runtime.java.installation import find
 from keelman.testing.eventually import eventually
 from support.couchbase.changes import everything
 from support.couchbase.follower import Follower, following
 from support.couchbase.java_client import compiled
+from support.couchbase.ours import KINDS, Seen, ours
 from support.couchbase.server import CouchbaseServer, couchbase_server
 from support.java.kit import missing
 
 pytestmark = [pytest.mark.component, pytest.mark.skipif(bool(missing()), reason=missing() or "Java is here")]
-KINDS = {Opcode.MUTATION: "mutation", Opcode.DELETION: "deletion", Opcode.EXPIRATION: "deletion"}
-Seen = list[tuple[str, int, int, int, int, str, bytes]]
-"""Kind, vbucket, seqno, revision, CAS, qualified key and content of each change, in the order of each vbucket."""
 
 
 @pytest.fixture(scope="module")
@@ -60,41 +53,6 @@ def java(
     arguments = [server.seeds, "travel", "Administrator", "password", "ENABLED", str(window), str(polling_ms)]
     flags = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m"]
     return following(Official, [str(find().program), *flags, "-cp", ":".join(map(str, classes)), "Follow", *arguments])
-
-
-class Ours:
-    """Our client, from the beginning."""
-
-    def __init__(self) -> None:
-        self.seen: Seen = []
-        self.changes: Changes | None = None
-
-    def take(self) -> None:
-        """As a reader does when told that there is something."""
-        assert self.changes is not None
-        self.seen += [_seen(event) for event in self.changes.take(10_000) if event.kind]
-
-
-def _seen(event: Event) -> tuple[str, int, int, int, int, str, bytes]:
-    name = f"{event.collection}.{event.key.decode()}"
-    return KINDS[Opcode(event.kind)], event.vbucket, event.seqno, event.revision, event.cas, name, document(event)
-
-
-@asynccontextmanager
-async def ours(
-    server: CouchbaseServer, *, polling_ms: int = 0, window: int = 1 << 20, noop_seconds: float = NOOP_SECONDS
-) -> AsyncIterator[Ours]:
-    found = Ours()
-    access = Access(seeds_of([server.seeds]), "travel", "Administrator", "password", noop_seconds=noop_seconds)
-    cluster = Cluster(access)
-    await cluster.bootstrap()
-    wanted = Wanted(polling_seconds=polling_ms / 1000, buffer_bytes=window)
-    found.changes = Changes(cluster, wanted, found.take)
-    await found.changes.start({number: Position() for number in server.vbuckets})
-    try:
-        yield found
-    finally:
-        await found.changes.close()
 
 
 def by_vbucket(seen: Seen) -> dict[int, Seen]:
@@ -150,7 +108,6 @@ async def test_both_clients_roll_back_to_the_same(classes: list[Path]) -> None:
             await eventually(lambda: len(theirs.seen) == len(mine.seen), seconds=60)
             assert by_vbucket(theirs.seen) == by_vbucket(mine.seen)
             assert sorted(one for one in theirs.other if one.startswith("rollback")) == ["rollback 2 4", "rollback 5 0"]
-            assert mine.changes is not None
             assert mine.changes.rollbacks == 2
 
 

@@ -17,6 +17,21 @@ TEXT = (
 )
 
 
+def test_a_selection_of_what_was_dropped() -> None:
+    manifest = parse_manifest(TEXT)
+    airline, hotel = Collection("inventory", "airline"), Collection("inventory", "hotel")
+    assert not Selection().is_gone(manifest)
+    assert not Selection("inventory").is_gone(manifest)
+    assert Selection("nowhere").is_gone(manifest)
+    assert not Selection("", [hotel, airline]).is_gone(manifest)
+    assert Selection("", [hotel]).is_gone(manifest)
+    assert Selection("", [hotel, airline]).value(manifest, 0, some_gone=True) == {"uid": "0", "collections": ["a"]}
+    with pytest.raises(CouchbaseError, match=r"no collection 'inventory\.hotel'"):
+        Selection("", [hotel, airline]).value(manifest, 0)
+    with pytest.raises(CouchbaseError, match=r"no collection 'inventory\.hotel'"):
+        Selection("", [hotel]).value(manifest, 0, some_gone=True)
+
+
 def test_names_come_from_the_manifest_and_newer_events() -> None:
     manifest = parse_manifest(TEXT)
     assert manifest.collections[10] == Collection("inventory", "airline")
@@ -77,6 +92,12 @@ def test_nodes_without_data_are_not_counted() -> None:
     assert found.active(0) == NodeAddress("10.0.0.1", 11210)
     assert found.active(1) == NodeAddress("asked", 11210)
     assert found.copies(1) == [NodeAddress("asked", 11210)]
+
+
+def test_a_vbucket_that_a_map_does_not_have() -> None:
+    found = mapped("10.0.0.1", vBucketServerMap={"vBucketMap": [[0], []]})
+    assert [found.active(number) for number in (1, 2)] == [None, None]
+    assert [found.copies(number) for number in (1, 2)] == [[], []]
 
 
 def test_the_network_is_that_of_a_seed() -> None:

@@ -205,7 +205,7 @@ def first_keys() -> ConfigDef:
         ConfigKey("couchbase.buckets", _TEXT, None, low, "The same."),
         ConfigKey(rate, _TEXT, None, high, "Most changes to read in a second.", _whole(rate, 1)),
         ConfigKey(
-            buffer, _TEXT, str(DEFAULT_BUFFER_BYTES), low, "Most bytes on their way; 0 for no limit.", _whole(buffer, 0)
+            buffer, _TEXT, str(DEFAULT_BUFFER_BYTES), low, "Most bytes on their way; 0 for 20 MiB.", _whole(buffer, 0)
         ),
         *_connection_keys(official=False),
     )

@@ -1,0 +1,105 @@
+"""The nodes that changes come from: one connection to each that is needed, and the newest map of all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from keelman.couchbase.cluster import Cluster, manifest_of
+from keelman.couchbase.cluster_map import NodeAddress
+from keelman.couchbase.connection import Connection, Listener
+from keelman.couchbase.errors import AwayError, CouchbaseError
+from keelman.couchbase.frames import Feature
+from keelman.couchbase.handshake import controls_of, open_dcp
+from keelman.couchbase.manifest import Manifest
+from keelman.couchbase.messages import Decoder
+
+MAP_SECONDS = 2.0
+SEEDS_SECONDS = 10.0
+"""A map that is no longer right for so long is asked for at other nodes than those that are connected."""
+
+
+class Nodes:
+    """Of one client, in one event loop. `listener` hears what comes, `manifest` learns each node's collections;
+    `window` and `flags` are those of the connections."""
+
+    def __init__(self, cluster: Cluster, manifest: Manifest, listener: Listener, *, window: int, flags: int) -> None:
+        self._cluster, self._manifest, self._listener = cluster, manifest, listener
+        self._window, self._flags = window, flags
+        self._connections: dict[NodeAddress, asyncio.Task[Connection]] = {}
+
+    async def connect(self, address: NodeAddress) -> Connection:
+        """The one connection to a node, made where there is none. Raises AwayError, CouchbaseError."""
+        task = self._connections.get(address)
+        if task is None:
+            task = self._connections[address] = asyncio.get_running_loop().create_task(self._opened(address))
+        try:
+            return await asyncio.shield(task)
+        except (AwayError, CouchbaseError):
+            if self._connections.get(address) is task:
+                del self._connections[address]
+            raise
+
+    def forget(self, connection: Connection) -> None:
+        """It is lost: the next who needs its node makes another one."""
+        self._connections.pop(connection.address, None)
+
+    def close(self) -> None:
+        """Ends all connections."""
+        for connection in self._open():
+            connection.close()
+        for task in self._connections.values():
+            task.cancel()
+
+    async def keep_map(self, has_problem: Callable[[], bool]) -> None:
+        """Asks for maps where servers do not push them, and whenever there is a problem. While that stays and no node
+        that is connected has another map, seeds and all other nodes are asked: those that were connected may be gone.
+        """
+        loop = asyncio.get_running_loop()
+        known, since = self._cluster.map, loop.time()
+        while True:
+            await asyncio.sleep(MAP_SECONDS)
+            await self._ask_connected(always=has_problem())
+            if self._cluster.map is not known or not has_problem():
+                known, since = self._cluster.map, loop.time()
+            elif loop.time() - since >= SEEDS_SECONDS:
+                await self._cluster.ask_all()
+                since = loop.time()
+
+    async def leave_gone(self) -> None:
+        """Ends the connections to nodes that a new map does not have: one that hangs would not do so itself."""
+        while True:
+            changed, current = self._cluster.changed, self._cluster.map
+            for connection in self._open():
+                if current is not None and connection.address not in current.nodes:
+                    connection.leave("the node is no longer in the cluster")
+            await changed.wait()
+
+    def _open(self) -> list[Connection]:
+        return [
+            task.result()
+            for task in self._connections.values()
+            if task.done() and not task.cancelled() and task.exception() is None
+        ]
+
+    async def _ask_connected(self, *, always: bool) -> None:
+        for connection in self._open():
+            if Feature.CLUSTER_MAP_PUSH in connection.features and not always:
+                continue
+            with contextlib.suppress(AwayError, CouchbaseError):
+                await self._cluster.ask_map(connection)
+                break
+
+    async def _opened(self, address: NodeAddress) -> Connection:
+        connection = await self._cluster.connect(address, self._listener)
+        try:
+            controls = controls_of(self._cluster.access, connection.features, self._window)
+            await open_dcp(connection, self._cluster.access, controls, self._flags)
+            self._manifest.learn(await manifest_of(connection))
+            collections = Feature.COLLECTIONS in connection.features
+            connection.stream(Decoder(self._manifest, collections=collections), self._window)
+        except BaseException:
+            connection.close()
+            raise
+        return connection

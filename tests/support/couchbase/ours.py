@@ -1,0 +1,66 @@
+"""Our client of a test server's bucket, and what it sees."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from keelman.couchbase.changes import Changes, Wanted
+from keelman.couchbase.cluster import Cluster
+from keelman.couchbase.frames import Opcode
+from keelman.couchbase.manifest import Selection
+from keelman.couchbase.messages import document
+from keelman.couchbase.seeds import NOOP_SECONDS, Access, seeds_of
+from keelman.couchbase.vbucket import Event, Position
+from support.couchbase.server import CouchbaseServer
+
+KINDS = {Opcode.MUTATION: "mutation", Opcode.DELETION: "deletion", Opcode.EXPIRATION: "deletion"}
+Seen = list[tuple[str, int, int, int, int, str, bytes]]
+"""Kind, vbucket, seqno, revision, CAS, qualified key and content of each change, in the order of each vbucket."""
+
+
+class Ours:
+    """Our client, from the beginning."""
+
+    changes: Changes
+
+    def __init__(self) -> None:
+        self.seen: Seen = []
+
+    @property
+    def keys(self) -> list[str]:
+        """The ids of the documents that it saw change, in their order in the alphabet."""
+        return sorted(one[5].rpartition(".")[2] for one in self.seen)
+
+    def take(self) -> None:
+        """As a reader does when told that there is something."""
+        self.seen += [_seen(event) for event in self.changes.take(10_000) if event.kind]
+
+
+def _seen(event: Event) -> tuple[str, int, int, int, int, str, bytes]:
+    name = f"{event.collection}.{event.key.decode()}"
+    return KINDS[Opcode(event.kind)], event.vbucket, event.seqno, event.revision, event.cas, name, document(event)
+
+
+@asynccontextmanager
+async def ours(
+    server: CouchbaseServer,
+    *,
+    polling_ms: int = 0,
+    window: int = 1 << 20,
+    noop_seconds: float = NOOP_SECONDS,
+    selection: Selection | None = None,
+    takes: bool = True,
+) -> AsyncIterator[Ours]:
+    """It, once it has begun. Without `takes` what comes is left where it is."""
+    found = Ours()
+    access = Access(seeds_of([server.seeds]), "travel", "Administrator", "password", noop_seconds=noop_seconds)
+    cluster = Cluster(access)
+    await cluster.bootstrap()
+    wanted = Wanted(selection or Selection(), polling_seconds=polling_ms / 1000, buffer_bytes=window)
+    found.changes = Changes(cluster, wanted, found.take if takes else lambda: None)
+    try:
+        await found.changes.start({number: Position() for number in server.vbuckets})
+        yield found
+    finally:
+        await found.changes.close()
