@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from keelman.couchbase.cluster_map import ClusterMap
 from keelman.couchbase.manifest import DEFAULT, Collection
 from keelman.couchbase.seeds import Access
 from keelman.couchbase.vbucket import Event, Place, Position
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
 
 PARTITIONS, TASK_ID, CLUSTER_UUID = "couchbase.partitions", "couchbase.maybe.task.id", "couchbase.cluster.uuid"
@@ -28,6 +30,9 @@ INITIAL_KEY = b"__COUCHBASE_INITIAL_OFFSET_TOMBSTONE__a54ee32b-4a7e-4d98-aa36-45
 PASSED = ""
 """In place of a topic: the changes of such a collection are passed over."""
 _PLACEHOLDERS = ("bucket", "scope", "collection")
+WARN_SECONDS = 10.0
+
+_log = get_logger()
 
 
 class CouchbaseSource(Connector):
@@ -128,6 +133,7 @@ class OfficialRecords:
         self._black_hole, self._initial = parsed["couchbase.black.hole.topic"], parsed["couchbase.initial.offset.topic"]
         self._saved_or_now = parsed["couchbase.stream.from"] == "SAVED_OFFSET_OR_NOW"
         self._named: dict[Collection, str] = {}
+        self._no_json, self._warned_at = 0, float("-inf")
 
     def rows(self, events: Sequence[Event]) -> Sequence[Rows]:
         """By topic, those that are passed over in the topic for them."""
@@ -145,6 +151,8 @@ class OfficialRecords:
             key = event.key
             one = SKIPPED if rows is None or (key[:5] == b"_txn:" and not all_keys) else value(event, bucket, no_value)
             if one is SKIPPED or rows is None:
+                if rows is not None and (all_keys or key[:5] != b"_txn:"):
+                    self._warn(event)
                 passed.add(event, b"ignored-%d" % event.vbucket, None)
                 continue
             rows.add(event, key, one)
@@ -152,6 +160,17 @@ class OfficialRecords:
                 rows.headers.append(documents.headers(event, bucket, self._headers, self._prefix))
         made = [*found.values(), passed] if self._black_hole else [*found.values()]
         return [one for one in made if one.events]
+
+    def _warn(self, event: Event) -> None:
+        """Logs a document that is passed over because it is no JSON: now and then, with how many there were."""
+        self._no_json += 1
+        now = time.monotonic()
+        if now - self._warned_at >= WARN_SECONDS:
+            _log.warning(
+                "couchbase_no_json", bucket=self._bucket, collection=str(event.collection),
+                document=event.key.decode("utf-8", "replace"), passed_over=self._no_json,
+            )  # fmt: skip
+            self._no_json, self._warned_at = 0, now
 
     def _rows_of(self, collection: Collection, found: dict[str, Rows]) -> Rows | None:
         """Where the records of a collection go; None where its changes are passed over."""

@@ -10,11 +10,14 @@ from keelman.connect.records import SourceBatch
 from keelman.connect.tasks.source_task import SourceTask
 from keelman.connect.watches import VbucketWatch
 from keelman.connectors.couchbase import official, partitions
-from keelman.connectors.couchbase.official import INITIAL_KEY, CouchbaseSource
+from keelman.connectors.couchbase.keys import official_keys
+from keelman.connectors.couchbase.official import INITIAL_KEY, CouchbaseSource, OfficialRecords
 from keelman.connectors.couchbase.reader import CouchbaseReader
 from keelman.couchbase.changes import Changes, Wanted
+from keelman.couchbase.frames import Opcode
+from keelman.couchbase.manifest import DEFAULT_COLLECTION
 from keelman.couchbase.seeds import Access
-from keelman.couchbase.vbucket import Place, Position
+from keelman.couchbase.vbucket import Event, Place, Position
 
 CONFIG = {
     "couchbase.seed.nodes": "one", "couchbase.username": "u", "couchbase.password": "p", "couchbase.bucket": "travel",
@@ -22,6 +25,11 @@ CONFIG = {
     "couchbase.partitions": "0;1",
 }  # fmt: skip
 PLACE = Place(7, 6, 6)
+
+
+def changed(value: bytes, key: bytes = b"doc") -> Event:
+    """A document that was stored."""
+    return Event(Opcode.MUTATION, 0, 7, PLACE, DEFAULT_COLLECTION, key, value, 0, 0, 1, 0, 0, 0, 0)
 
 
 class Quiet:
@@ -87,3 +95,15 @@ def test_a_task_that_would_not_go_on_from_its_offsets_stays_in_its_slot(
 
 def test_a_task_that_goes_on_from_its_offsets_or_reads_all_may_be_parked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert opened(monkeypatch, {}).watch() is not None
+
+
+def test_documents_that_are_no_json_are_warned_of_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    warned: list[dict[str, Any]] = []
+    log = type("Log", (), {"warning": lambda _, name, **given: warned.append({"name": name, **given})})
+    monkeypatch.setattr(official, "_log", log())
+    maker = OfficialRecords(CONFIG, official_keys().parse(CONFIG))
+    assert not maker.rows([changed(b"no JSON"), changed(b"neither"), changed(b"[", key=b"_txn:1")])
+    assert warned == [
+        {"name": "couchbase_no_json", "bucket": "travel", "collection": "_default._default", "document": "doc",
+         "passed_over": 1},
+    ]  # fmt: skip
