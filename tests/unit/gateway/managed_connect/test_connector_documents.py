@@ -61,11 +61,13 @@ def secured(authentication: str, encryption: str, role: str = ROLE) -> dict[str,
     ],
 )
 def test_how_workers_speak_to_kafka(authentication: str, encryption: str, expected: dict[str, str]) -> None:
-    assert client_properties(secured(authentication, encryption), ROLES, TLS) == expected
+    assert client_properties(secured(authentication, encryption), ROLES, TLS, account="123450006789") == expected
 
 
 def test_iam_needs_tls_and_a_role_that_is_known() -> None:
     with pytest.raises(WireError, match="It must be TLS where authenticationType is IAM"):
-        client_properties(secured("IAM", "PLAINTEXT"), ROLES, TLS)
+        client_properties(secured("IAM", "PLAINTEXT"), ROLES, TLS, account="123450006789")
     with pytest.raises(WireError, match="none of the roles"):
-        client_properties(secured("IAM", "TLS", "arn:aws:iam::123450006789:role/other"), ROLES, TLS)
+        client_properties(
+            secured("IAM", "TLS", "arn:aws:iam::123450006789:role/other"), ROLES, TLS, account="123450006789"
+        )
