@@ -87,7 +87,7 @@ masters: setup ## tests on every kind of Spark master; as root
 	$(PYTEST) -v tests/component/spark/test_masters.py
 
 e2e: setup ## every process as a user would start it, with faults
-	$(PYTEST) -v -n 2 --dist worksteal tests/e2e
+	$(PYTEST) -v -n 2 --dist worksteal -m 'not slow' tests/e2e
 
 chaos: setup ## one fault of each kind while records flow, and the hand-back to Kafka Connect
 	$(PYTEST) -v tests/chaos
@@ -95,8 +95,9 @@ chaos: setup ## one fault of each kind while records flow, and the hand-back to 
 alone: setup ## component tests that need the machine to themselves
 	$(PYTEST) -v -m 'fault and not slow' tests/component
 
-slow: setup ## component tests that take minutes each, and so are no part of `make test`
+slow: setup ## tests that take minutes each, and so are no part of `make test`
 	$(PYTEST) -v -m slow tests/component
+	$(PYTEST) -v -m slow tests/e2e
 
 test: unit component e2e chaos alone ## all tests; sets itself up on a clean clone
 

@@ -238,6 +238,7 @@ async def says_why(system: System, name: str, given: Path) -> None:
         await system.deleted(name)
 
 
+@pytest.mark.slow
 async def test_brokers_out_of_reach_are_the_cause_until_they_are_back(system: System, tmp_path: Path) -> None:
     given, dedicated = tmp_path / "in.txt", system.dedicated
     given.write_text("one\n")

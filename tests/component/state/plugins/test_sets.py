@@ -86,7 +86,7 @@ async def test_what_there_is_not_is_named_with_what_there_is(clients: Clients, t
         await create(clients, "a", plugins=refs("acme"), libraries=refs("acme"))
     with pytest.raises(InvalidArgument, match=r"spec.libraries\[0\].name: 'snake' .*a jar, or an archive of jars"):
         await create(clients, "a", libraries=refs("snake"))
-    with pytest.raises(InvalidArgument, match=r"spec.engine: 7 .*KEELMAN or KAFKA_CONNECT"):
+    with pytest.raises(InvalidArgument, match=r"spec.engine: 7 .*, WORKER_ENGINE_KEELMAN, WORKER_ENGINE_KAFKA_CONNECT"):
         await create(clients, "a", engine=7)
 
 
