@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 TOPIC, BATCH = "numbers", 20_000
 
 
+@pytest.mark.slow
 async def test_a_load_scales_out_and_its_end_in(own: Keelman, tmp_path: Path) -> None:
     """The state service is killed while it scales in."""
     await own.ok("up", "--detach", "--free-ports")

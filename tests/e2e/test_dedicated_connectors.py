@@ -291,6 +291,7 @@ async def killed_at(system: System, answer: Any, step: int) -> None:
     os.kill(system.keelman.pid_of("state"), signal.SIGKILL)
 
 
+@pytest.mark.slow
 async def test_kills_of_the_state_service_between_steps(own: Keelman, tmp_path: Path) -> None:
     given = tmp_path / "in.txt"
     given.write_text("one\n")

@@ -64,6 +64,7 @@ def holders(own: Keelman) -> set[Path]:
     return {f for f in own.home.rglob("*") if f.is_file() and SECRET in f.read_text(errors="replace")}
 
 
+@pytest.mark.slow
 async def test_logs_of_a_system_are_delivered(own: Keelman, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bucket is an S3 server's, whose keys the state service alone is told; it is made later than the cluster."""
     async with object_store(tmp_path / "s3") as server:

@@ -249,6 +249,7 @@ def parquet(folder: Path) -> list[tuple[bytes, bytes]]:
     return rows
 
 
+@pytest.mark.slow
 async def test_parquet_with_slots_and_service_killed_in_the_middle(scene: Scene, spark: Spark, tmp_path: Path) -> None:
     rows = parquet(tmp_path / "data")
     await scene.begin(

@@ -186,6 +186,7 @@ async def mirror(bootstrap: str, spark: SparkService, name: str, tmp_path: Path)
         yield Mirror(bootstrap, name, worker, CopyRunServiceStub(opened))
 
 
+@pytest.mark.slow
 async def test_a_backlog_is_split_and_joined(mirror: Mirror) -> None:
     await mirror.begin(**{"keelman.limit.records.per.second": "400"})
     runs = await mirror.split()

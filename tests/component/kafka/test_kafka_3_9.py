@@ -30,7 +30,7 @@ from keelman.testing.brokers.broker import BrokerProcess
 from keelman.testing.brokers.kafka_proxy import KafkaProxy
 from support.copying.harness import OFFSET_PARTITIONS, committed_offsets, create_topic, hosted, until
 
-pytestmark = pytest.mark.component
+pytestmark = [pytest.mark.component, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -57,6 +57,7 @@ async def update(clients: Clients, *fields: str, **spec: object) -> None:
     await clients.clusters.UpdateWorkerCluster(request)
 
 
+@pytest.mark.slow
 async def test_a_wrong_keystore_is_told_and_a_drained_node_is_left_in_order(
     system: Nodes, bootstrap: str, tmp_path: Path
 ) -> None:

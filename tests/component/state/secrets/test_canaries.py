@@ -225,6 +225,7 @@ async def failed_start(home: Path) -> str:
     return said
 
 
+@pytest.mark.slow
 async def test_secrets_are_where_a_process_needs_them_and_nowhere_else(tmp_path: Path) -> None:
     home, secrets, said = Home(tmp_path / "home"), tmp_path / "connector.properties", list[str]()
     secrets.write_text("password=canary-connector\n")

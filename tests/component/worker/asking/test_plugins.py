@@ -109,6 +109,7 @@ async def test_a_third_partys_source_copies_exactly_once(
         assert await worker.end() == 0
 
 
+@pytest.mark.slow
 async def test_what_a_task_has_started_ends_with_its_slot(
     bootstrap: str, spark: SparkService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
