@@ -12,7 +12,7 @@ from keelman.model.errors import FailedPrecondition, KeelmanError
 from keelman.testing.eventually import eventually
 from support.hosts.networks import RUNNING, System, missing, running_hosts
 
-pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(600)]
 NODES = ("n1", "n2", "n3", "n4")
 BROKERS = [f"broker/default/{n}" for n in range(3)]
 

@@ -15,7 +15,7 @@ from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
 from keelman.testing.eventually import eventually
 from support.hosts.networks import Host, Lines, System, missing, running_hosts
 
-pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(3600)]
 WORKER, BROKER, STATE, GATEWAY = "worker", "broker", "state", "gateway"
 SECONDS = float(os.environ.get("KEELMAN_PARTITION_SECONDS") or 10)
 ALL = bool(os.environ.get("KEELMAN_PARTITION_SECONDS"))
