@@ -31,7 +31,6 @@ class SinkReports:
     idle: Idle
     watch_properties: Mapping[str, str]
     """Those of the client that watches the topics of a parked task."""
-    _waits_for: str = ""
     _watch: Watch | None = None
 
     def message(self) -> CopyProgress:
@@ -40,11 +39,10 @@ class SinkReports:
 
     def report(self) -> None:
         """Reports what is news."""
-        watch, waits_for = self._parkable(), self.subscription.waits_for(self.consumer)
-        other = watch != self._watch or waits_for != self._waits_for
-        if other or self.progress.news(self.positions.lag(self.consumer)):
-            self._watch, self._waits_for = watch, waits_for
-            self.reporter.report(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self.message(), watch=watch)
+        watch = self._parkable()
+        if watch != self._watch or self.progress.news(self.positions.lag(self.consumer)):
+            self._watch = watch
+            self.reporter.report(COPY_RUN_STATE_RUNNING, progress=self.message(), watch=watch)
 
     def _parkable(self) -> Watch | None:
         """What to wait for once all is read and committed. New topics are no topic's end, so they must all be there."""

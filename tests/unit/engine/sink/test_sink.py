@@ -1,9 +1,5 @@
 """The parts of a sink that need no broker."""
 
-from __future__ import annotations
-
-from typing import cast
-
 import pytest
 from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as ClientPartition
@@ -187,32 +183,4 @@ def test_a_sink_whose_brokers_are_away_does_not_know_that_all_topics_are_there(m
     monkeypatch.setattr(subscription, "ANSWER_SECONDS", 0.2)
     consumer = Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0})
     assert not subscription.Subscription({"topics": "t"}).complete(consumer)
-    assert not subscription.Subscription({"topics": "t"}).waits_for(consumer)
     consumer.close()
-
-
-def test_a_sink_says_which_of_its_topics_are_not_there_and_asks_until_all_are() -> None:
-    topics = Topics()
-    several = subscription.Subscription({"topics": "a,b,c,d,e,f,g"})
-    assert several.waits_for(cast("Consumer", topics)) == "waits for the topics a, b, c, d, e and 2 more"
-    one = subscription.Subscription({"topics": "a"})
-    assert one.waits_for(cast("Consumer", topics)) == one.waits_for(cast("Consumer", topics)) == "waits for the topic a"
-    assert topics.asked == 2, "once in a while"
-    topics.topics["a"] = topics
-    late = subscription.Subscription({"topics": "a"})
-    assert late.waits_for(cast("Consumer", topics)) == ""
-    assert late.complete(cast("Consumer", topics))
-    matching = subscription.Subscription({"topics.regex": "or.*"})
-    assert matching.waits_for(cast("Consumer", topics)) == "waits for a topic that matches or.*"
-
-
-class Topics:
-    """What a consumer answers of topics; each has a partition."""
-
-    def __init__(self) -> None:
-        self.topics: dict[str, Topics] = {}
-        self.partitions, self.asked = (0,), 0
-
-    def list_topics(self, timeout: float) -> Topics:
-        self.asked += 1
-        return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException
@@ -13,8 +13,6 @@ from keelman.connect.java.regex import JavaPattern, PatternError
 
 REFRESH_SECONDS = 15.0
 ANSWER_SECONDS = 5.0
-MOST_NAMES = 5
-"""Of missing topics, in what is said for people."""
 
 
 class Subscription:
@@ -35,8 +33,6 @@ class Subscription:
             raise ConfigValueError("topics.regex", pattern, f"Invalid regex: {error}") from None
         self._callbacks: dict[str, Callable[..., Any]] = {}
         self._looked_at = 0.0
-        self._found = False
-        self._waits_for = ""
 
     def begin(
         self,
@@ -77,34 +73,10 @@ class Subscription:
     def complete(self, consumer: Consumer) -> bool:
         """Whether no other topic can come to be subscribed: all are named, and all are there. Asks the brokers; False
         while they do not answer."""
-        if self._pattern is None:
-            self._look(consumer)
-        return self._found
-
-    def waits_for(self, consumer: Consumer) -> str:
-        """The topics that are not there yet, one line for people; empty when there is something to read of each.
-
-        Asks the brokers once in a while, and no more once all were there."""
         if self._pattern is not None:
-            return "" if self._topics else f"waits for a topic that matches {self._pattern.pattern}"
-        if not self._found and time.monotonic() - self._looked_at >= REFRESH_SECONDS:
-            self._look(consumer)
-        return self._waits_for
-
-    def _look(self, consumer: Consumer) -> None:
-        """Finds out which topics of the list are there."""
-        self._looked_at, self._found = time.monotonic(), False
+            return False
         try:
             known = consumer.list_topics(timeout=ANSWER_SECONDS).topics
         except KafkaException:
-            return
-        missing = [name for name in self._topics if name not in known or not known[name].partitions]
-        self._found, self._waits_for = not missing, _waits_for(missing)
-
-
-def _waits_for(missing: Sequence[str]) -> str:
-    if not missing:
-        return ""
-    more = len(missing) - MOST_NAMES
-    named = ", ".join(missing[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-    return f"waits for the topic{'s' if len(missing) > 1 else ''} {named}"
+            return False
+        return all(name in known and known[name].partitions for name in self._topics)
