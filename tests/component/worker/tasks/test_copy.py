@@ -84,7 +84,7 @@ async def test_what_a_task_waits_for_is_shown_until_it_is_there(
     async with workers(worker):
 
         async def waits_for() -> str:
-            (task,) = (await worker.ask("GET", "/connectors/awaits-in/status")).json()["tasks"]
+            task = (await worker.ask("GET", "/connectors/awaits-in/status")).json()["tasks"][0]
             assert task["state"] == "RUNNING"
             return str(task.get("keelman", {}).get("waits_for", ""))
 
