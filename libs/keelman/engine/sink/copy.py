@@ -31,6 +31,7 @@ from keelman.engine.sink.consumer.consumer import (
     sink_consumer_properties,
     watch_properties,
 )
+from keelman.engine.sink.consumer.missing_topics import MissingTopics
 from keelman.engine.sink.consumer.own_consumer import BringsConsumer, ConsumerOrder
 from keelman.engine.sink.consumer.place import ConsumerPlace
 from keelman.engine.sink.consumer.polling import Polling
@@ -170,10 +171,12 @@ class SinkCopy:
             progress=progress,
             log=self._log,
         )
+        missing = MissingTopics(self._subscription, self._positions, topics)
         reports = SinkReports(
             self._reporter,
             consumer=consumer,
             subscription=self._subscription,
+            missing=missing,
             positions=self._positions,
             commits=commits,
             progress=progress,
@@ -193,6 +196,7 @@ class SinkCopy:
             assignment=assignment,
             steering=self._steering,
             topics=topics,
+            missing=missing,
             reports=reports,
             progress=progress,
             idle=self._idle,

@@ -19,6 +19,7 @@ from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
 from keelman.engine.sink.batch import split_errors
 from keelman.engine.sink.commits import SinkCommits
+from keelman.engine.sink.consumer.missing_topics import MissingTopics
 from keelman.engine.sink.consumer.own_consumer import OwnRecords
 from keelman.engine.sink.consumer.polling import Polling
 from keelman.engine.sink.consumer.subscription import Subscription
@@ -59,6 +60,7 @@ class SinkLoop:
     assignment: SinkAssignment
     steering: Steering
     topics: SourceTopics
+    missing: MissingTopics
     reports: SinkReports
     progress: Progress
     idle: Idle
@@ -179,6 +181,8 @@ class SinkLoop:
                 raise KafkaException(KafkaError(error.code(), f"{what}: {error.str()}"))
             if is_fatal(error) or reason == "FENCED" or not retriable:
                 raise KafkaException(error)
+            if message.topic():
+                self.missing.suspect(message.topic())
             self.log.warning("consumer_trouble", error=error.str())
         elif self.positions.reached(TopicPartition(message.topic(), message.partition()), message.offset()):
             self.commits.advanced()

@@ -13,6 +13,7 @@ from keelman.engine.idle import Idle
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
 from keelman.engine.sink.commits import SinkCommits
+from keelman.engine.sink.consumer.missing_topics import MissingTopics
 from keelman.engine.sink.consumer.subscription import Subscription
 from keelman.engine.sink.positions.positions import Positions
 
@@ -25,12 +26,14 @@ class SinkReports:
     _: KW_ONLY
     consumer: Consumer
     subscription: Subscription
+    missing: MissingTopics
     positions: Positions
     commits: SinkCommits
     progress: Progress
     idle: Idle
     watch_properties: Mapping[str, str]
     """Those of the client that watches the topics of a parked task."""
+    _waits_for: str = ""
     _watch: Watch | None = None
 
     def message(self) -> CopyProgress:
@@ -39,10 +42,11 @@ class SinkReports:
 
     def report(self) -> None:
         """Reports what is news."""
-        watch = self._parkable()
-        if watch != self._watch or self.progress.news(self.positions.lag(self.consumer)):
-            self._watch = watch
-            self.reporter.report(COPY_RUN_STATE_RUNNING, progress=self.message(), watch=watch)
+        watch, waits_for = self._parkable(), self.missing.waits_for()
+        other = watch != self._watch or waits_for != self._waits_for
+        if other or self.progress.news(self.positions.lag(self.consumer)):
+            self._watch, self._waits_for = watch, waits_for
+            self.reporter.report(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self.message(), watch=watch)
 
     def _parkable(self) -> Watch | None:
         """What to wait for once all is read and committed. New topics are no topic's end, so they must all be there."""

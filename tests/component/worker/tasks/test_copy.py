@@ -79,26 +79,30 @@ async def test_lines_about_connectors_of_one_name_are_told_apart(
 async def test_what_a_task_waits_for_is_shown_until_it_is_there(
     bootstrap: str, spark: SparkService, tmp_path: Path
 ) -> None:
-    source = tmp_path / "in.txt"
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     worker = WorkerProcess(tmp_path / "worker", bootstrap, "awaits", spark.address)
     async with workers(worker):
 
-        async def waits_for() -> str:
-            task = (await worker.ask("GET", "/connectors/awaits-in/status")).json()["tasks"][0]
+        async def waits_for(name: str) -> str:
+            task = (await worker.ask("GET", f"/connectors/{name}/status")).json()["tasks"][0]
             assert task["state"] == "RUNNING"
             return str(task.get("keelman", {}).get("waits_for", ""))
 
-        async def waits() -> bool:
-            return await waits_for() == f"waits for the file {source}"
+        async def both_wait() -> bool:
+            said = (await waits_for("awaits-in"), await waits_for("awaits-out"))
+            return said == (f"waits for the file {source}", "waits for the topic awaited")
 
-        async def copies() -> bool:
-            return not await waits_for()
+        async def both_copy() -> bool:
+            return (await waits_for("awaits-in"), await waits_for("awaits-out")) == ("", "")
 
         config = {"connector.class": "FileStreamSource", "file": str(source), "topic": "awaited"}
         await worker.ask("POST", "/connectors", {"name": "awaits-in", "config": config})
-        await eventually(waits, seconds=60, what="it says what it waits for")
+        config = {"connector.class": "FileStreamSink", "file": str(target), "topics": "awaited"}
+        await worker.ask("POST", "/connectors", {"name": "awaits-out", "config": config})
+        await eventually(both_wait, seconds=60, what="both say what they wait for")
         source.write_text("line 0\n")
-        await eventually(copies, what="nothing is waited for any more")
+        await eventually(lambda: target.exists() and target.read_text() == "line 0\n", what="the line is copied")
+        await eventually(both_copy, what="nothing is waited for any more")
         assert await worker.end() == 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException
@@ -33,6 +33,16 @@ class Subscription:
             raise ConfigValueError("topics.regex", pattern, f"Invalid regex: {error}") from None
         self._callbacks: dict[str, Callable[..., Any]] = {}
         self._looked_at = 0.0
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """The topics that are subscribed: the list, or those found so far that match the pattern."""
+        return self._topics
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression; empty where the topics are a list."""
+        return self._pattern.pattern if self._pattern else ""
 
     def begin(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
@@ -89,6 +89,10 @@ class SourceTopics:
         """
         return self._asked(self._agree(topics, expected))
 
+    def absent(self, topics: Collection[str]) -> set[str]:
+        """Those of these topics that do not exist; none where no broker answers soon, or none reports topic ids."""
+        return self._asked(self._absent(set(topics)))
+
     def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Where these epochs end; nothing from brokers that do not know. Raises Unavailable where a leader does not: it
         may be one no longer."""
@@ -119,6 +123,15 @@ class SourceTopics:
             _log.info("topic_ids_not_told", error=repr(error))
             await self._close_client()  # what it knows of the brokers may be of before
             return {}
+
+    async def _absent(self, topics: set[str]) -> set[str]:
+        try:
+            async with asyncio.timeout(TOPICS_SECONDS):
+                known = await self._ask_ids(topics, [])
+        except (KeelmanError, TimeoutError):
+            await self._close_client()
+            return set()
+        return set() if known is None else topics - known.keys()
 
     async def _close_client(self) -> None:
         self._client = None

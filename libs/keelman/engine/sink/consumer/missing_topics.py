@@ -1,0 +1,57 @@
+"""Finds which of its topics a sink waits for, so that people need not read its log to learn why it copies nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from keelman.engine.sink.consumer.subscription import Subscription
+from keelman.engine.sink.positions.positions import Positions
+from keelman.engine.sink.positions.source_topics import SourceTopics
+
+LOOK_SECONDS = 5.0
+MAX_NAMES = 5
+"""Of missing topics, in what is said for people."""
+
+
+class MissingTopics:
+    """Of one copy run, whose thread alone uses it. Brokers are asked only while there is a reason to think that a topic
+    is missing: the consumer met an error, or the group gave this task no partition."""
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        positions: Positions,
+        topics: SourceTopics,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._subscription, self._positions, self._topics, self._clock = subscription, positions, topics, clock
+        self._suspected: set[str] = set()
+        self._missing: list[str] = []
+        self._looked_at: float | None = None
+
+    def suspect(self, topic: str) -> None:
+        """The consumer says that this topic cannot be read."""
+        self._suspected.add(topic)
+
+    def waits_for(self) -> str:
+        """One line for people; empty while no topic is missing."""
+        if self._subscription.pattern:
+            found = self._subscription.topics
+            return "" if found else f"waits for a topic that matches {self._subscription.pattern}"
+        if self._positions.assigned and not self._positions:
+            self._suspected.update(self._subscription.topics)
+        now = self._clock()
+        if self._suspected and (self._looked_at is None or now - self._looked_at >= LOOK_SECONDS):
+            self._looked_at = now
+            self._suspected = self._topics.absent(self._suspected)
+            self._missing = [topic for topic in self._subscription.topics if topic in self._suspected]
+        return _waits_for(self._missing)
+
+
+def _waits_for(missing: Sequence[str]) -> str:
+    if not missing:
+        return ""
+    more = len(missing) - MAX_NAMES
+    named = ", ".join(missing[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return f"waits for the topic{'s' if len(missing) > 1 else ''} {named}"
