@@ -6,12 +6,11 @@ one reader or writer a task, in the thread of its copy run, and closes it in the
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from keelman.connect.bad_records.dead_letter import LetterProducer
 from keelman.connect.config.definition import ConfigDef
@@ -373,10 +372,3 @@ class Connector(ABC):
     def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
         """What the engine calls: for a writer that must know more of its task than `open_writer` gets."""
         return cls.open_writer(config, task.connector, exactly_once=exactly_once)
-
-
-def load_connector(class_name: str, version: str | None = None) -> type[Connector]:
-    """The connector's class by any of its names, found at run time, for the engine stands below the connectors. Raises
-    NotFound with Connect's message."""
-    registry = importlib.import_module("keelman.connectors.registry")
-    return cast("type[Connector]", registry.find_connector(class_name, version))

@@ -14,7 +14,7 @@ from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
 from keelman.api.copy.v1.write_job_pb2 import WriteDone
 from keelman.connect.contract import DATA_SINK, WrongAnswer, standing_of
-from keelman.connect.plugin import Connector, Direction, load_connector
+from keelman.connect.plugin import Connector, Direction
 from keelman.engine.control import Control, CutShort
 from keelman.engine.failure import judge, raised, release
 from keelman.engine.reporter import RunReporter
@@ -52,7 +52,7 @@ class CopyRunLoop:
         ticket: StartTicket,
         on_update: Callable[[RunUpdate], None],
         *,
-        find: Callable[[str], type[Connector]] = load_connector,
+        find: Callable[[str], type[Connector]],
         still_allowed: Callable[[], bool] = lambda: True,
         rest: Callable[[], float] = lambda: 0.0,
     ) -> None:

@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 
 import keelman
+from keelman.connectors.slot_parts import LOOP, USE_PLUGIN
 from keelman.engine.slot.ending import end_of
-from keelman.engine.slot.host import DEFAULT_LOOP, SlotOrder
+from keelman.engine.slot.host import SlotOrder
 from keelman.kafka.feed import ReportPublisher
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.rpc.server import MESH, Service, is_loopback, port_taken, serve
@@ -45,7 +46,7 @@ TICK_SECONDS = 0.2
 SLOTS_END_SECONDS = 4.0
 LINKS_END_SECONDS = 0.5
 PRELOAD = (
-    "keelman.engine.run",
+    "keelman.connectors.slot_parts",
     "keelman.connectors.file.source",
     "keelman.connectors.file.sink",
     "keelman.connectors.kafka_sink",
@@ -61,7 +62,7 @@ PRELOAD = (
 )
 
 
-async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LOOP, path: Sequence[str] = ()) -> None:
+async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path: Sequence[str] = ()) -> None:
     """Runs the service until `stop` is set or Spark is lost again and again (raises Unavailable, SPARK_LOST).
 
     `loop` names the factory of task loops as module:name, `path` further folders that slots import from.
@@ -139,6 +140,7 @@ def slot_order(settings: Settings, home: SlotHome, loop: str) -> SlotOrder:
         home=home.address,
         beat_timeout_seconds=settings.slot_beat_timeout_seconds,
         loop=loop,
+        use_plugin=USE_PLUGIN,
         log_json=settings.log_json,
         log_level=settings.log_level,
         ca=home.ca,

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from keelman.connect.config.connector_keys import WORKER_SUPPORT
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import Connector, Direction, load_connector
+from keelman.connect.plugin import Connector, Direction
+from keelman.connectors.registry import find_connector
 from keelman.model.errors import KeelmanError, NotFound
 from keelman.model.work import Work
 from keelman.workers.properties.typed import WorkerProperties
@@ -45,7 +46,7 @@ def is_source(connector_config: Mapping[str, str]) -> bool:
 
 def class_of(config: Mapping[str, str]) -> type[Connector]:
     """The class that a connector's configuration names. Raises NotFound for an unknown one."""
-    return load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
+    return find_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
 
 
 def is_sink(connector_config: Mapping[str, str]) -> bool:

@@ -296,12 +296,12 @@ def test_a_long_answer_is_whole_whatever_interrupts_it() -> None:
 async def test_a_process_that_uses_a_plugin_finds_its_connectors(host: PluginHost, tmp_path: Path) -> None:
     program = (
         "import json, sys\n"
-        "from keelman.connect.plugin import load_connector\n"
+        "from keelman.connectors.registry import find_connector\n"
         "from keelman.connectors.plugins import plugin_path as plugins\n"
         "plugins.use(sys.argv[1])\n"
-        "kind = load_connector('WeatherSource')\n"
+        "kind = find_connector('WeatherSource')\n"
         "batch = kind.open_reader({}, lambda _: None).read()\n"
-        "ours = load_connector('FileStreamSink').names[1]\n"
+        "ours = find_connector('FileStreamSink').names[1]\n"
         "print(json.dumps([kind.names[0], batch.values.values, sys.path[0], ours]))\n"
     )
     command = [sys.executable, "-c", program, str(host.plugin.folder)]

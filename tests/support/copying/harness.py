@@ -26,8 +26,9 @@ from keelman.api.copy.v1 import copy_run_pb2, ticket_pb2
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.offsets import parse_key
-from keelman.connect.plugin import Connector, load_connector
+from keelman.connect.plugin import Connector
 from keelman.connectors.file import sink as file_sink
+from keelman.connectors.registry import find_connector
 from keelman.engine.run import CopyRunLoop
 from keelman.engine.sink import commits as sink_commits
 from keelman.engine.sink.exactly_once import journal
@@ -274,7 +275,7 @@ class Run:
         granted: ticket_pb2.StartTicket,
         *,
         confirm: bool = True,
-        find: Callable[[str], type[Connector]] = load_connector,
+        find: Callable[[str], type[Connector]] = find_connector,
     ) -> None:
         self.ticket = granted
         self.updates: queue.Queue[RunUpdate] = queue.Queue()
@@ -370,7 +371,7 @@ def die_at(point: str, count: int) -> None:
         setattr(owner, method, dying(getattr(owner, method)))
 
 
-def host(spec: dict[str, Any], find: Callable[[str], type[Connector]] = load_connector) -> int:
+def host(spec: dict[str, Any], find: Callable[[str], type[Connector]] = find_connector) -> int:
     """Runs one task until SIGTERM, with a new ticket after each retriable failure; prints one line an update."""
     if "die" in spec:
         die_at(*spec["die"])

@@ -17,6 +17,16 @@ MAX_FILES = 22
 """In one folder; about 20 is what a reader takes in at once. Migrations are read one by one."""
 PACKAGES = (ROOT / "libs" / "keelman", ROOT / "services" / "keelman")
 WITHOUT_SOURCE = {"repository"}
+LAYERS = (
+    {"model"},
+    {"runtime"},
+    {"rpc", "kafka", "connect", "couchbase"},
+    {"engine", "workers"},
+    {"connectors"},
+    {"gateway", "state", "agent", "worker", "spark", "broker", "kafka_connect"},
+    {"cli"},
+)
+"""From the bottom, as import-linter's contract has them."""
 IMPURE = {
     "asyncio",
     "time",
@@ -82,6 +92,20 @@ def test_what_calls_itself_pure_imports_no_clock_chance_or_network() -> None:
             names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
             if wrong := {name.partition(".")[0] for name in names} & IMPURE:
                 found[str(file.relative_to(ROOT))] = wrong
+    assert found == {}
+
+
+def test_no_module_names_one_of_a_higher_layer_in_a_string() -> None:
+    """What is imported by its name goes round the contract of the layers: whoever stands above passes it in."""
+    height = {package: level for level, packages in enumerate(LAYERS) for package in packages}
+    found = {}
+    for file in modules():
+        own = height.get(file.relative_to(next(p for p in PACKAGES if p in file.parents)).parts[0], len(LAYERS))
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named = re.fullmatch(r"keelman\.(\w+)\.[\w.]+(:\w+)?", node.value)
+                if named and height.get(named[1], 0) > own:
+                    found[f"{file.relative_to(ROOT)}:{node.lineno}"] = node.value
     assert found == {}
 
 

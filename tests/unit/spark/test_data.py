@@ -98,7 +98,7 @@ def test_for_a_class_that_is_not_ours_none_is_loaded(ticket: dict[str, Any], mon
     def load(name: str) -> None:
         raise AssertionError(f"{name} is looked for where leases are renewed")
 
-    monkeypatch.setattr("keelman.spark.data_sets.reads.load_connector", load)
+    monkeypatch.setattr("keelman.spark.data_sets.reads.find_connector", load)
     assert wanted(StartTicket(run_uid="r", **ticket)) is None
 
 

@@ -48,7 +48,6 @@ BEAT_SECONDS = 1.0
 TICK_SECONDS = 0.25
 MARGIN_SECONDS = 1.0
 ANNOUNCE_SECONDS = 5.0
-DEFAULT_LOOP = "keelman.engine.run:CopyRunLoop"
 # A record of a thousand levels, the most that Connect's parser of JSON takes, goes through several functions a level.
 RECURSION = 5_000
 PAGE_BYTES = resource.getpagesize()
@@ -161,7 +160,9 @@ class SlotLease:
 class SlotOrder:
     """All that a slot process needs to attach; travels in the Spark job's closure.
 
-    `path` is the folder of the plugin that the slot is for: its modules come first. Empty for connectors that we ship.
+    `loop` and `use_plugin` are `module:function`: what makes a copy run's loop, and what takes up a plugin's folder
+    (keelman.connectors.slot_parts). `path` is the folder of the plugin that the slot is for: its modules come first.
+    Empty for connectors that we ship.
     `ca` are PEM certificates that the home is to be known by, empty for no TLS; `server_name` is the name in its own,
     the host of `home` when empty. With `data` its Spark job gives it rows, for the one copy run that is to read them.
     `routes` are addresses of host names that it has for itself.
@@ -171,7 +172,8 @@ class SlotOrder:
     token: str
     home: str
     beat_timeout_seconds: float
-    loop: str = DEFAULT_LOOP
+    loop: str
+    use_plugin: str
     log_json: bool = False
     log_level: str = "info"
     path: str = ""
@@ -207,7 +209,7 @@ def host_slot(order: SlotOrder, batches: Iterable[Any]) -> None:
     if order.path:
         brake_output()
         note_calls()
-        use_plugin(order.path)
+        use_plugin(order.path, named(order.use_plugin))
     if order.data:
         offer_rows(batches)
     else:
@@ -225,7 +227,13 @@ def take_routes(routes: Mapping[str, str]) -> None:
         raise FailedPrecondition(text, reason=ROUTES_NOT_POSSIBLE) from None
 
 
-def use_plugin(folder: str) -> None:
+def named(text: str) -> Any:
+    """What `module:name` names."""
+    module, _, name = text.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def use_plugin(folder: str, take_up: Callable[[str], None]) -> None:
     """Makes this process one of a plugin: its modules are found first, and so are its connectors and transforms.
 
     Raises NotFound when the folder is not there.
@@ -233,8 +241,7 @@ def use_plugin(folder: str) -> None:
     if not os.path.isdir(folder):
         raise NotFound(f"the plugin's folder {folder} is not there", reason="PLUGIN_MISSING")
     sys.path.insert(0, folder)
-    # Connectors stand above the engine: named here, loaded there.
-    importlib.import_module("keelman.connectors.plugins.plugin_path").use(folder)
+    take_up(folder)
 
 
 class Standstill:
@@ -269,8 +276,7 @@ class SlotHost:
         """Attaches, serves and, whatever the reason for the end, leaves no loop behind."""
         self._updates = UpdateQueue()
         self._lease = SlotLease(self._order.beat_timeout_seconds - MARGIN_SECONDS)
-        module, _, name = self._order.loop.partition(":")
-        factory = getattr(importlib.import_module(module), name)
+        factory = named(self._order.loop)
         allowed, rest = self._lease.allowed, self._share.rest
         report = self._updates.put
         self._loops = Loops(lambda ticket: factory(ticket, report, still_allowed=allowed, rest=rest), report)

@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import Connector, load_connector
+from keelman.connect.plugin import Connector
 from keelman.connect.tasks.data_set import PART, SPLIT, DataSet, DataSink
+from keelman.connectors.registry import find_connector
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound
 
 SCHEMA = "id long"
@@ -84,7 +85,7 @@ def wanted(ticket: StartTicket) -> DataSet | Wanted | None:
     if ticket.plugin.folder or not name:
         return None  # looking for a class that is none of ours loads all of them: not while leases wait to be renewed
     try:
-        connector: type[Connector] = load_connector(name)
+        connector: type[Connector] = find_connector(name)
     except NotFound:
         return None  # the copy run says so
     data = connector.data_set(config)

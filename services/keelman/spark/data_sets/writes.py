@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
-from keelman.connect.plugin import load_connector
 from keelman.connect.tasks.data_set import DataSink
+from keelman.connectors.registry import find_connector
 from keelman.engine.sink.ranges import SCHEMA, Range, range_work
 from keelman.model.errors import InvalidArgument
 from keelman.spark.data_sets.reads import Sessions
@@ -17,7 +17,7 @@ from keelman.spark.data_sets.reads import Sessions
 def sink_of(job: WriteJob) -> DataSink:
     """What the job's connector has Spark write. Raises InvalidArgument when it is none that does."""
     config = dict(job.config)
-    sink = load_connector(config.get("connector.class", "")).data_sink(config)
+    sink = find_connector(config.get("connector.class", "")).data_sink(config)
     if sink is None:
         raise InvalidArgument.of("connector.class", config.get("connector.class", ""), "a sink that Spark writes for")
     return sink

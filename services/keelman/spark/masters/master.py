@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
-from keelman.connect.plugin import load_connector
+from keelman.connectors.registry import find_connector
 from keelman.model.errors import InvalidArgument, NotFound
 from keelman.rpc.server import is_loopback
 
@@ -80,7 +80,7 @@ def unfit(master: Master, ticket: StartTicket) -> str:
         )
     name = ticket.connector_config.get("connector.class", "")
     try:
-        needs_node = load_connector(name).runs_on == "node"
+        needs_node = find_connector(name).runs_on == "node"
     except NotFound:
         return ""
     if not needs_node:

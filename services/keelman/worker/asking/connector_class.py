@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from keelman.connect.config.definition import Type, parse_type
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import Connector, load_connector
+from keelman.connect.plugin import Connector
+from keelman.connectors.registry import find_connector
 from keelman.runtime.logs.logging import get_logger
 from keelman.worker.asking.third_party import to_ask
 
@@ -47,7 +48,7 @@ def kind_of(config: Mapping[str, str]) -> Kind:
 
 def loaded(kind: Kind) -> type[Connector]:
     """The class, or what asks it elsewhere. Raises NotFound."""
-    return to_ask(load_connector(*kind))
+    return to_ask(find_connector(*kind))
 
 
 def tasks_of(kind: type[Connector], config: Mapping[str, str]) -> list[dict[str, str]]:

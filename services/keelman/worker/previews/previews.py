@@ -6,8 +6,9 @@ import base64
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from keelman.connect.plugin import Connector, Direction, load_connector
+from keelman.connect.plugin import Connector, Direction
 from keelman.connect.previews.begin import BEGINNING, COMMITTED, END
+from keelman.connectors.registry import find_connector
 from keelman.model.work import Work
 from keelman.runtime.own_thread import in_thread
 from keelman.worker.asking.connector_class import tasks_of
@@ -45,7 +46,7 @@ class Previews:
             given = stored
         else:
             raise not_found(f"Connector {name} not found")
-        kind = load_connector(given.get("connector.class", ""), given.get("connector.plugin.version"))
+        kind = find_connector(given.get("connector.class", ""), given.get("connector.plugin.version"))
         source = kind.direction is Direction.SOURCE
         begin = _begin(begin, source=source)
         if source and stored is not None and kind.runs_on == "node":

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from keelman.connect.config.connector_keys import DEAD_LETTERS
-from keelman.connect.plugin import Direction, load_connector
+from keelman.connect.plugin import Direction
+from keelman.connectors.registry import find_connector
 from keelman.worker.errors import RestError, not_found
 from keelman.worker.previews.side_process import SideProcess, asking
 from keelman.worker.storage.store import Store
@@ -51,7 +52,7 @@ class Replays:
         config = self._store.config.connectors.get(name)
         if config is None:
             raise not_found(f"Connector {name} not found")
-        kind = load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
+        kind = find_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
         if arguments.get("to") and kind.direction is Direction.SOURCE:
             raise RestError(400, "to: a source's dead letters go where its configuration leads them")
         async with asking():

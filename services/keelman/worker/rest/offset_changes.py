@@ -7,7 +7,8 @@ from typing import Any
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import AlteredOffsets
-from keelman.connect.plugin import Connector, load_connector
+from keelman.connect.plugin import Connector
+from keelman.connectors.registry import find_connector
 from keelman.kafka.properties.connector_clients import sink_group
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.own_thread import in_thread
@@ -155,7 +156,7 @@ class OffsetChanges:
         return await self._ask_class(config, lambda kind: kind.alter_offsets(config, offsets))
 
     async def _ask_class(self, config: Mapping[str, str], question: Callable[[type[Connector]], bool]) -> bool:
-        kind = load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
+        kind = find_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
         _, said = in_thread(lambda: question(kind))
         try:
             async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from keelman.connect.config.copying_keys import LABELS
 from keelman.connect.config.life_keys import life_keys
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import load_connector
+from keelman.connectors.registry import find_connector
 from keelman.model.errors import KeelmanError
 from keelman.worker.storage.config_state import InForce
 from keelman.worker.tasks.limits import LIMITS
@@ -43,6 +43,6 @@ def changed_tasks(former: Sequence[InForce | None], now: InForce, count: int) ->
 
 def _planning_keys(class_name: str) -> frozenset[str]:
     try:
-        return load_connector(class_name).planning_keys
+        return find_connector(class_name).planning_keys
     except (KeelmanError, ConnectError):
         return frozenset()

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets
-from keelman.connect.plugin import Direction, load_connector
+from keelman.connect.plugin import Direction
 from keelman.connect.watches import Watch
+from keelman.connectors.registry import find_connector
 from keelman.engine.idle import park_after_seconds
 from keelman.engine.source.split import part_ids, plans
 from keelman.kafka.fencing import fence_all
@@ -113,7 +114,7 @@ class Grants:
         """
         config, properties = {**wanted[0], **wanted[1]}, self._store.properties
         try:
-            kind = load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
+            kind = find_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
             if kind.direction is not Direction.SOURCE or offset_topics(properties, config)[1]:
                 return None
             rows, resolved = self._store.offsets.of(work.connector), self._store.secrets.resolved(config)

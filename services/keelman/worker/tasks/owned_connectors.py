@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import load_connector
+from keelman.connectors.registry import find_connector
 from keelman.model.errors import KeelmanError
 from keelman.model.work import Work
 from keelman.runtime.logs.logging import get_logger
@@ -75,7 +75,7 @@ class OwnedConnectors:
 def problem_of(config: Mapping[str, str]) -> str | None:
     """Why this worker cannot have this connector, as a trace; None when it can. The leader finds the rest."""
     try:
-        load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
+        find_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
     except (KeelmanError, ConnectError) as error:
         return trace_of(error)
     return None

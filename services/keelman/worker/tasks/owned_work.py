@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import load_connector
+from keelman.connectors.registry import find_connector
 from keelman.model.errors import KeelmanError
 from keelman.model.work import CONNECTOR_TASK, Work
 from keelman.runtime.supervise import Siblings, supervise
@@ -207,7 +207,7 @@ class OwnedWork:
     def _version(self, work: Work) -> str | None:
         try:
             config = self._store.config.connectors[work.connector]
-            return load_connector(config["connector.class"], config.get("connector.plugin.version")).version
+            return find_connector(config["connector.class"], config.get("connector.plugin.version")).version
         except (KeelmanError, ConnectError, KeyError):
             return None
 

@@ -7,12 +7,14 @@ import sys
 
 import pytest
 
+from keelman.connectors.slot_parts import LOOP, USE_PLUGIN
 from keelman.engine.slot.host import SlotOrder, host_slot
 from keelman.model.errors import FailedPrecondition
 from keelman.runtime.processes import private_hosts
 
 SLOT = """
 import socket, sys
+from keelman.connectors.slot_parts import LOOP, USE_PLUGIN
 from keelman.engine.slot.host import take_routes
 from keelman.model.errors import FailedPrecondition
 try:
@@ -38,7 +40,7 @@ def test_a_slot_that_cannot_have_them_does_not_begin(monkeypatch: pytest.MonkeyP
         raise private_hosts.NotPossible("no mount namespace")
 
     monkeypatch.setattr(private_hosts, "enter", enter)
-    order = SlotOrder("slot-1", "token", "127.0.0.1:1", 60.0, routes={"db": "10.0.0.7"})
+    order = SlotOrder("slot-1", "token", "127.0.0.1:1", 60.0, LOOP, USE_PLUGIN, routes={"db": "10.0.0.7"})
     with pytest.raises(FailedPrecondition, match=r"cannot have its routes .*: no mount namespace") as refused:
         host_slot(order, ())
     assert (refused.value.reason, asked) == ("ROUTES_NOT_POSSIBLE", [{"db": "10.0.0.7"}])

@@ -8,6 +8,7 @@ from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_FAILED
 from keelman.api.copy.v1.run_order_pb2 import RunOrder
 from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, AttachResponse
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.connectors.slot_parts import LOOP, USE_PLUGIN
 from keelman.engine.slot.host import SlotHost, SlotOrder
 from keelman.engine.slot.loops import Loops
 from keelman.engine.slot.updates import UpdateQueue
@@ -36,7 +37,8 @@ class Call:
 async def test_a_failure_is_told_without_the_tickets_secrets() -> None:
     ticket = StartTicket(run_uid="r", connector_config={"password": SECRET}, hidden={SECRET: "${file:/s:p}"})
     call = Call(RunOrder(run_uid="r", start=ticket))
-    host = SlotHost(SlotOrder(slot="s", token="t", home="h", beat_timeout_seconds=60.0))
+    order = SlotOrder(slot="s", token="t", home="h", beat_timeout_seconds=60.0, loop=LOOP, use_plugin=USE_PLUGIN)
+    host = SlotHost(order)
 
     def begin(given: StartTicket) -> Any:
         raise ValueError(f"cannot log in with {given.connector_config['password']}")

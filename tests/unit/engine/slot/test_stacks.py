@@ -8,8 +8,9 @@ import subprocess
 import sys
 
 SLOT = (
-    "import sys\nfrom keelman.engine.slot.host import SlotOrder, host_slot\n"
-    "host_slot(SlotOrder('s', 't', sys.argv[1], 60.0), ())"
+    "import sys\nfrom keelman.connectors.slot_parts import LOOP, USE_PLUGIN\n"
+    "from keelman.engine.slot.host import SlotOrder, host_slot\n"
+    "host_slot(SlotOrder('s', 't', sys.argv[1], 60.0, LOOP, USE_PLUGIN), ())"
 )
 
 

@@ -64,7 +64,7 @@ class Asked(Connector):
 
 
 async def test_connectors_are_asked_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connector_class, "load_connector", lambda *_: Asked)
+    monkeypatch.setattr(connector_class, "find_connector", lambda *_: Asked)
     turns = asyncio.Event()
     asking = TaskConfigQuery(lambda _: turns.set(), answer_seconds=LATE_SECONDS)
 
@@ -103,7 +103,7 @@ async def test_connectors_are_asked_beside_each_other(monkeypatch: pytest.Monkey
 
 
 async def test_a_connector_is_asked_again_within_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connector_class, "load_connector", lambda *_: Asked)
+    monkeypatch.setattr(connector_class, "find_connector", lambda *_: Asked)
     monkeypatch.setattr(Asked, "broken", "no such table")
     monkeypatch.setattr(Asked, "calls", [])
     asking = TaskConfigQuery(lambda _: None)
@@ -131,7 +131,7 @@ async def test_a_connector_is_asked_again_within_its_budget(monkeypatch: pytest.
 
 
 async def test_one_that_waits_for_values_is_not_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connector_class, "load_connector", lambda *_: Asked)
+    monkeypatch.setattr(connector_class, "find_connector", lambda *_: Asked)
     asking = TaskConfigQuery(lambda _: None)
     config = {"name": "mirror", "connector.class": "Asked"}
     async with Siblings() as siblings:
@@ -146,7 +146,7 @@ async def test_one_that_waits_for_values_is_not_due(monkeypatch: pytest.MonkeyPa
 
 
 async def test_those_that_are_due_are_found_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connector_class, "load_connector", lambda *_: Asked)
+    monkeypatch.setattr(connector_class, "find_connector", lambda *_: Asked)
     asking = TaskConfigQuery(lambda _: None)
     names = ("first", "second", "third")
     async with Siblings() as siblings:
@@ -201,7 +201,7 @@ def fresh_mirrors() -> type[Mirrors]:
 
 async def test_only_those_that_are_not_settled_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     mirrors = fresh_mirrors()
-    monkeypatch.setattr(connector_class, "load_connector", lambda *_: mirrors)
+    monkeypatch.setattr(connector_class, "find_connector", lambda *_: mirrors)
     names = ("a", "b", "c")
     new: list[str] = []
     asking = TaskConfigQuery(new.extend, answer_seconds=LATE_SECONDS)
@@ -269,7 +269,7 @@ class Keeps(Asked):
 async def test_one_that_keeps_its_tasks_plans_anew_when_it_begins_anew_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = {"again": [], "calls": [], "go": threading.Event(), "topics": 1}
     keeps = cast(type[Keeps], type("Keeps", (Keeps,), fresh))
-    monkeypatch.setattr(connector_class, "load_connector", lambda *_: keeps)
+    monkeypatch.setattr(connector_class, "find_connector", lambda *_: keeps)
     policy = RestartPolicy(first_seconds=0.01)
     asking, config = TaskConfigQuery(lambda _: None), {"name": "k", "connector.class": "Keeps", "tasks.max": "9"}
 
@@ -311,7 +311,7 @@ async def test_one_that_keeps_its_tasks_plans_anew_when_it_begins_anew_alone(mon
 
 async def test_those_due_during_a_look_share_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     mirrors = fresh_mirrors()
-    monkeypatch.setattr(connector_class, "load_connector", lambda *_: mirrors)
+    monkeypatch.setattr(connector_class, "find_connector", lambda *_: mirrors)
     go = threading.Event()
     mirrors.how = lambda found: found if go.wait(30) else []
     asking = TaskConfigQuery(lambda _: None)
@@ -349,7 +349,7 @@ def test_limits_are_shared_by_the_tasks() -> None:
 
 
 async def test_a_class_that_hangs_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connector_class, "load_connector", lambda *_: Asked)
+    monkeypatch.setattr(connector_class, "find_connector", lambda *_: Asked)
     monkeypatch.setattr(inquiry, "AT_A_TIME", 1)
     monkeypatch.setattr(Asked, "go", threading.Event())
     asking = TaskConfigQuery(lambda _: None)
