@@ -38,11 +38,11 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class PeekedRecord:
-    """A record as it stands in a topic; `timestamp_ms` is -1 where it has none."""
+    """A record as it stands in a topic; `timestamp_ms` is None where it has none."""
 
     partition: int
     offset: int
-    timestamp_ms: int
+    timestamp_ms: int | None
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
@@ -108,7 +108,8 @@ async def _between(consumer: BrokerConsumer, part: TopicPartition, first: int, e
 
 
 def _peeked(one: Any) -> PeekedRecord:
-    return PeekedRecord(one.partition, one.offset, one.timestamp, one.key, one.value, tuple(one.headers))
+    time_ms = one.timestamp if one.timestamp >= 0 else None  # Kafka has -1 for none
+    return PeekedRecord(one.partition, one.offset, time_ms, one.key, one.value, tuple(one.headers))
 
 
 async def _describe(properties: Mapping[str, str], only: str | None) -> dict[str, list[Any]]:

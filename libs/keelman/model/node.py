@@ -46,8 +46,8 @@ class NodeFigures:
     memory_available_bytes: int
     disk_free_bytes: int
     load: float
-    open_files_limit: int = 0
-    clock_ms: int = 0
+    open_files_limit: int | None = None
+    clock_ms: int | None = None
     python_version: str = ""
     java_version: str = ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from keelman.api.access.v1.join_token_pb2 import JOIN_ROLE_GATEWAY, JoinToken
@@ -20,7 +21,8 @@ HEAD = ("NAME", "FOR", "ENDS", "USED BY", "USED AT")
 
 async def created_token(client: Gateway, **fields: Any) -> str:
     """A new token, which is shown nowhere else."""
-    answer = await _stub(client).CreateJoinToken(CreateJoinTokenRequest(**fields), timeout=CALL_SECONDS)
+    request = CreateJoinTokenRequest(**fields, request_id=uuid.uuid4().hex)
+    answer = await _stub(client).CreateJoinToken(request, timeout=CALL_SECONDS)
     return str(answer.token)
 
 

@@ -55,7 +55,7 @@ def _figures(name: str, status: Any) -> Iterator[Finding]:
             "memory", name, f"{size(figures.memory_available_bytes)} of memory are free",
             "move workers elsewhere (`keelman drain node`), or give clusters limits (--memory) or brokers less --heap",
         )  # fmt: skip
-    if figures.open_files_limit and figures.open_files_limit < MIN_OPEN_FILES:
+    if figures.HasField("open_files_limit") and figures.open_files_limit < MIN_OPEN_FILES:
         yield Finding(
             "limits", name, f"processes of its agent may have {figures.open_files_limit} files open",
             f"LimitNOFILE={MIN_OPEN_FILES * 16} in the agent's unit, or `ulimit -n`; then restart the agent",
@@ -69,7 +69,7 @@ def _figures(name: str, status: Any) -> Iterator[Finding]:
             "versions", name, f"it has no Java of {MIN_JAVA} or newer",
             "install one, or set JAVA_HOME for the agent: brokers and Spark need it",
         )  # fmt: skip
-    if figures.clock_ms and status.HasField("heartbeat_time"):
+    if figures.HasField("clock_ms") and status.HasField("heartbeat_time"):
         off = figures.clock_ms / 1000 - from_timestamp(status.heartbeat_time).timestamp()
         if abs(off) > MAX_CLOCK_SECONDS:
             yield Finding(

@@ -198,8 +198,10 @@ class PluginApi(NounApi, grpc.PluginServiceServicer):
         header, files = checked_header(first.header), self.parts.plugins
         self._check_room(header)
         pieces = _chunks(requests)
-        checks: dict[str, Any] = {"size_bytes": header.size_bytes, "sha256": header.sha256}
-        async with files.received(pieces, **checks, may_be_empty=header.any_file) as received:
+        size = header.size_bytes if header.HasField("size_bytes") else None
+        async with files.received(
+            pieces, size_bytes=size, sha256=header.sha256, may_be_empty=header.any_file
+        ) as received:
             told = await inspected(received.file, header.file_name, files.scratch, any_file=header.any_file)
             made = made_of(header, received, told, files.storage.kind)
             if header.inspect_only:

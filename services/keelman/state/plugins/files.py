@@ -88,13 +88,18 @@ class PluginFiles:
 
     @contextlib.asynccontextmanager
     async def received(
-        self, pieces: AsyncIterator[bytes], *, size_bytes: int = 0, sha256: str = "", may_be_empty: bool = False
+        self,
+        pieces: AsyncIterator[bytes],
+        *,
+        size_bytes: int | None = None,
+        sha256: str = "",
+        may_be_empty: bool = False,
     ) -> AsyncIterator[Received]:
         """A file as it comes, checked against size and digest where these are given. Nothing is left of it after.
 
         Raises Exhausted, InvalidArgument for another size or digest, DeadlineExceeded when nothing comes for long.
         """
-        self.quotas.check_file(size_bytes)
+        self.quotas.check_file(size_bytes or 0)
         async with self._turns:
             with self._nameless() as file:
                 received = await self._receive(file, pieces, size_bytes)
@@ -116,17 +121,17 @@ class PluginFiles:
             text = f"the file cannot be kept in {self.scratch} while it comes: {error.strerror or error}"
             raise errors.Unavailable(text, reason="NO_ROOM") from error
 
-    async def _receive(self, file: IO[bytes], pieces: AsyncIterator[bytes], size_bytes: int) -> Received:
+    async def _receive(self, file: IO[bytes], pieces: AsyncIterator[bytes], size_bytes: int | None) -> Received:
         size, sha256, md5 = 0, hashlib.sha256(), hashlib.md5(usedforsecurity=False)
         async for piece in _in_time(pieces):
             size += len(piece)
             self.quotas.check_file(size)
-            if size_bytes and size > size_bytes:
+            if size_bytes is not None and size > size_bytes:
                 break
             sha256.update(piece)
             md5.update(piece)
             file.write(piece)
-        if size_bytes and size != size_bytes:
+        if size_bytes is not None and size != size_bytes:
             raise errors.InvalidArgument.of("header.size_bytes", size_bytes, f"the number of bytes that came, {size}")
         file.flush()
         return Received(file, size, sha256.hexdigest(), md5.hexdigest())

@@ -36,7 +36,7 @@ def checked_header(header: pb.UploadHeader) -> pb.UploadHeader:
         legal = f"the name of a file without folders, at most {MAX_FILE_NAME} characters"
         raise InvalidArgument.of("header.file_name", header.file_name, legal)
     if header.size_bytes < 0:
-        raise InvalidArgument.of("header.size_bytes", header.size_bytes, "0 (not known) or more")
+        raise InvalidArgument.of("header.size_bytes", header.size_bytes, "0 or more, or nothing where it is not known")
     if header.sha256 and (len(header.sha256) != 64 or not {*header.sha256} <= {*"0123456789abcdefABCDEF"}):
         raise InvalidArgument.of("header.sha256", header.sha256, "empty, or 64 digits of hex")
     check_texts(header.description, header.labels)

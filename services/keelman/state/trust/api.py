@@ -79,7 +79,7 @@ class JoinTokenApi(_Api, join_token_service_pb2_grpc.JoinTokenServiceServicer):
         if request.role not in ROLES:
             raise InvalidArgument.of("role", request.role, "JOIN_ROLE_NODE or JOIN_ROLE_GATEWAY")
         seconds = from_duration(request.ttl) if request.HasField("ttl") else DEFAULT_TTL
-        row, token = await self.members.create_token(ROLES[request.role], request.member, seconds)
+        row, token = await self.members.create_token(ROLES[request.role], request.member, seconds, request.request_id)
         return join_token_service_pb2.CreateJoinTokenResponse(join_token=token_message(row), token=token)
 
     async def DeleteJoinToken(

@@ -55,15 +55,26 @@ class Members:
     authority: Authority
     life: timedelta
 
-    async def create_token(self, role: JoinRole, member: str, seconds: float) -> tuple[JoinTokenRow, str]:
-        """A token's row, and the token. Raises InvalidArgument."""
+    async def create_token(
+        self, role: JoinRole, member: str, seconds: float, request_id: str = ""
+    ) -> tuple[JoinTokenRow, str]:
+        """A token's row, and the token. A second call with a request id voids the token of the first, whose secret
+        perhaps nobody has heard. Raises InvalidArgument, and FailedPrecondition where that token was used.
+        """
         if member:
             checked_name("member", member)
         if not MIN_TTL <= seconds <= MAX_TTL:
             raise InvalidArgument.of("ttl", f"{seconds:g}s", f"{MIN_TTL:g} s to {MAX_TTL / 86400:g} days")
-        token = JoinSecret(secrets.token_hex(4), secrets.token_urlsafe(24), self.authority.digest)
+        name = _digest(f"request {request_id}")[:16] if request_id else secrets.token_hex(4)
+        token = JoinSecret(name, secrets.token_urlsafe(24), self.authority.digest)
         async with self.store.write() as tx:
             await _forget_old(tx)
+            if request_id and (first := await tx.session.get(JoinTokenRow, name)) is not None:
+                if first.use_time:
+                    text = f"request_id: the token of this request, {name}, was used by {first.role} {first.used_by!r}"
+                    raise FailedPrecondition(text, reason="TOKEN_USED", metadata={"join_token": name})
+                await tx.session.delete(first)
+                await tx.session.flush()
             row = JoinTokenRow(
                 name=token.name, secret_digest=_digest(token.secret), role=role.value, member=member,
                 create_time=micros(tx.now), expire_time=micros(tx.now + timedelta(seconds=seconds)),

@@ -33,7 +33,7 @@ def test_a_record_is_shown_as_text_where_it_is_text() -> None:
 
 
 def test_a_record_may_have_no_time_no_key_and_no_value() -> None:
-    assert list(lines(PeekedRecord(0, 0, -1, None, None, ()))) == ["0@0  key null", "  null"]
+    assert list(lines(PeekedRecord(0, 0, None, None, None, ()))) == ["0@0  key null", "  null"]
 
 
 def test_topics_and_plugins_have_tables_and_names(capsys: pytest.CaptureFixture[str]) -> None:

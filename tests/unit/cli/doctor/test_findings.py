@@ -69,7 +69,7 @@ def said(findings: Sequence[Finding]) -> list[tuple[str, str]]:
         ),
         (node(clock_ms=(NOW - 60) * 1000), [("clocks", "its clock is 60 s behind the state service's")]),
         (node(clock_ms=(NOW - 2) * 1000), []),
-        (node(python_version="", java_version="", clock_ms=0, open_files_limit=0), []),
+        (node(python_version="", java_version="", clock_ms=None, open_files_limit=None), []),
     ],
 )
 def test_nodes(given: Node, found: list[tuple[str, str]]) -> None:

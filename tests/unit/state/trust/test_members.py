@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from keelman.model.access.join_token import JoinRole
-from keelman.model.errors import AlreadyExists, InvalidArgument, KeelmanError, PermissionDenied, Unauthenticated
+from keelman.model.errors import (
+    AlreadyExists,
+    FailedPrecondition,
+    InvalidArgument,
+    KeelmanError,
+    PermissionDenied,
+    Unauthenticated,
+)
 from keelman.model.node import Node, NodeState
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key
@@ -58,6 +65,17 @@ async def test_a_token_ends_and_is_forgotten_later(members: Members) -> None:
     await token(members)
     assert len(await members.tokens()) == 1
     assert (await refused(members, unused)).reason == "TOKEN_UNKNOWN"
+
+
+async def test_a_repeated_request_voids_the_token_that_it_made_first(members: Members) -> None:
+    (row, first), (again, second) = [await members.create_token(JoinRole.NODE, "", 600, "r-1") for _ in range(2)]
+    assert row.name == again.name
+    assert len(await members.tokens()) == 1
+    assert (await refused(members, first)).reason == "TOKEN_UNKNOWN"
+    await members.join(second, N1, REQUEST, [])
+    with pytest.raises(FailedPrecondition, match=f"{row.name}, was used by node 'n1'"):
+        await members.create_token(JoinRole.NODE, "", 600, "r-1")
+    await members.create_token(JoinRole.NODE, "", 600, "r-2")
 
 
 @pytest.mark.parametrize("seconds", [0, 59, 31 * 86400, float("nan")])

@@ -65,11 +65,11 @@ def peek(
 def peeked(one: Any) -> PeekedRecord:
     """A record as the state service has read it."""
 
-    def of(message: Any, field: str) -> bytes | None:
+    def of(message: Any, field: str) -> Any:
         return getattr(message, field) if message.HasField(field) else None
 
     headers = tuple((header.key, of(header, "value")) for header in one.headers)
-    return PeekedRecord(one.partition, one.offset, one.timestamp_ms, of(one, "key"), of(one, "value"), headers)
+    return PeekedRecord(one.partition, one.offset, of(one, "timestamp_ms"), of(one, "key"), of(one, "value"), headers)
 
 
 def document(record: PeekedRecord) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def document(record: PeekedRecord) -> dict[str, Any]:
 def lines(record: PeekedRecord) -> Iterator[str]:
     """A record for people."""
     at = ""
-    if record.timestamp_ms >= 0:
+    if record.timestamp_ms is not None:
         at = f"  {datetime.fromtimestamp(record.timestamp_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}Z"
     yield f"{record.partition}@{record.offset}{at}  key {_text(record.key)}"
     yield f"  {_text(record.value)}"
