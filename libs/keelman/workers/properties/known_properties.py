@@ -131,6 +131,12 @@ def notes(properties: Mapping[str, str]) -> list[str]:
     return found
 
 
+def notes_of_kafka_connect(properties: Mapping[str, str]) -> list[str]:
+    """The same for workers of Apache Kafka Connect, which read all keys but ours."""
+    why = "ignored: workers of Apache Kafka Connect know no keys of keelman's"
+    return [f"{key}: {why}" for key in sorted(properties) if key.startswith("keelman.")]
+
+
 def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str]:
     """Keys that Connect's workers read, or once read, and ours do not, each with the reason."""
     found = {}

@@ -15,11 +15,12 @@ import orjson
 
 from keelman.api.connect.v1 import connector_pb2 as pb
 from keelman.model import errors
+from keelman.model.connectors.status_notes import MORE
 from keelman.runtime.supervise import supervise
+from keelman.workers.connector_messages import TYPES, noted
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Outgoing
 
-TYPES = {"source": pb.CONNECTOR_TYPE_SOURCE, "sink": pb.CONNECTOR_TYPE_SINK}
 PRECONDITION_FAILED = 412
 NOTES, PROBLEMS = "keelman-notes", "keelman-problems"
 """Headers of a worker's answers about configurations (keelman.worker.rest.key_notes)."""
@@ -228,13 +229,13 @@ def _connector(cluster: str, info: Any, status: Any) -> pb.Connector:
 
 
 def _task(found: Mapping[str, Any]) -> pb.ConnectorTask:
-    return pb.ConnectorTask(
+    task = pb.ConnectorTask(
         task=found["id"],
         state=_state(found),
         worker_id=found.get("worker_id") or "",
         trace=found.get("trace") or "",
-        waits_for=(found.get("keelman") or {}).get("waits_for", ""),
     )
+    return noted(task, found.get(MORE) or {})
 
 
 def _state(found: Mapping[str, Any]) -> pb.ConnectorState.ValueType:

@@ -15,7 +15,7 @@ from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnector
 from keelman.api.connect.v1.operation_pb2 import Operation
 from keelman.api.connect.v1.plugin_pb2 import Plugin
 from keelman.api.connect.v1.topic_pb2 import Topic
-from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.api.connect.v1.worker_cluster_pb2 import WORKER_ENGINE_KAFKA_CONNECT, WorkerCluster
 from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.cli import kinds
@@ -27,11 +27,12 @@ from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.options import Cluster, Name, command_group, kind_word
 from keelman.cli.output.columns import connector_state, key_of, run_state
 from keelman.cli.output.lines import topic_line
-from keelman.cli.output.operations import partition_lines, step_lines
+from keelman.cli.output.operations import partition_lines, step_lines, task_note
 from keelman.cli.output.printing import as_yaml, plain, print_list
 from keelman.cli.output.words import capacity_text, figures_text, limits_text, origin_text, ports_text, rollout_text
 from keelman.model.errors import KeelmanError
 from keelman.rpc.enums import prefix_of
+from keelman.workers.properties.known_properties import notes, notes_of_kafka_connect
 
 app = command_group()
 _SENTENCES: Sequence[tuple[str, str, Callable[[Any], str]]] = (
@@ -103,6 +104,9 @@ def in_words(resource: Any) -> dict[str, Any]:
         found["spec"] = {key: value for key, value in found["spec"].items() if key not in _PORTS}
         if ports := ports_text(resource.spec):
             found["spec"]["ports"] = ports
+        java = resource.spec.engine == WORKER_ENGINE_KAFKA_CONNECT
+        if said := (notes_of_kafka_connect if java else notes)(resource.spec.properties):
+            found["notes"] = said
     if not found.get("status", {}).get("stuck", True):
         del found["status"]["stuck"]
     if "spec" in found:
@@ -138,7 +142,7 @@ def task_lines(tasks: Sequence[Any]) -> list[Any]:
     the trace, if any."""
     alike: dict[tuple[str, str, str], list[int]] = {}
     for task in sorted(tasks, key=lambda one: one.task):
-        alike.setdefault((connector_state(task), task.worker_id, task.trace or task.waits_for), []).append(task.task)
+        alike.setdefault((connector_state(task), task.worker_id, task.trace or task_note(task)), []).append(task.task)
     lines: list[Any] = []
     for (state, worker, why), numbers in alike.items():
         line = f"{'task' if len(numbers) == 1 else 'tasks'} {_ranges(numbers)} {state}"

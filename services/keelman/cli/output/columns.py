@@ -126,7 +126,7 @@ def _first_line(text: str) -> str:
 
 def _why(connector: Any) -> str:
     traces = (why_line(one.trace) for one in (connector, *connector.tasks) if one.trace)
-    return next(traces, "") or next((t.waits_for for t in connector.tasks if t.waits_for), "")
+    return next(traces, "") or next(filter(None, map(words.task_note, connector.tasks)), "")
 
 
 def _labels(resource: Any) -> str:
@@ -257,11 +257,12 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("PLUGIN", lambda r: r.plugin.name),
         Column("VERSION", lambda r: r.plugin.version),
         Column("TYPE", lambda r: r.text_of("type")),
-        Column("CLASS", lambda r: r.text_of("class_name")),
-        Column("LANGUAGE", lambda r: r.text_of("language")),
-        Column("SIZE", lambda r: size(r.plugin.size_bytes), number=True),
+        Column("CLASS", lambda r: r.text_of("class_name").rpartition(".")[2]),
         Column("CLUSTERS", lambda r: ",".join(r.plugin.worker_clusters)),
         Column("PROBLEMS", lambda r: str(len(r.plugin.problems)), number=True),
+        Column("FULL CLASS", lambda r: r.text_of("class_name"), wide=True),
+        Column("LANGUAGE", lambda r: r.text_of("language"), wide=True),
+        Column("SIZE", lambda r: size(r.plugin.size_bytes), wide=True, number=True),
         Column("CLASS VERSION", lambda r: r.text_of("version"), wide=True),
         Column("FILE", lambda r: r.text_of("path") or r.plugin.file_name, wide=True),
         Column("AGE", lambda r: age(r.plugin.create_time), wide=True),
@@ -353,11 +354,13 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "operations": (
         Column("NAME", lambda r: r.name),
         Column("KIND", words.operation_kind),
-        Column("TARGET", words.target_text),
-        Column("GOAL", lambda r: r.target.goal),
+        Column("TARGET", lambda r: r.target.name),
         Column("STATE", words.operation_state),
-        Column("STEPS", words.steps_text),
+        Column("STEPS", words.steps_done),
         Column("AGE", lambda r: age(r.create_time)),
+        Column("NOUN", words.target_noun, wide=True),
+        Column("GOAL", lambda r: r.target.goal, wide=True),
+        Column("STEP", words.step_name, wide=True),
         Column("GENERATION", lambda r: str(r.target.generation or ""), wide=True, number=True),
         Column("ENDED", lambda r: age(r.end_time), wide=True),
         Column("MESSAGE", lambda r: in_one_line(r.message), wide=True),

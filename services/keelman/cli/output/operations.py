@@ -39,10 +39,19 @@ def definition_states() -> tuple[str, ...]:
 
 
 def tasks_text(connector: Any) -> str:
-    """How many tasks of a connector run, and of how many; and how many have failed."""
-    running = sum(t.state == ConnectorState.CONNECTOR_STATE_RUNNING for t in connector.tasks)
+    """How many tasks of a connector run, and of how many; how many have failed, and how many fail again and again."""
+    running = sum(t.state == ConnectorState.CONNECTOR_STATE_RUNNING and not t.failed_attempts for t in connector.tasks)
     failed = sum(t.state == ConnectorState.CONNECTOR_STATE_FAILED for t in connector.tasks)
-    return f"{running}/{len(connector.tasks)}" + (f" ({failed} failed)" if failed else "")
+    failing = sum(t.state != ConnectorState.CONNECTOR_STATE_FAILED and t.failed_attempts > 0 for t in connector.tasks)
+    wrong = [f"{failed} failed"] * bool(failed) + [f"{failing} failing"] * bool(failing)
+    return f"{running}/{len(connector.tasks)}" + (f" ({', '.join(wrong)})" if wrong else "")
+
+
+def task_note(task: Any) -> str:
+    """What a task that runs is to be known for: that its attempts fail, or what it waits for; empty otherwise."""
+    if task.failed_attempts:
+        return f"failed {task.failed_attempts} times in a row: {task.last_failure}"
+    return str(task.waits_for)
 
 
 def workers_text(connector: Any) -> str:
@@ -68,11 +77,10 @@ def operation_kind(operation: Any) -> str:
     return word(OperationKind, operation.kind)
 
 
-def target_text(operation: Any) -> str:
-    """What an operation is about, as it is typed: topic/orders."""
-    target = operation.target
-    kind = "definition" if target.noun == "connector_definition" else target.noun.replace("_", "-")
-    return f"{kind}/{target.name}"
+def target_noun(operation: Any) -> str:
+    """What an operation is about, as it is typed: topic."""
+    noun = operation.target.noun
+    return "definition" if noun == "connector_definition" else str(noun).replace("_", "-")
 
 
 def step_state(step: Any) -> str:
@@ -86,13 +94,18 @@ def current_step(operation: Any) -> Any:
     return begun[-1] if begun else None
 
 
-def steps_text(operation: Any) -> str:
-    """How far an operation is: 3/5 set-config."""
+def step_name(operation: Any) -> str:
+    """Of the step that an operation is at, or that it ended at; empty before the first."""
+    step = current_step(operation)
+    return "" if step is None else str(step.name)
+
+
+def steps_done(operation: Any) -> str:
+    """How far an operation is: 3/5."""
     pending = OperationStepState.OPERATION_STEP_STATE_PENDING
     running = OperationStepState.OPERATION_STEP_STATE_RUNNING
     done = sum(step.state not in (pending, running) for step in operation.steps)
-    step = current_step(operation)
-    return f"{done}/{len(operation.steps)}" + (f" {step.name}" if step is not None else "")
+    return f"{done}/{len(operation.steps)}"
 
 
 def step_lines(operation: Any) -> list[str]:

@@ -9,7 +9,7 @@ from keelman.kafka.properties.table import ALL, TABLE
 from keelman.model.cluster import WorkerCluster, WorkerClusterSpec, WorkerEngine
 from keelman.model.errors import InvalidArgument, Violation
 from keelman.state.clusters.listeners import ADMIN_LISTENERS, OF_PORTS, listeners
-from keelman.workers.properties.known_properties import notes
+from keelman.workers.properties.known_properties import notes, notes_of_kafka_connect
 from keelman.workers.properties.refusals import refusals
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
@@ -91,10 +91,7 @@ def completed(
 
 def notes_on(engine: WorkerEngine, given: Mapping[str, str]) -> list[str]:
     """What workers of an engine make of properties that they do not use, for whoever sets them."""
-    if engine is WorkerEngine.KEELMAN:
-        return notes(given)
-    why = "ignored: workers of Apache Kafka Connect know no keys of keelman's"
-    return [f"{key}: {why}" for key in sorted(given) if key.startswith("keelman.")]
+    return notes(given) if engine is WorkerEngine.KEELMAN else notes_of_kafka_connect(given)
 
 
 def check_worker_properties(

@@ -21,12 +21,12 @@ from keelman.worker.storage.change_set import ChangeSet
 from keelman.worker.storage.config_records import NOT_KNOWN
 from keelman.worker.storage.status_state import Status
 from keelman.worker.storage.store import Store
+from keelman.workers.connector_messages import TYPES, noted
 
 LOOK_SECONDS = 0.5
 ROUND_SECONDS = 600.0
 SLICE = 50
 TRACE = 4_000  # characters of a trace
-TYPES = {"source": pb.CONNECTOR_TYPE_SOURCE, "sink": pb.CONNECTOR_TYPE_SINK}
 
 
 class ConnectorReports:
@@ -110,12 +110,9 @@ class ConnectorReports:
         """Those with a status; before there is any, those that are configured, as REST's answers have them."""
         for number, status in known:
             trace = (status.trace or "")[:TRACE]
-            yield pb.ConnectorTask(
-                task=number,
-                state=_state(status),
-                worker_id=status.worker_id,
-                trace=trace,
-                waits_for=str(status.more.get("waits_for", "")),
+            yield noted(
+                pb.ConnectorTask(task=number, state=_state(status), worker_id=status.worker_id, trace=trace),
+                status.more,
             )
         if not known:
             for number in range(len(self._store.config.tasks.get(name, ()))):

@@ -12,6 +12,7 @@ from keelman.api.connect.v1.connector_problem_pb2 import (
     ConnectorProblem,
     ConnectorProblemState,
 )
+from keelman.model.connectors.status_notes import failure_reason, failures, is_failing
 from keelman.model.traces import why_line
 from keelman.model.work import Work
 from keelman.worker.storage import status_state as states
@@ -48,7 +49,10 @@ def _problem(work: Work, state: ConnectorProblemState.ValueType, status: Status,
     if state == CONNECTOR_PROBLEM_STATE_STALLED:
         reason = _stalled(status.more)
     else:
-        reason = why_line(status.trace or "") or f"failed {_failures(status.more)} times in a row: {_why(status.more)}"
+        reason = (
+            why_line(status.trace or "")
+            or f"failed {failures(status.more)} times in a row: {failure_reason(status.more)}"
+        )
     return ConnectorProblem(
         connector=work.connector,
         task=work.task if work.is_task else None,
@@ -64,22 +68,7 @@ def _state(status: Status) -> ConnectorProblemState.ValueType | None:
         return CONNECTOR_PROBLEM_STATE_FAILED
     if "stalled" in status.more:
         return CONNECTOR_PROBLEM_STATE_STALLED
-    return CONNECTOR_PROBLEM_STATE_RESTARTING if status.more and _failures(status.more) > 1 else None
-
-
-def _failures(more: Mapping[str, object]) -> int:
-    """How many attempts have failed in a row, as far as the status says."""
-    failures, restart = more.get("failures"), more.get("restart")
-    found = (
-        failures.get("count") if isinstance(failures, dict) else 0,
-        restart.get("attempt") if isinstance(restart, dict) else 0,
-    )
-    return max((number for number in found if isinstance(number, int)), default=0)
-
-
-def _why(more: Mapping[str, object]) -> str:
-    found = more.get("failures") or more.get("restart")
-    return str(found.get("reason")) if isinstance(found, dict) else ""
+    return CONNECTOR_PROBLEM_STATE_RESTARTING if is_failing(status.more) else None
 
 
 def _stalled(more: Mapping[str, object]) -> str:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from keelman.connect.java.text import hash_order, java_text
 from keelman.connectors.registry import find_connector
 from keelman.kafka.writer import Record
+from keelman.model.connectors.status_notes import MORE
 from keelman.model.errors import DeadlineExceeded, NotFound
 from keelman.model.work import Work
 from keelman.runtime.logs.logging import get_logger
@@ -32,7 +33,7 @@ from keelman.worker.rest.views import Views, etag_of
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED, Identity, RestartRequest
 from keelman.worker.storage.recent import Recent
-from keelman.worker.storage.status_state import FAILED, MORE, RESTARTING
+from keelman.worker.storage.status_state import FAILED, RESTARTING
 from keelman.worker.storage.topic_tracking import TopicTracking
 
 log = get_logger()

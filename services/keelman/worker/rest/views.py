@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from keelman.model.connectors.status_notes import MORE
 from keelman.model.errors import DeadlineExceeded, Unavailable
 from keelman.model.work import Work
 from keelman.runtime.coalesced import Coalesced
@@ -19,7 +20,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.worker.connector_facts import UNKNOWN, connector_type
 from keelman.worker.errors import not_found
 from keelman.worker.storage.config_records import NOT_KNOWN
-from keelman.worker.storage.status_state import MORE, ConnectorStatuses, Status
+from keelman.worker.storage.status_state import ConnectorStatuses, Status
 from keelman.worker.storage.store import Store
 
 log = get_logger()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from keelman.connect.java.text import json_text
+from keelman.model.connectors.status_notes import MORE, WAITS_FOR
 from keelman.model.work import CONNECTOR_TASK, Work
 from keelman.worker.storage.config_records import NO_KEY, object_of, work_in
 
@@ -21,7 +22,6 @@ UNASSIGNED, RUNNING, PAUSED, FAILED, RESTARTING, STOPPED = (
 STATES = (UNASSIGNED, RUNNING, PAUSED, FAILED, RESTARTING, STOPPED)
 SAFE = (UNASSIGNED, FAILED)
 AT_WORK = (UNASSIGNED, RUNNING, RESTARTING)
-MORE = "keelman"
 CONNECTOR_KEY = "status-connector-"
 NO_STATUS = "its value is no status: a JSON object with state, worker_id and generation"
 NO_TOPIC = "it does not say of a topic which connector uses it"
@@ -157,9 +157,12 @@ class StatusState:
         return used if isinstance(used, int) else 0
 
     def settled(self, work: Work) -> bool:
-        """Whether by its last status a task has run, here or on another worker, and had no problem of its own."""
+        """Whether by its last status a task has run, here or on another worker, and had no problem of its own. To wait
+        for a file or a topic is none."""
         now = self.statuses.get(work)
-        return now is not None and now.state in (RUNNING, UNASSIGNED) and not now.trace and not now.more
+        return (
+            now is not None and now.state in (RUNNING, UNASSIGNED) and not now.trace and now.more.keys() <= {WAITS_FOR}
+        )
 
     def without(self, configured: Container[Work], connector: str) -> list[Work]:
         """Statuses of this connector and its tasks that are of what is configured no more."""

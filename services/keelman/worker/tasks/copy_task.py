@@ -15,6 +15,7 @@ from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.connect.errors import ConnectError
 from keelman.connect.watches import Watch
+from keelman.model.connectors.status_notes import WAITS_FOR
 from keelman.model.errors import KeelmanError
 from keelman.model.work import Work
 from keelman.runtime.logs.logging import get_logger
@@ -322,5 +323,5 @@ class CopyTask:
         if self._repeats:
             more["failures"] = {"count": self._restarts.passing, "reason": self._failing}
         if self._waits_for and self._state == states.RUNNING:
-            more["waits_for"] = self._waits_for
+            more[WAITS_FOR] = self._waits_for
         return more

@@ -3,10 +3,26 @@
 from keelman.api.connect.v1 import connector_definition_pb2 as df
 from keelman.api.connect.v1 import operation_pb2 as op
 from keelman.api.connect.v1 import topic_pb2
-from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_PAUSED, Connector
+from keelman.api.connect.v1.connector_pb2 import (
+    CONNECTOR_STATE_FAILED,
+    CONNECTOR_STATE_PAUSED,
+    CONNECTOR_STATE_RESTARTING,
+    CONNECTOR_STATE_RUNNING,
+    Connector,
+    ConnectorTask,
+)
 from keelman.cli.client.operations import progress_text
 from keelman.cli.output.lines import topic_line
-from keelman.cli.output.operations import definition_state, partition_lines, step_lines, steps_text, target_text
+from keelman.cli.output.operations import (
+    definition_state,
+    partition_lines,
+    step_lines,
+    step_name,
+    steps_done,
+    target_noun,
+    task_note,
+    tasks_text,
+)
 
 
 def operation() -> op.Operation:
@@ -26,7 +42,7 @@ def test_an_operations_steps_in_words() -> None:
         "write RUNNING: waits",
         "last PENDING",
     ]
-    assert (steps_text(operation()), target_text(operation())) == ("1/3 write", "definition/lines")
+    assert (steps_done(operation()), step_name(operation()), target_noun(operation())) == ("1/3", "write", "definition")
     assert progress_text(operation()) == "operation/op-1 RUNNING: write: waits"
     ended = operation()
     ended.state = op.OPERATION_STATE_SUCCEEDED
@@ -44,6 +60,18 @@ def test_a_definition_is_as_its_connector_is() -> None:
     connector = Connector(state=CONNECTOR_STATE_PAUSED)
     assert definition_state(df.ConnectorDefinition(status=status(connector=connector))) == "PAUSED"
     assert definition_state(df.ConnectorDefinition(status=status(connector=connector, applying=True))) == "APPLYING"
+
+
+def test_a_task_whose_attempts_fail_is_not_counted_as_running_between_two_of_them() -> None:
+    running = ConnectorTask(state=CONNECTOR_STATE_RUNNING)
+    trying = ConnectorTask(state=CONNECTOR_STATE_RUNNING, failed_attempts=3, last_failure="No space left on device")
+    waiting = ConnectorTask(state=CONNECTOR_STATE_RESTARTING, failed_attempts=2)
+    assert tasks_text(Connector(tasks=[running])) == "1/1"
+    assert tasks_text(Connector(tasks=[running, trying, waiting])) == "1/3 (2 failing)"
+    failed = ConnectorTask(state=CONNECTOR_STATE_FAILED, failed_attempts=2)
+    assert tasks_text(Connector(tasks=[trying, failed])) == "0/2 (1 failed, 1 failing)"
+    assert task_note(trying) == "failed 3 times in a row: No space left on device"
+    assert task_note(ConnectorTask(waits_for="waits for the topic t")) == "waits for the topic t"
 
 
 def test_partitions_and_topics_in_lines() -> None:

@@ -23,7 +23,7 @@ from keelman.api.connect.v1.connector_definition_pb2 import (
     ConnectorDefinitionStatus,
 )
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorTask, ConnectorType
-from keelman.api.connect.v1.operation_pb2 import Operation
+from keelman.api.connect.v1.operation_pb2 import OPERATION_KIND_APPLY_CONNECTOR, OPERATION_STATE_SUCCEEDED, Operation
 from keelman.api.connect.v1.origin_pb2 import Origin
 from keelman.api.connect.v1.plugin_pb2 import Plugin, PluginClass
 from keelman.api.connect.v1.topic_pb2 import Topic, TopicSpec
@@ -200,6 +200,8 @@ def test_a_spec_and_its_rollout_are_described_in_sentences() -> None:
     assert in_words(WorkerCluster(spec=WorkerClusterSpec(limits=ResourceLimits(), https=True)))["spec"] == {
         "https": True
     }
+    slipped = WorkerCluster(spec=WorkerClusterSpec(properties={"keelman.park.aftre.ms": "1"}))
+    assert in_words(slipped)["notes"] == ["keelman.park.aftre.ms: unknown, did you mean keelman.park.after.ms?"]
     managed = BrokerClusterSpec(managed=ManagedBrokers(nodes=["a"], controllers=1))
     assert in_words(BrokerCluster(spec=managed))["spec"] == {"managed": {"nodes": ["a"], "controllers": 1}}
     more = {"heap_mb": 1024, "routes": {"kafka.example": "10.0.0.9"}, "metrics_port": 9404, "data_folders": ["/data"]}
@@ -337,6 +339,17 @@ def test_copy_runs_fit_into_80_columns(capsys: pytest.CaptureFixture[str]) -> No
     assert title.split() == ["ID", "CONNECTOR", "TASK", "STATE", "RECORDS", "RATE", "LEFT", "REASON"]
     assert row.split()[:2] == ["012345", "first/lines-out"]
     assert max(map(len, (title, row))) <= 80
+
+
+def test_operations_and_plugins_fit_into_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    operation = Operation(name="op-00064451c0ffee-ab12", kind=OPERATION_KIND_APPLY_CONNECTOR)
+    operation.target.noun, operation.target.name = "connector_definition", "nightly-lines"
+    operation.state = OPERATION_STATE_SUCCEEDED
+    plugin = Plugin(name="debezium-postgres", version="3.5.0.Final", worker_clusters=["first", "second"])
+    plugin.classes.add(type="source", class_name="io.debezium.connector.postgresql.PostgresConnector")
+    for kind, resource in ((kinds.OPERATIONS, operation), (kinds.PLUGINS, plugin)):
+        print_list(kind, [resource], "table")
+        assert max(map(len, capsys.readouterr().out.splitlines())) <= 80, kind
 
 
 def test_plans_have_a_line_a_change_and_are_whole_in_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ from keelman.cli.configuration import given_config
 from keelman.cli.exits import print_error
 from keelman.cli.one_file import ImportFault, OneFile, choose_class
 from keelman.cli.options import ConfigFile, ConfigValues, command_group
+from keelman.model.connectors.status_notes import MORE, waits_for
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.runtime.home import writable
 from keelman.runtime.logs.logging import configure
@@ -194,7 +195,7 @@ def status_lines(status: Mapping[str, Any]) -> list[str]:
     """A line for the connector and for each task, with what it waits for or the trace where there is one."""
     found = []
     for what, one in [("connector", status["connector"]), *((f"task {t['id']}", t) for t in status["tasks"])]:
-        trace = one.get("trace", "").rstrip().expandtabs(4) or one.get("keelman", {}).get("waits_for", "")
+        trace = one.get("trace", "").rstrip().expandtabs(4) or waits_for(one.get(MORE, {}))
         if one["state"] == "UNASSIGNED":  # it waits: only for what is worth a line
             trace = trace.partition(": ")[2]
         if trace or one["state"] != "UNASSIGNED":
