@@ -62,7 +62,7 @@ class _Undone(Exception):
 
 
 def _answers_without_storing() -> None:
-    written, numbers = serving.written, itertools.count()
+    written, numbers = serving.write_once, itertools.count()
 
     async def broken(store: Any, request: Any, work: Any, empty: Any) -> Any:
         if next(numbers) % 5:
@@ -74,7 +74,7 @@ def _answers_without_storing() -> None:
         except _Undone:
             return type(empty)(**fields)
 
-    serving.written = broken
+    serving.write_once = broken
 
 
 def _plans_without_the_lease() -> None:

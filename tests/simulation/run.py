@@ -20,7 +20,7 @@ import structlog
 from keelman.state.database.database import sqlite_engine
 from keelman.state.migrations.migrate import migrate
 from keelman.state.planning.planner import make_plan
-from keelman.state.secrets.sealed_rows import opened_sealer
+from keelman.state.secrets.sealed_rows import open_sealer
 from keelman.state.secrets.sealing import Sealer
 from keelman.state.snapshot import NODE, WORKER_CLUSTER, WORKLOAD
 from keelman.testing.fake_time import FakeTimeLoop
@@ -94,7 +94,7 @@ def _template(folder: Path) -> Template:
     async def made() -> Sealer:
         engine = sqlite_engine(path)
         await migrate(engine)
-        sealer = await opened_sealer(engine, folder / "secrets.key")
+        sealer = await open_sealer(engine, folder / "secrets.key")
         await engine.dispose()
         return sealer
 

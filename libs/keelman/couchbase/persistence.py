@@ -60,7 +60,7 @@ class HeldEvents:
         try:
             while self._events:
                 pause = self._interval
-                persisted = await self._persisted()
+                persisted = await self._await_persistence()
                 if persisted is None:
                     pause *= BUSY_INTERVALS
                 else:
@@ -74,7 +74,7 @@ class HeldEvents:
         finally:
             self._asking = None
 
-    async def _persisted(self) -> int | None:
+    async def _await_persistence(self) -> int | None:
         """Up to which change every copy has all on disk; None where it cannot be said now."""
         wanted = self._events[0].place.vbuuid
         try:

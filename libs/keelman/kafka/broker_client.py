@@ -28,7 +28,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.util import create_future
 
 from keelman.kafka.bootstrap_errors import NoneAnswered, connect
-from keelman.kafka.reaching import NEXT_SECONDS, connecting, note_silent, reached
+from keelman.kafka.reaching import NEXT_SECONDS, connecting, note_silent, reach
 from keelman.kafka.security.reauthentication import RenewedConnection
 from keelman.runtime.supervise import heeded
 
@@ -54,7 +54,7 @@ class ClientConnection(RenewedConnection):
         secure = self._security_protocol.endswith("SSL")
         reader = asyncio.StreamReader(limit=READER_LIMIT, loop=loop)
         protocol = AIOKafkaProtocol(self._closed_fut, reader, loop=loop)
-        made = await reached(self.host, self.port)
+        made = await reach(self.host, self.port)
         has_transport = False
 
         def of_transport() -> AIOKafkaProtocol:

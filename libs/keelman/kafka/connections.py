@@ -45,7 +45,7 @@ def unsent_bytes(connection: Any) -> int:
     return waiting
 
 
-async def asked_about(client: Client, topic: str) -> bool:
+async def ask_about(client: Client, topic: str) -> bool:
     """Asks the brokers again for what they know of all topics in use, from now on this one too. False: no answer."""
     known = topic in client._topics
     return bool(await (client.force_metadata_update() if known else client.add_topic(topic)))

@@ -8,7 +8,7 @@ from aiokafka.admin import NewTopic
 from aiokafka.errors import KafkaError, NoError, UnknownTopicOrPartitionError, for_code
 
 from keelman.kafka.clients import admin_client
-from keelman.kafka.topics import made
+from keelman.kafka.topics import create_missing
 from keelman.model.errors import FailedPrecondition, Unavailable
 
 CLIENT = "keelman-topics"
@@ -31,7 +31,7 @@ async def create_topic(
                 replication_factor=min(3, max(1, brokers)),
                 topic_configs=dict(settings or {}),
             )
-            new, refused = await made(admin, [topic])
+            new, refused = await create_missing(admin, [topic])
             if new:
                 return True
             if refused:

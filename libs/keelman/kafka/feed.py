@@ -21,7 +21,7 @@ from aiokafka.errors import KafkaError
 from keelman.kafka.broker_client import BrokerAdminClient, BrokerConsumer, BrokerProducer
 from keelman.kafka.clients import client_arguments, low_level_client
 from keelman.kafka.probe import broker_answers
-from keelman.kafka.topics import made
+from keelman.kafka.topics import create_missing
 from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
@@ -88,7 +88,7 @@ async def ensure_topics(
             replicas = await _replicas(admin, bootstrap_servers)
             properties = TOPIC_PROPERTIES if replicas > 2 else {**TOPIC_PROPERTIES, **TWO_REPLICAS}
             asked = [NewTopic(t, 1, replicas, topic_configs=properties) for t in missing]
-            _, refused = await made(admin, asked)
+            _, refused = await create_missing(admin, asked)
             for topic, why in refused.items():
                 raise Unavailable(f"topic {topic} could not be created on {bootstrap_servers}: {why}")
         finally:

@@ -23,7 +23,7 @@ from keelman.kafka.broker_client import BrokerProducer
 from keelman.kafka.clients import admin_client, client_arguments, no_broker
 from keelman.kafka.groups.offsets import committed, fetch_offsets
 from keelman.kafka.groups.requests import ask_group
-from keelman.kafka.topics import made
+from keelman.kafka.topics import create_missing
 from keelman.model.errors import FailedPrecondition, KeelmanError, Unavailable
 from keelman.runtime.supervise import heeded
 
@@ -149,7 +149,7 @@ async def _topic_there(properties: Mapping[str, str], topic: str) -> None:
                 return
             brokers = len((await admin.describe_cluster())["brokers"])
             wanted = NewTopic(name=topic, num_partitions=1, replication_factor=min(3, max(1, brokers)))
-            _, refused = await made(admin, [wanted])
+            _, refused = await create_missing(admin, [wanted])
         except (KafkaError, OSError) as error:
             raise no_broker(properties, error) from None
     if refused:

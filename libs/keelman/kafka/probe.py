@@ -79,7 +79,7 @@ async def unset_broker_configs(
         raise Unavailable(f"the broker at {host}:{port} refused its configuration: {answer.message or answer.code}")
 
 
-async def shown_certificate(host: str, port: int, properties: Mapping[str, str], *, seconds: float) -> bytes:
+async def ask_certificate(host: str, port: int, properties: Mapping[str, str], *, seconds: float) -> bytes:
     """The certificate, in DER, that the broker shows there. Raises Unavailable."""
     try:
         async with asyncio.timeout(seconds):

@@ -28,7 +28,7 @@ _silent: dict[tuple[str, int], float] = {}
 os.register_at_fork(after_in_child=_silent.clear)
 
 
-async def reached(host: str, port: int) -> socket.socket:
+async def reach(host: str, port: int) -> socket.socket:
     """A connected socket, to the first of the host's addresses that takes one. Raises OSError, TimeoutError too."""
     loop = asyncio.get_running_loop()
     problem: OSError = OSError(f"{host} has no address")

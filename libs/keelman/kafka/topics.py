@@ -111,7 +111,7 @@ async def _create(admin: Admin, missing: Sequence[CompactedTopic]) -> None:
         for topic in missing
     ]
     try:
-        _, refused = await made(admin, asked)
+        _, refused = await create_missing(admin, asked)
     except KafkaError as error:
         raise Unavailable(f"topics {', '.join(by_name)} cannot be created: {error!r}") from None
     for name, why in refused.items():
@@ -122,7 +122,7 @@ async def _create(admin: Admin, missing: Sequence[CompactedTopic]) -> None:
         )
 
 
-async def made(admin: Admin, topics: Sequence[NewTopic]) -> tuple[set[str], dict[str, str]]:
+async def create_missing(admin: Admin, topics: Sequence[NewTopic]) -> tuple[set[str], dict[str, str]]:
     """Creates topics; returns those created, and why the brokers refused others. The rest existed already.
 
     Raises KafkaError.

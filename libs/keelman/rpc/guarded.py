@@ -52,14 +52,14 @@ class Guarded(grpc.aio.ServerInterceptor):
 
     def _unary(self, name: str, inner: Any) -> Any:
         async def call(request: Any, context: Any) -> Any:
-            change = await self._judged(name, request, context)
+            change = await self._judge(name, request, context)
             return _changed(name, await inner(request, context), change)
 
         return call
 
     def _stream(self, name: str, inner: Any) -> Any:
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
-            change = await self._judged(name, request, context)
+            change = await self._judge(name, request, context)
             async for answer in _answers(inner(request, context)):
                 yield _changed(name, answer, change)
 
@@ -67,20 +67,20 @@ class Guarded(grpc.aio.ServerInterceptor):
 
     def _upload(self, name: str, inner: Any) -> Any:
         async def call(requests: Any, context: Any) -> Any:
-            await self._judged(name, None, context)
+            await self._judge(name, None, context)
             return await inner(requests, context)
 
         return call
 
     def _both(self, name: str, inner: Any) -> Any:
         async def call(requests: Any, context: Any) -> AsyncIterator[Any]:
-            await self._judged(name, None, context)
+            await self._judge(name, None, context)
             async for answer in _answers(inner(requests, context)):
                 yield answer
 
         return call
 
-    async def _judged(self, name: str, request: Any, context: Any) -> Change | None:
+    async def _judge(self, name: str, request: Any, context: Any) -> Change | None:
         metadata = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
         given = _decoded(name, request, is_answer=False)
         return await self._admit(Incoming(name, metadata, peer_identity(context), given))

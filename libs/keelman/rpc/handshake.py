@@ -56,7 +56,7 @@ async def handshake_problem(address: str, pems: Pems, server_name: str = "") -> 
     return ""
 
 
-async def shown_chain(host: str, port: int) -> Sequence[bytes]:
+async def ask_chain(host: str, port: int) -> Sequence[bytes]:
     """The certificates, in DER, that a server shows to anybody: nothing of them is verified, and nothing is sent.
 
     Raises OSError for who cannot be reached, and ssl.SSLError, which is one, for who speaks no TLS.

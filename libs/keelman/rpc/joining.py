@@ -14,7 +14,7 @@ from keelman.model.access.join_token import JoinSecret
 from keelman.model.errors import FailedPrecondition, KeelmanError, Unavailable
 from keelman.rpc.channels import channel
 from keelman.rpc.credentials import Pems
-from keelman.rpc.handshake import handshake_problem, shown_chain
+from keelman.rpc.handshake import ask_chain, handshake_problem
 from keelman.rpc.identity import GATEWAY_NAME, Identity, IdentityKind
 from keelman.rpc.membership import checked_member
 from keelman.runtime.tls.certificates import certificate_request, digest_of_der
@@ -38,7 +38,7 @@ async def join(address: str, token: JoinSecret, holder: Identity, hosts: Sequenc
     FailedPrecondition (OTHER_AUTHORITY) where it is not, Unavailable for who does not answer, what the state service
     refuses, and as `checked_member`.
     """
-    authority = await trusted(address, token)
+    authority = await fetch_authority(address, token)
     to_gateway = channel(address, root_certificates=authority, server_name=GATEWAY_NAME, peer="the gateway")
     request = JoinRequest(
         token=token.text,
@@ -57,12 +57,12 @@ async def join(address: str, token: JoinSecret, holder: Identity, hosts: Sequenc
     return Joined(checked_member(holder, pems, f"the answer of the gateway at {address}"), answer.state_address)
 
 
-async def trusted(address: str, token: JoinSecret) -> bytes:
+async def fetch_authority(address: str, token: JoinSecret) -> bytes:
     """The CA's certificate, in PEM, that the gateway at host:port shows, where it is the one of the token. Raises
     FailedPrecondition and Unavailable."""
     host, _, port = address.rpartition(":")
     try:
-        chain = await shown_chain(host.strip("[]"), int(port))
+        chain = await ask_chain(host.strip("[]"), int(port))
     except ssl.SSLError as error:
         text = f"what answers at {address} speaks no TLS ({error.reason}): a gateway with trust = installation does"
         raise _refused(text) from None

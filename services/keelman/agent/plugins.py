@@ -84,7 +84,7 @@ class Plugins:
             async with turn:  # of several that want it one fetches it
                 if not self._of(file).is_dir():
                     async with self._room:
-                        await self._fetched(file, told)
+                        await self._fetch(file, told)
             with contextlib.suppress(OSError):
                 os.utime(self._of(file))
 
@@ -120,7 +120,7 @@ class Plugins:
     def _of(self, file: PluginFile) -> Path:
         return self._folder / file.sha256
 
-    async def _fetched(self, file: PluginFile, told: Callable[[str], None]) -> None:
+    async def _fetch(self, file: PluginFile, told: Callable[[str], None]) -> None:
         part = self._folder / f".{file.sha256}{PART}"
         begun = time.monotonic()
         try:

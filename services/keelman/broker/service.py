@@ -19,7 +19,7 @@ from keelman.broker.old_self import fence_old_self, has_run
 from keelman.broker.prepare import prepare
 from keelman.broker.properties import advertised, local_host, quorum, server_properties, written
 from keelman.broker.settings import Settings
-from keelman.broker.storage import formatted
+from keelman.broker.storage import ensure_format
 from keelman.broker.tls import Stores
 from keelman.kafka.probe import ask_broker
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError
@@ -93,7 +93,7 @@ async def _prepare(settings: Settings, files: Files, properties: dict[str, str],
         log.info("broker_formatting", folder=str(files.data), cluster_id=cluster_id)
         await format_storage(prepared.java, prepared.jars, settings, files, cluster_id)
 
-    owner = await formatted(files.data, cluster_id=settings.cluster_id, node_id=settings.node_id, format=format)
+    owner = await ensure_format(files.data, cluster_id=settings.cluster_id, node_id=settings.node_id, format=format)
 
     def line(file: Path, agent: Sequence[str] = ()) -> list[str]:
         archive = prepared.archive_options

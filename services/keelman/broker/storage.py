@@ -60,7 +60,7 @@ def owner_of(data: Path, setting: str = "home") -> Owner | None:
     return None
 
 
-async def formatted(data: Path, *, cluster_id: str, node_id: int, format: Formatter) -> Owner:
+async def ensure_format(data: Path, *, cluster_id: str, node_id: int, format: Formatter) -> Owner:
     """Formats the folder if it never was, or only half; returns whose it is.
 
     `format` is given the cluster id. It writes the owner file last and by renaming, so a folder without one was not

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.broker.settings import Settings
-from keelman.kafka.probe import shown_certificate, unset_broker_configs
+from keelman.kafka.probe import ask_certificate, unset_broker_configs
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.tls.certificates import CertificateFacts, certificate_facts, digest_of_der
 from keelman.runtime.tls.stores import read_identity, read_trusted
@@ -107,6 +107,6 @@ class Stores:
 
     async def check_shown(self, host: str, port: int) -> None:
         """Raises Unavailable unless the broker of that address shows the certificate in the keystore."""
-        shown = await shown_certificate(host, port, self.client, seconds=SECONDS)
+        shown = await ask_certificate(host, port, self.client, seconds=SECONDS)
         if digest_of_der(shown) != self.facts().digest:
             raise Unavailable(f"the broker at {host}:{port} shows another certificate than that in {self.keystore}")

@@ -26,9 +26,9 @@ def _rekey(words: Sequence[str]) -> int:
     flags = vars(parser.parse_args(words))
     try:
         settings = load(Settings, "state", file=flags.pop("file"), flags=flags, environment=os.environ).settings
-        from keelman.state.secrets.sealed_rows import rekeyed  # noqa: PLC0415  (what is wrong with the flags is said at once)
+        from keelman.state.secrets.sealed_rows import rekey  # noqa: PLC0415  (what is wrong with the flags is said at once)
 
-        rows = asyncio.run(rekeyed(settings.database or str(settings.folder.database), settings.secrets_key))
+        rows = asyncio.run(rekey(settings.database or str(settings.folder.database), settings.secrets_key))
     except KeelmanError as error:
         print(f"keelman state: {error.message}", file=sys.stderr)
         return 2 if isinstance(error, InvalidArgument) else 1

@@ -33,7 +33,7 @@ from keelman.state.operations.retention import Retention
 from keelman.state.operations.runner import Runner
 from keelman.state.planning.draft import Limits
 from keelman.state.plugins.buckets import Buckets, opened_buckets
-from keelman.state.plugins.opening import opened_files
+from keelman.state.plugins.opening import open_files
 from keelman.state.replicas.exchange import Exchange
 from keelman.state.replicas.fenced import FencedStore
 from keelman.state.replicas.heard import Heard
@@ -83,7 +83,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         sole = store.database.is_sole
         led = store if sole else FencedStore(store, lease)
         exchange = None if sole else Exchange(url, store, heard, settings.heartbeat_seconds, sessions.cut_off)
-        plugins = await opened_files(store, settings)
+        plugins = await open_files(store, settings)
         stack.push_async_callback(plugins.close)
         store.follow((tail := Tail(store)).add)
         copy_runs, watch = CopyRunApi(store, reports, commits), WatchApi(store, commits, tail)

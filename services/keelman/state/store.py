@@ -30,7 +30,7 @@ from keelman.state.nouns.registry import CREATED, DELETED, NOUNS, UPDATED, event
 from keelman.state.planning.status import with_status
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import micros
-from keelman.state.secrets.sealed_rows import opened, opened_sealer, sealed
+from keelman.state.secrets.sealed_rows import open_sealer, opened, sealed
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
 
 R = TypeVar("R", bound=Resource)
@@ -208,7 +208,7 @@ async def open_store(url: str, *, key_file: Path | None = None) -> AsyncIterator
     if key_file is None and "://" in url:
         raise InvalidArgument.of("state.key_file", "", "a file: there is none beside a database that is no file")
     async with open_database(url) as database:
-        database.sealer = await opened_sealer(database.engine, key_file or Path(url).with_name("secrets.key"))
+        database.sealer = await open_sealer(database.engine, key_file or Path(url).with_name("secrets.key"))
         store = Store(database)
         await store.catch_up()
         yield store

@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from keelman.kafka import table as table_module
 from keelman.kafka.clients import admin_client
 from keelman.kafka.table import Row, TopicTable
-from keelman.kafka.topics import made
+from keelman.kafka.topics import create_missing
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.supervise import Siblings
 from keelman.testing.brokers.broker import BrokerProcess
@@ -97,7 +97,7 @@ async def test_a_topic_that_was_just_made_is_waited_for_in_silence(
     partitions = 25
     new = NewTopic(name, num_partitions=partitions, replication_factor=1)
     async with admin_client({"bootstrap.servers": bootstrap}, client_id="maker") as admin:
-        assert (await made(admin, [new])) == ({name}, {})
+        assert (await create_missing(admin, [new])) == ({name}, {})
     async with followed(bootstrap, name, partitions, []) as table:
         await table.read_to_end(seconds=SECONDS)
     assert [call.kwargs for call in told.calls if call.method_name == "warning"] == []

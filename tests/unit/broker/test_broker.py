@@ -10,7 +10,7 @@ from keelman.broker.jvm import Files, broker_command, class_path, reason_in
 from keelman.broker.old_self import controller_properties
 from keelman.broker.properties import server_properties, written
 from keelman.broker.settings import Settings
-from keelman.broker.storage import Owner, check_cluster_id, formatted, owner_of, write_format
+from keelman.broker.storage import Owner, check_cluster_id, ensure_format, owner_of, write_format
 from keelman.model.cluster import new_cluster_id
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.runtime.java.installation import Java
@@ -159,8 +159,8 @@ class Tool:
 
 async def test_an_empty_folder_is_formatted_once(tmp_path: Path) -> None:
     tool = Tool(tmp_path / "data")
-    owner = await formatted(tool.data, cluster_id="", node_id=1, format=tool)
-    assert await formatted(tool.data, cluster_id="", node_id=1, format=tool) == owner
+    owner = await ensure_format(tool.data, cluster_id="", node_id=1, format=tool)
+    assert await ensure_format(tool.data, cluster_id="", node_id=1, format=tool) == owner
     assert tool.formatted == [owner.cluster_id]
     check_cluster_id(owner.cluster_id)
 
@@ -171,7 +171,7 @@ async def test_a_half_formatted_folder_is_formatted_again(tmp_path: Path, left: 
     if left is not None:
         (tmp_path / "meta.properties").write_text(left)
     tool = Tool(tmp_path)
-    assert await formatted(tmp_path, cluster_id=CLUSTER, node_id=1, format=tool) == Owner(CLUSTER, 1)
+    assert await ensure_format(tmp_path, cluster_id=CLUSTER, node_id=1, format=tool) == Owner(CLUSTER, 1)
     assert tool.formatted == [CLUSTER]
 
 
@@ -180,7 +180,7 @@ async def test_partitions_without_an_owner_are_never_formatted_over(tmp_path: Pa
     (tmp_path / "orders-0" / "00000000000000000000.log").write_bytes(b"records")
     tool = Tool(tmp_path)
     with pytest.raises(FailedPrecondition, match=r"orders-0.*meta.properties is missing"):
-        await formatted(tmp_path, cluster_id="", node_id=1, format=tool)
+        await ensure_format(tmp_path, cluster_id="", node_id=1, format=tool)
     assert tool.formatted == []
 
 
@@ -189,9 +189,9 @@ async def test_the_folder_of_another_cluster_or_broker_is_refused_by_name(tmp_pa
     tool = Tool(tmp_path)
     other = new_cluster_id()
     with pytest.raises(FailedPrecondition, match=f"belongs to the Kafka cluster {CLUSTER}, not to {re.escape(other)}"):
-        await formatted(tmp_path, cluster_id=other, node_id=1, format=tool)
+        await ensure_format(tmp_path, cluster_id=other, node_id=1, format=tool)
     with pytest.raises(FailedPrecondition, match=r"belongs to broker 1 .*, not to broker 2"):
-        await formatted(tmp_path, cluster_id="", node_id=2, format=tool)
+        await ensure_format(tmp_path, cluster_id="", node_id=2, format=tool)
     assert tool.formatted == []
     assert owner_of(tmp_path) == Owner(CLUSTER, 1)
 

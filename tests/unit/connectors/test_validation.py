@@ -29,7 +29,7 @@ CASES = {case["name"]: case for case in RECORD["cases"]}
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 THEIRS = "org.apache.kafka.connect."
 COUCHBASE = f"{THEIRS}couchbase.CouchbaseSourceConnector"  # under their package's name, and none of theirs
-KNOWN = {one["class"] for one in asyncio.run(plugins.listed(connectors_only=False))} - {COUCHBASE}
+KNOWN = {one["class"] for one in asyncio.run(plugins.list_plugins(connectors_only=False))} - {COUCHBASE}
 OURS = "keelman."
 CONFLUENT = "io.confluent."  # converters that do not come with Kafka Connect
 
@@ -74,11 +74,11 @@ async def ours(case: dict[str, Any]) -> tuple[int, Any]:
     parts = path.split("/")
     try:
         if path == "/connector-plugins":
-            return 200, await plugins.listed(connectors_only=asked.get("connectorsOnly", "true") == "true")
+            return 200, await plugins.list_plugins(connectors_only=asked.get("connectorsOnly", "true") == "true")
         if case["method"] == "GET":
             return 200, await plugins.keys_of(parts[2], asked.get("version"))
         if case["method"] == "PUT":
-            return 200, await plugins.validated(parts[2], case["body"], worker(case["worker"]))
+            return 200, await plugins.validate_config(parts[2], case["body"], worker(case["worker"]))
         raise created(case)
     except RestError as error:
         return error.status, {"error_code": error.status, "message": error.message}

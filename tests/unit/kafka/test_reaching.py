@@ -10,7 +10,7 @@ import pytest
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from keelman.kafka import reaching
-from keelman.kafka.reaching import connecting, first_answer, is_silent, note_silent, reached
+from keelman.kafka.reaching import connecting, first_answer, is_silent, note_silent, reach
 
 LONG_SECONDS = 600.0
 
@@ -101,5 +101,5 @@ async def test_a_process_that_was_held_up_takes_no_host_for_silent(monkeypatch: 
     monkeypatch.setattr(loop, "sock_connect", held_up)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        with await reached("127.0.0.1", port) as made:
+        with await reach("127.0.0.1", port) as made:
             assert made.getpeername() == ("127.0.0.1", port)

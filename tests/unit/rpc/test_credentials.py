@@ -10,7 +10,7 @@ import pytest
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.channels import channel, root_certificates
 from keelman.rpc.credentials import PemFiles, Pems, Tls
-from keelman.rpc.handshake import handshake_problem, shown_chain
+from keelman.rpc.handshake import ask_chain, handshake_problem
 from keelman.rpc.server import serve
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.certificates import Authority, Issued
@@ -68,9 +68,9 @@ async def test_a_server_shows_a_certificate_that_came_since(tmp_path: Path) -> N
     authority, (port,) = Authority(), free_ports(1)
     files = written(tmp_path, authority.issue("one", "127.0.0.1"))
     async with serve(port=port, label="demo", tls=Tls(*files)):
-        before = (await shown_chain("127.0.0.1", port))[0]
+        before = (await ask_chain("127.0.0.1", port))[0]
         written(tmp_path, authority.issue("two", "127.0.0.1"))
-        after = (await shown_chain("127.0.0.1", port))[0]
+        after = (await ask_chain("127.0.0.1", port))[0]
         leaf = (tmp_path / "c.pem").read_text().partition("-----END CERTIFICATE-----")
         assert before != after == ssl.PEM_cert_to_DER_cert("".join(leaf[:2]))
         async with channel(f"127.0.0.1:{port}", root_certificates=authority.pem.encode()) as link:

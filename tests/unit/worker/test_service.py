@@ -13,7 +13,7 @@ from keelman.runtime.http.server import serve_http
 from keelman.runtime.settings import load
 from keelman.runtime.supervise import Siblings
 from keelman.worker import service
-from keelman.worker.rest.answers import answered
+from keelman.worker.rest.answers import write_answer
 from keelman.worker.settings import Settings
 
 
@@ -56,7 +56,7 @@ async def test_what_takes_too_long_is_answered_as_by_connect() -> None:
         await asyncio.Event().wait()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await answered(hangs, scope, receive, send)
+        await write_answer(hangs, scope, receive, send)
 
     async with httpx.AsyncClient(trust_env=False, timeout=60) as client, Siblings() as siblings:
         async with serve_http(app, host="127.0.0.1", port=0, label="test", grace_seconds=0.1) as port:

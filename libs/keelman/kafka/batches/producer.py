@@ -32,7 +32,7 @@ from keelman.kafka.batches.wire import (
     ProduceAdding,
     ProducerId,
 )
-from keelman.kafka.connections import asked_about
+from keelman.kafka.connections import ask_about
 from keelman.kafka.fetching.client import FetchClient
 from keelman.kafka.known_brokers import BROKERS
 from keelman.runtime.background import Background
@@ -202,7 +202,7 @@ class BatchProducer:
                 break
             try:
                 async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
-                    answered = await asked_about(self._client, topic)
+                    answered = await ask_about(self._client, topic)
             except TimeoutError:
                 answered = False
             if not answered:

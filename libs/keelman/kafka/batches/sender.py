@@ -34,7 +34,7 @@ from keelman.kafka.batches.queue import Identity, PartitionQueue, QueuedBatch
 from keelman.kafka.batches.record_batch import intact
 from keelman.kafka.batches.wire import Produce, Produced
 from keelman.kafka.clients import Client
-from keelman.kafka.connections import asked_about
+from keelman.kafka.connections import ask_about
 from keelman.runtime.background import Background
 
 Sent = dict[tuple[str, int], tuple[PartitionQueue, QueuedBatch]]
@@ -238,7 +238,7 @@ class BatchSender:
             return
         self._refreshing.add(topic)
         try:
-            await asked_about(self._client, topic)
+            await ask_about(self._client, topic)
         finally:
             self._refreshing.discard(topic)
 

@@ -57,19 +57,19 @@ class Asking:
 
     async def _known(self, cluster: str, request: Outgoing) -> Received:
         known = self._guarded.get(cluster, b"")
-        answer = await self._sent(cluster, _named(request, known))
+        answer = await self._send(cluster, _named(request, known))
         if answer.status == UNAUTHORIZED:
             self._access.logins.read_again()
             login = self._access.logins.of(cluster)
             if login is not None and login.authorization != known:
                 self._guarded[cluster] = login.authorization
-                answer = await self._sent(cluster, _named(request, login.authorization))
+                answer = await self._send(cluster, _named(request, login.authorization))
         if answer.status == UNAUTHORIZED:
             self._guarded.pop(cluster, None)
             raise self._access.refused(cluster)
         return answer
 
-    async def _sent(self, cluster: str, request: Outgoing) -> Received:
+    async def _send(self, cluster: str, request: Outgoing) -> Received:
         async with self._rest.send(cluster, request) as response:
             try:
                 return Received(response.status_code, response.headers, await response.aread())

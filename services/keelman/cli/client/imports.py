@@ -14,7 +14,7 @@ from keelman.model.errors import DeadlineExceeded, FailedPrecondition
 LOOK_SECONDS = 0.2
 
 
-async def fetched(gateway: Gateway, name: str, seconds: float) -> Any:
+async def fetch(gateway: Gateway, name: str, seconds: float) -> Any:
     """The plugin import once its file is there. Raises FailedPrecondition where there will be no plugin, and
     DeadlineExceeded."""
     end = time.monotonic() + seconds

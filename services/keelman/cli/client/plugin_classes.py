@@ -35,7 +35,7 @@ class Plugin:
 async def plugins_of(client: Gateway, target: Target, cluster: str, name: str | None) -> Sequence[Plugin]:
     """What a worker cluster can be told to run, of that name where one is given: what cannot be used first, then
     connectors, then by class. Raises NotFound for a name that none has."""
-    reported = [_plugin(one) for one in await _reported(client, cluster)]
+    reported = [_plugin(one) for one in await _read_reports(client, cluster)]
     listed: list[Plugin] = []
     try:
         async with Where(cluster=cluster, target=target).open() as rest:
@@ -52,7 +52,7 @@ async def plugins_of(client: Gateway, target: Target, cluster: str, name: str | 
     return sorted(chosen, key=lambda one: (not one.problem, one.type not in ("source", "sink"), one.type, one.name))
 
 
-async def _reported(client: Gateway, cluster: str) -> Sequence[WorkerPlugin]:
+async def _read_reports(client: Gateway, cluster: str) -> Sequence[WorkerPlugin]:
     stub, found = PluginServiceStub(client.link), list[WorkerPlugin]()
     request = pb.ListWorkerPluginsRequest(worker_cluster=cluster, page_size=1000)
     while True:

@@ -19,19 +19,19 @@ from keelman.runtime.tls.certificates import shown_time
 HEAD = ("NAME", "FOR", "ENDS", "USED BY", "USED AT")
 
 
-async def created_token(client: Gateway, **fields: Any) -> str:
+async def create_token(client: Gateway, **fields: Any) -> str:
     """A new token, which is shown nowhere else."""
     request = CreateJoinTokenRequest(**fields, request_id=uuid.uuid4().hex)
     answer = await _stub(client).CreateJoinToken(request, timeout=CALL_SECONDS)
     return str(answer.token)
 
 
-async def deleted_token(client: Gateway, name: str) -> None:
+async def delete_token(client: Gateway, name: str) -> None:
     """Deletes a token. Raises NotFound."""
     await _stub(client).DeleteJoinToken(DeleteJoinTokenRequest(name=name), timeout=CALL_SECONDS)
 
 
-async def listed_tokens(client: Gateway) -> str:
+async def read_tokens(client: Gateway) -> str:
     """All tokens, as a table."""
     rows, request = [HEAD], ListJoinTokensRequest()
     while True:

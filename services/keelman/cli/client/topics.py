@@ -18,7 +18,7 @@ WORKERS_TOPICS = {"config": "configs", "offset": "offsets", "status": "status"}
 """Kinds of a worker cluster's own topics, and what their names end with where its properties name none."""
 
 
-async def found_topics(gateway: Gateway, brokers: str, name: str | None, *, internal: bool = True) -> Sequence[Any]:
+async def find_topics(gateway: Gateway, brokers: str, name: str | None, *, internal: bool = True) -> Sequence[Any]:
     """Topic resources, those of a broker cluster where one is named; then, as lines, the other topics that its brokers
     have, of the only broker cluster or the one called default where none is named. `name` asks for one, by the name of
     its resource or, where no resource has it, by that of its topic. Without `internal` only those of users.

@@ -175,7 +175,7 @@ async def follow(
     watched = watch(client.link, [NOUNS[kind]], name=_key(kind, full), on_away=_say_away)
     with _screen(kind, form) as show:
 
-        async def listed() -> list[Any]:
+        async def list_now() -> list[Any]:
             try:
                 return list(await client.list(kind, cluster=cluster))
             except Unavailable:
@@ -185,14 +185,14 @@ async def follow(
             first = True
             async for _, changed in watched:
                 if first and kind in REPORTED:
-                    followed.report(await listed())
+                    followed.report(await list_now())
                 first = False
                 show(followed.fold(changed), followed)
 
         async def look() -> None:
             while True:
                 await asyncio.sleep(REPORTED_SECONDS)
-                if found := await listed():
+                if found := await list_now():
                     show(followed.report(found), followed)
 
         moves = kind in REPORTED and (kind not in RESTLESS or kind is kinds.WORKERS or _on_screen(form))

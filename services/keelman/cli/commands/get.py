@@ -15,7 +15,7 @@ from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.plugin_classes import plugins_of
 from keelman.cli.client.target import Target
-from keelman.cli.client.topics import found_topics
+from keelman.cli.client.topics import find_topics
 from keelman.cli.commands import following
 from keelman.cli.exits import OK
 from keelman.cli.kinds import Kind, check_option, kind_of
@@ -89,7 +89,7 @@ def get(
         if found is kinds.PLUGIN_CLASSES:
             everything: Sequence[Any] = await plugins_of(client, target, cluster, name)
         elif found is kinds.TOPICS:
-            everything = await found_topics(client, only.brokers, name, internal=only.internal)
+            everything = await find_topics(client, only.brokers, name, internal=only.internal)
         elif name is not None:
             everything = [await client.get(found, name, cluster=cluster)]
         else:

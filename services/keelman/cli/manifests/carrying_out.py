@@ -9,11 +9,11 @@ from keelman.cli import kinds
 from keelman.cli.client.changes import wait_for_update
 from keelman.cli.client.effects import before, wait_for
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.imports import fetched
+from keelman.cli.client.imports import fetch
 from keelman.cli.client.operations import delete_applied, follow
 from keelman.cli.manifests.forms import RUNNING, STOPPED
 from keelman.cli.manifests.manifest import Wrong
-from keelman.cli.manifests.plan import CREATED, Item, Plan, judged_together
+from keelman.cli.manifests.plan import CREATED, Item, Plan, judge_together
 from keelman.cli.options import WAIT_SECONDS
 from keelman.cli.output import columns
 from keelman.model.errors import DeadlineExceeded, FailedPrecondition, NotFound
@@ -30,7 +30,7 @@ async def carry_out(gateway: Gateway, plan: Plan, say: Say, *, seconds: float | 
     """
     clock = _Clock(WAIT_SECONDS if seconds is None else seconds)
     wrong = Wrong()
-    await judged_together(gateway, plan, wrong, validate_only=False)
+    await judge_together(gateway, plan, wrong, validate_only=False)
     wrong.check()
     changed = [item for item in plan.kept if item in plan.changes]
     for item in changed:
@@ -80,7 +80,7 @@ async def _wait(gateway: Gateway, item: Item, clock: _Clock) -> None:
     if kind in CLUSTERS:
         await _wait_for_cluster(gateway, item, clock)
     elif kind is kinds.PLUGIN_IMPORTS and item.action == CREATED:
-        await fetched(gateway, item.name, clock.left)
+        await fetch(gateway, item.name, clock.left)
 
 
 async def _wait_for_cluster(gateway: Gateway, item: Item, clock: _Clock) -> None:

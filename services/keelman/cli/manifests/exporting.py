@@ -17,7 +17,7 @@ BY_NAME_ONLY = (kinds.DOCUMENTS,)
 """Others' own: exported where their kind is named."""
 
 
-async def exported(
+async def export_all(
     gateway: Gateway, kind: Kind | None, name: str, selector: Selector, *, cluster: str = ""
 ) -> list[dict[str, Any]]:
     """The manifests of all resources that have the labels, of one kind where it is named, or of one of them; in the

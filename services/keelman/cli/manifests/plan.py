@@ -84,7 +84,7 @@ class Plan:
         return [item for item in self.items if item.manifest is None]
 
 
-async def planned(gateway: Gateway, manifests: Sequence[Manifest], prune: Labelled | None = None) -> Plan:
+async def make_plan(gateway: Gateway, manifests: Sequence[Manifest], prune: Labelled | None = None) -> Plan:
     """What is to be done; `prune` says of labels whether what has them and is in no manifest is to be removed.
 
     Everything is judged as the gateway would when it is done, and nothing is done. Raises Refused with all that is
@@ -105,7 +105,7 @@ async def planned(gateway: Gateway, manifests: Sequence[Manifest], prune: Labell
     wrong.check()
     plan = Plan([*items, *(_leftovers(present, {m.key for m in manifests}, prune) if prune else [])])
     if any(item.steps for item in items):
-        await judged_together(gateway, plan, wrong)
+        await judge_together(gateway, plan, wrong)
         wrong.check()
     return plan
 
@@ -194,7 +194,7 @@ def _leftovers(present: Mapping[Kind, Mapping[str, Any]], known: set[tuple[str, 
     ]
 
 
-async def judged_together(gateway: Gateway, plan: Plan, wrong: Wrong, *, validate_only: bool = True) -> bool:
+async def judge_together(gateway: Gateway, plan: Plan, wrong: Wrong, *, validate_only: bool = True) -> bool:
     """Does all that can be done in one transaction, or has it judged only; whether it was done."""
     asked = in_order(plan)
     if not asked:
@@ -242,4 +242,4 @@ def _note(item: Item, error: KeelmanError, wrong: Wrong) -> None:
     wrong.add(where(item.manifest) if item.manifest is not None else item.title, error)
 
 
-__all__ = ["Item", "Plan", "form_of", "planned"]
+__all__ = ["Item", "Plan", "form_of", "make_plan"]

@@ -54,13 +54,13 @@ class RpcGuard:
             return None
         caller = self._callers.caller(self._door, call.metadata.get("authorization", ""), call.identity)
         if needs.scope is not EACH:
-            return await self._judged(caller, call.method, needs, call.request)
+            return await self._judge(caller, call.method, needs, call.request)
         for one in methods_in(call.request):
             method = f"/{one.service}/{one.method}"
-            await self._judged(caller, method, _needs(method), one.request)
+            await self._judge(caller, method, _needs(method), one.request)
         return None
 
-    async def _judged(self, caller: Caller, method: str, needs: Needs, request: Any) -> Change | None:
+    async def _judge(self, caller: Caller, method: str, needs: Needs, request: Any) -> Change | None:
         check_right(caller, needs, method)
         if not caller.is_limited:
             return None

@@ -119,7 +119,7 @@ class Connectors:
         if not version:
             raise bad_member("currentVersion", "The parameter is required.")
         found = await self.kept.found(call.caller, arn)
-        change = await self._changed(call.caller, found, body)
+        change = await self._change(call.caller, found, body)
         request = calls.UpdateDedicatedConnectorRequest(
             name=found.name, request_id=call.request_id, spec=change.spec, version=version, etag=found.etag,
             skip_health_check=body.get("skipHealthValidation", False), max_workers_of_scope=self._most_workers,
@@ -186,7 +186,7 @@ class Connectors:
                 return operations.description(arn.connector, one)
         raise arns.unknown(arn)
 
-    async def _changed(self, caller: SignedCaller, found: pb.DedicatedConnector, body: dict[str, Any]) -> Change:
+    async def _change(self, caller: SignedCaller, found: pb.DedicatedConnector, body: dict[str, Any]) -> Change:
         """What an update asks for. Raises WireError for what may not be together."""
         settings = {name: body[name] for name in WORKER_SETTINGS if body.get(name) not in (None, False)}
         if ("connectorConfiguration" in body) == bool(settings):

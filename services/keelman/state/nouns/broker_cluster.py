@@ -38,7 +38,7 @@ from keelman.state.clusters.removal import check_removal, check_same_removed
 from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.serving import NounApi, Steps, get, listed, rpc, verb, writing
+from keelman.state.resources.serving import NounApi, Steps, get, list_page, rpc, verb, writing
 from keelman.state.secrets.hidden import kept_spec, shown_spec
 from keelman.state.snapshot import BROKER_CLUSTER
 
@@ -199,7 +199,7 @@ class BrokerClusterApi(NounApi, grpc.BrokerClusterServiceServicer):
     """Broker clusters."""
 
     noun = BROKER_CLUSTER
-    GetBrokerCluster, ListBrokerClusters = get, listed
+    GetBrokerCluster, ListBrokerClusters = get, list_page
     DeleteBrokerCluster = verb(lambda tx, r: delete(tx, r.name, r.etag))
     StartBrokerCluster = verb(lambda tx, r: start(tx, r.name, r.etag))
     StopBrokerCluster = verb(lambda tx, r: stop(tx, r.name, r.etag, force=r.force))

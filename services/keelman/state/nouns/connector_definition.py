@@ -30,7 +30,7 @@ from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
-from keelman.state.resources.serving import NounApi, Remembered, get, labelled_page, listed, verb, writing
+from keelman.state.resources.serving import NounApi, Remembered, get, labelled_page, list_page, verb, writing
 from keelman.state.secrets.hidden import kept_spec, shown_spec
 from keelman.state.snapshot import CONNECTOR_DEFINITION, Snapshot
 
@@ -185,7 +185,7 @@ class ConnectorDefinitionApi(NounApi, grpc.ConnectorDefinitionServiceServicer):
     _messages: Remembered[ConnectorDefinition, connector_definition_pb2.ConnectorDefinition] = dataclasses.field(
         default_factory=lambda: Remembered(definition_message)
     )
-    GetConnectorDefinition, ListConnectorDefinitions, ApplyConnectorDefinition = get, listed, verb(apply)
+    GetConnectorDefinition, ListConnectorDefinitions, ApplyConnectorDefinition = get, list_page, verb(apply)
     DeleteConnectorDefinition = verb(lambda tx, r: delete(tx, r.name, r.etag, keep_connector=r.keep_connector))
     CreateConnectorDefinition = verb(lambda tx, r: create(tx, r.name, kept_spec(spec_of(r.spec, r.name), None)))
 

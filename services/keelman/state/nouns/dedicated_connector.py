@@ -29,7 +29,7 @@ from keelman.state.resources.checks import check_quota
 from keelman.state.resources.log_delivery import check_buckets, problem_messages
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
-from keelman.state.resources.serving import NounApi, Steps, get, has_labels, listed, page_of, rpc, verb, writing
+from keelman.state.resources.serving import NounApi, Steps, get, has_labels, list_page, page_of, rpc, verb, writing
 from keelman.state.secrets.hidden import kept_spec, shown_spec
 from keelman.state.snapshot import DEDICATED_CONNECTOR, OPERATION, Snapshot
 
@@ -82,7 +82,7 @@ class DedicatedConnectorApi(NounApi, grpc.DedicatedConnectorServiceServicer):
     """Dedicated connectors."""
 
     noun = DEDICATED_CONNECTOR
-    GetDedicatedConnector, ListDedicatedConnectors = get, listed
+    GetDedicatedConnector, ListDedicatedConnectors = get, list_page
     PauseDedicatedConnector = _steering(lambda _, tx, r: life.pause(tx, r.name, r.etag))
     ResumeDedicatedConnector = _steering(lambda _, tx, r: life.resume(tx, r.name, r.etag))
     RestartDedicatedConnector = _steering(lambda _, tx, r: life.restart(tx, r.name, r.etag, only_failed=r.only_failed))

@@ -24,7 +24,7 @@ from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.limits import limits_message
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
-from keelman.state.resources.serving import NounApi, get, listed, verb
+from keelman.state.resources.serving import NounApi, get, list_page, verb
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, Snapshot
 from keelman.state.trust.rows import without_certificate
 
@@ -147,7 +147,7 @@ class NodeApi(NounApi, grpc.NodeServiceServicer):
     """Nodes."""
 
     noun = NODE
-    GetNode, ListNodes = get, listed
+    GetNode, ListNodes = get, list_page
     CreateNode = verb(lambda tx, r: create(tx, r.name, value_of(NodeSpec, r.spec)))
     UpdateNode = verb(
         lambda tx, r: update(

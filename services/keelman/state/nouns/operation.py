@@ -23,7 +23,7 @@ from keelman.state.failpoints import hit
 from keelman.state.resources.checks import present
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow, micros
-from keelman.state.resources.serving import NounApi, get, listed, newest_page, verb
+from keelman.state.resources.serving import NounApi, get, list_page, newest_page, verb
 from keelman.state.snapshot import OPERATION
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class OperationApi(NounApi, grpc.OperationServiceServicer):
     """Operations; lists have the newest first."""
 
     noun = OPERATION
-    GetOperation, ListOperations = get, listed
+    GetOperation, ListOperations = get, list_page
     CancelOperation, DeleteOperation = verb(cancel), verb(delete)
 
     def _page(self, request: pb.ListOperationsRequest) -> tuple[list[Operation], str]:

@@ -24,13 +24,13 @@ from keelman.rpc.server import Context
 from keelman.state.clusters.taken import check_origin
 from keelman.state.failpoints import hit
 from keelman.state.plugins.files import Quotas, checked_piece
-from keelman.state.plugins.inspecting import inspected
+from keelman.state.plugins.inspecting import inspect
 from keelman.state.plugins.uploads import check_texts, checked_header, extra_of, made_of, origin_of
 from keelman.state.plugins.worker_plugins import worker_plugin_key, worker_plugins
 from keelman.state.resources.checks import check_etag
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
-from keelman.state.resources.serving import NounApi, Steps, has_labels, rpc, verb, written
+from keelman.state.resources.serving import NounApi, Steps, has_labels, rpc, verb, write_once
 from keelman.state.secrets.hidden import kept_extra, shown_extra
 from keelman.state.snapshot import PLUGIN, Snapshot
 
@@ -202,13 +202,13 @@ class PluginApi(NounApi, grpc.PluginServiceServicer):
         async with files.received(
             pieces, size_bytes=size, sha256=header.sha256, may_be_empty=header.any_file
         ) as received:
-            told = await inspected(received.file, header.file_name, files.scratch, any_file=header.any_file)
+            told = await inspect(received.file, header.file_name, files.scratch, any_file=header.any_file)
             made = made_of(header, received, told, files.storage.kind)
             if header.inspect_only:
                 return pb.UploadPluginResponse(plugin=plugin_message(made))
             same(self._snapshot, made)
             async with files.stored(made.uid, received.file):
-                return await self._created(header, made)
+                return await self._create(header, made)
 
     async def DownloadPlugin(
         self, request: pb.DownloadPluginRequest, context: Context
@@ -251,9 +251,9 @@ class PluginApi(NounApi, grpc.PluginServiceServicer):
         if not any(one.size_bytes == header.size_bytes for one in plugins):
             self.parts.plugins.quotas.check_total(sum(one.size_bytes for one in plugins), header.size_bytes)
 
-    async def _created(self, header: pb.UploadHeader, made: Plugin) -> pb.UploadPluginResponse:
+    async def _create(self, header: pb.UploadHeader, made: Plugin) -> pb.UploadPluginResponse:
         quotas = self.parts.plugins.quotas
-        return await written(
+        return await write_once(
             self.parts.store, header, lambda tx: self._fields(create(tx, made, quotas), tx), pb.UploadPluginResponse()
         )
 

@@ -23,7 +23,7 @@ from keelman.state.resources.annotations import annotated, new_annotations, orig
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
-from keelman.state.resources.serving import NounApi, Steps, get, listed, rpc, verb
+from keelman.state.resources.serving import NounApi, Steps, get, list_page, rpc, verb
 from keelman.state.secrets.hidden import shown_extra
 from keelman.state.snapshot import PLUGIN, PLUGIN_IMPORT, Snapshot
 
@@ -118,7 +118,7 @@ class PluginImportApi(NounApi, grpc.PluginImportServiceServicer):
     """Plugin imports."""
 
     noun = PLUGIN_IMPORT
-    GetPluginImport, ListPluginImports = get, listed
+    GetPluginImport, ListPluginImports = get, list_page
     CreatePluginImport, UpdatePluginImport = verb(create), verb(update)
 
     def _forget(self, gone: tuple[PluginImport, Plugin | None]) -> None:

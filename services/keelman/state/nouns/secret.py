@@ -20,7 +20,7 @@ from keelman.state.resources.annotations import checked_annotations
 from keelman.state.resources.checks import present
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
-from keelman.state.resources.serving import NounApi, get, listed, verb
+from keelman.state.resources.serving import NounApi, get, list_page, verb
 from keelman.state.snapshot import SECRET, Snapshot
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class SecretApi(NounApi, grpc.SecretServiceServicer):
     """Secrets."""
 
     noun = SECRET
-    GetSecret, ListSecrets = get, listed
+    GetSecret, ListSecrets = get, list_page
     CreateSecret, UpdateSecret, DeleteSecret = verb(create), verb(update), verb(delete)
 
     def _shown(self, found: Secret, request: pb.GetSecretRequest) -> secret_pb2.Secret:

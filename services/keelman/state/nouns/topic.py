@@ -28,7 +28,7 @@ from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow, plain
-from keelman.state.resources.serving import NounApi, get, labelled_page, listed, verb, writing
+from keelman.state.resources.serving import NounApi, get, labelled_page, list_page, verb, writing
 from keelman.state.secrets.hidden import kept_spec, shown_spec
 from keelman.state.snapshot import TOPIC
 from keelman.state.topics.checks import check, check_change, check_no_storage_topic
@@ -167,7 +167,7 @@ class TopicApi(NounApi, grpc.TopicServiceServicer):
     """Topics."""
 
     noun = TOPIC
-    GetTopic, ListTopics, ApplyTopic = get, listed, verb(apply)
+    GetTopic, ListTopics, ApplyTopic = get, list_page, verb(apply)
 
     @writing
     def CreateTopic(self, tx: Transaction, request: pb.CreateTopicRequest) -> Topic:

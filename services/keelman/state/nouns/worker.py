@@ -13,7 +13,7 @@ from keelman.rpc.server import Context
 from keelman.state.nouns import workload as workloads
 from keelman.state.nouns.workload import status_message
 from keelman.state.planning.worker_specs import tried_again
-from keelman.state.resources.serving import NounApi, listed, page_of, verb
+from keelman.state.resources.serving import NounApi, list_page, page_of, verb
 from keelman.state.snapshot import WORKLOAD
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class WorkerApi(NounApi, grpc.WorkerServiceServicer):
     """Workers. Lists raise NotFound for an unknown worker cluster."""
 
     noun = "worker"
-    ListWorkers, RestartWorker = listed, verb(lambda tx, r: restart(tx, r.name))
+    ListWorkers, RestartWorker = list_page, verb(lambda tx, r: restart(tx, r.name))
 
     async def GetWorker(self, request: pb.GetWorkerRequest, context: Context) -> pb.GetWorkerResponse:
         """One worker."""

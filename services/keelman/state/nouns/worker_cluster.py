@@ -35,7 +35,7 @@ from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.limits import limits_message
 from keelman.state.resources.log_delivery import check_buckets, delivery_message, delivery_of, problem_messages
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.serving import NounApi, Remembered, get, listed, verb, writing
+from keelman.state.resources.serving import NounApi, Remembered, get, list_page, verb, writing
 from keelman.state.secrets.hidden import kept_spec, shown_spec
 from keelman.state.snapshot import DEDICATED_CONNECTOR, WORKER_CLUSTER
 
@@ -210,7 +210,7 @@ class WorkerClusterApi(NounApi, grpc.WorkerClusterServiceServicer):
     _messages: Remembered[WorkerCluster, worker_cluster_pb2.WorkerCluster] = dataclasses.field(
         default_factory=lambda: Remembered(worker_cluster_message)
     )
-    GetWorkerCluster, ListWorkerClusters = get, listed
+    GetWorkerCluster, ListWorkerClusters = get, list_page
     DeleteWorkerCluster = verb(lambda tx, r: delete(tx, own_name(tx, r.name), r.etag, only_unused=r.only_unused))
     StartWorkerCluster = verb(lambda tx, r: start(tx, own_name(tx, r.name), r.etag))
     RestartWorkerCluster = verb(lambda tx, r: restart(tx, r.name, r.etag))

@@ -20,7 +20,7 @@ from keelman.state.resources.annotations import annotated, check_description, ne
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow, micros, plain, read
-from keelman.state.resources.serving import NounApi, get, listed, verb
+from keelman.state.resources.serving import NounApi, get, list_page, verb
 from keelman.state.secrets.hidden import shown_extra
 from keelman.state.snapshot import WORKER_CONFIGURATION, Snapshot
 from keelman.workers.configurations import checked_content, shown_content
@@ -141,7 +141,7 @@ class WorkerConfigurationApi(NounApi, grpc.WorkerConfigurationServiceServicer):
     """Worker configurations."""
 
     noun = WORKER_CONFIGURATION
-    GetWorkerConfiguration, ListWorkerConfigurations = get, listed
+    GetWorkerConfiguration, ListWorkerConfigurations = get, list_page
     CreateWorkerConfiguration, CreateWorkerConfigurationRevision = verb(create), verb(create_revision)
     UpdateWorkerConfiguration, DeleteWorkerConfiguration = verb(update), verb(delete)
 

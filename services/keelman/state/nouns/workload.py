@@ -29,7 +29,7 @@ from keelman.rpc.mapping import message_of, value_of
 from keelman.state.resources.limits import limits_message
 from keelman.state.resources.log_delivery import problem_messages, targets_message
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.serving import NounApi, listed, page_of
+from keelman.state.resources.serving import NounApi, list_page, page_of
 from keelman.state.secrets.hidden import shown_spec
 from keelman.state.snapshot import WORKLOAD
 
@@ -117,7 +117,7 @@ class WorkloadApi(NounApi, grpc.WorkloadServiceServicer):
     """Workloads."""
 
     noun = WORKLOAD
-    ListWorkloads = listed
+    ListWorkloads = list_page
 
     def _page(self, request: pb.ListWorkloadsRequest) -> tuple[list[Workload], str]:
         snapshot, node, cluster = self._snapshot, request.node, request.worker_cluster

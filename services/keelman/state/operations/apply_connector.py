@@ -145,7 +145,7 @@ class ConnectorSteps:
             return Done("it is created so", skipped=True)
         if found is None:
             raise errors.FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
-        told = await self._steered(operation, found, goal)
+        told = await self._steer(operation, found, goal)
         hit("connector-steered")
         return Done(told, skipped=not told)
 
@@ -155,7 +155,7 @@ class ConnectorSteps:
         if former is None or found is None:
             return Done()
         goal = former["state"] if former["state"] in STEADY else DefinitionGoal.RUNNING
-        return Done(await self._steered(operation, found, DefinitionGoal(goal)))
+        return Done(await self._steer(operation, found, DefinitionGoal(goal)))
 
     async def await_state(self, operation: Operation) -> Outcome:
         """Waits until the connector and its tasks are what was asked for. Raises FailedPrecondition when they fail."""
@@ -187,7 +187,7 @@ class ConnectorSteps:
             return Done()
         return Waiting("the workers still have it", LOOK_AGAIN_SECONDS)
 
-    async def _steered(self, operation: Operation, found: Connector, goal: DefinitionGoal) -> str:
+    async def _steer(self, operation: Operation, found: Connector, goal: DefinitionGoal) -> str:
         """Asks for the goal where it is not so already; says what was asked."""
         state, place = state_of(found), place_of(operation)
         async with calling():

@@ -15,7 +15,7 @@ from keelman.state.operations.import_steps import FETCH
 from keelman.state.operations.kinds import Kind, StepWork, Tools
 from keelman.state.operations.moves import Done, Outcome
 from keelman.state.plugins.files import Quotas, Received
-from keelman.state.plugins.inspecting import inspected
+from keelman.state.plugins.inspecting import inspect
 from keelman.state.resources.rows import moment
 from keelman.state.snapshot import PLUGIN
 from keelman.workers.plugins.archive import ArchiveRefused
@@ -75,17 +75,17 @@ class Fetching:
         files = self._files
         async with files.received(self._buckets.read(made.source)) as received:
             hit("import-fetched")
-            plugin = await self._looked_into(made, received)
+            plugin = await self._look_into(made, received)
             async with files.stored(plugin.uid, received.file):
                 async with self._store.write() as tx:
                     _activate(tx, operation, plugin, files.quotas)
                 hit("import-stored")
         return Done(f"{received.size_bytes} bytes")
 
-    async def _looked_into(self, made: PluginImport, received: Received) -> Plugin:
+    async def _look_into(self, made: PluginImport, received: Received) -> Plugin:
         file_name = file_name_of(made)
         try:
-            told = await inspected(received.file, file_name, self._files.scratch)
+            told = await inspect(received.file, file_name, self._files.scratch)
         except ArchiveRefused as error:
             rule = error.metadata.get("rule", "")
             reason = "NOT_ZIP" if rule in NOT_ZIP else "UNSAFE_ARCHIVE"

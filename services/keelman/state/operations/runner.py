@@ -140,7 +140,7 @@ class Runner:
     async def _do(self, operation: Operation, index: int, work: StepWork) -> float:
         step, tries = operation.steps[index], self._tries.setdefault((operation.name, index, False), _Tries())
         tries.count += 1
-        outcome = await self._tried(operation, work.do)
+        outcome = await self._try(operation, work.do)
         hit("step-tried")
         attempts = max(step.attempts, tries.count)
         match outcome:
@@ -179,7 +179,7 @@ class Runner:
 
     async def _undo(self, operation: Operation, index: int, work: StepWork) -> float:
         tries = self._tries.setdefault((operation.name, index, True), _Tries())
-        outcome = moves.Done() if work.undo is None else await self._tried(operation, work.undo)
+        outcome = moves.Done() if work.undo is None else await self._try(operation, work.undo)
         hit("undo-tried")
         match outcome:
             case moves.Done():
@@ -200,7 +200,7 @@ class Runner:
             await self._store(operation, lambda present, now: dataclasses.replace(present, message=message))
         return pause
 
-    async def _tried(self, operation: Operation, work: Work) -> moves.Done | moves.Waiting | KeelmanError:
+    async def _try(self, operation: Operation, work: Work) -> moves.Done | moves.Waiting | KeelmanError:
         """What came of one try."""
         await self.lease.confirm()
         try:

@@ -21,11 +21,11 @@ log = get_logger()
 SECONDS = 600.0
 
 
-async def inspected(file: IO[bytes], file_name: str, scratch: Path, *, any_file: bool = False) -> Inspection:
+async def inspect(file: IO[bytes], file_name: str, scratch: Path, *, any_file: bool = False) -> Inspection:
     """What is in a file; `scratch` is a folder for nameless files. Raises ArchiveRefused, also where it could not be
     looked into within the bounds; with `any_file` that is a problem of a file of the kind OTHER."""
     try:
-        return await _inspected(file, file_name, scratch)
+        return await _inspect(file, file_name, scratch)
     except ArchiveRefused as error:
         if not any_file:
             raise
@@ -33,7 +33,7 @@ async def inspected(file: IO[bytes], file_name: str, scratch: Path, *, any_file:
         return Inspection(PluginKind.OTHER, (), (error.message,), named.name, named.version)
 
 
-async def _inspected(file: IO[bytes], file_name: str, scratch: Path) -> Inspection:
+async def _inspect(file: IO[bytes], file_name: str, scratch: Path) -> Inspection:
     child = await asyncio.create_subprocess_exec(
         *tethered([sys.executable, "-m", "keelman.workers.plugins", file_name]),
         stdin=file,

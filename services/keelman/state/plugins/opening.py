@@ -20,7 +20,7 @@ from keelman.state.store import Store
 DATABASE = "database"
 
 
-async def opened_files(store: Store, settings: Settings) -> PluginFiles:
+async def open_files(store: Store, settings: Settings) -> PluginFiles:
     """The files of plugins, kept where `state.plugin_storage` says. Raises InvalidArgument for what cannot be used, and
     FailedPrecondition where what it needs is not installed."""
     database = DatabaseStorage(store.database)

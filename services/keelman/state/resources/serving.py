@@ -47,7 +47,7 @@ class Page(Protocol):
         """From the answer before."""
 
 
-async def written(store: Store, request: Write, work: Callable[[Transaction], dict[str, Any]], empty: M) -> M:
+async def write_once(store: Store, request: Write, work: Callable[[Transaction], dict[str, Any]], empty: M) -> M:
     """The answer of one writing transaction, of the fields that `work` gives; or that of the one that had the request's
     id before, read into `empty`."""
 
@@ -69,7 +69,7 @@ def answer_to(request: Message, **fields: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class NounApi:
-    """The service of a noun, whose RPCs are `get`, `listed` and those of `verb` and `writing`."""
+    """The service of a noun, whose RPCs are `get`, `list_page` and those of `verb` and `writing`."""
 
     noun: ClassVar[str]
     parts: Parts
@@ -109,7 +109,7 @@ async def get(self: Any, request: Any, context: Context) -> Any:
     return answer_to(request, **{self.noun: shown})
 
 
-async def listed(self: Any, request: Any, context: Context) -> Any:
+async def list_page(self: Any, request: Any, context: Context) -> Any:
     """An RPC: a page of resources."""
     part, token = self._page(request)
     shown = [self._in_list(one, request) for one in part]
@@ -165,7 +165,7 @@ def rpc(steps: Steps) -> Any:
             found: dict[str, Any] = self._fields(made[0], tx)
             return found
 
-        answered = await written(self.parts.store, request, fields, answer_to(request))
+        answered = await write_once(self.parts.store, request, fields, answer_to(request))
         for one in made:
             steps.done(self, one)
         return answered

@@ -34,7 +34,7 @@ _MESSAGES = ((OutboxRow, "revision", "payload", ""), (RequestRow, "request_id", 
 """Rows with messages of the wire: their key, the bytes, and what names the message; an event where nothing does."""
 
 
-async def opened_sealer(engine: AsyncEngine, file: Path) -> Sealer:
+async def open_sealer(engine: AsyncEngine, file: Path) -> Sealer:
     """The sealer of a database that is migrated. The first start makes the key file where there is none, and seals all
     that is there.
 
@@ -56,7 +56,7 @@ async def opened_sealer(engine: AsyncEngine, file: Path) -> Sealer:
     return sealer
 
 
-async def rekeyed(url: str, file: Path) -> int:
+async def rekey(url: str, file: Path) -> int:
     """Seals a database that no state service uses with a new key, which takes the place of the old one in its file;
     returns the number of rows.
 
@@ -82,7 +82,7 @@ async def _used_by_nobody(engine: AsyncEngine) -> AsyncIterator[None]:
 
 
 async def _rekey(engine: AsyncEngine, file: Path) -> int:
-    old = await opened_sealer(engine, file)
+    old = await open_sealer(engine, file)
     beside = new_key_file(file)
     beside.unlink(missing_ok=True)
     new = Sealer(made_key(beside), file)

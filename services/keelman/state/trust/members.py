@@ -218,7 +218,7 @@ class Members:
         return certificate
 
 
-async def opened_members(store: Store, life: timedelta) -> Members:
+async def open_members(store: Store, life: timedelta) -> Members:
     """The CA of a database, which is made at the first start."""
     async with store.write() as tx:
         row = await tx.session.get(AuthorityRow, 1)

@@ -19,7 +19,7 @@ from keelman.state.settings import Settings
 from keelman.state.store import Store
 from keelman.state.trust.authority import Authority
 from keelman.state.trust.callers import Callers
-from keelman.state.trust.members import Members, opened_members
+from keelman.state.trust.members import Members, open_members
 
 log = get_logger()
 AGAIN_SECONDS = 60.0
@@ -91,7 +91,7 @@ class Trust:
                     "state.client_ca", "", "the PEM file of the CA of agents and gateways, beside tls_certificate"
                 )
             return cls(tls, Callers(None), None, None)
-        members = await opened_members(store, timedelta(hours=settings.certificate_hours))
+        members = await open_members(store, timedelta(hours=settings.certificate_hours))
         file = settings.folder.authority
         try:
             write_file(file, members.authority.pem.encode(), mode=0o644)

@@ -23,7 +23,7 @@ NOT_READY = "PLUGIN_NOT_READY"
 Wait = Callable[[Coroutine[Any, Any, ConfigDef]], ConfigDef]
 
 
-async def answered(host: PluginHost, java: JavaPlugin) -> JavaPlugin:
+async def ask_java(host: PluginHost, java: JavaPlugin) -> JavaPlugin:
     """The plugin with what its classes say, once there is all that they run with: versions, and what is wrong.
 
     One that ends or hangs its process has what its jars say. Raises as `jvm.prepare`: FailedPrecondition without Java

@@ -269,7 +269,7 @@ class ThirdParty:
     async def _describe_java(self, host: PluginHost, java: JavaPlugin, names: Sequence[str]) -> list[str]:
         """As above for Java's classes, once there is all that they run with."""
         try:
-            java = self._java[host.plugin.folder] = await java_plugins.answered(host, java)
+            java = self._java[host.plugin.folder] = await java_plugins.ask_java(host, java)
         except KeelmanError as error:
             log.warning("java_plugins_unusable", plugin=str(host.plugin), error=error.message)
             for name in names:

@@ -129,7 +129,7 @@ class Secrets:
             self._some.clear()
             now = time.monotonic()
             self._sources = {where: one for where, one in self._sources.items() if now - one.used < UNUSED_SECONDS}
-            await self._read(self._due(await self._looked_at(), now))
+            await self._read(self._due(await self._look_at(), now))
 
     def _provided(self, *configs: Mapping[str, str]) -> tuple[Reference, ...]:
         return tuple(one for one in references_of(*configs) if one.provider in self._providers)
@@ -161,7 +161,7 @@ class Secrets:
                 found[one] = source.values[one.key]
         return found
 
-    async def _looked_at(self) -> dict[_Where, Stamp]:
+    async def _look_at(self) -> dict[_Where, Stamp]:
         asked = [(where, sorted(source.keys)) for where, source in self._sources.items()]
         _, looking = in_thread(lambda: {(p, path): self._providers[p].stamp(path, keys) for (p, path), keys in asked})
         return await looking

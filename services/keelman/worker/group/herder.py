@@ -179,7 +179,7 @@ class Herder:
         self._known = self._shared()
         self.owned.prune()
         before = self.membership.place
-        place = await self._joined_or_stopped(stop)
+        place = await self._await_join(stop)
         if place is None:
             return
         if await self._drop_if_lost():
@@ -258,7 +258,7 @@ class Herder:
         if measured.has_news(now) and self.membership.healthy:
             self.membership.request_rejoin()
 
-    async def _joined_or_stopped(self, stop: asyncio.Event) -> Place | None:
+    async def _await_join(self, stop: asyncio.Event) -> Place | None:
         places: list[Place] = []
 
         async def join() -> None:

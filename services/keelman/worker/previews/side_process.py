@@ -64,13 +64,13 @@ class SideProcess:
         request |= {"config": dict(config), "worker_config": self._worker_config, **more}
         plugin = plugin_for(kind, config)
         folder = None if plugin is None else Path(plugin.folder)
-        return await self._asked(f"{WORDS[method]} of {name}", folder, request, seconds)
+        return await self._ask(f"{WORDS[method]} of {name}", folder, request, seconds)
 
     async def ask_of_none(self, what: str, method: str, *, seconds: float, **more: Any) -> dict[str, Any]:
         """The same for what is no connector's; `what` is what users call the question."""
-        return await self._asked(what, None, {"id": 0, "method": method, "class": "", **more}, seconds)
+        return await self._ask(what, None, {"id": 0, "method": method, "class": "", **more}, seconds)
 
-    async def _asked(self, what: str, folder: Path | None, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+    async def _ask(self, what: str, folder: Path | None, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         seconds = min(seconds, deadlines.remaining())
         request["seconds"] = seconds
         late = DeadlineExceeded(f"{what}: no answer in {seconds + SPARE_SECONDS:g} s; its process was ended")

@@ -50,7 +50,7 @@ def error_response(status: int, message: str | None) -> Response:
     return Response(error_body(status, message), status, media_type="application/json")
 
 
-async def answered(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+async def write_answer(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Has a request answered also when this process, which ends, waits for it no more."""
     begun = False
 

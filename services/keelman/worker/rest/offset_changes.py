@@ -54,7 +54,7 @@ class OffsetChanges:
         config = await self._resolve(stored)
         if not is_source(config):
             wanted = parsed_sink_offsets(entries)
-            looked = await self._looked_at(config, [(one.partition, one.offset) for one in entries])
+            looked = await self._look_at(config, [(one.partition, one.offset) for one in entries])
             sink = self._sink(name, config, keeps=await self._keeps_offsets(config))
             async with self._store.group_offsets:
                 await sink.alter(wanted, lambda: self._still(name, stored))
@@ -63,7 +63,7 @@ class OffsetChanges:
             check_primitive(entry.partition or {})
             check_primitive(entry.offset or {})
         await self._fenced(name)
-        looked = await self._looked_at(config, [(one.partition, one.offset) for one in entries])
+        looked = await self._look_at(config, [(one.partition, one.offset) for one in entries])
         source = SourceOffsets(self._store, name, config)
         await source.alter([(one.partition or {}, one.offset) for one in entries], lambda: self._still(name, stored))
         return _message(ALTERED, looked)
@@ -75,13 +75,13 @@ class OffsetChanges:
         if not is_source(config):
             sink = self._sink(name, config, keeps=await self._keeps_offsets(config))
             partitions = [{"kafka_topic": topic, "kafka_partition": part} for topic, part in await sink.read()]
-            looked = await self._looked_at(config, [(one, None) for one in partitions])
+            looked = await self._look_at(config, [(one, None) for one in partitions])
             async with self._store.group_offsets:
                 await sink.reset(lambda: self._still(name, stored))
             return _message(RESET, looked)
         await self._fenced(name)
         source = SourceOffsets(self._store, name, config)
-        looked = await self._looked_at(config, [(part, None) for part, _ in await source.read()])
+        looked = await self._look_at(config, [(part, None) for part, _ in await source.read()])
         await source.reset(lambda: self._still(name, stored))
         return _message(RESET, looked)
 
@@ -151,7 +151,7 @@ class OffsetChanges:
         if self._checked(name) != config:
             raise RestError(409, f"Connector {name} was changed while its offsets were to be modified")
 
-    async def _looked_at(self, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
+    async def _look_at(self, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
         """What the connector's class says to the offsets. Raises 500 with its words."""
         return await self._ask_class(config, lambda kind: kind.alter_offsets(config, offsets))
 

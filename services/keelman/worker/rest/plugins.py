@@ -24,7 +24,7 @@ BAD_REQUEST = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException"
 _SUFFIX = "Connector"
 
 
-async def listed(*, connectors_only: bool) -> list[dict[str, Any]]:
+async def list_plugins(*, connectors_only: bool) -> list[dict[str, Any]]:
     """Class, type and version of every plugin, kind by kind."""
     kinds = CONNECTORS if connectors_only else tuple(Kind)
     _, found = in_thread(lambda: registry.listed(*kinds))
@@ -58,7 +58,9 @@ def _keys_of(full: str, version: str | None) -> list[dict[str, Any]]:
     return [key_info(key) for key in definition.keys.values()]
 
 
-async def validated(plugin: str, config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> dict[str, Any]:
+async def validate_config(
+    plugin: str, config: Mapping[str, str | None], worker_config: Mapping[str, str]
+) -> dict[str, Any]:
     """ConfigInfos for a configuration. Raises 400 for another class than the plugin's, 500 with Connect's text for an
     unknown class, for none, and for a version that cannot be read, and what a third party's plugin raises."""
     class_name = config.get("connector.class")

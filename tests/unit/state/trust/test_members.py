@@ -18,10 +18,10 @@ from keelman.model.errors import (
 from keelman.model.node import Node, NodeState
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key
-from keelman.state.secrets.sealed_rows import rekeyed
+from keelman.state.secrets.sealed_rows import rekey
 from keelman.state.store import open_store
 from keelman.state.trust.authority import key_digest_of
-from keelman.state.trust.members import Members, opened_members
+from keelman.state.trust.members import Members, open_members
 from keelman.state.trust.rows import CertificateRow
 
 LIFE = timedelta(days=30)
@@ -32,7 +32,7 @@ REQUEST, OTHER = certificate_request(made_key()), certificate_request(made_key()
 @pytest.fixture
 async def members(tmp_path: Path) -> AsyncIterator[Members]:
     async with open_store(str(tmp_path / "state.db")) as store:
-        yield await opened_members(store, LIFE)
+        yield await open_members(store, LIFE)
 
 
 def later(members: Members, time: timedelta) -> None:
@@ -191,14 +191,14 @@ async def test_hosts_are_the_same_however_they_are_written(members: Members) -> 
 async def test_the_private_key_is_sealed_and_goes_with_a_new_key_of_the_database(tmp_path: Path) -> None:
     database, key = tmp_path / "state.db", tmp_path / "secrets.key"
     async with open_store(str(database)) as store:
-        first = await opened_members(store, LIFE)
-        again = await opened_members(store, LIFE)
+        first = await open_members(store, LIFE)
+        again = await open_members(store, LIFE)
         assert first.authority.digest == again.authority.digest
         private = first.authority.key_pem
     kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"PRIVATE KEY" not in kept
     assert private.splitlines()[1].encode() not in kept
-    assert await rekeyed(str(database), key) == 1
+    assert await rekey(str(database), key) == 1
     async with open_store(str(database)) as store:
-        after = await opened_members(store, LIFE)
+        after = await open_members(store, LIFE)
         assert (after.authority.digest, after.authority.key_pem) == (first.authority.digest, private)

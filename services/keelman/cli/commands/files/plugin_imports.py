@@ -5,7 +5,7 @@ from __future__ import annotations
 from keelman.api.connect.v1.plugin_import_pb2 import PluginContent, PluginSource
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.client.imports import fetched
+from keelman.cli.client.imports import fetch
 from keelman.cli.client.target import Target
 from keelman.cli.fields import Given, said
 from keelman.cli.output.printing import print_one
@@ -32,7 +32,7 @@ def create_import(
     async def body(client: Gateway) -> None:
         made = await client.create(kinds.PLUGIN_IMPORTS, name, source=source, **said(given))
         if wait is not None:
-            made = await fetched(client, name, wait)
+            made = await fetch(client, name, wait)
         print_one(kinds.PLUGIN_IMPORTS, made, form)
 
     return target.run(body)

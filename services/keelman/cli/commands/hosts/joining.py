@@ -12,7 +12,7 @@ from keelman.api.access.v1.join_token_pb2 import JOIN_ROLE_GATEWAY, JOIN_ROLE_NO
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target, home_of
-from keelman.cli.client.tokens import created_token, deleted_token, listed_tokens
+from keelman.cli.client.tokens import create_token, delete_token, read_tokens
 from keelman.cli.machine.joined import Wanted, join_host
 from keelman.cli.options import HomeFolder, command_group, seconds_of
 from keelman.model.access.join_token import JoinRole
@@ -43,7 +43,7 @@ def create(
     async def body(client: Gateway) -> None:
         role = JOIN_ROLE_GATEWAY if as_gateway else JOIN_ROLE_NODE
         seconds = None if ttl is None else to_duration(ttl)
-        print(await created_token(client, ttl=seconds, role=role, member=_plain(member)))
+        print(await create_token(client, ttl=seconds, role=role, member=_plain(member)))
 
     return target.run(body)
 
@@ -53,7 +53,7 @@ def list_tokens(*, target: Target) -> int:
     """Show the tokens that can be used, and those that were."""
 
     async def body(client: Gateway) -> None:
-        print(await listed_tokens(client))
+        print(await read_tokens(client))
 
     return target.run(body)
 
@@ -67,7 +67,7 @@ def delete(
     """Delete a token: nobody joins with it any more."""
 
     async def body(client: Gateway) -> None:
-        await deleted_token(client, name)
+        await delete_token(client, name)
         print(f"join token {name} deleted")
 
     return target.run(body)

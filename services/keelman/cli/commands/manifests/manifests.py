@@ -14,9 +14,9 @@ from keelman.cli.exits import FAILED, OK, print_error
 from keelman.cli.kinds import kind_of
 from keelman.cli.manifests import printing
 from keelman.cli.manifests.carrying_out import carry_out, check_connectors
-from keelman.cli.manifests.exporting import exported
+from keelman.cli.manifests.exporting import export_all
 from keelman.cli.manifests.manifest import Manifest, Refused, Wrong
-from keelman.cli.manifests.plan import planned
+from keelman.cli.manifests.plan import make_plan
 from keelman.cli.manifests.reading import read_manifests
 from keelman.cli.options import Cluster, command_group, kind_word
 from keelman.cli.output.printing import TEXT_FORMATS, as_yaml, checked_format, print_document
@@ -41,7 +41,7 @@ def apply_files(target: Target, options: ManifestOptions, seconds: float | None)
         manifests = _narrowed(read_manifests(options.paths or (), cluster=options.cluster), chosen)
 
         async def body(client: Gateway) -> int:
-            return await _applied(client, manifests, chosen, options, form=form, seconds=seconds)
+            return await _apply(client, manifests, chosen, options, form=form, seconds=seconds)
 
         return target.run(body)
     except Refused as error:
@@ -56,7 +56,7 @@ def apply_files(target: Target, options: ManifestOptions, seconds: float | None)
         return FAILED
 
 
-async def _applied(
+async def _apply(
     client: Gateway,
     manifests: list[Manifest],
     chosen: Selector,
@@ -65,7 +65,7 @@ async def _applied(
     form: str,
     seconds: float | None,
 ) -> int:
-    plan = await planned(client, manifests, chosen.takes if options.prune else None)
+    plan = await make_plan(client, manifests, chosen.takes if options.prune else None)
     wrong = Wrong()
     await check_connectors(client, plan, wrong)
     wrong.check()
@@ -110,7 +110,7 @@ def export(
     chosen = selector(labels or ())
 
     async def body(client: Gateway) -> None:
-        made = await exported(client, found, name, chosen, cluster=cluster)
+        made = await export_all(client, found, name, chosen, cluster=cluster)
         if form == "json":
             print_document({"items": made}, form)
             return

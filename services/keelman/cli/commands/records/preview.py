@@ -51,7 +51,7 @@ def preview(
         if begin:
             asked["from"] = begin
         if whole is not None or given:
-            asked["config"] = {**(await _stored_config(rest) if whole is None else whole), **given}
+            asked["config"] = {**(await _read_config(rest) if whole is None else whole), **given}
         found = await rest.ask("POST", "/preview", asked)
         if form != "text":
             print_document(found, form)
@@ -65,7 +65,7 @@ def preview(
     return where.ask_connector(name, body)
 
 
-async def _stored_config(rest: ConnectorRest) -> dict[str, Any]:
+async def _read_config(rest: ConnectorRest) -> dict[str, Any]:
     try:
         found: dict[str, Any] = await rest.ask("GET", "/config")
     except NotFound:

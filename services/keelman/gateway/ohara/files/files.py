@@ -126,7 +126,7 @@ class Files(Resource):
                 origin=key.origin, extra=struct_of({TAGS: upload.tags}),
             )  # fmt: skip
             try:
-                plugin = await self._sent(header, upload)
+                plugin = await self._send(header, upload)
             except (AlreadyExists, FailedPrecondition) as error:
                 if isinstance(error, FailedPrecondition) and await self._find(key) is None:
                     raise
@@ -142,7 +142,7 @@ class Files(Resource):
                 name=own_name(key), version=VERSION, file_name=key.name, size_bytes=upload.size, any_file=True,
                 inspect_only=True,
             )  # fmt: skip
-            plugin = await self._sent(header, upload)
+            plugin = await self._send(header, upload)
         told = file_json(key, plugin.size_bytes, plugin.classes, self._kept.find)
         return ok({**told, "lastModified": time.time_ns() // 1_000_000, TAGS: upload.tags})
 
@@ -163,7 +163,7 @@ class Files(Resource):
             _bytes(asked, pieces), media_type=media, headers={"content-length": str(plugin.size_bytes)}
         )
 
-    async def _sent(self, header: pb.UploadHeader, upload: Upload) -> Plugin:
+    async def _send(self, header: pb.UploadHeader, upload: Upload) -> Plugin:
         with translated():
             answer = await self._control.plugins.UploadPlugin(_pieces(header, upload), timeout=UPLOAD_SECONDS)
         plugin: Plugin = answer.plugin

@@ -44,7 +44,7 @@ async def uploaded(call: Call) -> AsyncIterator[Upload]:
         raise unsupported(call.target)
     try:
         async with asyncio.timeout(SECONDS):
-            form = await _parsed(call)
+            form = await _parse(call)
     except TimeoutError:
         raise illegal_argument(f"the request's body did not come within {SECONDS:.0f} s") from None
     try:
@@ -53,7 +53,7 @@ async def uploaded(call: Call) -> AsyncIterator[Upload]:
         await form.close()
 
 
-async def _parsed(call: Call) -> FormData:
+async def _parse(call: Call) -> FormData:
     length = call.headers.get("content-length", "")
     if length.isdigit() and int(length) > MAX_BYTES:
         raise _too_large()

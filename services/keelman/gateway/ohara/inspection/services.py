@@ -77,7 +77,7 @@ class Inspect:
 
     async def worker(self, call: Call) -> Response:
         """The settings of workers, and the connector classes that a running worker cluster has loaded."""
-        return _service("connect-worker", WORKER, await self._loaded(_key(call)))
+        return _service("connect-worker", WORKER, await self._load(_key(call)))
 
     async def brokers(self, call: Call) -> Response:
         """The settings of brokers and of topics."""
@@ -131,7 +131,7 @@ class Inspect:
         told = info or generic_class(found.get(KIND, UNKNOWN), name, ohara=is_ohara_class(name))
         return _service("connect-worker", (), [told])
 
-    async def _loaded(self, key: ObjectKey) -> Sequence[Json]:
+    async def _load(self, key: ObjectKey) -> Sequence[Json]:
         """The connector classes of a worker cluster; none of one that is not there or does not run."""
         cluster = await lookups.worker_cluster(self._control, key)
         if cluster is None or not cluster.status.ready_workers:

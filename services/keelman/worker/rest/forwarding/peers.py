@@ -46,7 +46,7 @@ class Peers:
         """What the worker at this URL answers to the request with this query; `leader` is the member that it is meant
         for, empty where that does not matter."""
         try:
-            answer = await self._passed_on(request, url, query, leader)
+            answer = await self._pass_on(request, url, query, leader)
         except ssl.SSLError as error:  # httpx lets some through as they are
             return answers.Forwarded(_unreachable(error))
         except NOT_SENT as error:  # it has ended, and the group has not noticed yet
@@ -61,7 +61,7 @@ class Peers:
         again, lost = (_is_one_of(kinds, answer) for kinds in (MOMENTARY, LOST))
         return answers.Forwarded(Response(answer.content, answer.status_code, kept), again or lost, lost)
 
-    async def _passed_on(
+    async def _pass_on(
         self, request: Request, url: str, query: Sequence[tuple[str, str]], leader: str
     ) -> httpx.Response:
         left = deadlines.remaining()

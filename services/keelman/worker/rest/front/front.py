@@ -17,7 +17,7 @@ from keelman.runtime.http.bodies import BoundedBodies
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.logs.logging import get_logger
 from keelman.worker.config.source import PROPERTY
-from keelman.worker.rest.answers import STATUS_TEXTS, answered, error_response
+from keelman.worker.rest.answers import STATUS_TEXTS, error_response, write_answer
 from keelman.worker.rest.front.access import with_access
 from keelman.worker.rest.front.basic_auth import guarded
 from keelman.workers.properties.listeners import METRICS, Listener, client_tls, server_tls
@@ -80,7 +80,7 @@ async def open_front(
 
 def _whole(app: ASGIApp) -> ASGIApp:
     """The application for whole bodies, which answers to the last."""
-    return partial(answered, BoundedBodies(app))
+    return partial(write_answer, BoundedBodies(app))
 
 
 async def _open(

@@ -16,7 +16,7 @@ from keelman.worker.rest import loggers, plugins
 from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.bodies import json_body, wanted_map
 from keelman.worker.rest.context import RestContext, flag_in, name_in
-from keelman.worker.rest.validated_secrets import validated_with
+from keelman.worker.rest.validated_secrets import validate_with
 
 CONNECT_VERSION = "4.3.0"
 
@@ -50,7 +50,9 @@ class Others:
 
     async def plugins(self, request: Request) -> Response:
         """GET /connector-plugins."""
-        return json_response(await plugins.listed(connectors_only=flag_in(request, "connectorsOnly", default=True)))
+        return json_response(
+            await plugins.list_plugins(connectors_only=flag_in(request, "connectorsOnly", default=True))
+        )
 
     async def plugin_config(self, request: Request) -> Response:
         """GET /connector-plugins/p/config."""
@@ -62,7 +64,7 @@ class Others:
         config = wanted_map(await json_body(request), "The configuration")
         operations, plugin = self._context().operations, request.path_params["plugin"]
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
-            return json_response(await validated_with(operations.secrets, plugin, config, operations.worker_config))
+            return json_response(await validate_with(operations.secrets, plugin, config, operations.worker_config))
 
     async def loggers(self, request: Request) -> Response:
         """GET /admin/loggers."""
