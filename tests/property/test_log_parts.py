@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.runtime.logs import parts
-from keelman.runtime.logs.parts import Keeping, Log, Reader
+from keelman.runtime.logs.parts import Keeping, Log, PartsReader
 
 WRITE = st.tuples(st.just("write"), st.integers(0, 60), st.integers(0, 200))
 CUT = st.tuples(st.just("cut"), st.integers(1, 500), st.sampled_from(["done", "killed before", "killed after"]))
@@ -47,7 +47,7 @@ def test_every_line_once_and_in_order(steps: list[tuple[str, int, int]]) -> None
         log = Log(Path(folder) / "log")
         with log.file.open("ab", buffering=0) as writer:
             written, number = b"", 0
-            follower = Reader(log)
+            follower = PartsReader(log)
             position, followed = 0, b""
             for step, size, more in steps:
                 if step == "write":
@@ -66,17 +66,17 @@ def test_every_line_once_and_in_order(steps: list[tuple[str, int, int]]) -> None
                         piece, position = follower.read(position, size)
                         followed += piece
                 else:
-                    with Reader(log) as reader:
+                    with PartsReader(log) as reader:
                         assert whole(reader, reader.tail(size)) == b"".join(written.splitlines(keepends=True)[-size:])
             followed += whole(follower, position)
             follower.close()
             assert followed == written
-            with Reader(log) as reader:
+            with PartsReader(log) as reader:
                 assert whole(reader, 0) == written
                 assert reader.last_bytes(300) == written[-300:]
 
 
-def whole(reader: Reader, position: int) -> bytes:
+def whole(reader: PartsReader, position: int) -> bytes:
     found = b""
     while True:
         piece, position = reader.read(position, 100)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from keelman.connect.config.plugin_kinds import Kind
+from keelman.connect.config.plugin_kinds import PluginKind
 
 CONVERTER_VERSION = "4.3.0"
 """Converters, transforms and predicates are those of this version of Connect."""
@@ -13,7 +13,7 @@ CONVERTER_VERSION = "4.3.0"
 class Shipped(NamedTuple):
     """One plugin: kind, full Java name, and the module and attribute of our class; none for a class without keys."""
 
-    kind: Kind
+    kind: PluginKind
     class_name: str
     module: str = ""
     attribute: str = ""
@@ -21,7 +21,7 @@ class Shipped(NamedTuple):
     @property
     def is_connector(self) -> bool:
         """Whether it is a source or a sink."""
-        return self.kind in (Kind.SINK, Kind.SOURCE)
+        return self.kind in (PluginKind.SINK, PluginKind.SOURCE)
 
 
 _APACHE, _OURS = "org.apache.kafka.connect", "keelman.connectors"
@@ -55,47 +55,58 @@ _TRANSFORMS = {
 }
 _WHOLE = ("DropHeaders", "Filter", "InsertHeader", "RegexRouter", "TimestampRouter", "ValueToKey")
 ALL = (
-    Shipped(Kind.SINK, f"{_APACHE}.file.FileStreamSinkConnector", f"{_OURS}.file.sink", "FileStreamSink"),
+    Shipped(PluginKind.SINK, f"{_APACHE}.file.FileStreamSinkConnector", f"{_OURS}.file.sink", "FileStreamSink"),
     Shipped(
-        Kind.SOURCE,
+        PluginKind.SOURCE,
         "com.couchbase.connect.kafka.CouchbaseSourceConnector",
         f"{_OURS}.couchbase.official",
         "CouchbaseSource",
     ),
     Shipped(
-        Kind.SOURCE, f"{_APACHE}.couchbase.CouchbaseSourceConnector", f"{_OURS}.couchbase.first", "CouchbaseSource2016"
+        PluginKind.SOURCE,
+        f"{_APACHE}.couchbase.CouchbaseSourceConnector",
+        f"{_OURS}.couchbase.first",
+        "CouchbaseSource2016",
     ),
-    Shipped(Kind.SOURCE, f"{_APACHE}.file.FileStreamSourceConnector", f"{_OURS}.file.source", "FileStreamSource"),
-    Shipped(Kind.SINK, f"{_OURS}.KafkaSinkConnector", f"{_OURS}.kafka_sink", "KafkaSink"),
-    Shipped(Kind.SOURCE, f"{_APACHE}.mirror.MirrorSourceConnector", f"{_OURS}.mirror.source", "MirrorSource"),
-    Shipped(Kind.SINK, f"{_TOOLS}.MockSinkConnector", f"{_OURS}.tools.mock", "MockSink"),
-    Shipped(Kind.SOURCE, f"{_TOOLS}.MockSourceConnector", f"{_OURS}.tools.mock", "MockSource"),
-    Shipped(Kind.SINK, f"{_OURS}.SparkSinkConnector", f"{_OURS}.spark.sink", "SparkSink"),
-    Shipped(Kind.SOURCE, f"{_OURS}.SparkSourceConnector", f"{_OURS}.spark.source", "SparkSource"),
-    Shipped(Kind.SINK, f"{_TOOLS}.VerifiableSinkConnector", f"{_OURS}.tools.verifiable", "VerifiableSink"),
-    Shipped(Kind.SOURCE, f"{_TOOLS}.VerifiableSourceConnector", f"{_OURS}.tools.verifiable", "VerifiableSource"),
+    Shipped(PluginKind.SOURCE, f"{_APACHE}.file.FileStreamSourceConnector", f"{_OURS}.file.source", "FileStreamSource"),
+    Shipped(PluginKind.SINK, f"{_OURS}.KafkaSinkConnector", f"{_OURS}.kafka_sink", "KafkaSink"),
+    Shipped(PluginKind.SOURCE, f"{_APACHE}.mirror.MirrorSourceConnector", f"{_OURS}.mirror.source", "MirrorSource"),
+    Shipped(PluginKind.SINK, f"{_TOOLS}.MockSinkConnector", f"{_OURS}.tools.mock", "MockSink"),
+    Shipped(PluginKind.SOURCE, f"{_TOOLS}.MockSourceConnector", f"{_OURS}.tools.mock", "MockSource"),
+    Shipped(PluginKind.SINK, f"{_OURS}.SparkSinkConnector", f"{_OURS}.spark.sink", "SparkSink"),
+    Shipped(PluginKind.SOURCE, f"{_OURS}.SparkSourceConnector", f"{_OURS}.spark.source", "SparkSource"),
+    Shipped(PluginKind.SINK, f"{_TOOLS}.VerifiableSinkConnector", f"{_OURS}.tools.verifiable", "VerifiableSink"),
+    Shipped(PluginKind.SOURCE, f"{_TOOLS}.VerifiableSourceConnector", f"{_OURS}.tools.verifiable", "VerifiableSource"),
     # Converters convert headers too, as in Connect.
     *(
         Shipped(kind, name, *where)
-        for kind in (Kind.CONVERTER, Kind.HEADER_CONVERTER)
+        for kind in (PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER)
         for name, where in _CONVERTERS.items()
     ),
-    *(Shipped(Kind.CONVERTER, name, *where) for name, where in _CONFLUENT.items()),
+    *(Shipped(PluginKind.CONVERTER, name, *where) for name, where in _CONFLUENT.items()),
     Shipped(
-        Kind.HEADER_CONVERTER,
+        PluginKind.HEADER_CONVERTER,
         f"{_APACHE}.storage.SimpleHeaderConverter",
         "keelman.connect.converters.header_converter",
         "SimpleHeaderConverter",
     ),
     *(
-        Shipped(Kind.TRANSFORMATION, f"{_APACHE}.transforms.{name}{part}", f"keelman.connect.transforms.{module}", name)
+        Shipped(
+            PluginKind.TRANSFORMATION,
+            f"{_APACHE}.transforms.{name}{part}",
+            f"keelman.connect.transforms.{module}",
+            name,
+        )
         for module, names in _TRANSFORMS.items()
         for name in names
         for part in (("",) if name in _WHOLE else ("$Key", "$Value"))
     ),
     *(
         Shipped(
-            Kind.PREDICATE, f"{_APACHE}.transforms.predicates.{name}", "keelman.connect.transforms.predicates", name
+            PluginKind.PREDICATE,
+            f"{_APACHE}.transforms.predicates.{name}",
+            "keelman.connect.transforms.predicates",
+            name,
         )
         for name in ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
     ),

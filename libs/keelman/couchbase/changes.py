@@ -37,7 +37,7 @@ _log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class StreamOptions:
     """What is read. `buffer_bytes`: of flow control on each connection, 0 for our own size; `polling_seconds`: how
     often it is asked what is on disk, 0 for never."""
 
@@ -61,7 +61,7 @@ class Wanted:
 class Changes:
     """The changes of some vbuckets, in one event loop. `arrived` is called when `take` has something, or raises."""
 
-    def __init__(self, cluster: Cluster, wanted: Wanted, arrived: Callable[[], None]) -> None:
+    def __init__(self, cluster: Cluster, wanted: StreamOptions, arrived: Callable[[], None]) -> None:
         self.rollbacks = 0
         """How often a server took history back."""
         self._cluster, self._wanted, self._arrived = cluster, wanted, arrived

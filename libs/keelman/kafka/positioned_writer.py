@@ -36,7 +36,7 @@ WORN_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class WriterPosition:
     """How far the writer before had come, and its note."""
 
     offset: int
@@ -69,7 +69,7 @@ class PositionedWriter:
         finally:
             await writer._close()
 
-    async def position(self) -> Position | None:
+    async def position(self) -> WriterPosition | None:
         """What stands; None when nothing was ever written, or so long ago that the brokers have forgotten it. Raises
         Unavailable."""
         answer = await ask_group(
@@ -79,9 +79,9 @@ class PositionedWriter:
         if answer.error_code:
             raise self._unwritten(for_code(answer.error_code)())
         one = committed(answer).get((self._topic, 0))
-        return None if one is None or one.offset < 0 else Position(one.offset, one.note)
+        return None if one is None or one.offset < 0 else WriterPosition(one.offset, one.note)
 
-    async def write(self, key: bytes, values: Sequence[bytes], position: Position) -> None:
+    async def write(self, key: bytes, values: Sequence[bytes], position: WriterPosition) -> None:
         """Returns when all are there for good, with the position. Raises Unavailable."""
         partition = TopicPartition(self._topic, 0)
         try:

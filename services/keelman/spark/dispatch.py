@@ -22,7 +22,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.spark.copy_runs.leases import Leases, Link
 from keelman.spark.copy_runs.life import RunLife
 from keelman.spark.copy_runs.runs import Owner, Run, RunBook
-from keelman.spark.data_sets.reads import LookAt, Split, Unread, Wanted, wanted
+from keelman.spark.data_sets.reads import LookAt, PartRequest, Split, Unread, wanted
 from keelman.spark.slots.bounds import Bounder
 from keelman.spark.slots.busy import Busy
 from keelman.spark.slots.choice import Limits, Slot, SlotState
@@ -127,7 +127,7 @@ class Dispatcher:
             except ConnectError as error:
                 self._life.refuse(owner, uid, "TASK_FAILED", str(error), False)
                 return
-            run = self._life.open(owner, order, data if isinstance(data, Wanted) else None)
+            run = self._life.open(owner, order, data if isinstance(data, PartRequest) else None)
             if isinstance(data, DataSet):
                 run.held = True
                 self._life.explain(run, "", "Spark looks at its data set")
@@ -147,7 +147,7 @@ class Dispatcher:
         run.held = False
         self.place()
 
-    def data_of(self, slot: Slot) -> Wanted | None:
+    def data_of(self, slot: Slot) -> PartRequest | None:
         """The rows that a slot's Spark job is to give it."""
         run = self.book.get(slot.data) if slot.data else None
         return None if run is None else run.data

@@ -32,7 +32,7 @@ from keelman.spark.masters.driver import driver
 from keelman.spark.masters.executors import Executors, executor_python, slot_variables
 from keelman.spark.masters.jobs import Spark, SparkJobs
 from keelman.spark.masters.kept import Kept
-from keelman.spark.masters.master import Kind, Master, unfit
+from keelman.spark.masters.master import Master, MasterKind, unfit
 from keelman.spark.masters.pack import FOLDER, Pack
 from keelman.spark.masters.slot_home import Door, SlotHome
 from keelman.spark.settings import Settings
@@ -152,7 +152,7 @@ def starter(
     settings: Settings, master: Master, pack: Pack | None, path: Sequence[str], stop: asyncio.Event
 ) -> Callable[[Path], AbstractAsyncContextManager[Spark | None]]:
     """How a life of Spark begins, given an empty folder. Raises InvalidArgument for settings that cannot be."""
-    if master.kind is Kind.CONNECT:
+    if master.kind is MasterKind.CONNECT:
         archive = FOLDER if pack else ""
         script = interpreter(executor_python(settings), slot_variables(path, PRELOAD), archive)
         return lambda folder: connect_server(master, pack, script, folder=folder, stop=stop)

@@ -39,7 +39,7 @@ from keelman.state.replicas.fenced import FencedStore
 from keelman.state.replicas.heard import Heard
 from keelman.state.replicas.leader import LEADER, Leader, Part
 from keelman.state.replicas.lease import Lease
-from keelman.state.reports.reader import Reader
+from keelman.state.reports.reader import ReportsReader
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.log_delivery import checked_buckets
 from keelman.state.resources.noun import Parts
@@ -121,7 +121,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             ("leader", Leader(lease, (executor.lead, heard.begin)).run(parts_of_leader)),
             ("relay", Relay(store, commits, settings.events_broker_cluster, tail, relay_lease(store.database)).run()),
             ("follower", Reconciler("follower", store.catch_up, FOLLOW_SECONDS).run()),
-            ("reports", Reader(store, commits, reports, settings.events_broker_cluster).run()),
+            ("reports", ReportsReader(store, commits, reports, settings.events_broker_cluster).run()),
             ("topic-look", topics.run()),
             *([] if trust.own is None else [("own-certificate", trust.own.keep())]),
         ):

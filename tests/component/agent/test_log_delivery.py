@@ -23,7 +23,7 @@ from keelman.agent.shipping.source import Batch, Source, Stream
 from keelman.agent.shipping.topic_target import TopicTarget
 from keelman.api.node.v1.workload_pb2 import LogProblem, LogTargets
 from keelman.model.errors import Unavailable
-from keelman.runtime.logs.parts import Log, Reader
+from keelman.runtime.logs.parts import Log, PartsReader
 from keelman.testing.brokers.broker import started_broker
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.object_store import KEY, SECRET, object_store
@@ -53,7 +53,7 @@ MANY_PARTS = {"log_bytes": "4096", "log_parts": "3"}
 
 def written(node: Node) -> int:
     """How many lines the worker has written, by the last one in its log."""
-    with Reader(Log(node.home.workload(NAME) / "log")) as reader:
+    with PartsReader(Log(node.home.workload(NAME) / "log")) as reader:
         lines = re.findall(rb"^line (\d+)$", reader.last_bytes(4096), re.MULTILINE)
     return int(lines[-1]) + 1 if lines else 0
 
@@ -62,7 +62,7 @@ def text_of(file: Path) -> bytes:
     """All of a delivered file, its parts among it."""
     if not file.exists():
         return b""
-    with Reader(Log(file)) as reader:
+    with PartsReader(Log(file)) as reader:
         found, at = b"", reader.begin()
         while True:
             piece, at = reader.read(at)

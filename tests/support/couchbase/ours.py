@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from keelman.couchbase.changes import Changes, Wanted
+from keelman.couchbase.changes import Changes, StreamOptions
 from keelman.couchbase.cluster import Cluster
 from keelman.couchbase.frames import Opcode
 from keelman.couchbase.manifest import Selection
@@ -57,7 +57,7 @@ async def ours(
     access = Access(seeds_of([server.seeds]), "travel", "Administrator", "password", noop_seconds=noop_seconds)
     cluster = Cluster(access)
     await cluster.bootstrap()
-    wanted = Wanted(selection or Selection(), polling_seconds=polling_ms / 1000, buffer_bytes=window)
+    wanted = StreamOptions(selection or Selection(), polling_seconds=polling_ms / 1000, buffer_bytes=window)
     found.changes = Changes(cluster, wanted, found.take if takes else lambda: None)
     try:
         await found.changes.start({number: Position() for number in server.vbuckets})

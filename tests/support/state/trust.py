@@ -15,7 +15,7 @@ from keelman.agent.settings import Settings as AgentSettings
 from keelman.api.access.v1.join_token_service_pb2 import CreateJoinTokenRequest
 from keelman.api.node.v1.node_pb2 import Node, NodeState
 from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
-from keelman.cli.machine.joined import Wanted, join_host
+from keelman.cli.machine.joined import Joining, join_host
 from keelman.gateway.service import run as run_gateway
 from keelman.gateway.settings import Settings as GatewaySettings
 from keelman.model.access.join_token import JoinRole
@@ -75,7 +75,7 @@ class Installation:
         """Has a host join, by the name's home."""
         home = self.homes.setdefault(name, Home(self.folder / name))
         given = token or await self.token()
-        asked = Wanted(wanted.pop("role", JoinRole.NODE), wanted.pop("as_name", name), "", "", home)
+        asked = Joining(wanted.pop("role", JoinRole.NODE), wanted.pop("as_name", name), "", "", home)
         return await join_host(f"{given}@{self.gateway}", asked)
 
     @contextlib.asynccontextmanager

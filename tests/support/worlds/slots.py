@@ -2,7 +2,7 @@
 
 from keelman.spark.copy_runs.runs import Owner
 from keelman.spark.slots.busy import Busy
-from keelman.spark.slots.choice import Limits, Need, NewSlot, Place, Slot, SlotState, choose, warm
+from keelman.spark.slots.choice import Limits, Need, NewSlot, Slot, SlotPlace, SlotState, choose, warm
 from support.worlds.script import ScriptWorld
 
 
@@ -34,7 +34,7 @@ class World(ScriptWorld):
             slot.runs.add(run)
             self.slots[slot.id] = slot
             return [f"new slot {slot.id}{' of its own' if found.alone else ''}"]
-        if isinstance(found, Place):
+        if isinstance(found, SlotPlace):
             found.slot.runs.add(run)
             return [f"into {found.slot.id} with {len(found.slot.runs)} runs"]
         return [found.message, *([f"{found.evict.id} could end for it"] if found.evict else [])]

@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from keelman.connect.config.plugin_kinds import Kind, aliases
+from keelman.connect.config.plugin_kinds import PluginKind, aliases
 from keelman.connect.converters.configured import CONVERTERS, converter_for, find_converter
 from keelman.connect.converters.converter import Role
 from keelman.connect.errors import ConfigValueError
@@ -23,20 +23,22 @@ NAMES = sorted(
 MISSING = {"transforms": "x", "transforms.x.predicate": "p"}
 
 
-def run(kind: Kind, name: str) -> None:
+def run(kind: PluginKind, name: str) -> None:
     """Finds the class as a copy run does. Raises ConfigValueError."""
-    if kind is Kind.TRANSFORMATION:
+    if kind is PluginKind.TRANSFORMATION:
         Chain({"transforms": "x", "transforms.x.type": name})
-    elif kind is Kind.PREDICATE:
+    elif kind is PluginKind.PREDICATE:
         Chain({**MISSING, "transforms.x.type": "Filter", "predicates.p.type": name})
     else:
-        find_converter("header" if kind is Kind.HEADER_CONVERTER else "value", name)
+        find_converter("header" if kind is PluginKind.HEADER_CONVERTER else "value", name)
 
 
 @pytest.mark.parametrize(
-    "kind", [Kind.TRANSFORMATION, Kind.PREDICATE, Kind.CONVERTER, Kind.HEADER_CONVERTER], ids=lambda kind: kind.value
+    "kind",
+    [PluginKind.TRANSFORMATION, PluginKind.PREDICATE, PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER],
+    ids=lambda kind: kind.value,
 )
-def test_what_validation_accepts_is_what_runs(kind: Kind) -> None:
+def test_what_validation_accepts_is_what_runs(kind: PluginKind) -> None:
     registry, accepted, runs = Registry(), set(), set()
     for name in NAMES:
         found = registry.find(name)
@@ -53,14 +55,14 @@ def test_what_validation_accepts_is_what_runs(kind: Kind) -> None:
 
 
 def test_the_table_is_what_the_code_has() -> None:
-    table: dict[Kind, dict[str, object]] = {kind: {} for kind in Kind}
+    table: dict[PluginKind, dict[str, object]] = {kind: {} for kind in PluginKind}
     for one in shipped.ALL:
         table[one.kind][one.class_name] = getattr(importlib.import_module(one.module), one.attribute)
-    assert table[Kind.TRANSFORMATION] == {name: made.func for name, made in TRANSFORMS.items()}  # type: ignore[attr-defined]
-    assert table[Kind.PREDICATE] == PREDICATES
-    for kind in (Kind.CONVERTER, Kind.HEADER_CONVERTER):
+    assert table[PluginKind.TRANSFORMATION] == {name: made.func for name, made in TRANSFORMS.items()}  # type: ignore[attr-defined]
+    assert table[PluginKind.PREDICATE] == PREDICATES
+    for kind in (PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER):
         assert table[kind] == {name: one for name, one in CONVERTERS.items() if kind in one.kinds}
-    connectors = {**table[Kind.SINK], **table[Kind.SOURCE]}
+    connectors = {**table[PluginKind.SINK], **table[PluginKind.SOURCE]}
     assert {name: one.names[0] for name, one in connectors.items()} == {name: name for name in connectors}  # type: ignore[attr-defined]
 
 

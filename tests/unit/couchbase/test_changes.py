@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import cast
 
-from keelman.couchbase.changes import OWN_WINDOW_BYTES, Changes, Wanted
+from keelman.couchbase.changes import OWN_WINDOW_BYTES, Changes, StreamOptions
 from keelman.couchbase.cluster import Cluster
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import Connection
@@ -17,7 +17,7 @@ NODE = NodeAddress("one", 11210)
 def new() -> tuple[Cluster, Changes]:
     """A client that has begun with nothing."""
     cluster = Cluster(Access([Seed("one")], "travel"))
-    return cluster, Changes(cluster, Wanted(), lambda: None)
+    return cluster, Changes(cluster, StreamOptions(), lambda: None)
 
 
 def pushed(revision: int, *vbuckets: list[int]) -> bytes:
@@ -53,5 +53,5 @@ async def test_only_the_vbuckets_of_a_connection_that_ends_have_a_problem() -> N
 
 
 def test_without_flow_control_the_window_is_our_own() -> None:
-    assert Wanted(buffer_bytes=0).window == OWN_WINDOW_BYTES
-    assert Wanted(buffer_bytes=5).window == 5
+    assert StreamOptions(buffer_bytes=0).window == OWN_WINDOW_BYTES
+    assert StreamOptions(buffer_bytes=5).window == 5

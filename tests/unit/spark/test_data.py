@@ -16,7 +16,7 @@ from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.tasks.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT, DataSet
 from keelman.model.errors import InvalidArgument
 from keelman.spark.copy_runs.runs import Owner
-from keelman.spark.data_sets.reads import Split, Unread, Wanted, python_source, shape, wanted
+from keelman.spark.data_sets.reads import PartRequest, Split, Unread, python_source, shape, wanted
 from keelman.spark.dispatch import Dispatcher
 from keelman.spark.slots.choice import Limits, Need, NewSlot, Slot, Wait, choose
 from keelman.spark.slots.pool import Times
@@ -31,7 +31,7 @@ class World:
     """A dispatcher, and what it has asked for."""
 
     started: list[Slot] = field(default_factory=list)
-    rows: list[Wanted | None] = field(default_factory=list)
+    rows: list[PartRequest | None] = field(default_factory=list)
     looks: list[Callable[[Split | Unread], None]] = field(default_factory=list)
     writes: list[tuple[WriteJob, Callable[[str, bool], None]]] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class World:
         )
         self.d.greet(ME, self)
 
-    def start(self, slot: Slot, data: Wanted | None, on_end: Callable[[str, str], None]) -> None:
+    def start(self, slot: Slot, data: PartRequest | None, on_end: Callable[[str, str], None]) -> None:
         self.end_job = on_end
         self.rows.append(data)
         self.started.append(slot)

@@ -20,7 +20,7 @@ from keelman.rpc.times import from_duration, to_duration
 from keelman.spark import attach
 from keelman.spark.attach import SlotApi
 from keelman.spark.copy_runs.runs import Owner
-from keelman.spark.data_sets.reads import Wanted
+from keelman.spark.data_sets.reads import PartRequest
 from keelman.spark.dispatch import Dispatcher
 from keelman.spark.slots.choice import Limits, Slot, SlotState
 from keelman.spark.slots.mailbox import Mailbox
@@ -59,7 +59,7 @@ class World:
             clock=lambda: self.now,
         )
 
-    def start(self, slot: Slot, data: Wanted | None, on_end: Callable[[str, str], None]) -> None:
+    def start(self, slot: Slot, data: PartRequest | None, on_end: Callable[[str, str], None]) -> None:
         self.end_job = on_end
         self.started.append(slot)
         self.tokens[slot.id] = slot.token

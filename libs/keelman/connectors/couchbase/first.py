@@ -16,7 +16,7 @@ from keelman.connectors.couchbase import partitions
 from keelman.connectors.couchbase.keys import access_of, first_keys, reached_by, without_tls
 from keelman.connectors.couchbase.official import PARTITIONS, map_of
 from keelman.connectors.couchbase.reader import CouchbaseReader, Rows
-from keelman.couchbase.changes import Wanted
+from keelman.couchbase.changes import StreamOptions
 from keelman.couchbase.frames import Opcode
 from keelman.couchbase.messages import document
 from keelman.couchbase.seeds import Access, seeds_of
@@ -85,7 +85,7 @@ class CouchbaseSource2016(Connector):
         starts = {number: _start(bucket, number, offset) for number in partitions.read(config.get(PARTITIONS, ""))}
         return CouchbaseReader(
             _access(config, task),
-            Wanted(buffer_bytes=int(parsed["couchbase.dcpConnectionBufferSize"]), polling_seconds=0),
+            StreamOptions(buffer_bytes=int(parsed["couchbase.dcpConnectionBufferSize"]), polling_seconds=0),
             starts,
             partition,
             FirstRecords(config["topic"].strip() + bucket, config["schema.name"].strip(), bucket),

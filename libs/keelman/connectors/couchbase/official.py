@@ -16,7 +16,7 @@ from keelman.connectors.couchbase import documents, keys, partitions
 from keelman.connectors.couchbase.documents import SKIPPED
 from keelman.connectors.couchbase.reader import CouchbaseReader, Rows, connect_errors
 from keelman.connectors.couchbase.values import seconds, size_bytes, wrong_contexts
-from keelman.couchbase.changes import Wanted
+from keelman.couchbase.changes import StreamOptions
 from keelman.couchbase.cluster import Cluster
 from keelman.couchbase.cluster_map import ClusterMap
 from keelman.couchbase.manifest import DEFAULT, Collection
@@ -100,7 +100,7 @@ class CouchbaseSource(Connector):
 
         numbers = partitions.read(config.get(PARTITIONS, ""))
         starts = {number: _start(parsed["couchbase.stream.from"], offset(partition(number))) for number in numbers}
-        wanted = Wanted(
+        wanted = StreamOptions(
             selection=keys.selection_of(parsed),
             no_value=parsed["couchbase.no.value"],
             xattrs=parsed["couchbase.xattrs"],

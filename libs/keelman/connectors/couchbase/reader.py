@@ -14,7 +14,7 @@ from keelman.connect.records import Column, Headers, Offset, Partition, SourceBa
 from keelman.connect.schema import STRING, Schema
 from keelman.connect.watches import VbucketPosition, VbucketWatch
 from keelman.connectors.couchbase.partitions import offset
-from keelman.couchbase.changes import Changes, Wanted
+from keelman.couchbase.changes import Changes, StreamOptions
 from keelman.couchbase.cluster import Cluster
 from keelman.couchbase.errors import AwayError, CouchbaseError
 from keelman.couchbase.seeds import Access
@@ -98,7 +98,7 @@ class CouchbaseReader(Reader):
     def __init__(
         self,
         access: Access,
-        wanted: Wanted,
+        wanted: StreamOptions,
         starts: Mapping[int, Position | None],
         partition: Callable[[int], Partition],
         maker: RecordMaker,
@@ -131,7 +131,9 @@ class CouchbaseReader(Reader):
         fresh = [vbucket for vbucket, position in starts.items() if position is None]
         self._ready = self._first(maker, begins, fresh)
 
-    async def _open(self, access: Access, wanted: Wanted, starts: Mapping[int, Position | None]) -> dict[int, Position]:
+    async def _open(
+        self, access: Access, wanted: StreamOptions, starts: Mapping[int, Position | None]
+    ) -> dict[int, Position]:
         cluster = Cluster(access)
         await cluster.bootstrap()
         self._changes = Changes(cluster, wanted, self._news.set)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from keelman.connect.config.definition import ConfigDef
-from keelman.connect.config.plugin_kinds import Kind
+from keelman.connect.config.plugin_kinds import PluginKind
 from keelman.connectors import registry
 from keelman.model.errors import InvalidArgument
 from keelman.model.plugins.plugin import PluginClass
@@ -30,7 +30,7 @@ DESCRIPTION = "java_plugin.json"
 ANSWERS = "answers.json"
 """What the classes themselves have said when they were loaded: beside the description, once that was done."""
 CONNECTORS = ("source", "sink")
-_KINDS = frozenset(kind.value for kind in Kind)
+_KINDS = frozenset(kind.value for kind in PluginKind)
 UNDEFINED = "undefined"
 """The version of a class that tells none, in Connect's word."""
 StepKeys = Callable[[str, str], ConfigDef]
@@ -77,7 +77,7 @@ class JavaPlugin:
         for one in self.steps:
             if not self.problem_of(one.class_name):
                 asks = functools.partial(keys, one.class_name, one.type)
-                yield registry.Step(one.class_name, Kind(one.type), one.version or UNDEFINED, asks)
+                yield registry.Step(one.class_name, PluginKind(one.type), one.version or UNDEFINED, asks)
 
     def problem_of(self, class_name: str) -> str:
         """Why the class cannot be loaded; empty when it can, or was not yet."""

@@ -20,7 +20,7 @@ from keelman.kafka.batches.coordinator import Coordinator
 from keelman.kafka.batches.features import AskFeatures, FeaturesAnswer
 from keelman.kafka.batches.produce_failure import NETWORK, SHUT_OUT, TOPIC_DENIED, ProduceFailure
 from keelman.kafka.batches.producer_settings import ProducerSettings
-from keelman.kafka.batches.queue import Identity, PartitionQueue
+from keelman.kafka.batches.queue import PartitionQueue, ProducerIdentity
 from keelman.kafka.batches.sender import BatchSender
 from keelman.kafka.batches.wire import (
     AddPartitions,
@@ -82,7 +82,7 @@ class BatchProducer:
         return self._coordinator.losses
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> ProducerIdentity:
         """Who it is to the brokers now."""
         return self._sender.identity
 
@@ -107,7 +107,7 @@ class BatchProducer:
                 self.transaction_version = features.get(FEATURE, 0)
         except ProduceFailure as error:
             raise self._fail(error) from None
-        self._sender.identity = Identity(answer.producer_id, answer.epoch)
+        self._sender.identity = ProducerIdentity(answer.producer_id, answer.epoch)
         self._sender.request = ProduceAdding if self.transaction_version >= EPOCH_EACH else Produce
 
     def send(
@@ -177,7 +177,7 @@ class BatchProducer:
             self._fail(ProduceFailure(NETWORK, "the end of the transaction was not waited for"))
             raise
         if version >= EPOCH_EACH:
-            self._sender.identity = Identity(answer.producer_id, answer.epoch)
+            self._sender.identity = ProducerIdentity(answer.producer_id, answer.epoch)
         self._sent_before = self._sender.sent
         self._sender.ended()
         self._ended_at = asyncio.get_running_loop().time()

@@ -28,7 +28,7 @@ class QueuedBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProducerIdentity:
     """Who a producer is to the brokers; all -1 for one that is not idempotent."""
 
     producer_id: int = -1
@@ -50,12 +50,12 @@ class PartitionQueue:
     """The newest error code since the last success, and what was said with it."""
     problem_text: str = ""
     _tries: int = 0
-    _identity: Identity = field(default_factory=Identity)
+    _identity: ProducerIdentity = field(default_factory=ProducerIdentity)
     _sequence: int = 0
     _proven: int = -1
     _sent_at: float = 0.0
 
-    def may_send(self, now: float, identity: Identity) -> bool:
+    def may_send(self, now: float, identity: ProducerIdentity) -> bool:
         """Whether the first of those that wait may go now.
 
         A batch that is sent again goes alone, so that none that was sent before overtakes it. Nor does anything go
@@ -72,7 +72,7 @@ class PartitionQueue:
             return True
         return self.waiting[0].sequence < 0 and identity.producer_id >= 0 and self._proven == identity.producer_id
 
-    def take(self, identity: Identity, *, transactional: bool) -> QueuedBatch:
+    def take(self, identity: ProducerIdentity, *, transactional: bool) -> QueuedBatch:
         """The first of those that wait, stamped and from now on in flight."""
         batch = self.waiting.popleft()
         if batch.sequence < 0:

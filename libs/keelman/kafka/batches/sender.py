@@ -30,7 +30,7 @@ from keelman.kafka.batches.produce_failure import (
     ProduceFailure,
 )
 from keelman.kafka.batches.producer_settings import MAX_IN_FLIGHT, ProducerSettings
-from keelman.kafka.batches.queue import Identity, PartitionQueue, QueuedBatch
+from keelman.kafka.batches.queue import PartitionQueue, ProducerIdentity, QueuedBatch
 from keelman.kafka.batches.record_batch import intact
 from keelman.kafka.batches.wire import Produce, Produced
 from keelman.kafka.clients import Client
@@ -54,7 +54,7 @@ class BatchSender:
     ) -> None:
         """`admit` says whether a partition's batches may go yet; where not, `drain` is called once they may. `failed`
         is called with a batch that cannot be delivered."""
-        self.identity = Identity()
+        self.identity = ProducerIdentity()
         self.request: type[Produce] = Produce
         self.waiting_bytes = 0
         self.outstanding = 0

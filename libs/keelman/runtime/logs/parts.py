@@ -149,7 +149,7 @@ class Log:
                 os.truncate(part.path, 0)  # its name still says where the file's own lines begin
 
 
-class Reader:
+class PartsReader:
     """Reads one log from any position on, also while it is cut. Raises FileNotFoundError when there is none."""
 
     def __init__(self, log: Log) -> None:
@@ -162,7 +162,7 @@ class Reader:
         self._close_part()
         os.close(self._descriptor)
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> PartsReader:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -64,7 +64,7 @@ class Shipping:
         if self._begun is None:
             return
         siblings, on_problem = self._begun
-        wanted: dict[tuple[str, str], tuple[Wanted, bool]] = {}
+        wanted: dict[tuple[str, str], tuple[StreamDelivery, bool]] = {}
         for workload in workloads:
             stays = workload.goal != WorkloadGoal.WORKLOAD_GOAL_REMOVED
             for one in self._wanted(workload):
@@ -112,7 +112,7 @@ class Shipping:
     def _of(self, workload: str) -> list[Running]:
         return [run for run in self._running.values() if run.wanted.stream.workload == workload]
 
-    def _wanted(self, workload: Workload) -> Iterator[Wanted]:
+    def _wanted(self, workload: Workload) -> Iterator[StreamDelivery]:
         if workload.spec.WhichOneof("kind") != "worker" or not workload.spec.worker.HasField("log_targets"):
             return
         spec = workload.spec.worker
@@ -135,16 +135,16 @@ class Shipping:
             for kind, is_wanted in ((FILE, targets.file_group), (S3, targets.bucket), (KAFKA, targets.topic)):
                 if is_wanted:
                     properties = dict(spec.properties) if kind == KAFKA else {}
-                    yield Wanted(stream, kind, _only(targets, kind), properties, workload.name)
+                    yield StreamDelivery(stream, kind, _only(targets, kind), properties, workload.name)
 
-    def _made(self, one: Wanted, on_problem: Callable[[str], None]) -> Delivery:
+    def _made(self, one: StreamDelivery, on_problem: Callable[[str], None]) -> Delivery:
         file = self._file(one.key)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return Delivery(
             one.stream, one.kind, file, lambda keep: self._target(one, keep), lambda: on_problem(one.for_worker)
         )
 
-    def _target(self, one: Wanted, keep: Callable[[Kept], None]) -> Target:
+    def _target(self, one: StreamDelivery, keep: Callable[[Kept], None]) -> Target:
         wanted, limits, stream = one.targets, self._limits, one.stream
         folder = f"{wanted.name}/{stream.name}"
         if one.kind == FILE:
@@ -170,7 +170,7 @@ def bucket_keys_file(home: Home) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class StreamDelivery:
     """One stream to one target."""
 
     stream: Stream
@@ -190,7 +190,7 @@ class Wanted:
 class Running:
     """A delivery that is under way."""
 
-    wanted: Wanted
+    wanted: StreamDelivery
     delivery: Delivery
     task: asyncio.Task[None]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keelman.agent.shipping.kept import Kept
 from keelman.agent.shipping.lines import ClusterLines, formed
-from keelman.runtime.logs.parts import PIECE_BYTES, Log, Reader
+from keelman.runtime.logs.parts import PIECE_BYTES, Log, PartsReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Source:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._lines = ClusterLines(stream.about) if stream.about else None
-        self._reader: Reader | None = None
+        self._reader: PartsReader | None = None
 
     def close(self) -> None:
         """Lets go of the log."""
@@ -56,7 +56,7 @@ class Source:
             self.close()
         if self._reader is None:
             try:
-                self._reader = Reader(Log(self._stream.file))
+                self._reader = PartsReader(Log(self._stream.file))
             except FileNotFoundError:
                 return kept
         if kept.inode == self._reader.inode and kept.position <= self._reader.end():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from keelman.agent.shipping.kept import Kept
 from keelman.agent.shipping.source import Batch, Source
-from keelman.kafka.positioned_writer import Position, PositionedWriter
+from keelman.kafka.positioned_writer import PositionedWriter, WriterPosition
 
 MINE = " mine"
 
@@ -52,7 +52,7 @@ class TopicWriter:
     async def write(self, batch: Batch, kept: Kept) -> Kept:
         """Writes the lines. Raises KeelmanError."""
         note = _note(kept) + (MINE if batch.mine else "")
-        await self._writer.write(self._key, batch.lines, Position(batch.end, note))
+        await self._writer.write(self._key, batch.lines, WriterPosition(batch.end, note))
         return replace(kept, position=batch.end, mine=batch.mine)
 
 

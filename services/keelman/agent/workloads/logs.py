@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from keelman.runtime.logs.filter import ConnectorLines
-from keelman.runtime.logs.parts import PIECE_BYTES, Log, Reader
+from keelman.runtime.logs.parts import PIECE_BYTES, Log, PartsReader
 
 LOOK_SECONDS = 0.2
 LINE_CHARACTERS = 500
@@ -22,7 +22,7 @@ def log_file(folder: Path) -> Path:
 def last_line(file: Path, since: int = 0) -> str:
     """The last line with text that a process wrote whose log began at `since`; shortened; empty when it wrote none."""
     try:
-        with Reader(Log(file)) as reader:
+        with PartsReader(Log(file)) as reader:
             text = reader.last_bytes(16 * 1024, since if since <= reader.end() else 0).decode("utf-8", "replace")
     except OSError:
         return ""
@@ -37,7 +37,7 @@ async def read_log(file: Path, *, tail_lines: int, follow: bool) -> AsyncIterato
     log is being followed.
     """
     try:
-        reader = Reader(Log(file))
+        reader = PartsReader(Log(file))
     except FileNotFoundError:
         return
     with reader:
@@ -48,7 +48,7 @@ async def read_log(file: Path, *, tail_lines: int, follow: bool) -> AsyncIterato
 async def read_log_of(about: ConnectorLines, file: Path, *, tail_lines: int, follow: bool) -> AsyncIterator[bytes]:
     """The same of the lines about one connector alone; the tail counts these."""
     try:
-        reader = Reader(Log(file))
+        reader = PartsReader(Log(file))
     except FileNotFoundError:
         return
     with reader:
@@ -70,7 +70,7 @@ async def read_log_of(about: ConnectorLines, file: Path, *, tail_lines: int, fol
             yield b"".join(last)
 
 
-async def _lines(reader: Reader, position: int, *, follow: bool) -> AsyncIterator[tuple[bytes, int]]:
+async def _lines(reader: PartsReader, position: int, *, follow: bool) -> AsyncIterator[tuple[bytes, int]]:
     """Whole lines from a position on, and the position up to which the log was read for them."""
     rest = b""
     while True:
@@ -87,7 +87,7 @@ async def _lines(reader: Reader, position: int, *, follow: bool) -> AsyncIterato
         yield rest + b"\n", position
 
 
-def _begin_of(about: ConnectorLines, reader: Reader, lines: int) -> int:
+def _begin_of(about: ConnectorLines, reader: PartsReader, lines: int) -> int:
     """A position from which on there are so many lines about the connector, where there are; work for a thread.
 
     It looks at whole parts, the newest first: what is asked for most is in the file itself.

@@ -25,7 +25,7 @@ SETTINGS = ("node", "name", "host", "advertised_address", "node_address", "state
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Joining:
     """What a host is to join as; `address` is the one by which others reach it, empty for the one towards the
     gateway."""
 
@@ -38,7 +38,7 @@ class Wanted:
     """Whether the home was named: the command that is printed names it then."""
 
 
-async def join_host(text: str, wanted: Wanted) -> Sequence[str]:
+async def join_host(text: str, wanted: Joining) -> Sequence[str]:
     """Joins with TOKEN@host:port; returns lines for people.
 
     The private key is made here, and is the one that is here already where this host joined before. Raises
@@ -99,7 +99,7 @@ def _key(folder: MemberFolder) -> bytes:
         raise InvalidArgument.of("--home", str(folder.root), f"a folder that can be written ({error})") from None
 
 
-def _agent(wanted: Wanted, address: str, state: str) -> dict[str, str]:
+def _agent(wanted: Joining, address: str, state: str) -> dict[str, str]:
     made = {
         "node": wanted.name,
         "host": address,
@@ -111,5 +111,5 @@ def _agent(wanted: Wanted, address: str, state: str) -> dict[str, str]:
     return made | ({"workload_trust": wanted.workload_trust} if wanted.workload_trust else {})
 
 
-def _gateway(wanted: Wanted, address: str, state: str) -> dict[str, str]:
+def _gateway(wanted: Joining, address: str, state: str) -> dict[str, str]:
     return {"name": wanted.name, "host": address, "state_address": state, "trust": INSTALLATION}

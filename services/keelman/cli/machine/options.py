@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keelman.cli.client.target import home_of
-from keelman.cli.machine.services import Plan, make_plans
+from keelman.cli.machine.services import ServicePlan, make_plans
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.home import Home, write_file
 
@@ -52,7 +52,7 @@ class Options:
         options.plans()
         return options
 
-    def plans(self, ports: Mapping[str, Mapping[str, str]] = NO_PORTS) -> dict[str, Plan]:
+    def plans(self, ports: Mapping[str, Mapping[str, str]] = NO_PORTS) -> dict[str, ServicePlan]:
         """The plans of all services, with `ports` for the settings that are not given. Raises InvalidArgument."""
         merged = {s: {**ports.get(s, {}), **self.given.get(s, {})} for s in {*ports, *self.given}}
         agent = merged.get("agent", {})

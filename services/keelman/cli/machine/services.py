@@ -32,7 +32,7 @@ WORKER_PORTS, BROKER_PORTS, SPARK_PORTS, SERVICE_PORTS = 16, 16, 4, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ServicePlan:
     """How one service is started. `ports` are (setting, flag to name in messages, host, port) to probe before.
 
     `secrets` are settings that no command line and no environment may hold, since others may list these: the service
@@ -73,7 +73,7 @@ class Plan:
 
 def make_plans(
     home: Home, given: Mapping[str, Mapping[str, str]], *, environment: Mapping[str, str] | None = None
-) -> dict[str, Plan]:
+) -> dict[str, ServicePlan]:
     """The plans of all services, with every setting checked. `given` is service -> key -> value from the command line.
 
     Raises InvalidArgument for an unknown service or key, naming the legal ones, and for values that are not legal.
@@ -83,7 +83,7 @@ def make_plans(
         if service not in NAMES:
             raise InvalidArgument.of("--set", service, "service.key=value with a service of " + ", ".join(NAMES))
     given = _shared(given, environment)
-    plans: dict[str, Plan] = {}
+    plans: dict[str, ServicePlan] = {}
     for name in NAMES:
         cls = Program.of(name).settings
         known = {f.name for f in dataclasses.fields(cls)}
@@ -95,7 +95,7 @@ def make_plans(
         if name == "gateway":
             ports.append(("http_port", "--http-port", settings.http_host, settings.http_port))
         secret = secret_settings(name)
-        plans[name] = Plan(
+        plans[name] = ServicePlan(
             name, {k: v for k, v in flags.items() if k not in secret}, settings, home.log(name), tuple(ports),
             {k: getattr(settings, k) for k in sorted(secret) if getattr(settings, k)},
             home.root / name / "secrets.toml",
@@ -128,7 +128,7 @@ def secret_settings(service: str) -> frozenset[str]:
     return frozenset(field.name for field in fields if field.metadata.get("secret"))
 
 
-def check_ports(plans: Mapping[str, Plan]) -> None:
+def check_ports(plans: Mapping[str, ServicePlan]) -> None:
     """Raises Unavailable naming the port that is taken, InvalidArgument for one given twice; both name the flag."""
     given: dict[tuple[str, int], str] = {}
     for plan in plans.values():
@@ -196,7 +196,7 @@ def _why_not_again(row: range) -> str:
 class Running:
     """One service kept running: started, and started again with a growing pause when it ends by itself."""
 
-    def __init__(self, plan: Plan, changed: Callable[[], object], died: Callable[[str], None]) -> None:
+    def __init__(self, plan: ServicePlan, changed: Callable[[], object], died: Callable[[str], None]) -> None:
         self.plan = plan
         self.process = Process(0, "")
         self.was_ready = False

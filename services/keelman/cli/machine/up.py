@@ -20,7 +20,7 @@ from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway, connect
 from keelman.cli.machine.leftovers import kill_workloads, stop_workloads
 from keelman.cli.machine.options import NO_PORTS, Options, keep_node
-from keelman.cli.machine.services import READY_SECONDS, Plan, Running, check_ports, free_settings, last_words
+from keelman.cli.machine.services import READY_SECONDS, Running, ServicePlan, check_ports, free_settings, last_words
 from keelman.cli.machine.system import Process, Service, System, running_system
 from keelman.cli.waiting import until
 from keelman.model.errors import AlreadyExists, FailedPrecondition, KeelmanError, NotFound, Unavailable
@@ -79,7 +79,7 @@ async def run(options: Options, report: Report, stop: asyncio.Event) -> None:
             options.home.system.unlink(missing_ok=True)
 
 
-async def _live(options: Options, plans: Mapping[str, Plan], report: Report, stop: asyncio.Event) -> None:
+async def _live(options: Options, plans: Mapping[str, ServicePlan], report: Report, stop: asyncio.Event) -> None:
     known: dict[str, Running] = {}
     ready = False
 
@@ -136,7 +136,7 @@ async def _is_ready(running: Running) -> bool:
     return running.process.alive and await is_serving(running.plan.address, timeout_seconds=1.0)
 
 
-async def _broker(plans: Mapping[str, Plan], report: Report) -> None:
+async def _broker(plans: Mapping[str, ServicePlan], report: Report) -> None:
     """Makes the broker cluster if there is none, and waits until it runs unless its user stopped it."""
     node = plans["agent"].settings.node_name
     async with connect(plans["state"].address) as gateway:  # the gateway may ask for a token
@@ -229,7 +229,7 @@ def starting_up(home: Home) -> Process | None:
     return None
 
 
-def _system(home: Home, plans: Mapping[str, Plan], known: Mapping[str, Running], *, ready: bool) -> System:
+def _system(home: Home, plans: Mapping[str, ServicePlan], known: Mapping[str, Running], *, ready: bool) -> System:
     web = plans["gateway"].settings
     return System(
         up=Process.of(os.getpid()),

@@ -13,7 +13,7 @@ from keelman.cli.client.imports import fetch
 from keelman.cli.client.operations import delete_applied, follow
 from keelman.cli.manifests.forms import RUNNING, STOPPED
 from keelman.cli.manifests.manifest import Wrong
-from keelman.cli.manifests.plan import CREATED, Item, Plan, judge_together
+from keelman.cli.manifests.plan import CREATED, ApplyPlan, Item, judge_together
 from keelman.cli.options import WAIT_SECONDS
 from keelman.cli.output import columns
 from keelman.model.errors import DeadlineExceeded, FailedPrecondition, NotFound
@@ -22,7 +22,7 @@ CLUSTERS = (kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS)
 Say = Callable[[str], None]
 
 
-async def carry_out(gateway: Gateway, plan: Plan, say: Say, *, seconds: float | None) -> None:
+async def carry_out(gateway: Gateway, plan: ApplyPlan, say: Say, *, seconds: float | None) -> None:
     """Does it, and says of each resource what became of it; with `seconds` waits for the effects, so long for all.
 
     Raises Refused where something has become illegal since it was planned: nothing is changed then. What is removed,
@@ -93,7 +93,7 @@ async def _wait_for_cluster(gateway: Gateway, item: Item, clock: _Clock) -> None
         await wait_for_update(gateway, kind, item.name, generation=found.generation, seconds=clock.left)
 
 
-async def _connector(gateway: Gateway, item: Item, plan: Plan, clock: _Clock, *, waits: bool) -> None:
+async def _connector(gateway: Gateway, item: Item, plan: ApplyPlan, clock: _Clock, *, waits: bool) -> None:
     """Makes or changes a connector, once its worker cluster can."""
     cluster, _, plain = item.name.partition("/")
     comes_up = any(one.form.kind is kinds.WORKER_CLUSTERS and one.name == cluster for one in plan.changes)
@@ -132,7 +132,7 @@ async def _remove(gateway: Gateway, item: Item, clock: _Clock) -> None:
         return
 
 
-async def check_connectors(gateway: Gateway, plan: Plan, wrong: Wrong) -> None:
+async def check_connectors(gateway: Gateway, plan: ApplyPlan, wrong: Wrong) -> None:
     """Notes which connectors could not be made since their worker cluster neither runs nor will."""
     coming = {item.name for item in plan.kept if item.form.kind is kinds.WORKER_CLUSTERS and _will_run(item)}
     for item in plan.kept:

@@ -19,7 +19,7 @@ HIDDEN = "[hidden]"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """Where a manifest is: the file, the number of the document in it from 1, and its first line."""
 
     file: str
@@ -36,7 +36,7 @@ class Manifest:
 
     kind: Kind
     name: str
-    place: Place
+    place: FilePlace
     labels: Mapping[str, str] = field(default_factory=dict)
     goal: str = ""
     spec: Mapping[str, Any] = field(default_factory=dict)

@@ -63,7 +63,7 @@ class Item:
 
 
 @dataclass(slots=True)
-class Plan:
+class ApplyPlan:
     """All resources of some manifests, in the order in which they are made; then those to remove, in theirs."""
 
     items: list[Item]
@@ -84,7 +84,7 @@ class Plan:
         return [item for item in self.items if item.manifest is None]
 
 
-async def make_plan(gateway: Gateway, manifests: Sequence[Manifest], prune: Labelled | None = None) -> Plan:
+async def make_plan(gateway: Gateway, manifests: Sequence[Manifest], prune: Labelled | None = None) -> ApplyPlan:
     """What is to be done; `prune` says of labels whether what has them and is in no manifest is to be removed.
 
     Everything is judged as the gateway would when it is done, and nothing is done. Raises Refused with all that is
@@ -103,7 +103,7 @@ async def make_plan(gateway: Gateway, manifests: Sequence[Manifest], prune: Labe
     wrong.check()
     await _look_ahead(gateway, items, wrong)
     wrong.check()
-    plan = Plan([*items, *(_leftovers(present, {m.key for m in manifests}, prune) if prune else [])])
+    plan = ApplyPlan([*items, *(_leftovers(present, {m.key for m in manifests}, prune) if prune else [])])
     if any(item.steps for item in items):
         await judge_together(gateway, plan, wrong)
         wrong.check()
@@ -194,7 +194,7 @@ def _leftovers(present: Mapping[Kind, Mapping[str, Any]], known: set[tuple[str, 
     ]
 
 
-async def judge_together(gateway: Gateway, plan: Plan, wrong: Wrong, *, validate_only: bool = True) -> bool:
+async def judge_together(gateway: Gateway, plan: ApplyPlan, wrong: Wrong, *, validate_only: bool = True) -> bool:
     """Does all that can be done in one transaction, or has it judged only; whether it was done."""
     asked = in_order(plan)
     if not asked:
@@ -206,7 +206,7 @@ async def judge_together(gateway: Gateway, plan: Plan, wrong: Wrong, *, validate
     return not validate_only
 
 
-def in_order(plan: Plan) -> list[tuple[Item, Message]]:
+def in_order(plan: ApplyPlan) -> list[tuple[Item, Message]]:
     """The requests of a batch: first all specs, then what brings resources to their goals."""
     changed = [item for item in plan.kept if item.form.batched and item.action != SAME]
     specs = [(item, write) for item in changed for write in item.writes]
@@ -242,4 +242,4 @@ def _note(item: Item, error: KeelmanError, wrong: Wrong) -> None:
     wrong.add(where(item.manifest) if item.manifest is not None else item.title, error)
 
 
-__all__ = ["Item", "Plan", "form_of", "make_plan"]
+__all__ = ["Item", "ApplyPlan", "form_of", "make_plan"]

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from keelman.cli.manifests.plan import CHANGED, CREATED, REMOVED, SAME, Item, Plan
+from keelman.cli.manifests.plan import CHANGED, CREATED, REMOVED, SAME, ApplyPlan, Item
 from keelman.cli.output.printing import on_one_line
 
 MARKS = {CREATED: "+", CHANGED: "~", REMOVED: "-"}
 WORDS = {CREATED: "to create", CHANGED: "to change", REMOVED: "to remove", SAME: "as its file says"}
 
 
-def lines(plan: Plan) -> Iterator[str]:
+def lines(plan: ApplyPlan) -> Iterator[str]:
     """What is to be done, for people: each resource with its fields, then how many."""
     for item in plan.changes:
         yield f"{MARKS[item.action]} {item.title}{_goal(item)}"
@@ -24,13 +24,13 @@ def lines(plan: Plan) -> Iterator[str]:
     yield counts(plan)
 
 
-def counts(plan: Plan) -> str:
+def counts(plan: ApplyPlan) -> str:
     """How many are to be created, changed and removed, and are as their files say."""
     found = Counter(item.action for item in plan.items)
     return ", ".join(f"{found[action]} {text}" for action, text in WORDS.items() if found[action]) or "nothing to do"
 
 
-def document(plan: Plan) -> dict[str, Any]:
+def document(plan: ApplyPlan) -> dict[str, Any]:
     """The same for programs."""
     return {
         "items": [

@@ -10,7 +10,7 @@ from typing import Any
 from keelman.cli import kinds
 from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.manifests.filling import text_of, texts
-from keelman.cli.manifests.manifest import KEYS, SYSTEMS, Manifest, Place, Refused, Wrong, unknown
+from keelman.cli.manifests.manifest import KEYS, SYSTEMS, FilePlace, Manifest, Refused, Wrong, unknown
 from keelman.cli.manifests.table import FORMS, form_of
 from keelman.cli.manifests.texts import json_document, yaml_documents
 from keelman.model.errors import InvalidArgument, KeelmanError
@@ -68,7 +68,7 @@ def _of_file(file: Path, cluster: str, wrong: Wrong) -> list[Manifest]:
         return []
     found = []
     for number, (line, document) in enumerate(documents, 1):
-        place = Place(name, number, line)
+        place = FilePlace(name, number, line)
         try:
             found.append(_manifest(document, place, cluster))
         except KeelmanError as error:
@@ -109,14 +109,14 @@ def _of_properties(file: Path, text: str, cluster: str) -> Manifest:
         values = {str(k): str(v) for k, v in javaproperties.loads(text).items()}
     except javaproperties.InvalidUEscapeError:
         raise InvalidArgument("an escape in it is no \\u and four digits") from None
-    place = Place(str(file))
+    place = FilePlace(str(file))
     if CLASS not in values:
         return Manifest(kinds.WORKER_CONFIGURATIONS, file.stem, place, spec={"content": text})
     name = _full_name(kinds.CONNECTORS, values.pop(NAME, file.stem), cluster)
     return Manifest(kinds.CONNECTORS, name, place, spec={"config": values})
 
 
-def _manifest(document: Any, place: Place, cluster: str) -> Manifest:
+def _manifest(document: Any, place: FilePlace, cluster: str) -> Manifest:
     if not isinstance(document, Mapping):
         raise InvalidArgument.of("document", document, "a mapping with kind, name and spec")
     for key in document:

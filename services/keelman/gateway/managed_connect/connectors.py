@@ -31,7 +31,7 @@ NOUN = "dedicated_connector"
 ARN = "connectorArn"
 
 
-class Change(NamedTuple):
+class ConnectorChange(NamedTuple):
     """What an update asks for: the fields of a spec that it sets. `identical` is the member that is named where all of
     it is so already, "" where something is not."""
 
@@ -186,7 +186,9 @@ class Connectors:
                 return operations.description(arn.connector, one)
         raise arns.unknown(arn)
 
-    async def _change(self, caller: SignedCaller, found: pb.DedicatedConnector, body: dict[str, Any]) -> Change:
+    async def _change(
+        self, caller: SignedCaller, found: pb.DedicatedConnector, body: dict[str, Any]
+    ) -> ConnectorChange:
         """What an update asks for. Raises WireError for what may not be together."""
         settings = {name: body[name] for name in WORKER_SETTINGS if body.get(name) not in (None, False)}
         if ("connectorConfiguration" in body) == bool(settings):
@@ -216,7 +218,7 @@ class Connectors:
             wanted.pop("workerConfiguration", None)
             fields.append("worker_configuration")
         spec.extra.CopyFrom(extra_of(wanted, tags_of(found.spec.extra)))
-        return Change(spec, fields, _member(settings) if wanted == kept else "")
+        return ConnectorChange(spec, fields, _member(settings) if wanted == kept else "")
 
     async def _ask(self, request: Any) -> Any:
         """The state service's answer. Raises WireError for a version that is not the present one."""
@@ -252,7 +254,7 @@ class Connectors:
         return present(connectorArn=str(arn), connectorOperationArn=str(operation))
 
 
-def _changed_config(found: pb.DedicatedConnector, config: dict[str, str]) -> Change:
+def _changed_config(found: pb.DedicatedConnector, config: dict[str, str]) -> ConnectorChange:
     documents.checked_config(config)
     known = dict(found.spec.config)
     if config[documents.CLASS] != known[documents.CLASS]:
@@ -260,7 +262,7 @@ def _changed_config(found: pb.DedicatedConnector, config: dict[str, str]) -> Cha
             "connectorConfiguration", f"{documents.CLASS} cannot be changed; it is {known[documents.CLASS]}."
         )
     spec = pb.DedicatedConnectorSpec(config=config)
-    return Change(spec, ["config"], "connectorConfiguration" if config == known else "")
+    return ConnectorChange(spec, ["config"], "connectorConfiguration" if config == known else "")
 
 
 def _member(settings: Mapping[str, Any]) -> str:

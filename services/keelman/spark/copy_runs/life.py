@@ -11,7 +11,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.spark.copy_runs.kinds import kind_of
 from keelman.spark.copy_runs.leases import Leases
 from keelman.spark.copy_runs.runs import Owner, Run, RunBook, fold, opened
-from keelman.spark.data_sets.reads import Wanted
+from keelman.spark.data_sets.reads import PartRequest
 
 log = get_logger()
 MOVED, PARKED = "MOVED", "PARKED"
@@ -33,7 +33,7 @@ class RunLife:
         """`ended` is called once for each copy run, when it has ended and was filed."""
         self._book, self._leases, self._listeners, self._now, self._ended = book, leases, listeners, now, ended
 
-    def open(self, owner: Owner, order: RunOrder, data: Wanted | None = None) -> Run:
+    def open(self, owner: Owner, order: RunOrder, data: PartRequest | None = None) -> Run:
         """Begins a copy run with its start ticket; it has no slot yet."""
         run = Run(owner, opened(order.start, self._now()), [order], plugin=kind_of(order.start.plugin), data=data)
         run.plugin_runs = max(1, order.start.plugin.runs_per_slot)

@@ -19,7 +19,7 @@ from keelman.api.copy.v1.copy_run_pb2 import (
 )
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
-from keelman.spark.data_sets.reads import Wanted
+from keelman.spark.data_sets.reads import PartRequest
 
 KEPT_ENDED = 10
 KEPT_TASKS = 5_000
@@ -51,7 +51,7 @@ class Run:
     last: RunUpdate = field(default_factory=RunUpdate)
     plugin: str = ""  # folder of the plugin that its connector comes from; empty for the connectors that we ship
     plugin_runs: int = 1  # how many copy runs of that plugin may share a slot
-    data: Wanted | None = None  # the part of a data set that it copies
+    data: PartRequest | None = None  # the part of a data set that it copies
     writes: int = 0  # number of the last write job
     held: bool = False  # waits for what Spark says of its data set
     moving: str = ""  # why it is drained though its worker did not ask for it

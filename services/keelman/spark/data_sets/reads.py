@@ -45,7 +45,7 @@ SECRET = re.compile("secret|password|token|credential|key|user|url", re.IGNORECA
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PartRequest:
     """The part of a data set that a slot is to be given. `task` is worker cluster, connector and number."""
 
     task: tuple[str, str, int]
@@ -75,7 +75,7 @@ LookAt: TypeAlias = Callable[[tuple[str, str, int], DataSet, Callable[[Split | U
 """Has Spark look at a task's data set, and calls back with how it splits it or why it cannot read it."""
 
 
-def wanted(ticket: StartTicket) -> DataSet | Wanted | None:
+def wanted(ticket: StartTicket) -> DataSet | PartRequest | None:
     """What Spark has to read for a copy run: a data set that is to be split, a part of one, or nothing.
 
     Raises ConnectError for a configuration that is not legal.
@@ -92,7 +92,7 @@ def wanted(ticket: StartTicket) -> DataSet | Wanted | None:
     if data is None or not ticket.bulk.part:
         return data
     task = ticket.worker_cluster, ticket.connector, ticket.task
-    return Wanted(task, data, int(config[PART]), config[SPLIT])
+    return PartRequest(task, data, int(config[PART]), config[SPLIT])
 
 
 class Sessions:
@@ -143,7 +143,7 @@ class DataSets:
                 self._frames.popitem(last=False)
         return found
 
-    def read(self, job: str, wanted: Wanted, work: Work) -> None:
+    def read(self, job: str, wanted: PartRequest, work: Work) -> None:
         """Runs a job over one part, in the job group of its name. Raises KeelmanError when the part is not that any
         more, and what Spark raises."""
         with self._lock:

@@ -16,7 +16,7 @@ from keelman.connect.tasks.data_set import DataSet, DataSink
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
-from keelman.spark.data_sets.reads import SCHEMA, Split, Wanted, Work
+from keelman.spark.data_sets.reads import SCHEMA, PartRequest, Split, Work
 from keelman.spark.masters.jobs import short
 from keelman.spark.masters.master import Master
 from keelman.spark.masters.pack import FOLDER, Pack
@@ -48,7 +48,7 @@ class ConnectServer:
         finally:
             self._operations.pop(job, None)
 
-    def read(self, job: str, wanted: Wanted, work: Work) -> None:
+    def read(self, job: str, wanted: PartRequest, work: Work) -> None:
         """Raises FailedPrecondition: of a server's plans only the server knows the parts."""
         raise FailedPrecondition(NO_DATA, reason="NO_DATA_SETS")
 

@@ -18,7 +18,7 @@ from keelman.engine.slot.ending import FOLDER
 from keelman.model.errors import Unavailable
 from keelman.runtime.java.installation import find
 from keelman.runtime.supervise import deadline, first_of
-from keelman.spark.data_sets.reads import SCHEMA, DataSets, Sessions, Split, Wanted, Work
+from keelman.spark.data_sets.reads import SCHEMA, DataSets, PartRequest, Sessions, Split, Work
 from keelman.spark.data_sets.writes import write
 from keelman.spark.masters.executors import Executors
 from keelman.spark.masters.jobs import short
@@ -122,7 +122,7 @@ class Driver:
         self._session.sparkContext.setJobGroup(job, job, interruptOnCancel=True)
         self._session.range(0, 1, 1, 1).mapInArrow(work, SCHEMA).collect()
 
-    def read(self, job: str, wanted: Wanted, work: Work) -> None:
+    def read(self, job: str, wanted: PartRequest, work: Work) -> None:
         """Runs a job over a part of a data set in a job group of its name."""
         self._data.read(job, wanted, work)
 

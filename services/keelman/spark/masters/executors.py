@@ -11,7 +11,7 @@ from pathlib import Path
 import javaproperties
 
 from keelman.model.errors import InvalidArgument
-from keelman.spark.masters.master import Kind, Master
+from keelman.spark.masters.master import Master, MasterKind
 from keelman.spark.masters.pack import FOLDER, Pack, python_version
 from keelman.spark.masters.slot_home import split_address
 from keelman.spark.settings import Settings
@@ -35,7 +35,7 @@ class Executors:
         own = slot_variables(path, preload)
         bind = "127.0.0.1"
         configuration = {"spark.pyspark.python": executor_python(settings)}
-        if master.kind is Kind.STANDALONE:
+        if master.kind is MasterKind.STANDALONE:
             host = settings.driver_host or _host_of(settings.advertised_address) or "127.0.0.1"
             bind = settings.driver_bind_host or host
             configuration |= {"spark.driver.host": host, "spark.driver.bindAddress": bind}

@@ -18,7 +18,7 @@ from keelman.runtime.java.maven import packages
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
 from keelman.spark.copy_runs.kinds import folder_of
-from keelman.spark.data_sets.reads import Split, Unread, Wanted, Work, lasting, problem
+from keelman.spark.data_sets.reads import PartRequest, Split, Unread, Work, lasting, problem
 from keelman.spark.data_sets.writes import sink_of
 from keelman.spark.slots.choice import Slot
 
@@ -33,7 +33,7 @@ class Runner(Protocol):
     def run(self, job: str, work: Work) -> None:
         """Runs a job of one partition to its end. Raises whatever Spark raises when it failed or was cancelled."""
 
-    def read(self, job: str, wanted: Wanted, work: Work) -> None:
+    def read(self, job: str, wanted: PartRequest, work: Work) -> None:
         """Runs a job of one partition over a part of a data set. Raises as `run` does."""
 
     def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
@@ -67,7 +67,7 @@ class SparkJobs:
         self._calls = ThreadPoolExecutor(2, thread_name_prefix="spark-call")
         self._looks = ThreadPoolExecutor(4, thread_name_prefix="spark-look")
 
-    def start(self, slot: Slot, data: Wanted | None, on_end: Callable[[str, str], None]) -> None:
+    def start(self, slot: Slot, data: PartRequest | None, on_end: Callable[[str, str], None]) -> None:
         """Submits the job of one slot, which gives the slot the rows of `data`, if any.
 
         `on_end` is called with the slot's id and the error when the job has ended; the error is empty if it ended well.
@@ -140,11 +140,11 @@ class SparkJobs:
             found = Unread(problem(error), lasting(error))
         done(found)
 
-    async def _run(self, job: str, work: Work, data: Wanted | None, on_end: Callable[[str, str], None]) -> None:
+    async def _run(self, job: str, work: Work, data: PartRequest | None, on_end: Callable[[str, str], None]) -> None:
         error = await asyncio.get_running_loop().run_in_executor(self._threads, self._finish, job, work, data)
         on_end(job, error)
 
-    def _finish(self, job: str, work: Work, data: Wanted | None) -> str:
+    def _finish(self, job: str, work: Work, data: PartRequest | None) -> str:
         try:
             if data is None:
                 self._spark.run(job, work)

@@ -14,7 +14,7 @@ from keelman.connect.tasks.data_set import DataSet, DataSink
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
-from keelman.spark.data_sets.reads import Split, Wanted, Work
+from keelman.spark.data_sets.reads import PartRequest, Split, Work
 from keelman.spark.masters.jobs import Spark
 
 log = get_logger()
@@ -69,7 +69,7 @@ class Kept:
         """Runs a job to its end; blocks while there is no Spark. Raises Unavailable when it was cancelled meanwhile."""
         self._await(job).run(job, work)
 
-    def read(self, job: str, wanted: Wanted, work: Work) -> None:
+    def read(self, job: str, wanted: PartRequest, work: Work) -> None:
         """As `run`, over a part of a data set."""
         self._await(job).read(job, wanted, work)
 

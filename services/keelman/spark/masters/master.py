@@ -17,7 +17,7 @@ LEGAL = (
 )
 
 
-class Kind(Enum):
+class MasterKind(Enum):
     """How jobs get to executors."""
 
     LOCAL = "local"
@@ -33,26 +33,26 @@ class Master:
     """A Spark master. `hosts` are the hosts in its name, none for a local one."""
 
     url: str
-    kind: Kind
+    kind: MasterKind
     hosts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, url: str) -> Master:
         """Reads the setting. Raises InvalidArgument for a master that is not served."""
         if url.startswith("local["):
-            return cls(url, Kind.LOCAL)
+            return cls(url, MasterKind.LOCAL)
         kind, _, rest = url.partition("://")
         hosts = tuple(h for h in rest.partition("/")[0].split(",") if h)
-        if kind not in (Kind.STANDALONE.value, Kind.CONNECT.value) or not hosts:
+        if kind not in (MasterKind.STANDALONE.value, MasterKind.CONNECT.value) or not hosts:
             raise InvalidArgument.of("spark.master", url, LEGAL)
         if not all(re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:/\[\]]+)(:\d{1,5})?", h) for h in hosts):
             raise InvalidArgument.of("spark.master", url, LEGAL)
-        return cls(url, Kind(kind), tuple(re.sub(r":\d+$", "", h).strip("[]") for h in hosts))
+        return cls(url, MasterKind(kind), tuple(re.sub(r":\d+$", "", h).strip("[]") for h in hosts))
 
     @property
     def remote(self) -> bool:
         """Whether slots may run on another host than this service's."""
-        return self.kind is not Kind.LOCAL
+        return self.kind is not MasterKind.LOCAL
 
     @property
     def shown(self) -> str:

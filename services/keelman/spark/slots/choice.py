@@ -90,7 +90,7 @@ SHARED = Need()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SlotPlace:
     """Into this slot."""
 
     slot: Slot
@@ -116,7 +116,7 @@ class Wait:
 
 def choose(
     owner: Owner, slots: Iterable[Slot], limits: Limits, need: Need = SHARED, *, may_start: bool = True
-) -> Place | NewSlot | Wait:
+) -> SlotPlace | NewSlot | Wait:
     """Where the owner's next copy run goes. `may_start` is False while its memory has no room for another slot."""
     every = list(slots)
     mine = sorted((s for s in every if s.usable and s.owner == owner), key=lambda s: (len(s.runs), s.started, s.id))
@@ -131,14 +131,14 @@ def choose(
     return _shared(every, [s for s in mine if not s.alone], owner, limits, may_start)
 
 
-def _own(mine: list[Slot], room: bool, limits: Limits, need: Need) -> Place | NewSlot | None:
+def _own(mine: list[Slot], room: bool, limits: Limits, need: Need) -> SlotPlace | NewSlot | None:
     """A slot for this copy run alone; None when there is none, or none is asked for."""
     if not need.plugin and not need.busy:
         return None
     alike = [s for s in mine if s.alone and not s.data and s.plugin == need.plugin]
     free = [s for s in alike if len(s.runs) < min(need.plugin_runs, s.plugin_runs)]
     if free:
-        return Place(max(free, key=lambda s: len(s.runs)))  # full before another virtual machine is started
+        return SlotPlace(max(free, key=lambda s: len(s.runs)))  # full before another virtual machine is started
     if not room or (not need.plugin and len(alike) >= limits.busy_slots):
         return None
     return NewSlot(need.plugin, alone=True, plugin_runs=need.plugin_runs)
@@ -146,15 +146,15 @@ def _own(mine: list[Slot], room: bool, limits: Limits, need: Need) -> Place | Ne
 
 def _shared(
     every: list[Slot], mine: list[Slot], owner: Owner, limits: Limits, may_start: bool
-) -> Place | NewSlot | Wait:
+) -> SlotPlace | NewSlot | Wait:
     """An empty slot, else a new one, else the least loaded."""
     if mine and not mine[0].runs:
-        return Place(mine[0])
+        return SlotPlace(mine[0])
     more = len(mine) < limits.slots_per_worker
     if more and len(every) < limits.max_slots and may_start:
         return NewSlot()
     if mine and len(mine[0].runs) < limits.runs_per_slot:
-        return Place(mine[0])
+        return SlotPlace(mine[0])
     if not more:
         return Wait(
             f"each of the {len(mine)} slots of worker {owner.worker} holds {limits.runs_per_slot} copy runs "

@@ -13,7 +13,7 @@ from keelman.spark.copy_runs.leases import Leases
 from keelman.spark.copy_runs.life import RunLife
 from keelman.spark.copy_runs.runs import Owner, Run, RunBook
 from keelman.spark.slots.busy import Busy
-from keelman.spark.slots.choice import Limits, Need, NewSlot, Place, Slot, SlotState, Wait, choose, keeps, warm
+from keelman.spark.slots.choice import Limits, Need, NewSlot, Slot, SlotPlace, SlotState, Wait, choose, keeps, warm
 from keelman.spark.slots.pool import SlotPool
 from keelman.spark.slots.usage import SLOT_BYTES, claimed, too_much
 
@@ -68,7 +68,7 @@ class Placing:
                         self.pool.end(choice.evict, "EVICTED")
                 self.life.explain(run, reason or "NO_FREE_SLOT", choice.message)
                 continue
-            slot = choice.slot if isinstance(choice, Place) else self.pool.start(run.owner, choice)
+            slot = choice.slot if isinstance(choice, SlotPlace) else self.pool.start(run.owner, choice)
             slot.runs.add(run.uid)
             run.copy_run.slot = slot.id
             self.life.explain(run, "", "" if slot.state is SlotState.ATTACHED else "its slot starts")
@@ -156,7 +156,7 @@ class Placing:
             plugin_runs=1 if (run.owner, run.task) in self._apart else run.plugin_runs,
         )
 
-    def _choice(self, owner: Owner, need: Need) -> Place | NewSlot | Wait:
+    def _choice(self, owner: Owner, need: Need) -> SlotPlace | NewSlot | Wait:
         return choose(owner, self.pool.slots.values(), self.limits, need, may_start=self._may_start(owner))
 
     def _may_start(self, owner: Owner) -> bool:

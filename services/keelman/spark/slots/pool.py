@@ -13,7 +13,7 @@ from keelman.model.errors import FailedPrecondition, Unauthenticated
 from keelman.rpc.times import from_duration
 from keelman.runtime.logs.logging import get_logger
 from keelman.spark.copy_runs.runs import Owner
-from keelman.spark.data_sets.reads import Wanted
+from keelman.spark.data_sets.reads import PartRequest
 from keelman.spark.slots.choice import NewSlot, Slot, SlotState
 from keelman.spark.slots.mailbox import Mailbox
 
@@ -25,7 +25,7 @@ ENDING_SECONDS = 3.0
 class Jobs(Protocol):
     """Starts and cancels the Spark job behind a slot."""
 
-    def start(self, slot: Slot, data: Wanted | None, on_end: Callable[[str, str], None]) -> None:
+    def start(self, slot: Slot, data: PartRequest | None, on_end: Callable[[str, str], None]) -> None:
         """Submits the job, which gives the slot the rows of `data`, if any.
 
         `on_end` is called with the slot's id and the error ("" for none) when the job has ended, for whatever reason.
@@ -45,7 +45,7 @@ class Jobs(Protocol):
 class Tenants(Protocol):
     """Who uses the slots: knows what rows a slot is for, and is notified of what becomes of slots."""
 
-    def data_of(self, slot: Slot) -> Wanted | None:
+    def data_of(self, slot: Slot) -> PartRequest | None:
         """The rows that a slot's job is to give it; None for a slot that is given none."""
 
     def routes_of(self, owner: Owner) -> Mapping[str, str]:

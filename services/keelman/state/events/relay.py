@@ -27,7 +27,7 @@ from keelman.runtime.supervise import first_of
 from keelman.state.database.database import Database
 from keelman.state.database.tables import OutboxRow, RelayRow
 from keelman.state.events.brokers import EventsBrokers, events_brokers, events_moved
-from keelman.state.events.watch import Change, Tail
+from keelman.state.events.watch import Tail, WatchedChange
 from keelman.state.failpoints import hit
 from keelman.state.hub import Hub
 from keelman.state.nouns.registry import NOUNS
@@ -131,7 +131,7 @@ class Relay:
                 await changed.wait()
 
 
-def facts_of(change: Change) -> list[Fact]:
+def facts_of(change: WatchedChange) -> list[Fact]:
     """The records of an event: one, and a tombstone after that of a delete."""
     topic = event_topic(change.noun)
     fact = Fact(topic, change.name, change.event)

@@ -38,7 +38,7 @@ QUIET_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WatchedChange:
     """One row of the outbox."""
 
     revision: int
@@ -47,11 +47,11 @@ class Change:
     event: bytes
 
 
-async def changes_between(session: AsyncSession, after: int, newest: int, most: int) -> list[Change]:
+async def changes_between(session: AsyncSession, after: int, newest: int, most: int) -> list[WatchedChange]:
     """The next changes in their order, up to the newest, at most so many; those that are trimmed are missing."""
     statement = select(OutboxRow).where(col(OutboxRow.revision) > after, col(OutboxRow.revision) <= newest)
     rows = (await session.exec(statement.order_by(col(OutboxRow.revision)).limit(most))).all()
-    return [Change(row.revision, row.noun, row.name, row.payload) for row in rows]
+    return [WatchedChange(row.revision, row.noun, row.name, row.payload) for row in rows]
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Tail:
     """The newest changes, for all who ask: those that this process commits as they are, others' read once."""
 
     store: Store
-    _kept: deque[Change] = field(default_factory=deque)
+    _kept: deque[WatchedChange] = field(default_factory=deque)
     _size: int = 0  # of the kept ones, in bytes
     _newest: int = -1
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -67,10 +67,10 @@ class Tail:
     def add(self, events: Sequence[Mapping[str, Any]]) -> None:
         """Takes in the rows of the outbox that a commit of this process wrote, where they are the next ones."""
         if events and events[0]["revision"] == self._newest + 1:
-            self._keep([Change(e["revision"], e["noun"], e["name"], e["payload"]) for e in events])
+            self._keep([WatchedChange(e["revision"], e["noun"], e["name"], e["payload"]) for e in events])
             self._newest = events[-1]["revision"]
 
-    async def after(self, revision: int) -> tuple[Sequence[Change], bool]:
+    async def after(self, revision: int) -> tuple[Sequence[WatchedChange], bool]:
         """The next changes after a revision, not all of them where they are many; and whether none before them is lost.
 
         What is lost has been trimmed from the outbox, or the revision has not been yet.
@@ -100,7 +100,7 @@ class Tail:
             self._size = 0
         self._newest = newest
 
-    def _keep(self, found: Sequence[Change]) -> None:
+    def _keep(self, found: Sequence[WatchedChange]) -> None:
         self._kept.extend(found)
         self._size += sum(len(change.event) for change in found)
         while len(self._kept) > KEPT or self._size > KEPT_BYTES:
@@ -108,7 +108,7 @@ class Tail:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WatchFilter:
     """What a watch is of; no name means all."""
 
     nouns: Sequence[str]
@@ -164,17 +164,17 @@ class WatchApi(watch_service_pb2_grpc.WatchServiceServicer):
         raise Unavailable("the state service is stopping: watch again", reason="STOPPING")
 
 
-def checked(request: pb.WatchRequest) -> Wanted:
+def checked(request: pb.WatchRequest) -> WatchFilter:
     """What a request asks for; raises InvalidArgument for a noun that there is not, and for a revision below 0."""
     for number, noun in enumerate(request.nouns):
         if noun not in NOUNS:
             raise InvalidArgument.of(f"nouns[{number}]", noun, f"one of {', '.join(NOUNS)}")
     if request.from_revision < 0:
         raise InvalidArgument.of("from_revision", request.from_revision, "0, or the revision of an answer")
-    return Wanted([n for n in NOUNS if n in request.nouns or not request.nouns], request.name)
+    return WatchFilter([n for n in NOUNS if n in request.nouns or not request.nouns], request.name)
 
 
-def parts_of(changes: Iterable[Change], wanted: Wanted) -> Iterator[pb.WatchResponse]:
+def parts_of(changes: Iterable[WatchedChange], wanted: WatchFilter) -> Iterator[pb.WatchResponse]:
     """The changes that are wanted, in parts that fit into a message each."""
     part, size = pb.WatchResponse(), 0
     for change in changes:
@@ -190,7 +190,7 @@ def parts_of(changes: Iterable[Change], wanted: Wanted) -> Iterator[pb.WatchResp
         yield part
 
 
-def everything(snapshot: Snapshot, wanted: Wanted) -> list[Any]:
+def everything(snapshot: Snapshot, wanted: WatchFilter) -> list[Any]:
     """What there is and is wanted, by noun and name: kept while it is sent, and so as it is now."""
     found = []
     for noun in wanted.nouns:

@@ -19,7 +19,7 @@ BOOTSTRAP = "bootstrap.servers"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wanted:
+class WorkerSpecs:
     """What a worker is to run with, and what it runs with until its turn comes."""
 
     spec: WorkerSpec
@@ -68,7 +68,7 @@ class SpecMaker:
             found.append(PluginFile(ref.name, ref.version, ref.sha256, size, name))
         return tuple(found)
 
-    def wanted(self, old: Workload | None, name: str, node: str) -> Wanted:
+    def wanted(self, old: Workload | None, name: str, node: str) -> WorkerSpecs:
         """What the worker of that name is to run with on a node; `old` is what it is now. Raises NoPort."""
         given, host = self._cluster.spec, self._draft.node(node).host
         port = self._port(old, name, node)
@@ -91,7 +91,7 @@ class SpecMaker:
             kafka_connect=java, routes=dict(given.routes), log_targets=self._log_targets,
         )  # fmt: skip
         if old is None or had is None:
-            return Wanted(spec, given.limits, spec, given.limits)
+            return WorkerSpecs(spec, given.limits, spec, given.limits)
         if old.node == node and given.port not in (0, had.port):
             port = had.port  # it has not the fixed one yet
         kept = dict(had.properties) | listeners(
@@ -101,7 +101,7 @@ class SpecMaker:
             had, host=host, port=port, properties=dict(sorted(kept.items())), spark_address=spark,
             reserved_ports=given.reserved_ports, log_targets=self._log_targets,
         )  # fmt: skip
-        return Wanted(spec, given.limits, until_then, old.limits)
+        return WorkerSpecs(spec, given.limits, until_then, old.limits)
 
     def _kept(self, had: WorkerSpec) -> dict[str, str]:
         """What need not change with the brokers: their addresses while all of them are still good, and how often

@@ -12,7 +12,7 @@ from keelman.model.workload import Goal, ProcessState, ResourceLimits, Trial, Wo
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
 from keelman.state.planning.members import free_names, leavers, selector_words, why_leave, why_not_yet, why_so_many
 from keelman.state.planning.rollout import next_of, standing, to_go_back
-from keelman.state.planning.worker_specs import SpecMaker, Wanted, differences, trial_of
+from keelman.state.planning.worker_specs import SpecMaker, WorkerSpecs, differences, trial_of
 
 STARTED = "its cluster was started"
 MAX_TRIED = 5  # nodes without a free port
@@ -101,7 +101,7 @@ class _ClusterPlan:
             if worker.name in going:
                 self.draft.remove(worker, force=force, why=going[worker.name])
 
-    def _all_wanted(self) -> dict[str, Wanted]:
+    def _all_wanted(self) -> dict[str, WorkerSpecs]:
         """What each worker is to run with where it is; not of those, with a note, whose nodes have not the ports."""
         found = {}
         self.blocked.clear()
@@ -125,7 +125,7 @@ class _ClusterPlan:
             return False
         return True
 
-    def _halted(self, wanted: Mapping[str, Wanted]) -> bool:
+    def _halted(self, wanted: Mapping[str, WorkerSpecs]) -> bool:
         """True when a worker failed with what others have yet to get."""
         running = [w for w in self._staying() if w.goal is Goal.RUNNING]
         outdated = {w.name for w in running if w.name in wanted and wanted[w.name].is_change} | self.blocked
@@ -217,7 +217,7 @@ class _ClusterPlan:
         self.draft.want(name, node, Goal.RUNNING, found.spec, limits=found.limits, trial=trial, why=why)
         return ""
 
-    def _change(self, wanted: Mapping[str, Wanted], *, halted: bool) -> None:
+    def _change(self, wanted: Mapping[str, WorkerSpecs], *, halted: bool) -> None:
         """What is to start gets the present spec; what runs gets it in its turn."""
         outdated = set()
         generation = self.cluster.process_generation
@@ -245,7 +245,7 @@ class _ClusterPlan:
             if worker.name in outdated and worker.name not in self.blocked:
                 self._still_free(worker)
 
-    def _renew(self, worker: Workload, found: Wanted, why: str, *, is_open: bool = False) -> None:
+    def _renew(self, worker: Workload, found: WorkerSpecs, why: str, *, is_open: bool = False) -> None:
         trial = trial_of(self.cluster, worker, is_open=is_open)
         self.draft.want(
             worker.name, worker.node, Goal.RUNNING, found.spec, limits=found.limits, trial=trial, why=why

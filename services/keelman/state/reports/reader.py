@@ -68,7 +68,7 @@ class Sweeper:
 
 
 @dataclass(slots=True)
-class Reader:
+class ReportsReader:
     """Keeps the reports at what the topics say."""
 
     store: Store

@@ -19,7 +19,7 @@ log = get_logger()
 ROUNDS = 60  # in the time that a connector is not asked again: those due in one round are asked together
 
 
-class Standing:
+class Freshness:
     """The leader's. Nothing here blocks or raises."""
 
     def __init__(self, seconds: float) -> None:

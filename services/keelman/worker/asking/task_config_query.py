@@ -24,7 +24,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.own_thread import in_thread
 from keelman.runtime.supervise import Siblings
-from keelman.worker.asking.answer_freshness import Standing, due_at
+from keelman.worker.asking.answer_freshness import Freshness, due_at
 from keelman.worker.asking.connector_class import Kind, kind_of, loaded, tasks_of
 from keelman.worker.restart_policy import Attempt, RestartPolicy, Restarts, reason_of
 
@@ -107,7 +107,7 @@ class TaskConfigQuery:
         self._dues: list[tuple[float, str]] = []  # a heap; of what has changed since the former entry is void
         self._together: dict[Kind, dict[str, _Asked]] = {}  # due, until their class has its next look
         self._looking: defaultdict[Kind, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._standing = Standing(answer_seconds)
+        self._standing = Freshness(answer_seconds)
         self._siblings: Siblings | None = None
         self._places: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_A_TIME))
 

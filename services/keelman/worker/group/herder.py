@@ -18,7 +18,7 @@ from keelman.runtime.supervise import Siblings, first_of, wait_or_stop
 from keelman.worker import addressed
 from keelman.worker.errors import Elsewhere
 from keelman.worker.group.leader import Leader
-from keelman.worker.group.membership import Membership, Place, allocation
+from keelman.worker.group.membership import GroupPlace, Membership, allocation
 from keelman.worker.group.requests import Change, Request, Requests
 from keelman.worker.group.session_key import keep_session_key
 from keelman.worker.group.shared_addresses import SharedAddresses
@@ -55,7 +55,7 @@ class Herder:
         self.shared = SharedAddresses(membership.present, session=store.properties.session_ms / 1000)
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> GroupPlace | None:
         """The present place in the group, None before the first and after a loss."""
         return self.membership.place
 
@@ -215,7 +215,7 @@ class Herder:
             except Unavailable as error:  # the first write claims, or raises
                 log.warning("not_claimed", error=error.message)
 
-    def _suspects(self, place: Place) -> list[str]:
+    def _suspects(self, place: GroupPlace) -> list[str]:
         """Addresses at which this worker sees more than one in this round."""
         if place.leader:
             return [url for url, members in Counter(self.leader.member_urls).items() if members > 1]
@@ -258,8 +258,8 @@ class Herder:
         if measured.has_news(now) and self.membership.healthy:
             self.membership.request_rejoin()
 
-    async def _await_join(self, stop: asyncio.Event) -> Place | None:
-        places: list[Place] = []
+    async def _await_join(self, stop: asyncio.Event) -> GroupPlace | None:
+        places: list[GroupPlace] = []
 
         async def join() -> None:
             places.append(await self.membership.join(lambda: self._metadata(leaving=False), self.leader.share, self))

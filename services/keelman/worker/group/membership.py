@@ -34,7 +34,7 @@ Share = Callable[[str, Mapping[str, Metadata]], Awaitable[Mapping[str, Assignmen
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GroupPlace:
     """The place that one generation gave this worker."""
 
     member: str
@@ -42,7 +42,7 @@ class Place:
     leader: bool
     assignment: Assignment
 
-    def leads_since(self, before: Place | None) -> bool:
+    def leads_since(self, before: GroupPlace | None) -> bool:
         """Whether this worker leads now and nobody else can have led since it was given the place `before`."""
         if before is None or not (before.leader and self.leader):
             return False
@@ -83,7 +83,7 @@ class Membership:
         self._former = former or FormerMembers(session_ms / 1000, 0.0)
         self.member = ""
         self.generation = -1
-        self.place: Place | None = None
+        self.place: GroupPlace | None = None
         self.rejoin = True
         self.lost = False
         self.losses = 0  # whoever runs work for this place compares: a join may come before the loss was seen
@@ -166,7 +166,7 @@ class Membership:
                 log.info("group_unavailable", group=self._group_id, error=error.message)
                 await asyncio.sleep(backoff.next())
 
-    async def join(self, metadata: Callable[[], Metadata], share: Share, events: GroupEvents) -> Place:
+    async def join(self, metadata: Callable[[], Metadata], share: Share, events: GroupEvents) -> GroupPlace:
         """Joins until it has a place, asking `metadata` again for each try; as leader, shares the work out.
 
         `events` is notified of refusals, and of a place that turns out to be lost.
@@ -197,7 +197,7 @@ class Membership:
         finally:
             self._joining = False
 
-    async def _try(self, metadata: Callable[[], Metadata], share: Share, events: GroupEvents) -> Place | None:
+    async def _try(self, metadata: Callable[[], Metadata], share: Share, events: GroupEvents) -> GroupPlace | None:
         joined = await self._group.join(self.member, PROTOCOL_TYPE, PROTOCOL, encode_metadata(metadata()))
         if joined.error == codes.MEMBER_ID_REQUIRED:
             self.member = joined.member
@@ -214,7 +214,7 @@ class Membership:
         error, raw = await self._group.sync(joined.generation, joined.member, answers)
         if error == codes.NONE:
             self._clock.answered(sent)
-            return Place(joined.member, joined.generation, leads, decode_assignment(raw))
+            return GroupPlace(joined.member, joined.generation, leads, decode_assignment(raw))
         if error == codes.UNKNOWN_MEMBER:
             self._forget(events)
         elif error == codes.UNKNOWN_SERVER_ERROR:
@@ -348,7 +348,7 @@ class Membership:
         self.lost, self.rejoin = True, True
 
 
-def allocation(works: frozenset[Work], place: Place | None, offset: int) -> Assignment | None:
+def allocation(works: frozenset[Work], place: GroupPlace | None, offset: int) -> Assignment | None:
     """What a member says that it runs; None for nothing."""
     if not works or place is None:
         return None

@@ -31,7 +31,7 @@ from keelman.worker.rest.key_notes import KeyNotes
 from keelman.worker.rest.validated_secrets import problems_with
 from keelman.worker.rest.views import Views, etag_of
 from keelman.worker.storage import config_records as records
-from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED, Identity, RestartRequest
+from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED, ConnectorIdentity, RestartRequest
 from keelman.worker.storage.recent import Recent
 from keelman.worker.storage.status_state import FAILED, RESTARTING
 from keelman.worker.storage.topic_tracking import TopicTracking
@@ -307,7 +307,7 @@ class Operations:
         """Stores the configuration of the connector that there is, or else of a new one."""
         identity = self._store.config.identities.get(name)
         if identity is None:
-            identity = Identity(str(uuid.uuid4()), request_id)
+            identity = ConnectorIdentity(str(uuid.uuid4()), request_id)
         elif not identity.uid:
             identity = dataclasses.replace(identity, uid=str(uuid.uuid4()))
         return records.connector_record(name, config, identity)

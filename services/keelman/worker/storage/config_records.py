@@ -18,7 +18,7 @@ MAX_TASKS = 100_000  # of a connector
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ConnectorIdentity:
     """Which connector of its name it is: stored with its configuration, where Kafka Connect does not look."""
 
     uid: str = ""
@@ -27,7 +27,7 @@ class Identity:
     """Of the request that created it; empty for one without an id."""
 
 
-NOT_KNOWN = Identity()
+NOT_KNOWN = ConnectorIdentity()
 UID, REQUEST_ID = "keelman.uid", "keelman.request.id"
 
 
@@ -55,16 +55,18 @@ def work_in(text: str) -> Work | None:
     return Work(name, int(number)) if name and digits and str(int(number)) == number else None
 
 
-def connector_record(name: str, config: Mapping[str, str], identity: Identity = NOT_KNOWN) -> tuple[bytes, bytes]:
+def connector_record(
+    name: str, config: Mapping[str, str], identity: ConnectorIdentity = NOT_KNOWN
+) -> tuple[bytes, bytes]:
     """Key and value that store a connector. Kafka Connect reads "properties" alone."""
     known = {key: text for key, text in ((UID, identity.uid), (REQUEST_ID, identity.request_id)) if text}
     return f"connector-{name}".encode(), _dump({"properties": dict(config), **known})
 
 
-def identity_in(data: Mapping[str, object]) -> Identity:
+def identity_in(data: Mapping[str, object]) -> ConnectorIdentity:
     """What a stored connector's value says of which it is."""
     uid, request_id = (text if isinstance(text := data.get(key), str) else "" for key in (UID, REQUEST_ID))
-    return Identity(uid, request_id)
+    return ConnectorIdentity(uid, request_id)
 
 
 def target_record(name: str, target: str) -> tuple[bytes, bytes]:

@@ -15,7 +15,7 @@ from keelman.worker.storage.config_records import (
     PAUSED,
     STARTED,
     STOPPED,
-    Identity,
+    ConnectorIdentity,
     RestartRequest,
     connector_of,
     identity_in,
@@ -52,7 +52,7 @@ class ConfigState:
     offset: int = 0
     connectors: dict[str, dict[str, str]] = field(default_factory=dict)
     targets: dict[str, str] = field(default_factory=dict)
-    identities: dict[str, Identity] = field(default_factory=dict)
+    identities: dict[str, ConnectorIdentity] = field(default_factory=dict)
     tasks: dict[str, tuple[dict[str, str], ...]] = field(default_factory=dict)
     applied: dict[str, dict[str, str]] = field(default_factory=dict)
     fencing: dict[str, int] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from keelman.connectors.couchbase import official, partitions
 from keelman.connectors.couchbase.keys import official_keys
 from keelman.connectors.couchbase.official import INITIAL_KEY, CouchbaseSource, OfficialRecords
 from keelman.connectors.couchbase.reader import CouchbaseReader
-from keelman.couchbase.changes import Changes, Wanted
+from keelman.couchbase.changes import Changes, StreamOptions
 from keelman.couchbase.frames import Opcode
 from keelman.couchbase.manifest import DEFAULT_COLLECTION
 from keelman.couchbase.seeds import Access
@@ -45,7 +45,9 @@ class Quiet:
 class QuietReader(CouchbaseReader):
     """Its vbuckets begin behind change 6."""
 
-    async def _open(self, access: Access, wanted: Wanted, starts: Mapping[int, Position | None]) -> dict[int, Position]:
+    async def _open(
+        self, access: Access, wanted: StreamOptions, starts: Mapping[int, Position | None]
+    ) -> dict[int, Position]:
         self._changes = cast("Changes", Quiet())
         return {number: Position(6, PLACE) for number in starts}
 

@@ -1,10 +1,10 @@
 """The order in which one partition's batches go out, and their sequence numbers."""
 
 from keelman.kafka.batches.produce_failure import CONCURRENT, NETWORK
-from keelman.kafka.batches.queue import SEQUENCES, Identity, PartitionQueue, QueuedBatch
+from keelman.kafka.batches.queue import SEQUENCES, PartitionQueue, ProducerIdentity, QueuedBatch
 from keelman.kafka.batches.record_batch import encode, read_header
 
-WHO = Identity(7, 3)
+WHO = ProducerIdentity(7, 3)
 
 
 def queue_of(*records: int) -> tuple[PartitionQueue, list[QueuedBatch]]:
@@ -17,7 +17,7 @@ def queue_of(*records: int) -> tuple[PartitionQueue, list[QueuedBatch]]:
     return queue, batches
 
 
-def take(queue: PartitionQueue, identity: Identity = WHO) -> QueuedBatch:
+def take(queue: PartitionQueue, identity: ProducerIdentity = WHO) -> QueuedBatch:
     return queue.take(identity, transactional=True)
 
 
@@ -30,7 +30,7 @@ def test_sequences_count_records_and_begin_anew_with_each_epoch() -> None:
     headers = [read_header(take(queue).data) for _ in range(3)]
     assert [header.base_sequence for header in headers] == [0, 3, 8]
     assert {(header.producer_id, header.producer_epoch, header.transactional) for header in headers} == {(7, 3, True)}
-    header = read_header(take(queue, Identity(7, 4)).data)
+    header = read_header(take(queue, ProducerIdentity(7, 4)).data)
     assert (header.base_sequence, header.producer_epoch) == (0, 4)
 
 
@@ -66,11 +66,11 @@ def test_sequences_begin_anew_behind_the_highest() -> None:
 
 def test_without_an_identity_there_are_no_sequences_and_one_is_in_flight() -> None:
     queue, _ = queue_of(1, 1)
-    first = take(queue, Identity())
+    first = take(queue, ProducerIdentity())
     assert (first.sequence, read_header(first.data).producer_id) == (-1, -1)
-    assert not queue.may_send(0.0, Identity())
+    assert not queue.may_send(0.0, ProducerIdentity())
     queue.delivered(first)
-    assert queue.may_send(0.0, Identity())
+    assert queue.may_send(0.0, ProducerIdentity())
 
 
 def test_the_first_batch_of_a_producer_goes_alone() -> None:
@@ -80,8 +80,8 @@ def test_the_first_batch_of_a_producer_goes_alone() -> None:
     queue.delivered(first)
     take(queue)
     assert queue.may_send(0.0, WHO)
-    assert queue.may_send(0.0, Identity(7, 4))  # the brokers know the producer id
-    assert not queue.may_send(0.0, Identity(8, 0))
+    assert queue.may_send(0.0, ProducerIdentity(7, 4))  # the brokers know the producer id
+    assert not queue.may_send(0.0, ProducerIdentity(8, 0))
 
 
 def test_what_is_sent_again_keeps_its_place_its_sequence_and_goes_alone() -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from keelman.runtime.logs import parts, punching
-from keelman.runtime.logs.parts import Keeping, Log, Reader
+from keelman.runtime.logs.parts import Keeping, Log, PartsReader
 
 
 def text_of(log: Log, position: int | None = None) -> bytes:
-    with Reader(log) as reader:
+    with PartsReader(log) as reader:
         found, at = b"", reader.begin() if position is None else position
         while True:
             piece, at = reader.read(at, 1000)
@@ -60,7 +60,7 @@ def test_a_log_that_is_not_there(log: Log) -> None:
     assert log.keep(Keeping(1), written=True) == 0
     assert log.parts() == []
     with pytest.raises(FileNotFoundError):
-        Reader(log)
+        PartsReader(log)
 
 
 def test_a_line_that_fills_a_part_is_cut(log: Log) -> None:
@@ -129,7 +129,7 @@ def test_a_log_that_somebody_emptied_goes_on_behind_its_parts(log: Log) -> None:
     append(log.file, lines(5000, 5010))
     log.keep(Keeping(1000, parts=100), written=True)
     assert text_of(log) == kept + lines(5000, 5010)
-    with Reader(log) as reader:
+    with PartsReader(log) as reader:
         position = reader.tail(20)
         found, at = reader.read(position)
         while at < reader.end():
@@ -159,7 +159,7 @@ def test_old_parts_go_by_number_and_by_age(log: Log) -> None:
     log.keep(Keeping(1000, parts=3, days=1), written=True, now=lambda: time.time() + 10 * 86_400)
     assert [(p.end, p.path.stat().st_size) for p in log.parts()] == [(head, 0)]
     assert text_of(log) == lines(0, 1000)[head:]
-    with Reader(log) as reader:
+    with PartsReader(log) as reader:
         assert reader.read(reader.tail(1))[0] == b"line 999\n"
 
 
@@ -182,15 +182,15 @@ def test_links_in_place_of_files_are_not_followed(log: Log, tmp_path: Path) -> N
     with pytest.raises(OSError, match="symbolic link"):
         log.keep(Keeping(10), written=True)
     with pytest.raises(OSError, match="symbolic link"):
-        Reader(log)
+        PartsReader(log)
     log.file.unlink()
     log.file.hardlink_to(secret)
     with pytest.raises(OSError, match="not a file of its own"):
-        Reader(log)
+        PartsReader(log)
     log.file.unlink()
     os.mkfifo(log.file)
     with pytest.raises(OSError, match="not a file of its own"):
-        Reader(log)
+        PartsReader(log)
     log.file.unlink()
     append(log.file, b"own\n")
     (tmp_path / "log.-5_0.gz").symlink_to(secret)
@@ -214,7 +214,7 @@ def test_who_writes_and_who_reads_lose_nothing_while_it_is_cut(log: Log) -> None
     threads = [threading.Thread(target=write, args=(n,)) for n in range(writers)]
     keeper = threading.Thread(target=keep)
     found = b""
-    with Reader(log) as reader:
+    with PartsReader(log) as reader:
         for thread in (*threads, keeper):
             thread.start()
         position, end = 0, time.monotonic() + 60
@@ -245,7 +245,7 @@ def test_cut_beside_the_very_read_of_these_lines(log: Log, monkeypatch: pytest.M
             log.keep(Keeping(1000, parts=100), written=True)
         return found
 
-    with Reader(log) as reader:
+    with PartsReader(log) as reader:
         monkeypatch.setattr(os, "pread", interrupted)
         assert reader.read(50, 100)[0] == lines(0, 1000)[50:150]
         append(log.file, lines(1000, 2000))

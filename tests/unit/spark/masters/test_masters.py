@@ -19,7 +19,7 @@ from keelman.runtime.settings import load
 from keelman.spark.masters.connect import interpreter
 from keelman.spark.masters.executors import Executors
 from keelman.spark.masters.jobs import short
-from keelman.spark.masters.master import Kind, Master, unfit
+from keelman.spark.masters.master import Master, MasterKind, unfit
 from keelman.spark.masters.pack import MANIFEST, Pack, installed, python_version
 from keelman.spark.masters.slot_home import Door, SlotHome
 from keelman.spark.service import open_door
@@ -31,14 +31,14 @@ FAR = Master.of("spark://far:7077")
 @pytest.mark.parametrize(
     ("url", "kind", "near"),
     [
-        ("local[256,1]", Kind.LOCAL, True),
-        ("spark://a:7077,b:7077", Kind.STANDALONE, False),
-        ("spark://127.0.0.1:7077", Kind.STANDALONE, True),
-        ("sc://[::1]:15002/;token=x", Kind.CONNECT, True),
-        ("sc://spark.example:15002", Kind.CONNECT, False),
+        ("local[256,1]", MasterKind.LOCAL, True),
+        ("spark://a:7077,b:7077", MasterKind.STANDALONE, False),
+        ("spark://127.0.0.1:7077", MasterKind.STANDALONE, True),
+        ("sc://[::1]:15002/;token=x", MasterKind.CONNECT, True),
+        ("sc://spark.example:15002", MasterKind.CONNECT, False),
     ],
 )
-def test_masters_that_are_served(url: str, kind: Kind, near: bool) -> None:
+def test_masters_that_are_served(url: str, kind: MasterKind, near: bool) -> None:
     master = Master.of(url)
     assert (master.kind, master.near) == (kind, near)
     assert "token" not in master.shown

@@ -8,7 +8,7 @@ import pytest
 
 from keelman.spark.copy_runs.runs import Owner
 from keelman.spark.slots.busy import Busy
-from keelman.spark.slots.choice import Limits, Need, NewSlot, Place, Slot, SlotState, Wait, choose, warm
+from keelman.spark.slots.choice import Limits, Need, NewSlot, Slot, SlotPlace, SlotState, Wait, choose, warm
 from keelman.spark.slots.usage import SLOT_BYTES, claimed, share_out, too_much
 
 ME, OTHER = Owner("wc", "me:1", "1"), Owner("wc", "other:1", "1")
@@ -25,7 +25,7 @@ def test_the_first_run_gets_a_new_slot() -> None:
 
 def test_an_empty_slot_comes_before_a_new_one() -> None:
     empty = slot("a", 0)
-    assert choose(ME, [empty], LIMITS) == Place(empty)
+    assert choose(ME, [empty], LIMITS) == SlotPlace(empty)
 
 
 def test_a_new_slot_comes_before_sharing() -> None:
@@ -34,7 +34,7 @@ def test_a_new_slot_comes_before_sharing() -> None:
 
 def test_the_least_loaded_is_shared_also_while_it_starts() -> None:
     light = slot("b", 1, state=SlotState.STARTING)
-    assert choose(ME, [slot("a", 2), light], LIMITS) == Place(light)
+    assert choose(ME, [slot("a", 2), light], LIMITS) == SlotPlace(light)
 
 
 def test_slots_of_others_and_ending_ones_are_never_shared() -> None:
@@ -51,7 +51,7 @@ def test_full_slots_make_it_wait_and_say_so() -> None:
 def test_with_no_slot_left_sharing_comes_before_waiting() -> None:
     mine = slot("a", 1)
     every = [mine, *(slot(n, 1, OTHER) for n in "bcd")]
-    assert choose(ME, every, LIMITS) == Place(mine)
+    assert choose(ME, every, LIMITS) == SlotPlace(mine)
 
 
 def test_with_no_slot_left_an_idle_one_of_another_is_ended_but_only_one() -> None:
@@ -78,8 +78,8 @@ def test_a_plugin_never_shares_a_slot_nor_takes_over_anothers() -> None:
     others = [slot("s", 0), own("b", 0, "/plugins/b"), own("a", 1, "/plugins/a")]
     assert choose(ME, others, LIMITS, need) == NewSlot("/plugins/a", alone=True)
     free = own("a2", 0, "/plugins/a")
-    assert choose(ME, [*others, free], LIMITS, need) == Place(free)
-    assert choose(ME, [own("a", 0, "/plugins/a"), slot("s", 1), slot("t", 2)], LIMITS) == Place(slot("s", 1))
+    assert choose(ME, [*others, free], LIMITS, need) == SlotPlace(free)
+    assert choose(ME, [own("a", 0, "/plugins/a"), slot("s", 1), slot("t", 2)], LIMITS) == SlotPlace(slot("s", 1))
 
 
 def test_tasks_of_a_plugin_share_a_slot_where_they_may_and_fill_one_before_the_next() -> None:
@@ -87,7 +87,7 @@ def test_tasks_of_a_plugin_share_a_slot_where_they_may_and_fill_one_before_the_n
     two, one, full = own("a2", 2, "/plugins/a"), own("a1", 1, "/plugins/a"), own("a3", 3, "/plugins/a")
     for each in (two, one, full):
         each.plugin_runs = 3
-    assert choose(ME, [one, two, full, own("b", 0, "/plugins/b")], LIMITS, need) == Place(two)
+    assert choose(ME, [one, two, full, own("b", 0, "/plugins/b")], LIMITS, need) == SlotPlace(two)
     assert choose(ME, [full, own("a4", 1, "/plugins/a")], LIMITS, need) == NewSlot(
         "/plugins/a", alone=True, plugin_runs=3
     ), "a slot of one that is to be alone is not joined"
@@ -105,14 +105,14 @@ def test_a_busy_run_gets_its_own_slot_while_there_is_room_and_shares_else() -> N
     limits = replace(LIMITS, busy_slots=1)
     assert choose(ME, [slot("a", 1)], limits, Need(busy=True)) == NewSlot(alone=True)
     free = own("b", 0)
-    assert choose(ME, [slot("a", 1), free], limits, Need(busy=True)) == Place(free)
+    assert choose(ME, [slot("a", 1), free], limits, Need(busy=True)) == SlotPlace(free)
     light, full = slot("a", 1), slot("c", 2)
-    assert choose(ME, [full, light, own("b")], limits, Need(busy=True)) == Place(light)
+    assert choose(ME, [full, light, own("b")], limits, Need(busy=True)) == SlotPlace(light)
 
 
 def test_without_memory_for_another_slot_a_run_shares_and_a_plugin_waits() -> None:
     light = slot("a", 1)
-    assert choose(ME, [light], LIMITS, may_start=False) == Place(light)
+    assert choose(ME, [light], LIMITS, may_start=False) == SlotPlace(light)
     choice = choose(ME, [light], LIMITS, Need("/plugins/a"), may_start=False)
     assert isinstance(choice, Wait)
     assert "memory" in choice.message

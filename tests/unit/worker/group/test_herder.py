@@ -21,7 +21,7 @@ from keelman.worker.config.typed import checked
 from keelman.worker.errors import Elsewhere
 from keelman.worker.group.herder import IDLE_SECONDS, SOON_SECONDS, Herder
 from keelman.worker.group.leader import Leader
-from keelman.worker.group.membership import Membership, Place
+from keelman.worker.group.membership import GroupPlace, Membership
 from keelman.worker.group.requests import Change
 from keelman.worker.rest.operations import Operations
 from keelman.worker.standalone import GroupOfOne, StandaloneStore
@@ -113,8 +113,8 @@ async def test_who_cannot_claim_still_takes_its_work(tmp_path: Path) -> None:
 
 
 def test_who_led_before_leads_since_only_when_no_generation_lies_between() -> None:
-    def place(generation: int, *, leader: bool = True) -> Place:
-        return Place("m", generation, leader, Assignment("m", URL, 0))
+    def place(generation: int, *, leader: bool = True) -> GroupPlace:
+        return GroupPlace("m", generation, leader, Assignment("m", URL, 0))
 
     assert place(5).leads_since(place(4))
     assert not place(6).leads_since(place(4)), "the group had lost it, and another may have led"

@@ -35,7 +35,7 @@ def test_records_have_connects_bytes() -> None:
 
 
 def test_a_connector_is_known_by_its_uid() -> None:
-    one = records.Identity("u-1", "r-1")
+    one = records.ConnectorIdentity("u-1", "r-1")
     made = records.connector_record("x", {"a": "b"}, one)
     assert made[1] == b'{"properties":{"a":"b"},"keelman.uid":"u-1","keelman.request.id":"r-1"}'
     assert applied(made).identities == {"x": one}

@@ -13,7 +13,7 @@ from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target, home_of
 from keelman.cli.client.tokens import create_token, delete_token, read_tokens
-from keelman.cli.machine.joined import Wanted, join_host
+from keelman.cli.machine.joined import Joining, join_host
 from keelman.cli.options import HomeFolder, command_group, seconds_of
 from keelman.model.access.join_token import JoinRole
 from keelman.model.errors import InvalidArgument
@@ -104,7 +104,7 @@ def join(
     text = typer.get_text_stream("stdin").read() if given == "-" else given
     own = checked_name("--node", _plain(name)) if name else legal_name(socket.gethostname())
     role = JoinRole.GATEWAY if as_gateway else JoinRole.NODE
-    wanted = Wanted(role, own, address, workload_trust, home_of(home), has_home=home is not None)
+    wanted = Joining(role, own, address, workload_trust, home_of(home), has_home=home is not None)
     for line in asyncio.run(join_host(text, wanted)):
         print(line)
     return 0

@@ -15,7 +15,7 @@ from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
 from keelman.gateway.ohara.connectors.columns import check_columns
 from keelman.gateway.ohara.connectors.config import CLASS, COLUMNS, INTERNAL, TOPIC_KEYS, WORKER_KEY
 from keelman.gateway.ohara.connectors.life import answers, is_there, is_wanted, life
-from keelman.gateway.ohara.connectors.specs import Wanted, answer_of, filled_of, settings_of, spec_of
+from keelman.gateway.ohara.connectors.specs import ConnectorSettings, answer_of, filled_of, settings_of, spec_of
 from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
 from keelman.gateway.ohara.definitions.connector import CHECK_RULE, CHECK_RULES, CONNECTOR
 from keelman.gateway.ohara.state import lookups
@@ -179,7 +179,7 @@ class Connectors(Resource):
 
     async def _wanted(
         self, settings: Settings, filled: Mapping[str, Any] | None = None
-    ) -> tuple[WorkerCluster, Wanted]:
+    ) -> tuple[WorkerCluster, ConnectorSettings]:
         """The worker cluster of settings, and all that makes a definition of them. Raises OharaError for one that is
         not there, and for topics that are not."""
         worker = key_of(settings[WORKER_KEY], WORKER_KEY)
@@ -193,7 +193,7 @@ class Connectors(Resource):
         if answers(cluster):
             info = await self._classes.of_class(cluster, settings[CLASS], seconds=CLASS_SECONDS)
         names = [one.spec.topic for one in topics.values() if one is not None]
-        return cluster, Wanted(settings, info, names, filled or {})
+        return cluster, ConnectorSettings(settings, info, names, filled or {})
 
     async def _running_topics(self, settings: Settings) -> dict[ObjectKey, Any]:
         """The topics of a connector. Raises OharaError for those that are not there or do not run; waits for those that

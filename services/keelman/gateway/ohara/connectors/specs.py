@@ -49,7 +49,7 @@ _NAMES = ("group", "name")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ConnectorSettings:
     """What a connector is to be: its settings as sent, and what its class adds to them, if that is known."""
 
     settings: Settings
@@ -60,7 +60,7 @@ class Wanted:
     """The defaults of its class that were known before; where `info` is known those of it."""
 
 
-def spec_of(key: ObjectKey, wanted: Wanted, worker_cluster: str) -> ConnectorDefinitionSpec:
+def spec_of(key: ObjectKey, wanted: ConnectorSettings, worker_cluster: str) -> ConnectorDefinitionSpec:
     """The definition of a connector."""
     settings = {k: v for k, v in wanted.settings.items() if k not in (*INTERNAL, *_NAMES)}
     filled = dict(wanted.filled) if wanted.info is None else defaults(wanted.info)
@@ -128,7 +128,7 @@ def answer_of(key: ObjectKey, definition: ConnectorDefinition, worker: ObjectKey
     return answer | {CONNECTOR_KEY: key.json, TOPICS: topics}
 
 
-def _made(wanted: Wanted, settings: Mapping[str, Any]) -> dict[str, str]:
+def _made(wanted: ConnectorSettings, settings: Mapping[str, Any]) -> dict[str, str]:
     """Keys of a configuration that nobody sent and that the class needs."""
     name, info = settings[CLASS], wanted.info
     if is_ohara_class(name) or (info is not None and is_ohara(info)):

@@ -13,7 +13,7 @@ from keelman.gateway.ohara.connectors import config
 from keelman.gateway.ohara.connectors.class_settings import Json, own_setting, setting_of
 from keelman.gateway.ohara.connectors.connectors import SENT, checked_settings, without_internal
 from keelman.gateway.ohara.connectors.life import answers
-from keelman.gateway.ohara.connectors.specs import Wanted, spec_of
+from keelman.gateway.ohara.connectors.specs import ConnectorSettings, spec_of
 from keelman.gateway.ohara.connectors.worker_classes import WorkerClasses
 from keelman.gateway.ohara.definitions.connector import CONNECTOR
 from keelman.gateway.ohara.definitions.setting import by_key
@@ -57,7 +57,7 @@ class Validation:
             topic = await lookups.topic(self._control, one)
             names.append(config.kafka_name(one) if topic is None else topic.spec.topic)
         info = await self._classes.of_class(cluster, settings[config.CLASS], seconds=CLASS_SECONDS)
-        spec = spec_of(key, Wanted(settings, info, names), cluster.name)
+        spec = spec_of(key, ConnectorSettings(settings, info, names), cluster.name)
         target = f"/connector-plugins/{quote(settings[config.CLASS], safe='')}/config/validate"
         try:
             found = await self._classes.ask(cluster.name, "PUT", target, {**spec.config, "name": spec.connector})

@@ -7,7 +7,7 @@ import pytest
 from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinition, ConnectorDefinitionSpec
 from keelman.gateway.ohara.connectors.class_settings import class_of_keys, generic_class
 from keelman.gateway.ohara.connectors.columns import check_columns
-from keelman.gateway.ohara.connectors.specs import Wanted, answer_of, settings_of, spec_of
+from keelman.gateway.ohara.connectors.specs import ConnectorSettings, answer_of, settings_of, spec_of
 from keelman.gateway.ohara.definitions.connector import CONNECTOR
 from keelman.gateway.ohara.wire.errors import OharaError
 from keelman.gateway.ohara.wire.keys import ObjectKey
@@ -26,7 +26,7 @@ def settings(**given: Any) -> dict[str, Any]:
     return created(SENT, sent | given)
 
 
-def kept(wanted: Wanted) -> ConnectorDefinition:
+def kept(wanted: ConnectorSettings) -> ConnectorDefinition:
     """The definition."""
     return ConnectorDefinition(name="oh-1", spec=spec_of(KEY, wanted, "oh-wk"))
 
@@ -37,7 +37,7 @@ def test_settings_come_back_as_they_were_sent() -> None:
         "flag": True, "ratio": 0.5, "list": ["a", "b"], "text": "x", "asText": '["a"]', "none": [], "deep": {"a": {}},
         "big": 1 << 60,
     })  # fmt: skip
-    definition = kept(Wanted(made, None, ["default-t"]))
+    definition = kept(ConnectorSettings(made, None, ["default-t"]))
     assert settings_of(KEY, definition, WORKER) == made
     config = definition.spec.config
     assert (config["list"], config["asText"], config["flag"], config["big"]) == ("a,b", "a", "true", str(1 << 60))
@@ -47,7 +47,7 @@ def test_settings_come_back_as_they_were_sent() -> None:
 
 
 def test_what_somebody_changed_elsewhere_is_answered() -> None:
-    definition = kept(Wanted(settings(list=["a"], text="x")))
+    definition = kept(ConnectorSettings(settings(list=["a"], text="x")))
     definition.spec.config.update({"tasks.max": "7", "list": "b,c", "text": "y", "more": "z"})
     found = settings_of(KEY, definition, WORKER)
     assert (found["tasks.max"], found["list"], found["text"], found["more"]) == (7, ["b", "c"], "y", "z")
@@ -67,34 +67,37 @@ def test_a_definition_that_was_made_elsewhere_has_all_settings() -> None:
 
 def test_the_defaults_of_a_class_are_answered_and_not_sent_to_connect() -> None:
     info = class_of_keys("source", "a.Source", "4.3.0", [FILE, BATCH])
-    definition = kept(Wanted(settings(), info))
+    definition = kept(ConnectorSettings(settings(), info))
     answer = answer_of(KEY, definition, WORKER)
     assert (answer["batch.size"], answer["kind"], answer["version"]) == (2000, "source", "4.3.0")
     assert answer["key.converter"] == "org.apache.kafka.connect.json.JsonConverter"
     assert not {"batch.size", "kind", "key.converter"} & set(definition.spec.config)
     whole = created(SENT, {k: v for k, v in answer.items() if k not in ("connectorKey", "topics")})
-    again = kept(Wanted(whole, info))
+    again = kept(ConnectorSettings(whole, info))
     assert "batch.size" not in again.spec.config
-    assert kept(Wanted(settings(**{"batch.size": 5}), info)).spec.config["batch.size"] == "5"
+    assert kept(ConnectorSettings(settings(**{"batch.size": 5}), info)).spec.config["batch.size"] == "5"
 
 
 def test_classes_of_oharas_get_its_converters_unless_others_are_sent() -> None:
     converter = "org.apache.kafka.connect.converters.ByteArrayConverter"
     made = settings(**{"connector.class": "oharastream.ohara.connector.ftp.FtpSource"})
-    assert kept(Wanted(made)).spec.config["value.converter"] == converter
+    assert kept(ConnectorSettings(made)).spec.config["value.converter"] == converter
     own = generic_class("source", "com.acme.Row", ohara=True)
-    assert kept(Wanted(settings(**{"connector.class": "com.acme.Row"}), own)).spec.config["key.converter"] == converter
+    assert (
+        kept(ConnectorSettings(settings(**{"connector.class": "com.acme.Row"}), own)).spec.config["key.converter"]
+        == converter
+    )
     sent = settings(**{"connector.class": "com.acme.Row", "key.converter": "a.C"})
-    assert kept(Wanted(sent, own)).spec.config["key.converter"] == "a.C"
-    assert "key.converter" not in settings_of(KEY, kept(Wanted(made)), WORKER)
+    assert kept(ConnectorSettings(sent, own)).spec.config["key.converter"] == "a.C"
+    assert "key.converter" not in settings_of(KEY, kept(ConnectorSettings(made)), WORKER)
 
 
 def test_a_class_that_takes_one_topic_gets_the_first() -> None:
     info = class_of_keys("source", "a.Source", "", [FILE, TOPIC])
-    definition = kept(Wanted(settings(), info, ["default-t", "default-u"]))
+    definition = kept(ConnectorSettings(settings(), info, ["default-t", "default-u"]))
     assert (definition.spec.config["topic"], definition.spec.config["topics"]) == ("default-t", "default-t,default-u")
     assert "topic" not in answer_of(KEY, definition, WORKER)
-    assert kept(Wanted(settings(topic="own"), info, ["default-t"])).spec.config["topic"] == "own"
+    assert kept(ConnectorSettings(settings(topic="own"), info, ["default-t"])).spec.config["topic"] == "own"
 
 
 @pytest.mark.parametrize(
