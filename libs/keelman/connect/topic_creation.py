@@ -1,7 +1,7 @@
 """Which settings a source's new topics get: `topic.creation.*` of its configuration, as in Connect (KIP-158,
 https://cwiki.apache.org/confluence/display/KAFKA/KIP-158).
 
-What Connect makes of them is recorded: tests/recorded/topic_creation.json.
+What Connect makes of them is recorded: tests/recorded/worker/topic_creation.json.
 """
 
 from __future__ import annotations

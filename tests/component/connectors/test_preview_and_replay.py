@@ -382,7 +382,7 @@ async def test_killed_in_the_middle_of_a_replay(worker: WorkerProcess, bootstrap
     assert sorted(int(one.value()) for one in messages(bootstrap, origin)) == list(range(count))
 
 
-RECORDED = json.loads((RECORDED_FOLDER / "topic_creation.json").read_text())
+RECORDED = json.loads((RECORDED_FOLDER / "worker" / "topic_creation.json").read_text())
 REFUSED = [one for one in RECORDED if one["states"] == ["RUNNING", "FAILED"]]
 
 

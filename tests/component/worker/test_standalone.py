@@ -14,7 +14,7 @@ import pytest
 
 from keelman.connect.java.maps import load_map
 from keelman.testing.eventually import eventually
-from recorded.standalone_steps import SOURCE, STEPS, Step, filled
+from recorded.worker.standalone_steps import SOURCE, STEPS, Step, filled
 from support.copying.harness import create_topic
 from support.places import RECORDED_FOLDER
 from support.spark.service import SparkService
@@ -87,7 +87,7 @@ BETTER = {
 
 async def answers_as_recorded(worker: Started, source: Path) -> None:
     """Every step of the record is answered as Connect's standalone worker answered it."""
-    recorded = iter(json.loads((RECORDED_FOLDER / "standalone.json").read_text()))
+    recorded = iter(json.loads((RECORDED_FOLDER / "worker" / "standalone.json").read_text()))
     for method, path, body in STEPS:
         if path.startswith("until "):
             await eventually(partial(has_state, worker, path.removeprefix("until "), body))

@@ -91,7 +91,7 @@ JDBC = Published("debezium-jdbc", LOCKS / "debezium_jdbc.lock")
 FILES = Published("connect-file", maven.KAFKA_CONNECT, ("connect-file",))
 MIRROR = Published("connect-mirror", maven.KAFKA_CONNECT, ("connect-mirror", "connect-mirror-client"))
 ICEBERG = Published("iceberg", LOCKS / "iceberg_sink.lock")
-MONGO = Published("mongo", LOCKS / "mongo_connect.lock", libraries=(RECORDED_FOLDER / "avro.lock",))
+MONGO = Published("mongo", LOCKS / "mongo_connect.lock", libraries=(RECORDED_FOLDER / "data" / "avro.lock",))
 
 
 async def plugin_path(*wanted: Published) -> str:

@@ -13,7 +13,7 @@ from support.connectors.memory_registry import MemoryRegistry
 from support.places import RECORDED_FOLDER
 from unit.connect.test_data import data_note, data_of, unordered
 
-CASES: list[dict[str, Any]] = json.loads((RECORDED_FOLDER / "avro.json").read_text())
+CASES: list[dict[str, Any]] = json.loads((RECORDED_FOLDER / "data" / "avro.json").read_text())
 DIFFERENT = {
     "an array's default": "theirs takes the array's schema for its items', Confluent's no longer does",
     "without a schema: bytes": "theirs does not write bytes without a schema",

@@ -47,7 +47,7 @@ def properties(folder: Path) -> dict[str, str]:
 
 def recorded() -> list[tuple[str, str, str]]:
     """Name, reference and what the worker made of it (or the error's message) where `validate` shows a topic."""
-    record = json.loads((RECORDED_FOLDER / "config_providers.json").read_text())
+    record = json.loads((RECORDED_FOLDER / "worker" / "config_providers.json").read_text())
     found = []
     for one in record["requests"]:
         answer = one["answer"]
@@ -72,7 +72,9 @@ def test_values_are_those_of_the_record(name: str, text: str, wanted: str, folde
 
 
 def test_tasks_are_stored_as_in_the_record(folder: Path) -> None:
-    record = json.loads((RECORDED_FOLDER / "config_providers.json").read_text().replace("<folder>", str(folder)))
+    record = json.loads(
+        (RECORDED_FOLDER / "worker" / "config_providers.json").read_text().replace("<folder>", str(folder))
+    )
     stored = {key: json.loads(value)["properties"] for key, value in record["topic"]}
     connector = stored["connector-good"]
     values = read(providers_of(properties(folder)), references_of(connector))

@@ -22,7 +22,7 @@ from keelman.connect.schema import Schema, Struct
 from keelman.connect.transforms import PREDICATES, TRANSFORMS
 from support.places import RECORDED_FOLDER
 
-RECORDED = RECORDED_FOLDER / "data.json"
+RECORDED = RECORDED_FOLDER / "data" / "data.json"
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 NOTES = {
     "java.lang.Boolean": "bool",

@@ -10,7 +10,7 @@ from keelman.connect.errors import DataError
 from keelman.connect.java.maps import BYTE_ARRAY, HASH_MAP, MAGIC, dump_map, load_map
 from support.places import RECORDED_FOLDER
 
-RECORDED = RECORDED_FOLDER / "java_map.json"
+RECORDED = RECORDED_FOLDER / "data" / "java_map.json"
 JAVA = {name: base64.b64decode(text) for name, text in json.loads(RECORDED.read_text()).items()}
 
 

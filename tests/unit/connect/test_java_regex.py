@@ -8,7 +8,7 @@ import pytest
 from keelman.connect.java.regex import JavaPattern, PatternError
 from support.places import RECORDED_FOLDER
 
-RECORDED = json.loads((RECORDED_FOLDER / "java_regex.json").read_text())
+RECORDED = json.loads((RECORDED_FOLDER / "data" / "java_regex.json").read_text())
 FOUND = [one for one in RECORDED if "found" in one]
 REPLACED = [one for one in RECORDED if "replacement" in one]
 REFUSED = [one for one in RECORDED if "error" in one and "replacement" not in one]

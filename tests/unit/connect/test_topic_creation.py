@@ -10,7 +10,7 @@ from keelman.connect.topic_creation import TopicCreation
 from keelman.connect.topic_plan import TopicPlan
 from support.places import RECORDED_FOLDER
 
-RECORDED = json.loads((RECORDED_FOLDER / "topic_creation.json").read_text())
+RECORDED = json.loads((RECORDED_FOLDER / "worker" / "topic_creation.json").read_text())
 BROKERS_PARTITIONS = 4
 ON = [one for one in RECORDED if not one["name"].startswith("off: ")]
 TOLD_BY_BROKERS = "org.apache.kafka.connect.errors.ConnectException: Unable to create topic(s)"

@@ -1,4 +1,4 @@
-"""Our workers tell of plugins and configurations what Kafka Connect told (tests/recorded/validate.json).
+"""Our workers tell of plugins and configurations what Kafka Connect told (tests/recorded/worker/validate.json).
 
 Everything is compared but documentation, which is in our own words, and what the tables below name.
 """
@@ -21,10 +21,10 @@ from keelman.model.errors import InvalidArgument, NotFound
 from keelman.worker.asking.third_party import problems_of
 from keelman.worker.errors import RestError, invalid_config
 from keelman.worker.rest import plugins
-from recorded.validate_cases import WORKERS
+from recorded.worker.validate_cases import WORKERS
 from support.places import RECORDED_FOLDER
 
-RECORD = json.loads((RECORDED_FOLDER / "validate.json").read_text(encoding="utf-8"))
+RECORD = json.loads((RECORDED_FOLDER / "worker" / "validate.json").read_text(encoding="utf-8"))
 CASES = {case["name"]: case for case in RECORD["cases"]}
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 THEIRS = "org.apache.kafka.connect."

@@ -1,7 +1,7 @@
 """Names of Avro schemas in Confluent's mapping, and the options that both directions of it share.
 
 As of Confluent's AvroData (Apache License 2.0), https://docs.confluent.io/platform/current/schema-registry/connect.html;
-tests/recorded/avro.json holds what a converter derived from it makes of many schemas and values.
+tests/recorded/data/avro.json holds what a converter derived from it makes of many schemas and values.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The keys that every connector, every sink and every source has beside its own; ours are in copying_keys, life_keys.
 
-Names, types, defaults, groups and order are those of Apache Kafka Connect 4.3 (tests/recorded/validate.json).
+Names, types, defaults, groups and order are those of Apache Kafka Connect 4.3 (tests/recorded/worker/validate.json).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Everything that means something else in Python is written out: classes as ranges of code points, `.`, `^` and `$` by
 Java's line ends, flags where they hold. What cannot be had is refused, never approximated: `\\G`, `\\X`, `\\b{g}`, the
 flag U, look-behinds without a fixed length, references to groups that are not complete, names of scripts and blocks.
-tests/recorded/java_regex.json holds what Java says to a table of patterns.
+tests/recorded/data/java_regex.json holds what Java says to a table of patterns.
 """
 
 from __future__ import annotations

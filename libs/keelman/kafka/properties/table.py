@@ -3,7 +3,7 @@
 The one table that all code asks that makes clients; docs/client-properties.md is written from it. A key that is not
 here is unknown to Java's clients too, which only warn of those. Types and defaults, which only `validate` shows, are in
 keelman.connect.config.client_definitions, which may not stand on this package. A new version of Kafka:
-tests/recorded/record_clients.py, which holds both to the same keys.
+tests/recorded/data/record_clients.py, which holds both to the same keys.
 """
 
 from __future__ import annotations

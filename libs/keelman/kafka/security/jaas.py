@@ -1,6 +1,6 @@
 """`sasl.jaas.config`, read as Java's clients read it (their JaasConfig, on a StreamTokenizer).
 
-tests/recorded/clients.json holds what Java makes of a number of texts.
+tests/recorded/data/clients.json holds what Java makes of a number of texts.
 """
 
 from __future__ import annotations

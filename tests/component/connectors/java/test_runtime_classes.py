@@ -11,7 +11,7 @@ import pytest
 import keelman.connectors.java as bridge
 from keelman.model.errors import FailedPrecondition
 from keelman.runtime.java.installation import find
-from recorded.runtime_classes import CLASSES, RECORD, shown
+from recorded.java.runtime_classes import CLASSES, RECORD, shown
 
 pytestmark = pytest.mark.component
 _ROOMS = r"(?:runtime|storage|internals?|isolation|util)"
@@ -28,7 +28,9 @@ def no_javap() -> bool:
 
 @pytest.mark.skipif(no_javap(), reason="there is no javap on this machine")
 async def test_inner_classes_are_as_they_were_recorded() -> None:
-    assert await shown() == RECORD.read_text(), "read what has changed, then run python -m recorded.runtime_classes"
+    assert await shown() == RECORD.read_text(), (
+        "read what has changed, then run python -m recorded.java.runtime_classes"
+    )
 
 
 def test_every_inner_class_that_is_used_is_recorded() -> None:

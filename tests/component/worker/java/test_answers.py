@@ -11,14 +11,14 @@ import pytest
 from keelman.connectors import registry
 from keelman.connectors.validation.configuration import definition_of
 from keelman.testing.eventually import eventually
-from recorded.java_plugins_steps import MONGO_SINK, UNWRAP, play, told
+from recorded.java.java_plugins_steps import MONGO_SINK, UNWRAP, play, told
 from support.java.kit import needs_java
 from support.java.published import DEBEZIUM_POSTGRES, FILE_SINK, FILE_SOURCE, FILES, MONGO, POSTGRES, plugin_path
 from support.places import RECORDED_FOLDER
 from support.worker.processes import LinkSide, WorkerProcess, workers
 
 pytestmark = [pytest.mark.component, needs_java()]
-RECORDED: dict[str, Any] = json.loads((RECORDED_FOLDER / "java_plugins.json").read_text())
+RECORDED: dict[str, Any] = json.loads((RECORDED_FOLDER / "java" / "java_plugins.json").read_text())
 CLASS = "connector.class"
 FRAMEWORK = {
     key for name in (FILE_SOURCE, FILE_SINK) for key in definition_of(registry.find_connector(name), {}, {}).keys

@@ -19,8 +19,8 @@ from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS, BadRecords, CopyP
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.certificates import PASSWORD, Authority
 from keelman.testing.eventually import eventually
-from recorded.access_steps import EXTENSION
-from recorded.record_access import exchange, jaas_file
+from recorded.rest.access_steps import EXTENSION
+from recorded.rest.record_access import exchange, jaas_file
 from support.worker.processes import LinkSide, WorkerProcess, workers
 
 pytestmark = pytest.mark.component

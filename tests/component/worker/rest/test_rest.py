@@ -13,7 +13,7 @@ from support.worker.processes import LinkSide, WorkerProcess, workers
 from support.worker.rest import Player, fresh_client, step_of
 
 pytestmark = pytest.mark.component
-RECORDED = json.loads((RECORDED_FOLDER / "rest.json").read_text())
+RECORDED = json.loads((RECORDED_FOLDER / "rest" / "rest.json").read_text())
 GROUPS = {"main": "rest-recorded", "tracking off": "rest-recorded-1", "reset off": "rest-recorded-2"}
 
 # Every difference that is meant: what of the answer differs, why, and the names of the steps.

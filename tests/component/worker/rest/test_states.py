@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recorded.state_steps import play
+from recorded.worker.state_steps import play
 from support.places import RECORDED_FOLDER
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.component
 
 async def test_states_are_connects(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
     """With restarts switched off, as they are in Connect."""
-    recorded = json.loads((RECORDED_FOLDER / "states.json").read_text())
+    recorded = json.loads((RECORDED_FOLDER / "worker" / "states.json").read_text())
     never = {"keelman.restart.max.attempts": "0"}
     worker = WorkerProcess(tmp_path, bootstrap, "states", spark.address, never)
     async with workers(worker):

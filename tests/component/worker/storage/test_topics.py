@@ -10,13 +10,13 @@ import pytest
 
 from keelman.kafka.reading import Row, read_topic
 from keelman.testing.eventually import eventually
-from recorded.topics_steps import CONFIGS, GROUP, OFFSETS, PROPERTIES, STATUS, play, prepare, written
+from recorded.worker.topics_steps import CONFIGS, GROUP, OFFSETS, PROPERTIES, STATUS, play, prepare, written
 from support.places import RECORDED_FOLDER
 from support.spark.service import SparkService
 from support.worker.processes import LinkSide, WorkerProcess, workers
 
 pytestmark = pytest.mark.component
-RECORDED = json.loads((RECORDED_FOLDER / "topics.json").read_text())
+RECORDED = json.loads((RECORDED_FOLDER / "worker" / "topics.json").read_text())
 FOLDER = Path("/tmp/keelman-topics")  # as recorded: it is in keys, so partitions depend on it
 
 

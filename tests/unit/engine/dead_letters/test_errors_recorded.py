@@ -1,5 +1,6 @@
-"""Our sinks make of bad records what Kafka Connect's made of them (tests/recorded/errors.json): the same ones come
-through, the same become dead letters with the same headers, and a task that fails begins its trace as Connect's."""
+"""Our sinks make of bad records what Kafka Connect's made of them (tests/recorded/worker/errors.json): the same ones
+come through, the same become dead letters with the same headers, and a task that fails begins its trace as
+Connect's."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from keelman.engine.dead_letters.writer import DeadLetterWriter
 from keelman.engine.failure import judge
 from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.sink.batch import Columns
-from recorded.errors_cases import CASES, STRING, Case, shown
+from recorded.worker.errors_cases import CASES, STRING, Case, shown
 from support.places import RECORDED_FOLDER
 
-RECORD = json.loads((RECORDED_FOLDER / "errors.json").read_text(encoding="utf-8"))
+RECORD = json.loads((RECORDED_FOLDER / "worker" / "errors.json").read_text(encoding="utf-8"))
 WORKER = {"bootstrap.servers": "none:1", "key.converter": STRING, "value.converter": STRING}
 
 

@@ -28,7 +28,7 @@ from keelman.testing.certificates import PASSWORD, Authority
 from keelman.testing.servers.token_server import token_server
 from support.places import RECORDED_FOLDER
 
-RECORDED = json.loads((RECORDED_FOLDER / "clients.json").read_text())
+RECORDED = json.loads((RECORDED_FOLDER / "data" / "clients.json").read_text())
 CLIENTS: dict[ClientKind, Any] = {"producer": Producer, "consumer": Consumer, "admin": AdminClient}
 EVIL = 'com.sun.security.auth.module.JndiLoginModule required user.provider.url="ldap://x";'
 URL = "https://idp.example/token"

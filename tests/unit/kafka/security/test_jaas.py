@@ -9,7 +9,7 @@ from keelman.model.errors import InvalidArgument
 from support.places import RECORDED_FOLDER
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256, SCRAM-SHA-512", "OAUTHBEARER")
-RECORDED = json.loads((RECORDED_FOLDER / "clients.json").read_text())["jaas"]
+RECORDED = json.loads((RECORDED_FOLDER / "data" / "clients.json").read_text())["jaas"]
 
 
 @pytest.mark.parametrize("said", RECORDED, ids=range(len(RECORDED)))

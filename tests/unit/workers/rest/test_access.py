@@ -21,7 +21,7 @@ from keelman.worker.rest.front.front import open_front, peer_tls
 from keelman.workers.rest.access import WorkerAccess
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Outgoing, Rest
-from recorded.record_access import jaas_file
+from recorded.rest.record_access import jaas_file
 from support.worker.refused_properties import EXTENSION
 
 LOGGERS = Outgoing("GET", b"/admin/loggers")

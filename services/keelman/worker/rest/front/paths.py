@@ -20,7 +20,7 @@ from keelman.worker.rest.bodies import JSON_TYPE
 from keelman.worker.rest.context import Handler
 from keelman.worker.rest.forwarding import repeats
 
-# As Connect's standalone worker answers (tests/recorded/standalone.json).
+# As Connect's standalone worker answers (tests/recorded/worker/standalone.json).
 NO_TASKS = "Kafka Connect in standalone mode does not support externally setting task configurations."
 NO_FENCE = "Kafka Connect in standalone mode does not support exactly-once source connectors."
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")

@@ -23,11 +23,11 @@ from keelman.worker.rest.front.front import open_front, peer_tls
 from keelman.workers.properties.basic_auth import FILE
 from keelman.workers.properties.listeners import METRICS, client_tls, server_tls
 from keelman.workers.properties.typed import WorkerProperties
-from recorded.access_steps import EXTENSION, SECTIONS
-from recorded.record_access import exchange, jaas_file
+from recorded.rest.access_steps import EXTENSION, SECTIONS
+from recorded.rest.record_access import exchange, jaas_file
 from support.places import RECORDED_FOLDER
 
-ANSWERS: Mapping[str, Any] = json.loads((RECORDED_FOLDER / "access.json").read_text())
+ANSWERS: Mapping[str, Any] = json.loads((RECORDED_FOLDER / "rest" / "access.json").read_text())
 # Jetty itself refuses these paths, before Connect sees them; here a connector's name may hold an escaped slash.
 JETTY = ("x%2Fy", "//fence")
 # Headers that the recorded configurations ask for; the rest is the server's own business.

@@ -1,6 +1,6 @@
 """Records what Java's Kafka clients and Connect's override policies say: run it after a change of Kafka's version.
 
-`python -m recorded.record_clients` writes clients.json beside it; it needs a JDK and fetches Connect's jars.
+`python -m recorded.data.record_clients` writes clients.json beside it; it needs a JDK and fetches Connect's jars.
 """
 
 from __future__ import annotations

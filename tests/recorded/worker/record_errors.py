@@ -1,6 +1,6 @@
 """Records what Kafka Connect's sinks make of bad records: writes errors.json beside this.
 
-Run it by hand: `python -m recorded.record_errors`. It starts a broker and a real worker, fills a topic for each
+Run it by hand: `python -m recorded.worker.record_errors`. It starts a broker and a real worker, fills a topic for each
 of `errors_cases`, and keeps the dead letters, the lines that came through and, of a task that failed, its trace.
 """
 
@@ -18,8 +18,8 @@ from keelman.kafka.clients import admin_client
 from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.connect_worker import ConnectProcess
-from recorded.errors_cases import CASES, Case, shown
 from recorded.one_a_line import one_a_line
+from recorded.worker.errors_cases import CASES, Case, shown
 
 HERE = Path(__file__).parent
 

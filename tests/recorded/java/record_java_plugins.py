@@ -1,7 +1,7 @@
 """Records what Apache Kafka Connect answers about published Java plugins: writes java_plugins.json beside this file.
 
-Run it by hand when the steps or a plugin's lock change: `python -m recorded.record_java_plugins`. It starts a broker
-and a real Connect worker with the plugins in its `plugin.path`.
+Run it by hand when the steps or a plugin's lock change: `python -m recorded.java.record_java_plugins`. It starts a
+broker and a real Connect worker with the plugins in its `plugin.path`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from keelman.testing.brokers.broker import running_broker
 from keelman.testing.servers.connect_worker import ConnectProcess
-from recorded.java_plugins_steps import play, told
+from recorded.java.java_plugins_steps import play, told
 from recorded.one_a_line import one_a_line
 from support.java.published import FILES, MONGO, POSTGRES, plugin_path
 

@@ -1,6 +1,6 @@
 """Records what Apache Kafka Connect writes to its three topics in `topics_steps`: writes topics.json beside this file.
 
-Run it by hand when the steps change: `python -m recorded.record_topics`. It starts a broker and a real Connect
+Run it by hand when the steps change: `python -m recorded.worker.record_topics`. It starts a broker and a real Connect
 worker. The record has the folder's name and the worker's port as they were; whoever compares leaves them out.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from keelman.testing.brokers.broker import running_broker
 from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
-from recorded.topics_steps import CONFIGS, GROUP, OFFSETS, PROPERTIES, STATUS, play, prepare, written
+from recorded.worker.topics_steps import CONFIGS, GROUP, OFFSETS, PROPERTIES, STATUS, play, prepare, written
 
 HERE = Path(__file__).parent
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recorded.rest_step import GROUP
-from recorded.rest_steps_asked import bad_creates, paths, unknown
-from recorded.rest_steps_inside import inside, loggers, without_reset
-from recorded.rest_steps_lived import ends, lives
-from recorded.rest_steps_offsets import sink_offsets, source_offsets, without_topics
+from recorded.rest.rest_step import GROUP
+from recorded.rest.rest_steps_asked import bad_creates, paths, unknown
+from recorded.rest.rest_steps_inside import inside, loggers, without_reset
+from recorded.rest.rest_steps_lived import ends, lives
+from recorded.rest.rest_steps_offsets import sink_offsets, source_offsets, without_topics
 from support.worker.rest import Step
 
 __all__ = ["GROUP", "SECTIONS"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recorded.rest_step import SOURCE, step
+from recorded.rest.rest_step import SOURCE, step
 from support.worker.rest import Step
 
 

@@ -1,6 +1,6 @@
 """Records what transforms, predicates and converters of Apache Kafka Connect make of the cases in data_cases.py.
 
-`python -m recorded.record_data` writes data.json beside it, a case a line with what came out; it needs a JDK and
+`python -m recorded.data.record_data` writes data.json beside it, a case a line with what came out; it needs a JDK and
 fetches Connect's jars. Values are noted as {"type": value}, null for null: bool, int8, int16, int32, int64, float and
 double (as Java's text), string, bytes (hex), decimal (text), date (ms), list, map ([[key, value], ...] in the order in
 which the map gave them) and struct ([[field, value], ...]); data is {"schema": as JsonConverter has it, "value"}.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from keelman.runtime.java import maven
 from keelman.runtime.java.installation import find
-from recorded.data_cases import everything
+from recorded.data.data_cases import everything
 from recorded.one_a_line import one_a_line
 
 HERE = Path(__file__).resolve().parent

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from recorded import data_cases_converters as converters
-from recorded import data_cases_records as records
-from recorded import data_cases_values as values
-from recorded.data_notation import Case
+from recorded.data import data_cases_converters as converters
+from recorded.data import data_cases_records as records
+from recorded.data import data_cases_values as values
+from recorded.data.data_notation import Case
 
 _MAKERS = {
     "cast": values.cast,

@@ -1,4 +1,4 @@
-"""Records what java.util.regex makes of java_regex_cases.py: `python -m recorded.record_java_regex`.
+"""Records what java.util.regex makes of java_regex_cases.py: `python -m recorded.data.record_java_regex`.
 
 Writes java_regex.json beside it; it needs a JDK of version 17 and fetches Connect's jars (for their JSON library).
 """
@@ -9,9 +9,9 @@ import asyncio
 import json
 from pathlib import Path
 
-from recorded.java_regex_cases import PATTERNS, REPLACEMENTS
+from recorded.data.java_regex_cases import PATTERNS, REPLACEMENTS
+from recorded.data.record_clients import run_java
 from recorded.one_a_line import one_a_line
-from recorded.record_clients import run_java
 
 HERE = Path(__file__).resolve().parent
 

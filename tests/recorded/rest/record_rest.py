@@ -1,6 +1,6 @@
 """Records what Apache Kafka Connect answers to `rest_steps`: writes rest.json beside this file.
 
-Run it by hand when the list changes: `python -m recorded.record_rest`. It starts a broker and, one after the
+Run it by hand when the list changes: `python -m recorded.rest.record_rest`. It starts a broker and, one after the
 other, real Connect workers.
 """
 
@@ -19,7 +19,7 @@ from keelman.kafka.clients import admin_client
 from keelman.testing.brokers.broker import running_broker
 from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
-from recorded.rest_steps import GROUP, SECTIONS
+from recorded.rest.rest_steps import GROUP, SECTIONS
 from support.worker.rest import Player, fresh_client
 
 HERE = Path(__file__).parent

@@ -2,7 +2,7 @@
 what it reads of them.
 
 Confluent's own converter is not on Maven Central; Apicurio's AvroData is derived from it, with the same names.
-`python -m recorded.record_avro` writes avro.json beside it, a case a line with what came out; it needs a JDK and
+`python -m recorded.data.record_avro` writes avro.json beside it, a case a line with what came out; it needs a JDK and
 fetches the jars. Values are noted as record_data.py describes it.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from keelman.runtime.java import maven
 from keelman.runtime.java.installation import find
-from recorded.avro_cases import everything
+from recorded.data.avro_cases import everything
 from recorded.one_a_line import one_a_line
 
 HERE = Path(__file__).resolve().parent

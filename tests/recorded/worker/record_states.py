@@ -1,6 +1,6 @@
 """Records which states Apache Kafka Connect shows of connectors that fail: writes states.json beside this file.
 
-Run it by hand when `state_steps` changes: `python -m recorded.record_states`.
+Run it by hand when `state_steps` changes: `python -m recorded.worker.record_states`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import httpx
 from keelman.testing.brokers.broker import running_broker
 from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
-from recorded.state_steps import STEPS, play
+from recorded.worker.state_steps import STEPS, play
 
 HERE = Path(__file__).parent
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recorded.data_notation import (
+from recorded.data.data_notation import (
     BOTH,
     DATED,
     DATED_VALUE,

@@ -1,4 +1,4 @@
-"""Records what Apache Kafka Connect answers about plugins and configurations: python -m recorded.record_validate
+"""Records what Apache Kafka Connect answers about plugins and configurations: python -m recorded.worker.record_validate
 
 Starts one broker and, one after another, a worker for each of the kinds in `validate_cases`, and writes validate.json
 beside this file. Documentation texts are left out, for they are not ours; so is whatever depends on the run.
@@ -18,7 +18,7 @@ import httpx
 
 from keelman.testing.brokers.broker import running_broker
 from keelman.testing.servers.connect_worker import ConnectProcess
-from recorded.validate_cases import WORKERS, Case, cases
+from recorded.worker.validate_cases import WORKERS, Case, cases
 
 FILE = Path(__file__).with_name("validate.json")
 _OBJECT = re.compile(r"(\$\$Lambda[\w/$]*|[A-Za-z_$.]+)@[0-9a-f]{4,}")

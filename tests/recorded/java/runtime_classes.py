@@ -2,7 +2,7 @@
 them.
 
 Run it by hand when the lock of the runtime's jars changes, and read the difference: `python -m
-recorded.runtime_classes` writes runtime_classes.txt beside this file.
+recorded.java.runtime_classes` writes runtime_classes.txt beside this file.
 """
 
 from __future__ import annotations

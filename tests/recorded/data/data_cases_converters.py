@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from recorded.data_notation import (
+from recorded.data.data_notation import (
     DATED,
     DATED_VALUE,
     FLAT,

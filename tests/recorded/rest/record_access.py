@@ -1,6 +1,6 @@
 """Records what Apache Kafka Connect answers to `access_steps`: writes access.json beside this file.
 
-Run it by hand when the steps change: `python -m recorded.record_access`. It starts a broker and, one after the
+Run it by hand when the steps change: `python -m recorded.rest.record_access`. It starts a broker and, one after the
 other, real Connect workers. Left out of the record: Date, which moves, and Server.
 """
 
@@ -18,8 +18,8 @@ from keelman.runtime.java.maven import Lock, jars
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.brokers.broker import running_broker
 from keelman.testing.servers.connect_worker import ConnectProcess
-from recorded.access_steps import SECTIONS, USERS, Step
 from recorded.one_a_line import one_a_line
+from recorded.rest.access_steps import SECTIONS, USERS, Step
 
 HERE = Path(__file__).parent
 

@@ -1,6 +1,6 @@
 """Records what Connect's standalone worker answers and keeps: writes standalone.json and java_map.json beside this.
 
-Run it by hand: `python -m recorded.record_standalone`. It starts a broker and real standalone workers: one that
+Run it by hand: `python -m recorded.worker.record_standalone`. It starts a broker and real standalone workers: one that
 answers `standalone_steps`, one whose file of offsets is recorded, and one that reads a file of ours, which must agree.
 """
 
@@ -23,7 +23,7 @@ from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
-from recorded.standalone_steps import SOURCE, STEPS, filled
+from recorded.worker.standalone_steps import SOURCE, STEPS, filled
 
 HERE = Path(__file__).parent
 

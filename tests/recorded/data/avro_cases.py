@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from recorded.data_notation import (
+from recorded.data.data_notation import (
     FLAT,
     FLAT_MAP,
     FLAT_NULLS,

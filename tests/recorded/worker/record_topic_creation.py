@@ -1,7 +1,7 @@
 """Records which topics Apache Kafka Connect makes, or why it does not: writes topic_creation.json beside this file.
 
-Run it by hand when `topic_creation_cases` changes: `python -m recorded.record_topic_creation`. It starts a broker
-that makes missing topics by itself and two Connect workers, one with `topic.creation.enable=false`.
+Run it by hand when `topic_creation_cases` changes: `python -m recorded.worker.record_topic_creation`. It starts a
+broker that makes missing topics by itself and two Connect workers, one with `topic.creation.enable=false`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.connect_worker import ConnectProcess
 from recorded.one_a_line import one_a_line
-from recorded.topic_creation_cases import CASES, NONE, OFF, topic_of
+from recorded.worker.topic_creation_cases import CASES, NONE, OFF, topic_of
 
 HERE = Path(__file__).parent
 

@@ -1,7 +1,7 @@
 """Records what a real Apache Kafka Connect worker does with config providers.
 
-Run it by itself: `python -m recorded.record_config_providers`. Writes config_providers.json beside it. Needs Java
-and the Maven artifacts of keelman.testing.servers.connect_worker.
+Run it by itself: `python -m recorded.worker.record_config_providers`. Writes config_providers.json beside it. Needs
+Java and the Maven artifacts of keelman.testing.servers.connect_worker.
 """
 
 from __future__ import annotations

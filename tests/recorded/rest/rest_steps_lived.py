@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from recorded.rest_step import EMPTY_BODIES, GROUP, SOURCE, step
+from recorded.rest.rest_step import EMPTY_BODIES, GROUP, SOURCE, step
 from support.worker.rest import Step
 
 

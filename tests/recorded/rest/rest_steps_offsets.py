@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from recorded.rest_step import EMPTY_BODIES, SINK, step
+from recorded.rest.rest_step import EMPTY_BODIES, SINK, step
 from support.worker.rest import Step
 
 
