@@ -1,5 +1,5 @@
-"""What a connector's methods may answer. Third-party code answers anything: it is judged where it is asked, so that who
-wrote it reads which method it was, what it returned and what is legal, and not where that first did not fit."""
+"""Checks what a connector's methods return, where they are called: so that who wrote third-party code reads which
+method it was, what it returned and what is legal, and not a later error. Notes which method is being called, too."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class WrongAnswer(ConnectError):
 
 
 class Expected(NamedTuple):
-    """What is legal, in words and in deed."""
+    """A legal value: in words, and as a test."""
 
     text: str
     fits: Callable[[Any], bool]
@@ -96,7 +96,7 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReturnCheck:
-    """What one method may return; `parts` are attributes of it that are looked at, too, and `whole` how they fit."""
+    """Checks what one method returns; `parts` are attributes of it to check, too, and `whole` is how they fit."""
 
     method: str
     legal: Expected

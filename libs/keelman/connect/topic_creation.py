@@ -1,4 +1,4 @@
-"""Which settings a source's new topics get: `topic.creation.*` of its configuration, as in Connect (KIP-158,
+"""Decides how a source's new topics are made, by `topic.creation.*` of its configuration, as in Connect (KIP-158,
 https://cwiki.apache.org/confluence/display/KAFKA/KIP-158).
 
 What Connect makes of them is recorded: tests/recorded/worker/topic_creation.json.

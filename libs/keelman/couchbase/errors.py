@@ -1,4 +1,4 @@
-"""What goes wrong between a client and a Couchbase cluster."""
+"""The errors that a client of a Couchbase cluster raises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class CouchbaseError(Exception):
 
 
 class ProtocolError(CouchbaseError):
-    """What came is not the protocol: the connection is closed."""
+    """The bytes received are not the protocol's: the connection is closed."""
 
 
 class RefusedError(CouchbaseError):

@@ -1,4 +1,4 @@
-"""What a server sends on a stream, made into events."""
+"""Makes events of what a server sends on a stream."""
 
 from __future__ import annotations
 

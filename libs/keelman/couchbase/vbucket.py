@@ -1,4 +1,4 @@
-"""How far a vbucket's stream has come, and from where it is asked for again. Pure."""
+"""Follows how far a vbucket's stream has come, and makes the request that goes on from there. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ACTIVE_ONLY, IGNORE_PURGED = 0x10, 0x80
 
 
 class Place(NamedTuple):
-    """What an offset has beside its sequence number: the history's branch, the snapshot that holds it, and how new the
-    collections' manifest was. Events of one snapshot share one."""
+    """The part of an offset beside its sequence number: the history's branch, the snapshot that holds it, and how new
+    the collections' manifest was. Events of one snapshot share one."""
 
     vbuuid: int = 0
     snapshot_start: int = 0
@@ -26,7 +26,7 @@ class Place(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where a vbucket is read on: behind its change `seqno`. None for a Place that an offset does not tell."""
+    """A position in a vbucket, read on behind its change `seqno`. `place` is None where an offset has none."""
 
     seqno: int = 0
     place: Place | None = Place()

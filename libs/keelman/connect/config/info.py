@@ -1,4 +1,4 @@
-"""What Connect's REST API shows of keys and values, as JSON: `ConfigKeyInfo`, `ConfigValueInfo`, `ConfigInfos`."""
+"""Makes JSON of keys and values as Connect's REST API shows them: `ConfigKeyInfo`, `ConfigValueInfo`, `ConfigInfos`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keelman.connect.config.types import REQUIRED
 
 @dataclass(frozen=True, slots=True)
 class ConfigError:
-    """What is wrong with one key: the value as given, None when missing, and Connect's text."""
+    """An error of one key: the value as given, None when missing, and Connect's text."""
 
     key: str
     value: str | None

@@ -1,1 +1,1 @@
-"""What the tasks of connectors are given, and what they say of their offsets and of the data that Spark reads."""
+"""Defines what the engine gives to connectors' tasks, and what these return about offsets and data for Spark."""

@@ -1,4 +1,4 @@
-"""Where a sink's records come from, as far as its writer may steer it."""
+"""Lets a sink's writer steer the reading of its topics: seek, pause, resume, retry, and report bad records."""
 
 from __future__ import annotations
 

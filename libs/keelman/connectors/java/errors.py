@@ -1,4 +1,4 @@
-"""What a Java exception is here: an error of Connect's with the Java class, its message and its stack trace."""
+"""Translates a Java exception into an error of Connect's with the Java class, its message and its stack trace."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What `validate` judges beyond single keys: a sink's and a source's keys together, in Connect's words; the keys of a
-connector's own converters and of the clients whose properties it overrides."""
+"""Judges for `validate` what goes beyond single keys: a sink's and a source's keys together, in Connect's words; the
+keys of a connector's own converters and of the clients whose properties it overrides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Java's consumer throws, as the client library's errors: the engine judges both alike."""
+"""Translates exceptions of Java's consumer into the client library's errors, so that the engine judges both alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Java sink task may ask of its worker: the SinkTaskContext of Connect, and its reporter of errant records.
+"""The worker as a Java sink task sees it: the SinkTaskContext of Connect, and its reporter of errant records.
 
 The task asks from any thread of its own; what it asks is taken down, and done by the thread of the copy run.
 """

@@ -1,4 +1,4 @@
-"""What a Java source task may ask of its worker: the SourceTaskContext of Connect."""
+"""The worker as a Java source task sees it: the SourceTaskContext of Connect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with each record of a source's poll, as loops inside Java: transform, convert, group, pack, and notify.
+"""Processes a poll's records in loops inside Java: transforms, converts, groups, packs, and notifies their task.
 
 Records are `SourceRecord`s. What comes of one is an entry, a `Map.Entry` of the record as its task gave it and of the
 `ProducerRecord` that it became, null where a transform dropped it: so that the task can be told of its own record.
@@ -175,7 +175,8 @@ class SourceLoops:
 
 
 class TaskLoops:
-    """What a task is told, and asked, of many records; used by its own thread."""
+    """Notes the offsets of many records, asks their task where transactions end, and notifies it of commits; used by
+    the task's own thread."""
 
     def __init__(self, task: Any, writer: Any, transactions: Any = None) -> None:
         """`writer` is Connect's OffsetStorageWriter, `transactions` its WorkerTransactionContext where the connector

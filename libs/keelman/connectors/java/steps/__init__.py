@@ -1,1 +1,1 @@
-"""What stands between a Java task and bytes: transforms, predicates and converters, tried as the error policy says."""
+"""Turns a Java task's records into bytes and back: transforms, predicates, converters, under the error policy."""

@@ -1,4 +1,4 @@
-"""What stands between a Java task and bytes: transforms and converters, all of them Java's objects."""
+"""Makes the transforms and converters that stand between a Java task and bytes, all of them Java's objects."""
 
 from __future__ import annotations
 
