@@ -1,4 +1,4 @@
-"""Why a copy run ends in failure, and whether a new ticket can help."""
+"""Judges the error that ends a copy run: with which reason it is reported, and whether a new ticket can help."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RunFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is reported about a failed run."""
+    """The verdict on a failed run, as it is reported."""
 
     reason: str
     message: str

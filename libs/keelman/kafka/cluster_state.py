@@ -1,4 +1,4 @@
-"""What a Kafka cluster says of itself: its id, and where each partition stands."""
+"""Asks a Kafka cluster for its id, and for the leader and replicas of each partition."""
 
 from __future__ import annotations
 

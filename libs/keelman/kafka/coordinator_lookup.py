@@ -1,4 +1,4 @@
-"""Who coordinates a group or a transactional id: brokers are asked in turn, as one whose host is gone is silent."""
+"""Finds the coordinator of a group or a transactional id: asks brokers in turn, as one whose host is gone is silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node carries. Pure."""
+"""Adds up the load of a node. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from keelman.model.workload import Goal, Workload, WorkloadKind
 
 
 class Load(NamedTuple):
-    """What a node carries: workers that are to run, and the bounds of all its workloads that are to run."""
+    """The load of a node: workers that are to run, and the resource limits of all its workloads that are to run."""
 
     workers: int = 0
     cpus: float = 0.0

@@ -1,4 +1,4 @@
-"""Where the logs of a worker cluster are delivered: files, objects of a bucket, records of a topic."""
+"""The targets to which a worker cluster's logs are delivered: files, objects of a bucket, records of a topic."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class KafkaLogDelivery:
 
 @dataclass(frozen=True, slots=True)
 class LogDelivery:
-    """What a user wants. A part that is None was not given; one that is not enabled is only kept. `name` is the folder
-    of all of them, empty for the worker cluster's name."""
+    """The log delivery that a user wants. A part that is None was not given; one that is not enabled is only kept.
+    `name` is the folder of all of them, empty for the worker cluster's name."""
 
     name: str = ""
     file: FileLogDelivery | None = None
@@ -43,8 +43,8 @@ class LogDelivery:
 
 @dataclass(frozen=True, slots=True)
 class LogTargets:
-    """Where an agent delivers a worker's log: only what is enabled, the rest is empty. `buckets` is the URL of an S3
-    server or the path of a folder."""
+    """The targets to which an agent delivers a worker's log: only those that are enabled, the rest is empty. `buckets`
+    is the URL of an S3 server or the path of a folder."""
 
     name: str = ""
     file_group: str = ""

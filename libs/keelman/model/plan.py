@@ -1,4 +1,4 @@
-"""What the planner decided, and why."""
+"""The planner's decisions, with their reasons."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class PlanAction(StrEnum):
-    """What a plan does with a workload."""
+    """The action of a plan on a workload."""
 
     PLACE = "PLACE"
     MOVE = "MOVE"

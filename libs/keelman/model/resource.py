@@ -1,4 +1,4 @@
-"""What is kept by the state service under a name."""
+"""The fields of everything that the state service keeps under a name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What all of them have. A `uid` is given once; times are aware UTC."""
+    """The fields of every resource. A `uid` is given once; times are aware UTC."""
 
     name: str
     uid: str

@@ -1,5 +1,5 @@
-"""What a process shows of itself on TLS connections, and whom it trusts: from files, or from memory. What is asked for
-the newest each time follows a renewal without a restart."""
+"""Holds a process's credentials for TLS: what it shows of itself and whom it trusts, from files or from memory. Whoever
+asks for the newest each time follows a renewal without a restart."""
 
 from __future__ import annotations
 

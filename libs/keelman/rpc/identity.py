@@ -1,4 +1,4 @@
-"""Who is at the other end of a call, as its certificate says: a URI among its alternative names, keelman://kind/name."""
+"""Identifies the other end of a call by its certificate: a URI among its alternative names, keelman://kind/name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORM = re.compile(r"keelman://([a-z]+)/([^/?#]+)")
 
 
 class IdentityKind(StrEnum):
-    """What a certificate was made for."""
+    """The kind of holder that a certificate was made for."""
 
     NODE = "node"
     GATEWAY = "gateway"
@@ -35,7 +35,7 @@ class IdentityKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose a certificate is."""
+    """The holder of a certificate."""
 
     kind: IdentityKind
     name: str

@@ -1,1 +1,1 @@
-"""What workers and those who look after them agree on: the rules of a worker's properties."""
+"""Holds what workers share with the services around them: rules of properties, plugins as files, a REST client."""

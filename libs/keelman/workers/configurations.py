@@ -1,4 +1,4 @@
-"""What a worker configuration may say: the properties that connectors with workers of their own let users set. Pure.
+"""Checks worker configurations: the properties that connectors with workers of their own let users set. Pure.
 
 The lists are those of the managed Connect service's documentation, name by name. `producer.` and `consumer.` names
 that are not on their list are refused; of all others those that are, by name or by what they begin with.

@@ -1,5 +1,5 @@
-"""Where dead letters are written: a source's with its records; a sink's in its writer's transactions where those are
-of the same brokers, else by a producer of their own."""
+"""Writes dead letters: a source's with its records; a sink's in its writer's transactions where those are of the same
+brokers, else by a producer of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sink's writer wants of the consumer: taken down while it is called, done once it has returned."""
+"""Steers a sink's consumer for its writer: pauses and resumes at once, seeks once the writer's method has returned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where partitions end, as their leaders report once they have more than was read: one Fetch under way at each.
+"""Watches where partitions end, as leaders answer once they have more than was read: one Fetch under way at each.
 
 A broker answers a Fetch when there is anything behind one of its positions, and else after its longest wait; in a fetch
 session (https://cwiki.apache.org/confluence/display/KAFKA/KIP-227) neither side names what has not changed. So to watch

@@ -1,1 +1,1 @@
-"""Who may do what, by which token a host joins, and the secrets that nobody is shown."""
+"""Roles and rights of callers, the tokens by which hosts join, and the secrets that nobody is shown."""

@@ -1,4 +1,4 @@
-"""Who may do what: roles, the rights that each has, and the digest by which a token is known without being kept."""
+"""Roles, the rights that each has, and the digest by which a token is known without being kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TOKEN_BYTES = 32
 
 
 class Right(StrEnum):
-    """What a call needs: to see, to have what is there begin, change and end, to say what there is."""
+    """A right that a call needs: to see; to have what is there begin, change and end; to say what there is."""
 
     VIEW = "view"
     OPERATE = "operate"
@@ -19,7 +19,7 @@ class Right(StrEnum):
 
 
 class Role(StrEnum):
-    """What a caller is."""
+    """The role of a caller."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"

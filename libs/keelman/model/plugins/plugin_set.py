@@ -1,4 +1,4 @@
-"""Which plugins a worker cluster names, and what becomes of a set that does not load."""
+"""The plugins that a worker cluster names, and the way back from a set that does not load."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PluginRef:
 
 @dataclass(frozen=True, slots=True)
 class PluginSet:
-    """What the workers of a cluster load: plugins, and libraries that all of its Java plugins find."""
+    """The set that the workers of a cluster load: plugins, and libraries that all of its Java plugins find."""
 
     plugins: tuple[PluginRef, ...] = ()
     libraries: tuple[PluginRef, ...] = ()

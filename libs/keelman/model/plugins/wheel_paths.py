@@ -1,4 +1,4 @@
-"""Where the entries of a wheel are once it is installed.
+"""Finds where the entries of a wheel are once it is installed.
 
 https://packaging.python.org/en/latest/specifications/binary-distribution-format/#installing-a-wheel-distribution-1-0-py32-none-any-whl
 """

@@ -1,1 +1,1 @@
-"""What may stand in names, labels, ports, counts and log destinations that users choose."""
+"""Checks the names, labels, ports, counts and log destinations that users choose."""

@@ -1,4 +1,4 @@
-"""What a Java virtual machine that this process may start has: set before by who knows the process's bounds."""
+"""The options of the Java virtual machine that this process may start: set before by who knows the process's limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a worker asks for passwords: Connect's REST extension for basic authentication.
+"""Finds out whether a worker asks for passwords: by Connect's REST extension for basic authentication.
 
 The file of users is on the worker's host, and only the worker reads it.
 """
@@ -19,7 +19,7 @@ FILE = "keelman.jaas.file"
 
 @dataclass(frozen=True, slots=True)
 class BasicAuth:
-    """Whom a worker answers: its users and their passwords."""
+    """The users whom a worker answers, with their passwords."""
 
     users: Mapping[str, str] = field(repr=False)
 

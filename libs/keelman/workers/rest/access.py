@@ -1,4 +1,4 @@
-"""How a service reaches workers that speak https and ask for a password."""
+"""Lets a service reach workers that speak https and ask for a password."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Login:
 
 
 class Logins:
-    """Who a service is to each worker cluster."""
+    """The users as which a service asks worker clusters."""
 
     def __init__(self, default: Login | None = None, file: Path | None = None, *, setting: str = "") -> None:
         """`default` is for clusters that the file, which the setting names, does not. Raises InvalidArgument for an
@@ -78,8 +78,8 @@ def _logins(setting: str, file: Path | None) -> dict[str, Login]:
 
 @dataclass(frozen=True, slots=True)
 class WorkerAccess:
-    """Whom a service trusts, and who it is to workers itself. What the gateway passes on for others has their own
-    names."""
+    """The certificates that a service trusts, and the users as which it asks workers itself. Requests that the gateway
+    passes on for others have their own names."""
 
     tls: ssl.SSLContext = field(default_factory=ssl.create_default_context)
     logins: Logins = field(default_factory=Logins)

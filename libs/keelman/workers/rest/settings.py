@@ -1,4 +1,4 @@
-"""How workers are reached, as settings of each service that asks them."""
+"""Settings of each service that asks workers: how it reaches them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keelman.runtime.settings import ProcessSettings, setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerAccessSettings(ProcessSettings):
-    """Whom a service trusts when it asks workers, and as whom it asks them."""
+    """Settings of a service that asks workers: whom it trusts, and as whom it asks."""
 
     worker_ca: Path | None = setting(
         None, "Certificates by which https workers are trusted, a PEM file; empty: those that the system trusts."

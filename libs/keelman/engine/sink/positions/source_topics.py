@@ -1,4 +1,4 @@
-"""What the brokers report of the topics that a sink reads: their ids, and where leader epochs end in them.
+"""Asks the brokers about the topics that a sink reads: their ids, and where leader epochs end in them.
 
 The client library goes on in a topic that was deleted and created again as if it were the one before: at the offset
 that it had come to, past all that is written before that, or, where the new topic's leader epochs are lower, not at all
