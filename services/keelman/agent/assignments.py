@@ -1,4 +1,4 @@
-"""What this node was last assigned, fenced by generation and kept on disk, so that the agent goes on by itself."""
+"""Keeps on disk what this node was last assigned, fenced by generation, so that the agent goes on by itself."""
 
 from __future__ import annotations
 

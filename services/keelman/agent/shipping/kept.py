@@ -1,4 +1,4 @@
-"""How far a log has been delivered to a target: kept in a file of the agent's, replaced whole."""
+"""Keeps how far a log has been delivered to a target: in a file of the agent's, replaced whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which streams of this node are delivered where: worked out from its workers' plans, whenever those change."""
+"""Decides which streams of this node are delivered where, and runs the deliveries as its workers' plans change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all targets of log delivery have in common."""
+"""The interface of all targets of log delivery."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Writer(Protocol):
 
 
 class Target(Protocol):
-    """Where a stream is delivered to."""
+    """A target of one stream."""
 
     @property
     def most_bytes(self) -> int:

@@ -1,1 +1,1 @@
-"""What a node must know and show: whom its agent trusts, the certificate of its brokers, the secrets of its workers."""
+"""Keeps what a node knows and shows: whom its agent trusts, its brokers' certificate, its workers' secrets."""

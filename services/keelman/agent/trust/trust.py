@@ -1,4 +1,4 @@
-"""Whom the agent trusts and what it shows: its certificate to state services, and who may ask it what."""
+"""Decides whom the agent trusts and what it shows: its certificate to state services, and who may ask it what."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _nothing() -> Pems:
 
 @dataclass(frozen=True, slots=True)
 class StateLink:
-    """How state services are asked: in plain text where there is nobody to trust them by. `server_name` is what their
+    """Asks state services: in plain text where there is nobody to trust them by. `server_name` is what their
     certificates must name, the address's host when empty."""
 
     newest: Newest = _nothing
@@ -46,7 +46,8 @@ class StateLink:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What the agent's server and its links to state services are given; `member` has its certificate renewed."""
+    """The credentials and rules that the agent's server and its links to state services are given; `member` has its
+    certificate renewed."""
 
     tls: Tls | Newest | None
     link: StateLink

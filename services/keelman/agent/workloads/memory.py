@@ -1,4 +1,4 @@
-"""How much memory workloads use with all that they start."""
+"""Measures how much memory workloads use with all that they start."""
 
 from __future__ import annotations
 

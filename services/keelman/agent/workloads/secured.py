@@ -1,5 +1,5 @@
-"""What may run on a node whose network nobody secures: brokers and workers whose TLS asks who calls. Their Spark
-service keeps to loopback."""
+"""Decides what may run on a node whose network nobody secures: brokers and workers whose TLS asks who calls. Keeps the
+Spark service to loopback."""
 
 from __future__ import annotations
 

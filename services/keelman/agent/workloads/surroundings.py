@@ -1,4 +1,4 @@
-"""What a workload's process finds around it: its user, its environment, its folders, its umask."""
+"""Prepares what a workload's process finds around it: its user, its environment, its folders, its umask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which slots are alike: those of one plugin whose virtual machines, if they have any, have the same settings."""
+"""Decides which slots are alike: those of one plugin whose virtual machines, if any, have the same settings."""
 
 from __future__ import annotations
 

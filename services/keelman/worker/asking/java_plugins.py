@@ -1,4 +1,4 @@
-"""What Java classes say of themselves: asked once for each version of a plugin's files, and kept on this host."""
+"""Asks Java classes about themselves: once for each version of a plugin's files; keeps the answers on this host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker found in plugins: for its reports, and for its agent, which wants those of its cluster to load."""
+"""Collects what a worker found in plugins, for its reports and for its agent, which wants its cluster's to load."""
 
 from __future__ import annotations
 

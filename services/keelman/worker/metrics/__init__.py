@@ -1,1 +1,1 @@
-"""How a worker is seen from outside: metrics, reports, problems."""
+"""Shows a worker to the outside: metrics, reports, problems."""

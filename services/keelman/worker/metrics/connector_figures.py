@@ -1,4 +1,4 @@
-"""What each connector does on this worker, under the names that managed Connect services give it: label ConnectorName.
+"""Adds up what each connector does on this worker, under the names of managed Connect services: label ConnectorName.
 
 What is measured of the whole worker, such as its processors, is its connector's where the cluster has just one; where
 it has several, those samples have no ConnectorName.
@@ -43,7 +43,7 @@ OLDEST_SECONDS, NEWEST_SECONDS = 60.0, 5.0
 
 @dataclass(frozen=True, slots=True)
 class MayUse:
-    """What a worker may use with its slots; 0: as much as its host has."""
+    """The processors and memory that a worker may use with its slots; 0: as much as its host has."""
 
     cpus: float = 0.0
     memory_bytes: int = 0
@@ -86,7 +86,7 @@ class CpuShare:
 
 @dataclass(slots=True)
 class Sum:
-    """What the tasks of one connector on this worker do together."""
+    """The work of one connector's tasks on this worker, added up."""
 
     source: bool | None = None  # None: its class is not known
     running: int = 0

@@ -1,5 +1,5 @@
-"""What is said of a configuration's keys beside Connect's own answers, in the worker's log and in headers: keys that
-nothing reads, and which key a refusal is about."""
+"""Notes which keys of a configuration nothing reads, and which key a refusal is about, beside Connect's own answers: in
+the worker's log and in headers."""
 
 from __future__ import annotations
 

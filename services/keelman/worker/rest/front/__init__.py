@@ -1,1 +1,1 @@
-"""What a request meets before its handler: listeners, users, origins; its path, method and type are judged."""
+"""Opens a worker's listeners, and judges requests before their handlers: users, origins, paths, methods, types."""
