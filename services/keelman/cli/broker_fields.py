@@ -1,4 +1,4 @@
-"""What `create` and `update` say of a broker cluster's spec."""
+"""Sets fields of a broker cluster's spec by the options of `create` and `update`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `create` and `update` make of a dedicated connector's spec."""
+"""Sets fields of a dedicated connector's spec by the options of `create` and `update`."""
 
 from __future__ import annotations
 

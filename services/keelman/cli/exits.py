@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, which is stable, and the line on stderr that says why it failed."""
+"""Decides a command's exit code, which is stable, and writes the line on stderr that says why it failed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StartFailed(errors.FailedPrecondition):
 
 
 class NotReached(errors.FailedPrecondition):
-    """What `--wait` waits for will not come about by waiting: exit code 1."""
+    """The state that `--wait` waits for will not come about by waiting: exit code 1."""
 
     reason = "NOT_REACHED"
 

@@ -1,4 +1,4 @@
-"""What `create` and `update` say of a node's or a cluster's spec: the options, and what they make of a spec."""
+"""The options of `create` and `update` for the specs of nodes, clusters and the like; sets a spec's fields by them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _LABELLED = (NODES, DEDICATED_CONNECTORS, *SAID, *_CLUSTERS, *APPLIED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What was typed of a spec; None and nothing for what was not."""
+    """Options for a spec; None and nothing for what was not typed."""
 
     description: str | None = option("--description", "TEXT", "Of what it is, for people.", _LABELLED)
     labels: list[str] | None = option("--label", "K=V", "Label of what has labels; may be repeated.", _LABELLED)
@@ -142,7 +142,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenChange(Given):
-    """What was typed of a change of a spec."""
+    """Options for a change of a spec."""
 
     unlabel: list[str] | None = option("--unlabel", "K", "A label to remove; may be repeated.", _LABELLED)
     unset: list[str] | None = option(

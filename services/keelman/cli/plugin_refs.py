@@ -1,4 +1,4 @@
-"""What `create` and `update` say of the plugins of a worker cluster: NAME or NAME:VERSION."""
+"""Reads the plugins of a worker cluster from the options of `create` and `update`: NAME or NAME:VERSION."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Who answers a command: the gateway by gRPC, Connect's REST behind it, and where both are."""
+"""Reaches what answers commands: the gateway by gRPC, and Connect's REST behind it; finds where both are."""

@@ -1,4 +1,4 @@
-"""What the workers of a cluster can be told to run: as their REST API lists it, with where it is and what is wrong."""
+"""Lists the plugin classes that the workers of a cluster can run, with where each one is and what is wrong with it."""
 
 from __future__ import annotations
 

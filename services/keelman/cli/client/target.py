@@ -1,4 +1,4 @@
-"""Which gateway a command asks, and as whom.
+"""Decides which gateway a command asks, and as whom.
 
 It is --gateway, else --context, else KEELMAN_GATEWAY, else KEELMAN_CONTEXT, else the system of --home, else the context
 in use, else the usual home's system, else 127.0.0.1:7400.
@@ -46,7 +46,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What --gateway, --context and --home say."""
+    """The gateway that --gateway, --context and --home name."""
 
     gateway: GatewayAddress = None
     context: ContextName = None

@@ -1,4 +1,4 @@
-"""What the verbs have in common that do one thing, or many: those with some labels, or all."""
+"""Applies a verb to one thing, or to many: those with some labels, or all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_NAMED = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Many:
-    """Which ones, in place of a name."""
+    """Options that choose many, in place of a name."""
 
     selector: list[str] | None = option(
         "-l --selector", "SELECTOR", "In place of NAME: all with these labels: K=V, K!=V, K in (A,B), K."

@@ -1,1 +1,1 @@
-"""What `keelman doctor` looks at: each room judges what it is given, and says what is wrong with its remedy."""
+"""Checks a system for `keelman doctor`: each module judges what it is given, and names what is wrong and what helps."""

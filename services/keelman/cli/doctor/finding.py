@@ -1,4 +1,4 @@
-"""What is wrong somewhere, and what helps."""
+"""A finding of `keelman doctor`: what is wrong somewhere, and what helps."""
 
 from __future__ import annotations
 

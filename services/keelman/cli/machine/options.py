@@ -1,4 +1,4 @@
-"""What `keelman up` was asked for, and the plans of its services."""
+"""Checks the options of `keelman up`, and makes the plans of its services."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_PORTS: Mapping[str, Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `keelman up` was asked for. `given` is service -> setting -> value."""
+    """The options of `keelman up`. `given` is service -> setting -> value."""
 
     home: Home
     given: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -1,1 +1,1 @@
-"""What resources are to be, as `keelman apply -f` reads it and `keelman export` writes it: read, judged and done."""
+"""Reads, judges and does what manifests say for `keelman apply -f`, and writes manifests for `keelman export`."""

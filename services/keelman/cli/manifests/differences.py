@@ -1,4 +1,4 @@
-"""How what a manifest says of a resource differs from what is there, field by field."""
+"""Compares what a manifest says of a resource with what is there, field by field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a manifest of each kind is to the gateway: which message its spec is, which requests bring it about."""
+"""Makes the gateway's messages of manifests, kind by kind: a spec, and the requests that bring it about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be done so that resources are as their manifests say: found out and judged, before anything is written."""
+"""Plans how resources become what their manifests say: finds that out and judges it, before anything is written."""
 
 from __future__ import annotations
 

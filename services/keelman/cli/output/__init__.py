@@ -1,1 +1,1 @@
-"""What commands print: tables, documents, names."""
+"""Prints the answers of commands: tables, documents, names."""

@@ -1,4 +1,4 @@
-"""What tables have lines of, where that is not a resource: classes of plugins, changes of plans, topics."""
+"""Makes the lines of tables where these are not resources: classes of plugins, changes of plans, topics."""
 
 from __future__ import annotations
 

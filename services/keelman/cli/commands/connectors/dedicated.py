@@ -1,4 +1,4 @@
-"""What the commands do with dedicated connectors: each begins an operation, which --wait follows."""
+"""Carries out commands on dedicated connectors: each begins an operation, which --wait follows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What `create` and `update` do with secrets and worker configurations: what is in them comes from a file or the
-standard input, so that a secret's values are on no command line, which others can list."""
+"""Creates and changes secrets and worker configurations: what is in them comes from a file or the standard input, so
+that a secret's values are on no command line, which others can list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `create` does with plugin imports: an object of a bucket becomes a plugin."""
+"""Creates plugin imports: an object of a bucket becomes a plugin."""
 
 from __future__ import annotations
 

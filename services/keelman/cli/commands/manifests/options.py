@@ -1,4 +1,4 @@
-"""What is typed of the files that are applied. Text only: imports nothing heavy."""
+"""The options of files that are applied. Text only: imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keelman.model.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestOptions:
-    """Which files, and what is done with them."""
+    """Options that say which files there are, and what is done with them."""
 
     paths: list[str] | None = option(
         "-f --file", "PATH", "File, folder or - for the standard input, of YAML, JSON or .properties; may be repeated."
