@@ -1,4 +1,4 @@
-"""What the gateway shows of itself, to users and to state services and agents, and whom of these it trusts."""
+"""Decides what the gateway shows of itself, to users and to state services and agents, and whom of these it trusts."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ UNIX = "unix:"
 
 @dataclass(frozen=True, slots=True)
 class Agents:
-    """How agents are asked: with TLS where there are certificates to trust them by, or by certificates of the
-    installation's CA, which have a node's name."""
+    """Asks agents: with TLS where there are certificates to trust them by, or by certificates of the installation's CA,
+    which have a node's name."""
 
     certificates: bytes | None = None
     trust: str = "loopback"

@@ -1,1 +1,1 @@
-"""Who calls the gateway, by token, certificate or signature, and what each caller may do."""
+"""Finds who calls the gateway, by token, certificate or signature, and decides what each caller may do."""

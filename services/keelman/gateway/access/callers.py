@@ -1,4 +1,4 @@
-"""Who calls: the one place that turns a token or a certificate into a caller, or refuses it."""
+"""Turns a token or a certificate into a caller, or refuses it: the one place that does so."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOW = "Authorization: Bearer TOKEN, or a client certificate of a user"
 
 
 class Door(Enum):
-    """Whom a listener lets in: everybody, callers that the access file names, or nobody."""
+    """The callers whom a listener lets in: everybody, those that the access file names, or nobody."""
 
     OPEN = "open"
     CHECKED = "checked"

@@ -1,4 +1,4 @@
-"""What names in requests stand for, asked of the state service, for callers that have their role for some clusters."""
+"""Asks the state service what names in requests stand for, for callers that have their role for some clusters."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Who is let in where, cell by cell, as the tables of rights say: for docs/authorization.md and for the test that walks
-it."""
+"""Shows who is let in where, cell by cell, as the tables of rights say: for docs/authorization.md and for the test that
+walks it."""
 
 from __future__ import annotations
 

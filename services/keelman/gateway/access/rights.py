@@ -1,4 +1,4 @@
-"""What each call of the gateway needs: one table of RPCs, one of HTTP routes. docs/authorization.md shows both."""
+"""Lists what each gateway call needs: one table of RPCs, one of HTTP routes. docs/authorization.md shows both."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ RPCS: Mapping[str, Needs] = {
 
 @dataclass(frozen=True, slots=True)
 class RouteNeeds:
-    """What requests of a route need: those that only read, and all others."""
+    """The needs of a route's requests: of those that only read, and of all others."""
 
     reads: Needs
     writes: Needs

@@ -1,4 +1,4 @@
-"""Which worker clusters a call is about, and what of an answer a caller sees that has its role for some alone."""
+"""Finds the worker clusters that a call is about, and cuts answers to what a caller with a role for some sees."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _ANY, _OWN, _INSTALLATION, _EACH = "any", "those of its clusters", "installation
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a call is about. `text` says it in the matrix. `find`: the names of worker clusters in a request, "" for the
-    installation; none of them where the request leaves that open. `cut` takes out of an answer what a caller does not
-    see; without one a call that leaves it open is about the installation."""
+    """The scope of a call: the worker clusters that it is about, or the installation. `text` says it in the matrix.
+    `find`: the names of worker clusters in a request, "" for the installation; none of them where the request leaves
+    that open. `cut` takes out of an answer what a caller does not see; without one a call that leaves it open is about
+    the installation."""
 
     text: str
     find: Find | None = None

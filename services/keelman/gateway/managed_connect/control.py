@@ -1,4 +1,4 @@
-"""What this API keeps beside the resources of the state service, and how it words what it reads there."""
+"""Packs and unpacks what this API keeps beside the resources of the state service, and words what it reads there."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What connectors, custom plugins and worker configurations have in common: found by ARN for their account alone, and
-tagged."""
+"""Finds connectors, custom plugins and worker configurations by ARN, for their account alone, and retags them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a cluster's processes, in Ohara's words: its state, its live nodes, and what is wrong. Pure."""
+"""Derives how a cluster lives from its processes, as Ohara words it: state, live nodes, and what is wrong. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UP = frozenset({work.WORKLOAD_STATE_RUNNING, work.WORKLOAD_STATE_STOPPING})
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """How a cluster lives. `state` is empty when it has no process and is to have none."""
+    """The life of a cluster. `state` is empty when it has no process and is to have none."""
 
     state: str = ""
     alive_nodes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What is checked before a cluster of any kind starts, in Ohara's order, and what its errors say. Pure."""
+"""Checks a cluster of any kind before it starts, stops or goes, in Ohara's order and with Ohara's errors. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connector class may be told, as Ohara answers it, from what Connect's REST tells of its keys. Pure.
+"""Translates a connector class's keys, as Connect's REST lists them, into settings as Ohara answers them. Pure.
 
 A class of Ohara's carries its own settings in the display names of its keys; of any other class the settings are those
 of all connectors, its own keys, and what tells which class it is.

@@ -1,4 +1,4 @@
-"""What a connector's settings become in Connect: texts, under the names that Kafka knows. Pure."""
+"""Turns a connector's settings into its configuration in Connect: texts, under the names that Kafka knows. Pure."""
 
 from __future__ import annotations
 

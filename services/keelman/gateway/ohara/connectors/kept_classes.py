@@ -1,5 +1,5 @@
-"""What worker clusters have told of classes, kept by the state service: files are told about by it, whichever gateway
-was asked and whether or not it was started again."""
+"""Keeps in the state service what worker clusters answered about their classes: files are described by it, whichever
+gateway is asked and whether or not it was started again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a connector of a definition lives and stands, as Ohara answers it, from what its workers reported. Pure."""
+"""Derives how a definition's connector lives and stands, as Ohara answers it, from its workers' reports. Pure."""
 
 from __future__ import annotations
 

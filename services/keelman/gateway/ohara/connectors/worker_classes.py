@@ -1,4 +1,4 @@
-"""What running worker clusters tell of their connector classes. It is remembered for a minute: forms ask often."""
+"""Asks running worker clusters about their connector classes, and remembers it for a minute: forms ask often."""
 
 from __future__ import annotations
 

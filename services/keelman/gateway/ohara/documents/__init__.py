@@ -1,1 +1,1 @@
-"""What this API stores and answers, and what does not run: objects, volumes, pipelines, streams, shabondis."""
+"""Stores and answers what does not run: objects, volumes, pipelines, streams, shabondis, zookeepers."""

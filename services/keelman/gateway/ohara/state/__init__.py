@@ -1,1 +1,1 @@
-"""What the state service keeps, as this API asks for it and by the keys that it has."""
+"""Asks the state service for what this API shows, by the keys that this API has."""

@@ -1,4 +1,4 @@
-"""What Ohara answers of a topic's life: its state, its partitions, and what is wrong. Pure."""
+"""Describes a topic's life as Ohara answers it: its state, its partitions, and what is wrong. Pure."""
 
 from __future__ import annotations
 

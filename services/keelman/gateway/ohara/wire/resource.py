@@ -1,4 +1,4 @@
-"""What a kind of object does when it is asked over HTTP. A kind overrides what it supports; the rest is 404."""
+"""The interface of a kind of object that is asked over HTTP. A kind overrides what it supports; the rest is 404."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the state service refuses, in Ohara's sentences. Pure."""
+"""Translates refusals of the state service into Ohara's sentences. Pure."""
 
 from __future__ import annotations
 
