@@ -1,4 +1,4 @@
-"""When a worker comes or goes. Pure: times are seconds of one clock that never goes back.
+"""Decides when a worker comes or goes. Pure: times are seconds of one clock that never goes back.
 
 A sample counts when what it says is what the samples before it said, a sample period after the last one that counted.
 What is measured in between takes a series away as soon as it says something else: a load has to last.
@@ -14,7 +14,7 @@ from keelman.model.autoscale import Autoscale
 
 
 class Move(StrEnum):
-    """What a worker cluster needs."""
+    """The step that a worker cluster needs."""
 
     OUT = "OUT"
     IN = "IN"
@@ -23,7 +23,7 @@ class Move(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What workers use of what is theirs, on average; None while none of them says. `whole`: all of them do."""
+    """The average use that workers make of what is theirs; None while none reports it. `whole`: all of them do."""
 
     cpu_percent: float | None
     lag_records: int = 0

@@ -1,4 +1,4 @@
-"""What the workers of a cluster use, by what they reported last. Pure."""
+"""Measures what the workers of a cluster use, by what they reported last. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many workers of a cluster can have something to do: a worker more than that would come for nothing."""
+"""Finds how many workers of a cluster can have something to do: a worker more than that would come for nothing."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the state service itself asks the brokers of clusters, and tells them."""
+"""Asks clusters' brokers on the state service's own account, and takes lost nodes' workers out of their groups."""

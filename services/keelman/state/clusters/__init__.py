@@ -1,1 +1,1 @@
-"""What may stand in broker and worker clusters; what only one can have: ports, names in Kafka, an origin."""
+"""Checks and completes broker and worker clusters, and what only one can have: ports, names in Kafka, an origin."""

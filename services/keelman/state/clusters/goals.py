@@ -1,4 +1,4 @@
-"""What broker clusters and worker clusters share: columns of their rows, and what they are asked to be."""
+"""Stores what broker clusters and worker clusters share: columns of their rows, and their goals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a worker listens, as its properties say it. Pure."""
+"""Makes the properties that say where a worker listens. Pure."""
 
 from __future__ import annotations
 

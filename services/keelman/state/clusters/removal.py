@@ -1,4 +1,4 @@
-"""What would be lost if a managed cluster's broker were removed: that is refused before it is written."""
+"""Refuses to remove a managed cluster's broker where something would be lost, before the change is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only one cluster can have: ports on hosts, and an origin."""
+"""Checks that no two clusters have what only one can have: ports on hosts, and an origin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users may want of a worker cluster, and change of it."""
+"""Checks what users want of a worker cluster, and how they change it."""
 
 from __future__ import annotations
 

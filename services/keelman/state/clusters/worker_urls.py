@@ -1,4 +1,4 @@
-"""Where the workers of a cluster answer Connect's REST, as the snapshot knows it."""
+"""Finds where the workers of a cluster answer Connect's REST, as the snapshot knows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may stand in a dedicated connector. The errors name the field, the value and what is legal. Pure."""
+"""Checks dedicated connectors. The errors name the field, the value and what is legal. Pure."""
 
 from __future__ import annotations
 

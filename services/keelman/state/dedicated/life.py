@@ -1,4 +1,4 @@
-"""What users do with dedicated connectors: each in one transaction, which begins the operation that does the rest."""
+"""Does what users ask of dedicated connectors: each in one transaction, which begins the operation for the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made of the reports of a dedicated connector's workers: which of them say something of it as it is now."""
+"""Decides which reports of a dedicated connector's workers say something of it as it is now, and returns these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the steps of operations on dedicated connectors make of what they see. Pure."""
+"""Decides how the steps of operations on dedicated connectors go on, by what they see. Pure."""
 
 from __future__ import annotations
 

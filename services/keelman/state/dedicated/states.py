@@ -1,4 +1,4 @@
-"""Where a dedicated connector stands, from its operations, its brokers, its workers and what these report. Pure."""
+"""Derives where a dedicated connector stands from its operations, its brokers, its workers and their reports. Pure."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ WORKER_REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What the workers of a dedicated connector reported last. `connector`: None where that says nothing of it as it is
-    now; `is_fresh`: they still report; `in_group`: whether one of them has its place in the group, which it has by its
+    """The last reports of a dedicated connector's workers. `connector`: None where they say nothing of it as it is now;
+    `is_fresh`: they still report; `in_group`: whether one of them has its place in the group, which it has by its
     brokers; None where nothing is known of that."""
 
     connector: Connector | None = None

@@ -1,4 +1,4 @@
-"""What may stand in a connector definition. The errors name the field, the value and what is legal."""
+"""Checks connector definitions. The errors name the field, the value and what is legal."""
 
 from __future__ import annotations
 

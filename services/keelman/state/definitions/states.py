@@ -1,4 +1,4 @@
-"""What the states of a connector and its tasks mean for one that is to run, to pause or to stop. Pure."""
+"""Judges the states of a connector and its tasks against its goal: to run, to pause or to stop. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the events' broker cluster is, and how it is reached."""
+"""Finds where the events' broker cluster is and how it is reached, and waits for a change of that."""
 
 from __future__ import annotations
 

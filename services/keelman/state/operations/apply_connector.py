@@ -1,4 +1,4 @@
-"""How a worker cluster is brought to what a connector definition says: by the REST of whichever worker answers."""
+"""Brings a worker cluster to what a connector definition says: by the REST of whichever worker answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How brokers are brought to what a topic's resource says: created, grown, configured, or deleted.
+"""Brings brokers to what a topic's resource says: creates, grows, configures, or deletes the topic.
 
 A topic that the brokers have already, and that its resource has not been applied to before, is taken over only as it
 is. What an operation made it takes back when a later step fails.

@@ -1,5 +1,5 @@
-"""How a dedicated connector is brought to what it is to be: its brokers are reached, its workers run, and its connector
-is written by the REST of whichever of them answers."""
+"""Brings a dedicated connector to what it is to be: reaches its brokers, has its workers run, and writes its connector
+by the REST of whichever of them answers."""
 
 from __future__ import annotations
 

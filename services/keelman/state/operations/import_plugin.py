@@ -1,4 +1,4 @@
-"""How a plugin is made of a file in a bucket: fetched, looked into, stored."""
+"""Makes a plugin of a file in a bucket: fetches, inspects and stores it."""
 
 from __future__ import annotations
 

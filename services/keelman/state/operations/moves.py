@@ -1,4 +1,4 @@
-"""What comes next in an operation, and what each event makes of it: the next step, a failure, a way back. Pure.
+"""Decides what comes next in an operation, and what an event makes of it: the next step, a failure, a way back. Pure.
 
 A step is stored RUNNING before it is done and ended after; one that is found RUNNING is done again, so steps are
 idempotent. On the way back every step that was begun is undone, the last first.
@@ -54,7 +54,7 @@ class Do:
 
 @dataclass(frozen=True, slots=True)
 class TurnBack:
-    """What was done is to be taken back, or left as it is: that is for the kind to say."""
+    """All that was done is to be taken back, or left as it is: that is for the kind to say."""
 
 
 @dataclass(frozen=True, slots=True)

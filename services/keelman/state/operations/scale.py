@@ -1,4 +1,4 @@
-"""How a worker cluster gets one worker more or less, and its dedicated connector the tasks of these."""
+"""Gives a worker cluster one worker more or less, and its dedicated connector the tasks of these."""
 
 from __future__ import annotations
 

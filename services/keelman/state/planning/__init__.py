@@ -1,1 +1,1 @@
-"""What is wanted and what is, in; what the agents are to run, out: pure."""
+"""Plans what the agents are to run, from what is wanted and what is: pure."""

@@ -1,4 +1,4 @@
-"""What a plan does with each workload, and why. Pure."""
+"""Finds what a plan does with each workload, and why. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which broker is which node's, which nodes get none yet, and which of the brokers' processes run. Pure."""
+"""Decides which broker is which node's, which nodes get none yet, and which of the brokers' processes run. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which workers of a cluster stay, which leave it, and where new ones are to be. Pure.
+"""Decides which workers of a cluster stay, which leave it, and where new ones are to be. Pure.
 
 A worker is where it is: those of a `nodes` placement belong to these nodes whatever their numbers are, and no worker
 changes its number.

@@ -1,4 +1,4 @@
-"""Who reads which secrets: what refers to one, and what the workers of a node are given. Pure."""
+"""Finds what refers to a secret, and which secrets the workers of a node are given. Pure."""
 
 from __future__ import annotations
 

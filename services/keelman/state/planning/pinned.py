@@ -1,4 +1,4 @@
-"""What does not leave a node that is drained. Pure."""
+"""Finds what does not leave a node that is drained. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a worker that may run anywhere goes: where most is free, and apart from the others of its cluster. Pure.
+"""Chooses where a worker goes that may run anywhere: where most is free, apart from the others of its cluster. Pure.
 
 Overcommitting is allowed: what does not fit anywhere goes where there is least load.
 """

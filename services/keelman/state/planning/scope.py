@@ -1,4 +1,4 @@
-"""What a plan must look at after some changes: all else is as the last plan left it. Pure.
+"""Finds what a plan must look at after some changes: all else is as the last plan left it. Pure.
 
 A cluster is planned from its spec, its workloads, the nodes these are on with their Spark services, and the addresses
 of its brokers. One that waits for anything else has a note, and is looked at each time.

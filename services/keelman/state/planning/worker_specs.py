@@ -1,4 +1,4 @@
-"""What one worker runs with: made of its cluster's spec and of its place, and how two of these differ. Pure."""
+"""Makes the spec of one worker from its cluster's spec and its place, and names how two of these differ. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BOOTSTRAP = "bootstrap.servers"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WorkerSpecs:
-    """What a worker is to run with, and what it runs with until its turn comes."""
+    """The spec that a worker is to run with, and the one that it runs with until its turn comes."""
 
     spec: WorkerSpec
     limits: ResourceLimits

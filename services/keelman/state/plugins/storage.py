@@ -1,4 +1,4 @@
-"""Where the files of plugins are: the interface that every kind of storage has."""
+"""The interface that every kind of storage for the files of plugins has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an upload's header says of a plugin, and what is legal in it and in a change of one."""
+"""Checks an upload's header and a change of a plugin, and makes the plugin that an uploaded file becomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers found in plugins, as they reported it."""
+"""Lists what workers found in plugins, as they reported it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the state services of one PostgreSQL tell each other: commits, heartbeats of nodes, and how far is planned.
+"""Exchanges news among the state services of one PostgreSQL: commits, heartbeats of nodes, and how far is planned.
 
-They send it with NOTIFY, which writes no table. Whoever hears its own heartbeats come back knows that it hears those of
-the others; for as long as it does not, it judges no node, and the others do not know what it hears: it sends its agents
-to them. https://www.postgresql.org/docs/current/sql-notify.html
+They send these with NOTIFY, which writes no table. Whoever hears its own heartbeats come back knows that it hears those
+of the others; for as long as it does not, it judges no node, and the others do not know what it hears: it sends its
+agents to them. https://www.postgresql.org/docs/current/sql-notify.html
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When each node was last heard of, by this state service or by another one of its database."""
+"""Knows when each node was last heard of, by this state service or by another one of its database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of resources, checked; and resources found by their origin."""
+"""Checks what users say of resources, and finds resources by their origin."""
 
 from __future__ import annotations
 

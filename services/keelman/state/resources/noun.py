@@ -1,4 +1,4 @@
-"""What a noun gives to the rest of the state service; and what the services of the nouns are made of."""
+"""The interface of a noun to the rest of the state service, and the parts that nouns' services are made of."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 
 class Liveness(Protocol):
-    """What is known of nodes and processes and stands in no table."""
+    """Knows of nodes and processes what stands in no table."""
 
     def alive(self, node: Node) -> Node:
         """The node with what its last heartbeat said."""
@@ -39,7 +39,7 @@ class Liveness(Protocol):
 
 
 class Memberships(Protocol):
-    """What workers report of themselves."""
+    """Knows what workers report of themselves."""
 
     def membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
         """Its place in its group; None while it is not known."""
@@ -65,14 +65,14 @@ class Memberships(Protocol):
 
 
 class Planned(Protocol):
-    """What the planner has looked at."""
+    """Knows what the planner has looked at."""
 
     def observed(self, cluster: BrokerCluster | WorkerCluster) -> int:
         """The newest generation of a cluster that has been planned."""
 
 
 class TopicsSeen(Protocol):
-    """What brokers say of topics."""
+    """Knows what brokers answered about topics."""
 
     def seen(self, topic: Topic) -> Seen:
         """What its brokers said last; waits for nobody."""
@@ -80,7 +80,7 @@ class TopicsSeen(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the nouns' services use."""
+    """The parts that the nouns' services use."""
 
     store: Store
     sessions: Liveness

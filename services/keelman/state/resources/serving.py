@@ -1,4 +1,4 @@
-"""How the nouns' services answer: a write is one transaction, a list is a page."""
+"""Serves the nouns' RPCs: a write is one transaction, a list is a page."""
 
 from __future__ import annotations
 

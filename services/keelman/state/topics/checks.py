@@ -1,4 +1,4 @@
-"""What a user may want of a topic: judged by its fields, its broker cluster and the other topics. Pure."""
+"""Checks what a user wants of a topic: by its fields, its broker cluster and the other topics. Pure."""
 
 from __future__ import annotations
 

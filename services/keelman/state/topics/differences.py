@@ -1,4 +1,4 @@
-"""Where a topic is not what was asked for. Pure."""
+"""Finds where a topic is not what was asked for. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What brokers say of the topics that are resources: asked every few seconds, kept in memory, at once after a change.
+"""Asks brokers about topics that are resources, every few seconds and at once after a change; keeps their answers.
 
 Each broker cluster has a follower of its own, so that one that is away holds up nobody. A look at all topics of a
 cluster costs at most a twentieth of the time; topics that were just changed are looked at alone.

@@ -1,4 +1,4 @@
-"""How the brokers of a cluster are reached. Pure."""
+"""Decides how the brokers of a cluster are reached. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a topic stands: from what was done about it, and from what its brokers said last. Pure."""
+"""Derives where a topic stands: from what was done about it, and from what its brokers answered last. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask the state service for what: agents for what is theirs, gateways for the rest, users by gateways alone."""
+"""Decides who may ask for what: agents for what is theirs, gateways for the rest, users by gateways alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Check = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls with a client certificate."""
+    """A caller with a client certificate."""
 
     identity: Identity
     facts: CertificateFacts

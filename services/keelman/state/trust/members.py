@@ -1,4 +1,4 @@
-"""Whom the installation's CA lets join, and whose certificate a member's name belongs to."""
+"""Decides whom the installation's CA lets join, and to whose certificates a member's name belongs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a state service shows of itself, and whom it lets in: by the installation's CA, by certificates of one's own, or
-by nobody's."""
+"""Decides what a state service shows of itself, and whom it lets in: by the installation's CA, by certificates of one's
+own, or by nobody's."""
 
 from __future__ import annotations
 
