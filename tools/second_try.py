@@ -25,7 +25,7 @@ _FAILED_STAGE = re.compile(rf"\[[^\]]*: ({'|'.join(STAGES)})\] Error 1$")
 
 
 class NoSecondTry(Exception):
-    """Why what failed is not tried again."""
+    """The failed tests are not tried again; the message says why."""
 
 
 def failed_stages(log: str) -> list[str]:
