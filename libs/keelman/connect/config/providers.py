@@ -1,9 +1,9 @@
 """Config providers under Connect's names: where the values of references come from.
 
 `org.apache.kafka.common.config.provider.{File,Directory,EnvVar}ConfigProvider` with their parameters. What they find,
-what they pass over in silence and the texts of their errors are Apache Kafka's (tests/recorded/worker/config_providers.json).
-Beyond it they read no file that is not a regular one or is larger than a megabyte. keelman's own secrets have one more,
-which has no parameter of Connect's.
+what they pass over in silence and the texts of their errors are Apache Kafka's
+(tests/recorded/worker/config_providers.json). Beyond it they read no file that is not a regular one or is larger than a
+megabyte. keelman's own secrets have one more, which has no parameter of Connect's.
 """
 
 from __future__ import annotations

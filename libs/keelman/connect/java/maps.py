@@ -1,8 +1,8 @@
 """Reads and writes a Java-serialised `HashMap<byte[], byte[]>`, in which Connect's standalone worker keeps its offsets.
 
 Source of the layout: the Java Object Serialization Specification, section 6.4 (grammar of the stream), and HashMap's
-`writeObject`, as a real standalone worker of Kafka 4.3 writes it (tests/recorded/data/java_map.json). Nothing but this one
-type is read: no class is looked up and none of the file's is trusted.
+`writeObject`, as a real standalone worker of Kafka 4.3 writes it (tests/recorded/data/java_map.json). Nothing but this
+one type is read: no class is looked up and none of the file's is trusted.
 """
 
 from __future__ import annotations
