@@ -105,8 +105,8 @@ def in_words(resource: Any) -> dict[str, Any]:
         if ports := ports_text(resource.spec):
             found["spec"]["ports"] = ports
         java = resource.spec.engine == WORKER_ENGINE_KAFKA_CONNECT
-        if said := (notes_of_kafka_connect if java else notes)(resource.spec.properties):
-            found["notes"] = said
+        if remarks := (notes_of_kafka_connect if java else notes)(resource.spec.properties):
+            found["notes"] = remarks
     if not found.get("status", {}).get("stuck", True):
         del found["status"]["stuck"]
     if "spec" in found:

@@ -345,7 +345,7 @@ def test_operations_and_plugins_fit_into_80_columns(capsys: pytest.CaptureFixtur
     operation = Operation(name="op-00064451c0ffee-ab12", kind=OPERATION_KIND_APPLY_CONNECTOR)
     operation.target.noun, operation.target.name = "connector_definition", "nightly-lines"
     operation.state = OPERATION_STATE_SUCCEEDED
-    plugin = Plugin(name="debezium-postgres", version="3.5.0.Final", worker_clusters=["first", "second"])
+    plugin = Plugin(name="debezium-postgres", version="3.5.0.Final", worker_clusters=["first"])
     plugin.classes.add(type="source", class_name="io.debezium.connector.postgresql.PostgresConnector")
     for kind, resource in ((kinds.OPERATIONS, operation), (kinds.PLUGINS, plugin)):
         print_list(kind, [resource], "table")

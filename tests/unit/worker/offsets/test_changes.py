@@ -107,7 +107,7 @@ class Group:
             return True
 
         monkeypatch.setattr(SinkOffsets, "read", read)
-        monkeypatch.setattr(world.changes, "_looked_at", looked_at)
+        monkeypatch.setattr(world.changes, "_look_at", looked_at)
         for method, name in (("commit", "alter"), ("delete", "reset")):
             monkeypatch.setattr(GroupChanges, method, partial(self._attempt, name))
 
@@ -172,7 +172,7 @@ async def test_who_leads_no_more_changes_no_offsets(
         world.leading = False
         return True
 
-    monkeypatch.setattr(world.changes, "_looked_at", looked_at)
+    monkeypatch.setattr(world.changes, "_look_at", looked_at)
     partition = {"kafka_topic": "t", "kafka_partition": 0} if config is SINK else PARTITION
     entries = [OffsetEntry(partition, {"kafka_offset": 1, "position": 1})]
     with pytest.raises(Elsewhere) as refused:
@@ -208,7 +208,7 @@ async def test_what_a_stopped_task_still_commits_does_not_undo_a_change(
     async def looked_at(*_: object) -> bool:
         return True
 
-    monkeypatch.setattr(world.changes, "_looked_at", looked_at)
+    monkeypatch.setattr(world.changes, "_look_at", looked_at)
     await world.put(SOURCE, records.STARTED, {"task.class": "T"})
     async with Siblings() as siblings:
         world.owned.begin(siblings)
