@@ -268,7 +268,7 @@ async def _agents(name: str, service: _Service, size: Size) -> list[Figure]:
         before = service.cpu_seconds
         tasks = [asyncio.ensure_future(agent.run()) for agent in agents]
         try:
-            await eventually(lambda: all(a.complete for a in agents), what="all agents have their workloads")
+            await eventually(lambda: _have_all(agents, tasks), what="all agents have their workloads")
             complete, joined = sum(a.bytes for a in agents), service.cpu_seconds - before
             await asyncio.sleep(HEARTBEAT_SECONDS)  # what came of the registrations has been planned
             before, already = service.cpu_seconds, sum(a.bytes for a in agents)
@@ -286,6 +286,14 @@ async def _agents(name: str, service: _Service, size: Size) -> list[Figure]:
         alone(f"{name}-agents-idle-bytes", "bytes", [idle_bytes], idle_bytes, "<= 0"),
         *(alone(f"{name}-agents-change-{what}", unit, [value], value, "") for what, unit, value in changed),
     ]
+
+
+def _have_all(agents: Sequence[_Agent], tasks: Sequence[asyncio.Future[None]]) -> bool:
+    """Whether all agents have their workloads. Raises what a session ended with: agents here do not try again."""
+    for task in tasks:
+        if task.done():
+            task.result()
+    return all(agent.complete for agent in agents)
 
 
 async def _changes(service: _Service, made: Any, agents: Sequence[_Agent]) -> list[tuple[str, str, float]]:

@@ -60,6 +60,9 @@ class Exchange:
     _planned: int = 0
     """How far this process has planned while it led."""
     _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _committed: int = 0
+    """The newest revision that anybody has committed, as far as was heard."""
+    _commits: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, planned: Callable[[int], None]) -> None:
         """Runs until cancelled, and connects again when the database was away. `planned` is told up to which revision
@@ -88,7 +91,7 @@ class Exchange:
             try:
                 async with self._connected() as connection:
                     backoff.reset()
-                    await first_of(self._hear(connection, planned), self._send_news())
+                    await first_of(self._hear(connection, planned), self._catch_up(), self._send_news())
             except (psycopg.Error, KeelmanError, OSError) as error:
                 if backoff.is_new(str(error)):
                     log.warning("exchange_lost", error=str(error).strip())
@@ -121,8 +124,8 @@ class Exchange:
 
     async def _take(self, channel: str, payload: str, planned: Callable[[int], None]) -> None:
         if channel == COMMITTED:
-            if int(payload) > self.store.revision:
-                await self.store.catch_up()
+            self._committed = max(self._committed, int(payload))
+            self._commits.set()
             return
         told = json.loads(payload)
         if told["from"] == self._me:
@@ -132,6 +135,15 @@ class Exchange:
             planned(told["planned"])
             for node, *figures in told["nodes"]:
                 self.heard.note(node, NodeFigures(*figures[:_FIGURES]) if figures else None)
+
+    async def _catch_up(self) -> None:
+        """Takes in commits of others. Beside what hears of them: it waits behind all writers of this process, and one
+        that hears nothing for so long takes itself for cut off."""
+        while True:
+            await self._commits.wait()
+            self._commits.clear()
+            if self._committed > self.store.revision:
+                await self.store.catch_up()
 
     async def _send_news(self) -> None:
         """Sends which nodes were heard of here, and how far is planned, as often as nodes say something and when there

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from keelman.state.replicas.exchange import PAYLOAD_BYTES, Exchange, _parts
+from keelman.state.replicas.exchange import COMMITTED, PAYLOAD_BYTES, TOLD, Exchange, _parts
 from keelman.state.replicas.heard import Heard
 from keelman.testing.fake_time import FakeProcess, FakeTimeLoop
 
@@ -42,6 +42,46 @@ def test_who_hears_nothing_of_its_own_sends_its_agents_away_but_not_after_a_halt
 
     loop.run(halted(), most_seconds=60.0)
     assert calls == [22.5, 23.0, 23.5, 24.0, 24.5]
+
+
+class Busy(Exchange):
+    """One whose writers keep it from taking in what others commit, while its database answers."""
+
+    @contextlib.asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Any]:
+        yield self
+
+    async def notifies(self, timeout: float) -> AsyncIterator[Any]:
+        yield psycopg.Notify(COMMITTED, "7", 1)
+        await asyncio.sleep(BEAT)
+        yield psycopg.Notify(TOLD, json.dumps({"from": "me"}), 1)
+
+    async def _notify(self, message: dict[str, Any]) -> None:
+        pass
+
+
+class Writers:
+    """A store whose turn does not come."""
+
+    revision = 0
+
+    async def catch_up(self) -> None:
+        await asyncio.Event().wait()
+
+
+def test_who_waits_behind_its_own_writers_is_not_cut_off() -> None:
+    loop, calls = FakeTimeLoop(), []
+    store: Any = Writers()
+    exchange = Busy("", store, Heard(loop.time), BEAT, lambda: calls.append(loop.time()), loop.time, "me")
+
+    async def busy() -> None:
+        task = FakeProcess(loop, "state").start(exchange.run(lambda revision: None))
+        await asyncio.sleep(60.0)
+        task.cancel()
+        await asyncio.wait([task])
+
+    loop.run(busy(), most_seconds=120.0)
+    assert calls == []
 
 
 def test_many_nodes_are_told_in_several_messages() -> None:
