@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,14 @@ from keelman.api.connect.v1.operation_pb2 import (
     OPERATION_STATE_SUCCEEDED,
     OPERATION_STEP_STATE_PENDING,
 )
+from keelman.kafka.cluster_state import CLIENT
 from keelman.kafka.topic_brokers import TopicBrokers
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.rpc.channels import channel
 from keelman.runtime.processes.process_trees import MARK
-from keelman.testing.brokers.broker import started_broker
+from keelman.testing.brokers.broker import proxied_broker, started_broker
 from keelman.testing.eventually import eventually
+from keelman.testing.proxy import Weather
 from support.cli.system import STRING, Keelman
 from support.state.dedicated import FAILED, FILE, Dedicated, file_source
 from support.state.topics import ENDED
@@ -265,6 +268,45 @@ async def test_brokers_out_of_reach_are_the_cause_until_they_are_back(system: Sy
         await eventually(runs, seconds=60, what="it runs again by itself")
         assert not (await status()).code
         await system.deleted("away")
+
+
+@pytest.mark.slow
+async def test_brokers_that_its_workers_alone_do_not_reach_are_the_cause(system: System, tmp_path: Path) -> None:
+    """A host with another firewall than the state service's, say: what is sent there gets no answer."""
+    given, dedicated = tmp_path / "in.txt", system.dedicated
+    given.write_text("one\n")
+    async with proxied_broker(tmp_path / "kafka") as proxy:
+
+        async def failed(begun: float) -> float:
+            """Seconds until it has failed since `begun`, with the cause."""
+
+            async def has_failed() -> Any:
+                found = (await dedicated.get("cut-off")).status
+                return found if found.state == DEDICATED_CONNECTOR_STATE_FAILED else None
+
+            found = await eventually(has_failed, seconds=90, what="it has failed")
+            assert found.code == "ClusterError.BrokerUnreachable", (found, system.keelman.logs())
+            assert proxy.address in found.message
+            return time.monotonic() - begun
+
+        proxy.affects, proxy.weather = (lambda tunnel: tunnel.client_id != CLIENT), Weather(frozen=True)
+        begun = time.monotonic()
+        await dedicated.create("cut-off", file_source(given, "t"), proxy.address)
+        took = [await failed(begun)]
+        proxy.weather = Weather()
+        await system.done(await dedicated.restart("cut-off"))
+        assert await dedicated.state("cut-off") == "RUNNING"
+        begun, proxy.weather = time.monotonic(), Weather(frozen=True)
+        took.append(await failed(begun))
+        print(f"FAILED {took[0]:.1f} s after the create, {took[1]:.1f} s after one that ran was cut off")
+        proxy.weather = Weather()
+
+        async def runs() -> bool:
+            return await dedicated.state("cut-off") == "RUNNING"
+
+        await eventually(runs, seconds=90, what="it runs again by itself")
+        await system.deleted("cut-off")
+    assert max(took) < 60, "30 s, on a machine that has nothing else to do"
 
 
 async def test_a_delete_in_the_middle_of_anything(system: System, tmp_path: Path) -> None:

@@ -37,13 +37,13 @@ class Partition:
         return self.leader >= 0 and self.in_sync >= set(self.replicas)
 
 
-async def kafka_cluster_id(properties: Mapping[str, str], *, seconds: float) -> str:
+async def kafka_cluster_id(properties: Mapping[str, str], *, seconds: float, client_id: str = CLIENT) -> str:
     """The id of the cluster that these client properties, named as in Java, lead to.
 
     Raises Unavailable when no broker answers in that time, Unauthenticated when one refuses this client or is not
     trusted, InvalidArgument for properties that cannot be.
     """
-    async with _asked(properties, seconds) as admin:
+    async with _asked(properties, seconds, client_id) as admin:
         return str((await admin._get_cluster_metadata([])).to_object()["cluster_id"])
 
 
@@ -59,9 +59,9 @@ def _partition(topic: str, said: Mapping[str, Any]) -> Partition:
 
 
 @contextlib.asynccontextmanager
-async def _asked(properties: Mapping[str, str], seconds: float) -> AsyncIterator[Admin]:
+async def _asked(properties: Mapping[str, str], seconds: float, client_id: str = CLIENT) -> AsyncIterator[Admin]:
     try:
-        async with asyncio.timeout(seconds), admin_client(properties, client_id=CLIENT) as admin:
+        async with asyncio.timeout(seconds), admin_client(properties, client_id=client_id) as admin:
             yield admin
     except TimeoutError:
         servers = properties.get("bootstrap.servers")

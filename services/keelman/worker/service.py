@@ -14,6 +14,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.worker.asking.plugin_set import PluginSet
 from keelman.worker.asking.third_party import ThirdParty
+from keelman.worker.brokers_reach import BrokersReach
 from keelman.worker.config.source import PropertySource
 from keelman.worker.config.typed import read_properties
 from keelman.worker.connector_files import begin_connectors, read_connectors
@@ -93,6 +94,9 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             )
         )
         plugins = PluginSet(third_party, settings.plugins)
+        reach = await stack.enter_async_context(
+            BrokersReach(settings.brokers_file, properties.raw, client_id=worker).watched()
+        )
         cluster_id = await wait_for_brokers(properties.raw, client_id=worker)
         group = await stack.enter_async_context(open_group(properties, worker))
         membership = Membership(
@@ -106,6 +110,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         )
         callbacks = StoreCallbacks(lambda: membership.healthy, wake.set, loggers.obey)
         store = await stack.enter_async_context(open_store(properties, worker, callbacks))
+        reach.follow(lambda: max(membership.heard_at, store.config_topic.heard_at))
         third_party.begin_offsets(lambda config: committed_rows(store, config.get("name", ""), config))
         cluster, may_use = settings.worker_cluster or properties.group_id, _may_use(settings, properties)
         link = SparkLink(

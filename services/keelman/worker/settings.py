@@ -24,6 +24,10 @@ class Settings(ProcessSettings):
     member_file: Path | None = setting(
         None, "File in which the worker notes its place in the group, for the farewell when it dies; empty for none."
     )
+    brokers_file: Path | None = setting(
+        None,
+        "File that says why the worker's brokers are out of its reach while they are, for its agent; empty for none.",
+    )
     worker_cluster: str = setting("", "Name of the worker cluster in keelman; empty means its group.id.")
     plugins: dict[str, str] = setting(
         {}, "Folders below plugin.path that are plugins of the worker cluster, and their names; its agent sets them."

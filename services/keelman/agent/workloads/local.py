@@ -16,6 +16,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.workload import NO_LIMITS, PLUGIN_BROKEN, PLUGIN_FETCHING, PLUGIN_PROBLEMS, REFUSED, ResourceLimits
 from keelman.rpc.times import to_timestamp
 from keelman.runtime.processes.children import Child, Exit, Record
+from keelman.workers.brokers_note import BrokersNote
 
 GOALS = {
     WorkloadGoal.WORKLOAD_GOAL_RUNNING: Goal.RUNNING,
@@ -57,6 +58,7 @@ class Local:
     healthy_since: float | None = None
     unwell_since: float | None = None  # it was healthy before
     unwell_seconds: float = 0.0  # for how long it may be so; 0 is for ever
+    brokers: BrokersNote | None = None  # its process runs, and does not reach its brokers
     failed: bool = False
     reason: str = ""
     message: str = ""
@@ -159,7 +161,7 @@ class Local:
         healthy = now - self.healthy_since if self.healthy_since is not None else 0.0
         was_ready = self.healthy_since is not None or self.unwell_since is not None
         self.child, self.kill_at, self.healthy_since, self.memory_bytes = None, None, None, 0
-        self.unwell_since, over_memory, self.over_memory = None, self.over_memory, ""
+        self.unwell_since, over_memory, self.over_memory, self.brokers = None, self.over_memory, "", None
         self.swept, self.end_seen = False, seen
         self.prepared, self.prepared_plan, self.fetched = None, None, None
         self.exit_code = end.code
@@ -201,6 +203,11 @@ class Local:
             self.healthy_since, self.unwell_since = None, now
             self.reason, self.message = "UNHEALTHY", "runs but no longer answers its health check"
         return True
+
+    def note_brokers(self, note: BrokersNote | None) -> bool:
+        """Notes why its brokers are out of its reach, if they are; True when that is news."""
+        news, self.brokers = note != self.brokers, note
+        return news
 
     def state(self, *, draining: bool) -> WorkloadState.ValueType:
         """Where it stands, in the words of the wire."""
@@ -245,6 +252,8 @@ class Local:
             limited_by=self.record.limited_by if self.child and self.record else "",
             log_problems=self.log_problems,
         )
+        if of_process and self.brokers is not None and not made.reason:
+            made.reason, made.message = self.brokers.reason, self.brokers.message
         if self.is_fetching and not (self.child is not None and self.reason):
             made.reason, made.message = PLUGIN_FETCHING, self.fetch_message
         if draining and not self.child and self.goal is not Goal.REMOVED and not self.message:

@@ -10,13 +10,13 @@ from keelman.model.cluster import ClusterState, RolloutState, WorkerCluster
 from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition, KeelmanError
 from keelman.model.workload import Workload
-from keelman.state.dedicated.states import failure_reason, workers_reason
+from keelman.state.dedicated.states import brokers_away, failure_reason, workers_reason
 from keelman.state.definitions.states import awaited, failure_of, has_failed
 from keelman.state.operations.moves import Done, Outcome, Waiting
 
 LOOK_AGAIN_SECONDS = 0.2
 NO_NODE_AFTER = timedelta(seconds=5)
-"""For so long it may be chance that no node takes a worker."""
+"""For so long it may be chance that no node takes a worker, or that one says that its brokers are out of reach."""
 START_WITHIN = timedelta(seconds=180)
 """So long it may take where no cause is known: the first worker of a node waits for its Spark service."""
 MIN_HEALTHY = timedelta(seconds=1)
@@ -37,6 +37,9 @@ def workers_outcome(
         raise FailedPrecondition(status.rollout.message, reason=workers_reason(workers))
     if status.stuck:
         raise FailedPrecondition(status.message, reason=workers_reason(workers))
+    away = next(filter(None, map(brokers_away, workers)), None)
+    if away is not None and waited >= NO_NODE_AFTER:
+        raise FailedPrecondition(away.message, reason=away.reason)
     if cluster.note and waited >= NO_NODE_AFTER:
         raise FailedPrecondition(cluster.note, reason="NO_NODE")
     stays = placed and bool(cluster.note)

@@ -15,7 +15,7 @@ from keelman.model.connectors.dedicated_connector import (
     code_of,
 )
 from keelman.model.operation import Operation, OperationKind
-from keelman.model.workload import ProcessState, Workload, WorkloadKind
+from keelman.model.workload import BROKER_PROBLEMS, Goal, ProcessState, Workload, WorkloadKind, WorkloadStatus
 from keelman.state.definitions.states import failure_of, has_failed
 from keelman.state.snapshot import Snapshot
 
@@ -87,7 +87,11 @@ def standing(
 def _failure_of_brokers(
     connector: DedicatedConnector, snapshot: Snapshot, reported: Reported, now: datetime
 ) -> DedicatedFailure | None:
-    """That nobody reaches its brokers. Where keelman never did, what it finds there says nothing of its workers."""
+    """That nobody reaches its brokers, or none of its workers does. Where keelman never did, what it finds there says
+    nothing of its workers."""
+    workers = snapshot.workloads_in(WorkloadKind.WORKER, connector.name)
+    if (found := brokers_problem(workers, snapshot)) is not None and not reported.in_group:
+        return found
     cluster = snapshot.broker_clusters.get(connector.broker_cluster)
     if cluster is None or not _lasts(cluster.status.down_since, BROKERS_AWAY, now):
         return None
@@ -119,6 +123,19 @@ def _failure_of_workers(
 
 def _lasts(since: datetime | None, longest: timedelta, now: datetime) -> bool:
     return since is not None and now - since >= longest
+
+
+def brokers_problem(workers: Sequence[Workload], snapshot: Snapshot) -> DedicatedFailure | None:
+    """Why none of these workers reaches its brokers, as their agents say; None where one does, or none says so."""
+    heard = [w for w in workers if w.goal is Goal.RUNNING and not snapshot.is_offline(w.node)]
+    said = [status for status in map(brokers_away, heard) if status is not None]
+    return DedicatedFailure(code_of(said[0].reason), said[0].message) if said and len(said) == len(heard) else None
+
+
+def brokers_away(worker: Workload) -> WorkloadStatus | None:
+    """What its agent says of a worker that runs and does not reach its brokers; None of another."""
+    status = worker.current
+    return status if status is not None and status.reason in BROKER_PROBLEMS else None
 
 
 def workers_reason(workers: Sequence[Workload]) -> str:

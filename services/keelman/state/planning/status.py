@@ -16,7 +16,16 @@ from keelman.model.cluster import (
     WorkerCluster,
     WorkerClusterStatus,
 )
-from keelman.model.workload import LASTING, Goal, ProcessState, WorkerSpec, Workload, WorkloadKind, spark_name
+from keelman.model.workload import (
+    BROKER_PROBLEMS,
+    LASTING,
+    Goal,
+    ProcessState,
+    WorkerSpec,
+    Workload,
+    WorkloadKind,
+    spark_name,
+)
 from keelman.state.clusters.kafka_names import clash
 from keelman.state.planning.draft import ports_taken
 from keelman.state.planning.kept_brokers import brokers_of, nodes_with_brokers
@@ -119,9 +128,11 @@ def _state(
     problems += [_why_failed(w) for w in workloads if w not in lost and w.is_in(ProcessState.FAILED)]
     if problems:
         return ClusterState.DEGRADED, "; ".join(filter(None, [note, *problems]))
+    away = [_why_failed(w) for w in workloads if w.current is not None and w.current.reason in BROKER_PROBLEMS]
+    message = "; ".join(filter(None, [note, *away]))
     if len(workloads) == wanted and all(w.is_in(ProcessState.RUNNING) for w in workloads):
-        return ClusterState.RUNNING, note
-    return ClusterState.STARTING, note
+        return ClusterState.RUNNING, message
+    return ClusterState.STARTING, message
 
 
 def _why_failed(workload: Workload) -> str:

@@ -102,6 +102,11 @@ class Membership:
         return self.place is not None and not self.lost and self._clock.fresh
 
     @property
+    def heard_at(self) -> float:
+        """When the group's coordinator last answered it, by the monotonic clock."""
+        return self._clock.answered_at
+
+    @property
     def leads(self) -> bool:
         """Whether this worker leads for certain: it has its place, and the group says so."""
         return self.place is not None and self.place.leader and self.healthy

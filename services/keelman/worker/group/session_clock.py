@@ -45,6 +45,11 @@ class SessionClock:
         self.failing = True
 
     @property
+    def answered_at(self) -> float:
+        """When the coordinator last answered as to a member."""
+        return self._answered
+
+    @property
     def fresh(self) -> bool:
         """Whether the last heartbeat was answered, a moment ago."""
         return not (self.failing or self.over) and self._clock() - self._answered < self._interval + self._patience

@@ -65,8 +65,13 @@ def test_workers_that_run_as_planned_are_there() -> None:
         (replace(UP, state=ClusterState.DEGRADED, stuck=True), "", [worker("UNAUTHENTICATED")], SOON, "BROKERS_REFUSE"),
         (replace(UP, state=ClusterState.STARTING), "no node", [], timedelta(seconds=6), "NO_NODE"),
         (replace(UP, state=ClusterState.STARTING), "", [], LATE, "WORKER_FAILED"),
+        (
+            replace(UP, state=ClusterState.STARTING), "",
+            [worker("", ProcessState.STARTING), worker("BROKERS_UNREACHABLE", ProcessState.STARTING)],
+            timedelta(seconds=6), "BROKERS_UNREACHABLE",
+        ),
     ],
-)
+)  # fmt: skip
 def test_causes_are_known(
     status: WorkerClusterStatus, note: str, workers: list[Workload], waited: timedelta, reason: str
 ) -> None:

@@ -1,6 +1,7 @@
 """Where a dedicated connector stands, by what is stored and by what is reported; what becomes of it at an operation's
 end."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -107,13 +108,18 @@ WORKER = Workload("worker/one/0", "n1", 1, Goal.RUNNING, WorkerSpec("one", "h", 
 
 
 def known(
-    brokers: BrokerCluster, workers: WorkerCluster, *, node: NodeState = NodeState.ONLINE, reason: str = ""
-) -> Snapshot:
-    """A snapshot of these, with one worker, which has failed for a reason where one is given."""
+    brokers: BrokerCluster, workers: WorkerCluster, *, node: NodeState = NodeState.ONLINE, reason: str = "",
+    away: Sequence[str] = (),
+) -> Snapshot:  # fmt: skip
+    """A snapshot of these, with one worker, which has failed for a reason where one is given; or with one for each that
+    says so of its brokers, "" for nothing."""
     status = WorkloadStatus(ProcessState.FAILED if reason else ProcessState.STARTING, 1, reason=reason)
-    worker = replace(WORKER, status=status)
+    made = [replace(WORKER, status=status)] if not away else []
+    for number, said in enumerate(away):
+        status = WorkloadStatus(ProcessState.RUNNING, 1, reason=said, message=f"{number}: no broker answers")
+        made.append(replace(WORKER, name=f"worker/one/{number}", status=status))
     nodes = {"n1": Node("n1", "n1", NOW, NOW, node, "h:1")}
-    return Snapshot(nodes, {"b": brokers}, {"one": workers}, {worker.name: worker})
+    return Snapshot(nodes, {"b": brokers}, {"one": workers}, {one.name: one for one in made})
 
 
 @pytest.mark.parametrize("seen", [RUNS, SILENT, LEFT, NOTHING_REPORTED])
@@ -148,6 +154,10 @@ def test_it_runs_while_brokers_and_workers_are_there_or_away_for_some_seconds(
         (known(BROKERS, DOWN), reported(CONNECTOR_STATE_FAILED, fresh=False, in_group=False),
          "CapacityError.WorkerStartFailed", "worker/one/0: why"),
         (known(BROKERS, DOWN), reported(CONNECTOR_STATE_FAILED), "ConnectorError.TaskFailed", "task 0 failed: bad"),
+        (known(BROKERS, CLUSTER, away=["BROKERS_UNREACHABLE"] * 2), SILENT,
+         "ClusterError.BrokerUnreachable", "0: no broker answers"),
+        (known(BROKERS, CLUSTER, away=["BROKERS_REFUSE"]), LEFT,
+         "ClusterError.AuthenticationFailed", "0: no broker answers"),
     ],
 )  # fmt: skip
 def test_a_failure_that_is_known_has_its_cause(snapshot: Snapshot, seen: Reported, code: str, message: str) -> None:
@@ -164,6 +174,19 @@ def test_brokers_that_its_workers_reach_are_there() -> None:
     never_reached = known(replace(AWAY, kafka_cluster_id=""), CLUSTER)
     assert standing(ONE, None, never_reached, NOTHING_REPORTED, NOW) == (S.RUNNING, None), "its workers may reach them"
     assert standing(ONE, None, never_reached, LEFT, NOW)[0] is S.FAILED
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "seen"),
+    [
+        (known(BROKERS, CLUSTER, away=["BROKERS_UNREACHABLE", ""]), SILENT),
+        (known(BROKERS, CLUSTER, away=["BROKERS_UNREACHABLE"]), RUNS),
+        (known(BROKERS, CLUSTER, away=["BROKERS_UNREACHABLE"], node=NodeState.OFFLINE), SILENT),
+    ],
+)
+def test_what_a_worker_says_of_its_brokers_counts_where_no_worker_has_them(snapshot: Snapshot, seen: Reported) -> None:
+    """Neither what agents of nodes said that are away, nor what the group knows better."""
+    assert standing(ONE, None, snapshot, seen, NOW) == (S.RUNNING, None)
 
 
 def test_one_that_is_paused_does_not_fail_by_itself() -> None:

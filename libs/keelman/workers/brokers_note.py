@@ -1,0 +1,40 @@
+"""The note of a worker whose brokers are out of its reach, for whoever looks after it: reports need brokers too."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from keelman.model.workload import BROKER_PROBLEMS
+from keelman.runtime.home import write_file
+
+FILE = "brokers.json"
+"""Its name in a worker's folder."""
+MAX_BYTES = 1 << 16
+MAX_MESSAGE = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersNote:
+    """Why process `pid` does not reach its brokers: one of BROKER_PROBLEMS, and words about it."""
+
+    pid: int
+    reason: str
+    message: str
+
+    def write(self, file: Path) -> None:
+        """Writes it down in one step. Raises OSError."""
+        write_file(file, json.dumps(asdict(self)).encode())
+
+    @staticmethod
+    def read(file: Path, pid: int) -> BrokersNote | None:
+        """What this process has written; None where that is nothing. The file is not ours to trust."""
+        try:
+            with open(os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
+                found = json.loads(opened.read(MAX_BYTES))
+            note = BrokersNote(int(found["pid"]), str(found["reason"]), str(found["message"])[:MAX_MESSAGE])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return note if note.pid == pid and note.reason in BROKER_PROBLEMS else None

@@ -1,0 +1,83 @@
+"""Has a worker notice that its brokers are out of its reach, and note it for its agent: state may reach them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+
+from keelman.kafka.cluster_state import kafka_cluster_id
+from keelman.model.errors import KeelmanError, Unauthenticated
+from keelman.model.workload import BROKERS_REFUSE, BROKERS_UNREACHABLE
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import Siblings
+from keelman.workers.brokers_note import BrokersNote
+
+log = get_logger()
+SILENT_SECONDS = 10.0
+"""For so long brokers may be silent: one that restarts takes some seconds."""
+ASK_SECONDS = 3.0
+LOOK_SECONDS = 1.0
+
+
+class BrokersReach:
+    """Keeps the note. While nothing was heard of the brokers for SILENT_SECONDS they are asked: the answer is the
+    cause."""
+
+    def __init__(self, file: Path | None, properties: Mapping[str, str], *, client_id: str) -> None:
+        """`file` is the note's, None for none."""
+        self._file, self._properties, self._client_id = file, properties, client_id
+        self._heard: Callable[[], float] = lambda: -math.inf
+        self._noted: BrokersNote | None = None
+
+    def follow(self, heard: Callable[[], float]) -> None:
+        """`heard` says from now on when the brokers have last been heard of, by the monotonic clock."""
+        self._heard = heard
+
+    @contextlib.asynccontextmanager
+    async def watched(self) -> AsyncIterator[BrokersReach]:
+        """Watches within the block."""
+        if self._file is None:
+            yield self
+            return
+        try:
+            async with Siblings() as siblings:
+                siblings.start(self._watch(self._file), name="brokers' reach")
+                yield self
+        finally:
+            with contextlib.suppress(OSError):
+                self._file.unlink(missing_ok=True)
+
+    async def _watch(self, file: Path) -> None:
+        answered, problem = time.monotonic(), None
+        while True:
+            if time.monotonic() - max(answered, self._heard()) < SILENT_SECONDS:
+                problem = None
+            elif (problem := await self._problem()) is None:
+                answered = time.monotonic()
+            if problem != self._noted:
+                with contextlib.suppress(OSError):  # it is tried again
+                    self._note(file, problem)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _note(self, file: Path, problem: BrokersNote | None) -> None:
+        if problem is None:
+            file.unlink(missing_ok=True)
+            log.info("brokers_answer")
+        else:
+            problem.write(file)
+            log.warning("brokers_out_of_reach", reason=problem.reason, error=problem.message)
+        self._noted = problem
+
+    async def _problem(self) -> BrokersNote | None:
+        """Why the brokers do not answer; None where they do."""
+        try:
+            await kafka_cluster_id(self._properties, seconds=ASK_SECONDS, client_id=self._client_id)
+        except KeelmanError as error:
+            reason = BROKERS_REFUSE if isinstance(error, Unauthenticated) else BROKERS_UNREACHABLE
+            return BrokersNote(os.getpid(), reason, error.message)
+        return None

@@ -1,0 +1,55 @@
+"""A worker's note that its brokers are out of its reach: it is there while they are, with the cause, and only then."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from keelman.testing.eventually import eventually
+from keelman.testing.proxy import Proxy, Weather
+from keelman.worker import brokers_reach
+from keelman.worker.brokers_reach import BrokersReach
+from keelman.workers.brokers_note import BrokersNote
+
+pytestmark = pytest.mark.component
+
+
+@pytest.fixture
+async def link(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Proxy]:
+    """The way to the broker; the watch is quick."""
+    for name, seconds in (("SILENT", 0.2), ("LOOK", 0.05), ("ASK", 1.0)):
+        monkeypatch.setattr(brokers_reach, f"{name}_SECONDS", seconds)
+    host, _, port = bootstrap.rpartition(":")
+    async with Proxy(host, int(port)) as proxy:
+        yield proxy
+
+
+async def noted(file: Path) -> BrokersNote:
+    """The note, once it is there."""
+    return await eventually(lambda: BrokersNote.read(file, os.getpid()), seconds=30, what="the note is there")
+
+
+@pytest.mark.parametrize("away", ["refusing", "frozen"])
+async def test_brokers_that_a_worker_does_not_reach_are_noted_until_it_does(
+    link: Proxy, tmp_path: Path, away: str
+) -> None:
+    file = tmp_path / "brokers.json"
+    reach = BrokersReach(file, {"bootstrap.servers": link.address}, client_id="a-worker")
+    link.refusing, link.weather = away == "refusing", Weather(frozen=away == "frozen")
+    async with reach.watched():
+        note = await noted(file)
+        assert note.reason == "BROKERS_UNREACHABLE"
+        assert f"no broker answers at {link.address}" in note.message
+        link.refusing, link.weather = False, Weather()
+        await eventually(lambda: not file.exists(), seconds=30, what="the note has gone")
+        link.refusing = True
+        await noted(file)
+        reach.follow(time.monotonic)
+        await eventually(lambda: not file.exists(), seconds=30, what="who is heard of is not asked")
+        reach.follow(lambda: 0.0)
+        await noted(file)
+    assert not file.exists(), "it goes with the worker"
