@@ -31,8 +31,8 @@ class Settings(WorkerAccessSettings):
     http_tls: bool = setting(False, "The HTTP server speaks https, with the certificate of gRPC.")
     access_file: Path | None = setting(
         None,
-        "TOML file of those who may call: [[token]], [[user]], [[key]], [[role]] and [tls]; read again when it changes."
-        " Without it everybody may do everything on loopback, and nobody anything elsewhere.",
+        "TOML file of those who may call: [[token]], [[user]], [[key]], [[account]], [[role]] and [tls]; read again "
+        "when it changes. Without it everybody may do everything on loopback, and nobody anything elsewhere.",
     )
     client_port: int = setting(
         0, "Port of a second gRPC server, for callers who show a certificate of client_ca; 0: none.", minimum=0,
@@ -85,9 +85,10 @@ class Settings(WorkerAccessSettings):
     )
     managed_connect_access_file: Path | None = setting(
         None,
-        "TOML file of the managed Connect API's access keys, [[key]] with id, secret, account and role, and of client "
-        "properties for Kafka: by execution role, [[role]] with arn and client_properties, and of TLS without IAM, "
-        "[tls] with client_properties; access_file may have them all.",
+        "TOML file of the managed Connect API's access keys, [[key]] with id, secret, account and role, of what "
+        "accounts may name, [[account]] with id, secrets and buckets, and of client properties for Kafka: by execution "
+        "role, [[role]] with arn and client_properties, and of TLS without IAM, [tls] with client_properties; "
+        "access_file may have them all.",
     )
     managed_connect_unsigned: bool = setting(
         False, "Do not verify signatures at the managed Connect API; legal where http_host is on loopback alone."

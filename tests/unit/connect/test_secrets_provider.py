@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from keelman.connect.config.providers import (
+    SCOPE,
     SECRETS_OF_OTHERS,
     ConfigProviderError,
     SecretsProvider,
+    is_named,
     provider_problems,
     providers_of,
     read,
@@ -59,6 +61,35 @@ def test_what_is_not_there_is_an_error_that_says_what_is(tmp_path: Path) -> None
             broken.get("db", ["user"])
     with pytest.raises(ConfigProviderError, match="There is no secret"):
         SecretsProvider({}).get("db", ["user"])
+
+
+@pytest.mark.parametrize(
+    ("patterns", "scope", "expected"),
+    [
+        ("*", "acct/*", "acct/*"),
+        ("*", "acct/*,shared", "acct/*,shared"),
+        ("*", "*", "*"),
+        ("*", "", ""),
+        ("acct/*,acct/db,other/db", "acct/*", "acct/*,acct/db"),
+        ("a*", "acct/*", "acct/*"),
+        ("b*", "acct/*", ""),
+        ("acct/db", "acct/db", "acct/db"),
+        ("acct/*", "acct/db", "acct/db"),
+        ("*/db", "acct/*", "acct/*/db"),
+        ("a*t/db", "acct/*", "acct/*t/db"),
+        ("?cct/db,[a]cct/db", "acct/*", ""),
+        ("acct/[ab]", "acct/*", "acct/[ab]"),
+        ("acct/?,acc", "acct/*", "acct/?"),
+    ],
+)
+def test_a_scope_is_what_all_providers_of_a_worker_stay_within(patterns: str, scope: str, expected: str) -> None:
+    found = secret_providers(named("s", OWN, names=patterns) | {SCOPE: scope})["s"]
+    assert found == tuple(filter(None, expected.split(",")))
+    names = ("acct/db", "acct/a", "acct/", "acct/x/db", "acct", "shared", "other/db", "ac", "")
+    within, allowed = scope.split(","), patterns.split(",")
+    for name in filter(lambda one: is_named(one, found), names):
+        assert is_named(name, within)
+        assert is_named(name, allowed)
 
 
 def test_which_names_a_provider_may_read() -> None:

@@ -243,6 +243,8 @@ class SecretsProvider(ConfigProvider):
 
 SECRETS_OF_OTHERS = ("com.github.jcustenborder.kafka.config.aws.SecretsManagerConfigProvider",)
 """Providers of managed services: what they would find elsewhere is a secret of the installation here."""
+SCOPE = "keelman.secrets.scope"
+"""A worker's property: the names of secrets that all of its providers stay within, with * for any rest."""
 _Kind = type[FileProvider | DirectoryProvider | EnvVarProvider | SecretsProvider]
 _KINDS: Mapping[str, _Kind] = {
     kind.java_class: kind for kind in (FileProvider, DirectoryProvider, EnvVarProvider, SecretsProvider)
@@ -261,15 +263,37 @@ def is_named(secret: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(secret, pattern) for pattern in patterns)
 
 
+def narrowed(patterns: Iterable[str], scope: Iterable[str]) -> tuple[str, ...]:
+    """The patterns, each as far as it is within one of a scope's, which are names, or beginnings with * for any rest.
+    What both of them name in part only, of a pattern with other wildcards, is left out."""
+    bounds, found = tuple(scope), list[str]()
+    for pattern in patterns:
+        begins = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+        for bound in bounds:
+            start = bound.removesuffix("*")
+            if bound == start:
+                found += [bound] if fnmatchcase(bound, pattern) else []
+            elif begins.startswith(start):
+                found.append(pattern)
+            elif start.startswith(begins) and pattern[len(begins) :].startswith("*"):
+                found.append(start + pattern[len(begins) :])
+    return tuple(dict.fromkeys(found))
+
+
 def secret_providers(properties: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """The providers of secrets that a worker's properties name, each with the patterns of names that it may read."""
     names = _names(properties) if NAMES in properties else []
     classes = (SecretsProvider.java_class, *SECRETS_OF_OTHERS)
-    return {
+    scope = properties.get(SCOPE)
+    found = {
         name: secret_patterns(_parameters(properties, name))
         for name in names
         if properties[f"{NAMES}.{name}.class"].strip() in classes
     }
+    if scope is None:
+        return found
+    within = secret_patterns({SecretsProvider.parameter: scope})
+    return {name: narrowed(patterns, within) for name, patterns in found.items()}
 
 
 def with_secrets_file(properties: Mapping[str, str], file: str) -> dict[str, str]:

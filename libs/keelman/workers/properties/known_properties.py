@@ -12,6 +12,7 @@ from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER, WOR
 from keelman.connect.config.life_keys import life_keys
 from keelman.connect.config.near_keys import mistyped, similar
 from keelman.connect.config.override_policies import ALLOWED_KEY
+from keelman.connect.config.providers import SCOPE
 from keelman.kafka.properties.table import TABLE
 from keelman.workers.properties.listeners import METRICS
 
@@ -71,6 +72,7 @@ OWN = frozenset(
         "keelman.plugin.slot.memory.bytes",
         "keelman.plugin.tasks.per.slot",
         "keelman.secrets.policy",
+        SCOPE,
     }
 )
 IGNORED = {

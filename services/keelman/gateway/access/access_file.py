@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from keelman.gateway.access.accounts import BUCKET, SECRET, Account
 from keelman.gateway.access.caller import Caller
 from keelman.gateway.access.signatures import ACCOUNT, KEY_ID, AccessKey
 from keelman.model.access.roles import Role
@@ -19,7 +20,7 @@ from keelman.runtime.logs.logging import get_logger
 log = get_logger()
 
 TLS = "tls"
-KEYS = ("key", "role", TLS)
+KEYS = ("key", "account", "role", TLS)
 """What a file of the managed Connect API alone has."""
 ALL = ("token", "user", *KEYS)
 _NAME = re.compile(r"[A-Za-z0-9_+=,.@-]{1,128}")
@@ -29,11 +30,13 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 @dataclass(frozen=True, slots=True)
 class AccessFile:
     """What an access file says: callers by the SHA-256 of their token and by the name in their certificate, access keys
-    by their id, client properties for Kafka by the ARN of an execution role, and those for TLS without a role."""
+    by their id, what accounts may name by their number, client properties for Kafka by the ARN of an execution role,
+    and those for TLS without a role."""
 
     tokens: Mapping[str, Caller] = field(default_factory=dict)
     users: Mapping[str, Caller] = field(default_factory=dict)
     keys: Mapping[str, AccessKey] = field(default_factory=dict)
+    accounts: Mapping[str, Account] = field(default_factory=dict)
     roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     tls: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -42,8 +45,8 @@ def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = AL
     """Reads a TOML file of some kinds of tables; no file: nothing.
 
     [[token]] has sha256, name, role and clusters, [[user]] the same without sha256, [[key]] id, secret, account and
-    role, [[role]] arn and client_properties, [tls] client_properties. Raises InvalidArgument naming the setting `label`
-    and what is wrong in the file, never a secret.
+    role, [[account]] id, secrets and buckets, [[role]] arn and client_properties, [tls] client_properties. Raises
+    InvalidArgument naming the setting `label` and what is wrong in the file, never a secret.
     """
     if file is None:
         return AccessFile()
@@ -58,8 +61,8 @@ def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = AL
         legal = f"{', '.join(names[:-1])} and {names[-1]}"
         raise InvalidArgument.of(label, unknown[0], f"tables {legal} alone")
     return AccessFile(
-        _tokens(label, document), _users(label, document), _keys(label, document), _roles(label, document),
-        _tls(label, document),
+        _tokens(label, document), _users(label, document), _keys(label, document), _accounts(label, document),
+        _roles(label, document), _tls(label, document),
     )  # fmt: skip
 
 
@@ -92,6 +95,30 @@ def _keys(label: str, document: Mapping[str, Any]) -> dict[str, AccessKey]:
         role = _role(where, table) if "role" in table else Role.ADMIN
         found[key_id] = AccessKey(key_id, _text(where, table, "secret"), account, role)
     return found
+
+
+def _accounts(label: str, document: Mapping[str, Any]) -> dict[str, Account]:
+    found: dict[str, Account] = {}
+    for where, table in _tables(label, document, "account", "id", "secrets", "buckets"):
+        number = _text(where, table, "id")
+        if not ACCOUNT.fullmatch(number) or number in found:
+            raise InvalidArgument.of(f"{where}: id", number, "12 digits, as a text, unlike all others")
+        own = Account.own(number)
+        found[number] = Account(
+            _patterns(where, table, "secrets", SECRET, own.secrets), _patterns(where, table, "buckets", BUCKET, ())
+        )
+    return found
+
+
+def _patterns(
+    where: str, table: Mapping[str, Any], name: str, legal: re.Pattern[str], default: tuple[str, ...]
+) -> tuple[str, ...]:
+    given = table.get(name)
+    if given is None:
+        return default
+    if not isinstance(given, list) or not all(isinstance(one, str) and one and legal.fullmatch(one) for one in given):
+        raise InvalidArgument.of(f"{where}: {name}", given, f"a list of names of {name}, with * for any rest")
+    return tuple(given)
 
 
 def _roles(label: str, document: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TypeVar
 
 from keelman.gateway.access.access_file import KEYS, WatchedAccessFile
+from keelman.gateway.access.accounts import WHOLE, Account
 from keelman.gateway.access.caller import EVERYBODY, Caller
 from keelman.gateway.access.signatures import AccessKey
 from keelman.gateway.settings import Settings
@@ -82,6 +83,13 @@ class Callers:
     def keys(self) -> Mapping[str, AccessKey]:
         """The access keys of the managed Connect API, as the files have them now."""
         return _Live(lambda: {**self._file.now().keys, **self._managed.now().keys})
+
+    def account(self, number: str) -> Account:
+        """What an account may name, as the files have it now: all where there is no other and no table for it."""
+        named = {**self._file.now().accounts, **self._managed.now().accounts}
+        if number in named:
+            return named[number]
+        return WHOLE if {key.account for key in self.keys.values()} <= {number} else Account.own(number)
 
     @property
     def roles(self) -> Mapping[str, Mapping[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from keelman.api.connect.v1 import dedicated_connector_pb2 as pb
@@ -10,11 +10,13 @@ from keelman.api.connect.v1 import dedicated_connector_service_pb2 as calls
 from keelman.api.connect.v1.operation_pb2 import Operation, OperationTarget
 from keelman.api.connect.v1.operation_service_pb2 import ListOperationsRequest
 from keelman.api.connect.v1.origin_pb2 import Origin
+from keelman.gateway.access.accounts import Account
 from keelman.gateway.access.signatures import SignedCaller
 from keelman.gateway.calls import Calls
 from keelman.gateway.managed_connect import arns, operations
 from keelman.gateway.managed_connect import connector_documents as documents
 from keelman.gateway.managed_connect.arns import Arn
+from keelman.gateway.managed_connect.bounds import bound
 from keelman.gateway.managed_connect.call import Call
 from keelman.gateway.managed_connect.control import API, document_of, extra_of, is_taken, origin_of, present, tags_of
 from keelman.gateway.managed_connect.errors import IDENTICAL, WireError, bad, bad_member, conflict, taken, worded
@@ -41,8 +43,9 @@ class ConnectorChange(NamedTuple):
 
 
 class Connectors:
-    """Calls on connectors and their operations. `roles`: client properties for Kafka by execution role; `tls`: those of
-    TLS without IAM; `most_workers`: so many workers an account, 0 for any number."""
+    """Calls on connectors and their operations. `account` says what of the installation one may name; `roles`: client
+    properties for Kafka by execution role; `tls`: those of TLS without IAM; `most_workers`: so many workers an account,
+    0 for any number."""
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class Connectors:
         plugins: CustomPlugins,
         configurations: WorkerConfigurations,
         *,
+        account: Callable[[str], Account],
         roles: Mapping[str, Mapping[str, str]],
         tls: Mapping[str, str],
         most_workers: int,
@@ -57,6 +61,7 @@ class Connectors:
         self._control = control
         self._plugins = plugins
         self._configurations = configurations
+        self._account = account
         self._roles = roles
         self._tls = tls
         self._most_workers = most_workers
@@ -79,6 +84,7 @@ class Connectors:
         spec.external.bootstrap_servers = body["kafkaCluster"]["apacheKafkaCluster"]["bootstrapServers"]
         properties = documents.client_properties(body, self._roles, self._tls, account=call.caller.account)
         spec.external.client_properties.update(properties)
+        bound(spec, self._account(call.caller.account), call.caller)
         spec.plugins.extend(await self._plugins.reference(call.caller, body["plugins"]))
         ref = await self._configurations.reference(call.caller, body.get("workerConfiguration"))
         spec.MergeFrom(pb.DedicatedConnectorSpec(worker_configuration=ref))

@@ -4,15 +4,18 @@ there."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from keelman.api.connect.v1 import plugin_import_service_pb2 as pb
 from keelman.api.connect.v1.plugin_import_pb2 import PluginContent, PluginImport, PluginImportState, PluginSource
 from keelman.api.connect.v1.plugin_pb2 import PluginRef
+from keelman.gateway.access.accounts import Account
 from keelman.gateway.access.signatures import SignedCaller
 from keelman.gateway.calls import Calls
 from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
+from keelman.gateway.managed_connect.bounds import check_bucket
 from keelman.gateway.managed_connect.call import Call
 from keelman.gateway.managed_connect.control import document_of, extra_of, is_taken, iso, origin_of, present
 from keelman.gateway.managed_connect.errors import bad_member, not_found, taken
@@ -36,10 +39,11 @@ _BUCKET = re.compile(r"arn:(?:aws|aws-cn|aws-us-gov):s3:::([a-z0-9][a-z0-9.-]{1,
 
 
 class CustomPlugins:
-    """Calls on custom plugins. `most`: so many an account, 0 for any number."""
+    """Calls on custom plugins. `account` says what of the installation one may name; `most`: so many an account, 0 for
+    any number."""
 
-    def __init__(self, control: Calls, *, most: int) -> None:
-        self._control, self._most = control, most
+    def __init__(self, control: Calls, account: Callable[[str], Account], *, most: int) -> None:
+        self._control, self._account, self._most = control, account, most
         self._kept: Kept[PluginImport] = Kept(control, arns.PLUGIN, pb, noun="PluginImport", field="plugin_import")
 
     async def create(self, call: Call) -> dict[str, Any]:
@@ -49,6 +53,7 @@ class CustomPlugins:
         bucket = _BUCKET.fullmatch(location["bucketArn"])
         if bucket is None:
             raise bad_member("location.s3Location.bucketArn", "The ARN of a bucket is expected: arn:aws:s3:::<bucket>.")
+        check_bucket("location.s3Location.bucketArn", bucket[1], self._account(call.caller.account), call.caller)
         if name == BUILT_IN:
             raise taken("name")
         arn = arns.new_arn(arns.PLUGIN, call.caller, name)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp
 
+from keelman.gateway.access.accounts import WHOLE
 from keelman.gateway.access.callers import Callers
 from keelman.gateway.access.replays import Replays
 from keelman.gateway.access.signatures import ACCOUNT, REGION, Sent, Signatures, SignedCaller, claimed_region
@@ -34,10 +35,11 @@ CONFLICTS: frozenset[Route] = frozenset(
 def managed_connect_api(channel: Channel, settings: Settings, callers: Callers) -> dict[str, ASGIApp]:
     """The ASGI application by its path. Raises InvalidArgument for settings that cannot be."""
     control = Calls(channel)
-    plugins = CustomPlugins(control, most=settings.managed_connect_max_plugins)
+    account = (lambda _: WHOLE) if settings.managed_connect_unsigned else callers.account
+    plugins = CustomPlugins(control, account, most=settings.managed_connect_max_plugins)
     configurations = WorkerConfigurations(control, most=settings.managed_connect_max_worker_configurations)
     connectors = Connectors(
-        control, plugins, configurations, roles=callers.roles, tls=callers.tls,
+        control, plugins, configurations, account=account, roles=callers.roles, tls=callers.tls,
         most_workers=settings.managed_connect_max_workers,
     )  # fmt: skip
     tags = Tags({arns.CONNECTOR: connectors.kept, arns.PLUGIN: plugins, arns.WORKER_CONFIGURATION: configurations.kept})

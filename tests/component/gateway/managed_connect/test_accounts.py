@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from keelman.api.connect.v1.dedicated_connector_service_pb2 import ListDedicatedConnectorsRequest
+from keelman.api.connect.v1.dedicated_connector_service_pb2_grpc import DedicatedConnectorServiceStub
+from keelman.connect.config.providers import SCOPE
+from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
 from support.gateway.managed_connect.bare import MODEL, NOWHERE, Bare, bare_system
 from support.gateway.managed_connect.cases import CONFIG, KINDS, autoscaled, legal
@@ -39,7 +43,8 @@ LIMIT = ("TooManyRequestsException", 429, "Limit exceeded. Resource limit reache
 @pytest.fixture(scope="module")
 async def bare(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bare]:
     """Gateways without quotas, and two with them."""
-    async with bare_system(tmp_path_factory.mktemp("accounts"), {}, QUOTAS, QUOTAS) as made:
+    folder = tmp_path_factory.mktemp("accounts")
+    async with bare_system(folder, {}, QUOTAS, QUOTAS, buckets=str(folder / "buckets")) as made:
         yield made
 
 
@@ -147,6 +152,34 @@ def test_creates_that_race_at_two_gateways_stay_within_the_quota(bare: Bare) -> 
         answer = getattr(clients[0], f"list_{listed}")()
         found = [one for key, all_ in answer.items() if key != "ResponseMetadata" for one in all_]
         assert len([one for one in found if one["name"] != "built-in"]) == count
+
+
+async def test_buckets_and_secrets_are_those_of_the_account(bare: Bare) -> None:
+    other, denied = bare.other, "Bucket {} is none of account 999988887777: ask this service's operator"
+    theirs = plugin("scoped")
+    theirs["location"]["s3Location"]["bucketArn"] = "arn:aws:s3:::logs"
+    kind, status, message = refusal(other.create_custom_plugin, **theirs)
+    assert (kind, status) == ("ForbiddenException", 403)
+    assert message.startswith(f"Invalid parameter location.s3Location.bucketArn: {denied.format('logs')}")
+    for bucket, enabled in (("logs", True), ("others-logs", True), ("logs", False)):
+        logs = {"workerLogDelivery": {"s3": {"enabled": enabled, "bucket": bucket}}}
+        given = others(f"scoped-{bucket}-{enabled}", logDelivery=logs)
+        if bucket == "logs" and enabled:
+            kind, _, message = refusal(other.create_connector, **given)
+            assert kind == "ForbiddenException"
+            assert message.startswith(
+                f"Invalid parameter logDelivery.workerLogDelivery.s3.bucket: {denied.format(bucket)}"
+            )
+        else:
+            other.create_connector(**given)
+    bare.sdk.create_connector(**connector("scoped", NOWHERE, CONFIG))
+    async with channel(bare.state.address) as link:
+        stub: Any = DedicatedConnectorServiceStub(link)
+        listed = (await stub.ListDedicatedConnectors(ListDedicatedConnectorsRequest())).dedicated_connectors
+    scopes = {one.spec.connector: one.spec.properties.get(SCOPE) for one in listed if "scoped" in one.spec.connector}
+    assert scopes == {
+        "scoped-others-logs-True": "999988887777/*", "scoped-logs-False": "999988887777/*", "scoped": None,
+    }  # fmt: skip
 
 
 def test_pages_stay_as_they_are_while_others_come_and_go(bare: Bare) -> None:

@@ -32,6 +32,15 @@ account = "{ACCOUNT}"
 id = "{OTHER_KEY}"
 secret = "{OTHER_SECRET}"
 account = "{OTHER_ACCOUNT}"
+
+[[account]]
+id = "{ACCOUNT}"
+secrets = ["*"]
+buckets = ["*"]
+
+[[account]]
+id = "{OTHER_ACCOUNT}"
+buckets = ["bucket", "others-*"]
 """
 ACCESS_SETTING = "gateway.managed_connect_access_file"
 REGION = "us-east-1"
@@ -170,10 +179,12 @@ class World:
 
 
 @asynccontextmanager
-async def managed_connect_world(folder: Path, *settings: str) -> AsyncIterator[World]:
-    """A system that is ended with the block, with its broker ready."""
+async def managed_connect_world(folder: Path, *settings: str, roles: str = "") -> AsyncIterator[World]:
+    """A system that is ended with the block, with its broker ready. `roles`: what the file of access keys says beside
+    keys and accounts."""
+    folder.mkdir(exist_ok=True)
     access = folder / "access.toml"
-    access.write_text(ACCESS_FILE)
+    access.write_text(ACCESS_FILE + roles)
     keelman = Keelman(folder / "home")
     words = [word for one in (f"{ACCESS_SETTING}={access}", *settings) for word in ("--set", one)]
     try:

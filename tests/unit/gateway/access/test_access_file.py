@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from keelman.gateway.access.access_file import KEYS, WatchedAccessFile, read_access_file
+from keelman.gateway.access.accounts import WHOLE, Account
 from keelman.gateway.access.caller import Caller
 from keelman.gateway.access.callers import Callers
 from keelman.gateway.settings import Settings
@@ -16,6 +17,7 @@ from keelman.model.errors import InvalidArgument
 
 DIGEST = token_digest("secret")
 TOKEN = f"[[token]]\nsha256 = '{DIGEST}'\nname = 'ci'\nrole = 'operator'\n"
+ACCOUNT = "[[account]]\nid = '123450006789'\n"
 USER = "[[user]]\nname = 'alice'\nrole = 'admin'\n"
 
 
@@ -47,8 +49,17 @@ def test_callers_have_their_role_for_all_clusters_or_for_some(file: Path) -> Non
         (USER.replace("alice", "al ice"), "user 1: name: 'al ice'"),
         ("[[key]]\nid = 'a'\nsecret = 's'\naccount = '12'", "key 1: account: '12' is not legal: 12 digits"),
         ("[[key]]\nid = 'a'\naccount = '123450006789'", "key 1: secret: 'NoneType'"),
+        ("[[account]]\nid = '12'", "account 1: id: '12' is not legal: 12 digits"),
+        (f"{ACCOUNT}{ACCOUNT}", "account 2: id: '123450006789' is not legal: .* unlike all others"),
+        (f"{ACCOUNT}bucket = ['a']", "account 1: 'bucket' is not legal: only id, secrets, buckets"),
+        (f"{ACCOUNT}buckets = 'a'", "account 1: buckets: 'a' is not legal: a list of names of buckets"),
+        (f"{ACCOUNT}secrets = ['a*b']", "account 1: secrets: .* a list of names of secrets, with . for any rest"),
+        (f"{ACCOUNT}secrets = ['']", "account 1: secrets"),
         ("key = 1", "tables that begin with"),
-        ("keys = 1", r"tables \[\[token\]\], \[\[user\]\], \[\[key\]\], \[\[role\]\] and \[tls\] alone"),
+        (
+            "keys = 1",
+            r"tables \[\[token\]\], \[\[user\]\], \[\[key\]\], \[\[account\]\], \[\[role\]\] and \[tls\] alone",
+        ),
         ("[[role]]\narn = 'a'", "client_properties"),
         ("[tls]", "tls: client_properties: 'NoneType' is not legal: a table of texts"),
         ("[tls.client_properties]\n'ssl.x' = 1", "tls: client_properties: 'dict' is not legal: a table of texts"),
@@ -76,6 +87,32 @@ def test_client_properties_of_tls_without_a_role_are_those_of_both_files(file: P
     assert callers.tls["ssl.truststore.location"] == "/a", "it is read again"
 
 
+def key_of(account: str) -> str:
+    return f"[[key]]\nid = 'of-{account}'\nsecret = 's'\naccount = '{account}'\n"
+
+
+def test_what_an_account_may_name(file: Path, tmp_path: Path) -> None:
+    one, two = "123450006789", "999988887777"
+    managed = tmp_path / "managed.toml"
+    file.write_text(key_of(one))
+    managed.write_text("")
+    callers = Callers(Settings(access_file=file, managed_connect_access_file=managed))
+    assert callers.account(one) == WHOLE, "there is no other"
+    managed.write_text(key_of(two))
+    assert callers.account(one) == Account((f"{one}/*",), ())
+    assert callers.account(two) == Account((f"{two}/*",), ())
+    managed.write_text(f"{key_of(two)}{ACCOUNT}secrets = ['prod/*', 'shared']\nbuckets = ['logs-*']\n")
+    found = callers.account(one)
+    assert found == Account(("prod/*", "shared"), ("logs-*",))
+    assert not found.has_all_secrets
+    assert [found.has_bucket(name) for name in ("logs-", "logs-a", "log")] == [True, True, False]
+    assert callers.account(two) == Account((f"{two}/*",), ())
+    file.write_text(key_of(one))
+    managed.write_text(f"{ACCOUNT}secrets = ['*']\n")
+    assert callers.account(one) == Account(("*",), ()), "what is said of it holds, though there is no other"
+    assert callers.account(one).has_all_secrets
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="a file that can be read"):
         read_access_file("gateway.access_file", tmp_path / "none")
@@ -83,7 +120,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_the_file_of_the_managed_connect_api_has_no_tokens(file: Path) -> None:
     file.write_text(TOKEN)
-    with pytest.raises(InvalidArgument, match=r"tables \[\[key\]\], \[\[role\]\] and \[tls\] alone"):
+    with pytest.raises(InvalidArgument, match=r"tables \[\[key\]\], \[\[account\]\], \[\[role\]\] and \[tls\] alone"):
         read_access_file("gateway.managed_connect_access_file", file, KEYS)
 
 

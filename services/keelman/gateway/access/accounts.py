@@ -1,0 +1,37 @@
+"""What of the installation an account of the managed Connect API may name: secrets and buckets. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+ALL = ("*",)
+SECRET = re.compile(r"[A-Za-z0-9/_+=.@-]{0,255}\*?")
+BUCKET = re.compile(r"[a-z0-9.-]{0,63}\*?")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Names of secrets and buckets, with * for any rest."""
+
+    secrets: tuple[str, ...] = ALL
+    buckets: tuple[str, ...] = ALL
+
+    @staticmethod
+    def own(number: str) -> Account:
+        """What one of several accounts has that nothing is said of: secrets whose names begin with its number."""
+        return Account((f"{number}/*",), ())
+
+    @property
+    def has_all_secrets(self) -> bool:
+        """Whether its connectors may read every secret."""
+        return "*" in self.secrets
+
+    def has_bucket(self, name: str) -> bool:
+        """Whether it may name this bucket."""
+        return any(fnmatchcase(name, pattern) for pattern in self.buckets)
+
+
+WHOLE = Account()
+"""Of the only account that there is."""
