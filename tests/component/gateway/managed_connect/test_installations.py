@@ -1,0 +1,146 @@
+"""Connectors that copy where the installation is set up for them: brokers that ask for a role's token, and a bucket of
+an S3 server with a jar."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import obstore
+import pytest
+
+from keelman.kafka.security.oauth import ALLOWED_KEY
+from keelman.testing.brokers.secure_broker import SecureBroker
+from keelman.testing.eventually import eventually
+from keelman.testing.servers.object_store import KEY, SECRET, object_store
+from keelman.testing.servers.token_server import token_server
+from support.cli.system import FILE
+from support.copying.harness import messages
+from support.gateway.managed_connect.world import (
+    ROLE,
+    World,
+    connector,
+    file_source,
+    managed_connect_world,
+    plugins,
+    refusal,
+)
+from support.java.kit import needs_java, packed
+
+pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
+AS_ROLE = {
+    "kafkaClusterClientAuthentication": {"authenticationType": "IAM"},
+    "kafkaClusterEncryptionInTransit": {"encryptionType": "TLS"},
+}
+RECORDS = 20
+
+
+def role(properties: Mapping[str, str]) -> str:
+    """A role in the file of access keys."""
+    lines = "\n".join(f"{json.dumps(key)} = {json.dumps(text)}" for key, text in properties.items())
+    return f"\n[[role]]\narn = {json.dumps(ROLE)}\n[role.client_properties]\n{lines}\n"
+
+
+async def test_connectors_copy_by_the_tokens_of_their_role(broker: SecureBroker, tmp_path: Path) -> None:
+    given, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    given.write_text("one\ntwo\n")
+    with token_server() as tokens:
+        properties = broker.with_tokens_of(tokens.url) | {ALLOWED_KEY: tokens.url}
+        servers = properties.pop("bootstrap.servers")
+        setting = f"state.oauth_urls={tokens.url}"
+        async with managed_connect_world(tmp_path / "system", setting, roles=role(properties)) as world:
+            source = connector("by-token", servers, file_source(given, "by-token"), **AS_ROLE)
+            sink = {
+                "connector.class": f"{FILE}SinkConnector", "file": str(output), "topics": "by-token", "tasks.max": "1",
+            }  # fmt: skip
+            made = [
+                world.sdk.create_connector(**one)["connectorArn"]
+                for one in (source, connector("by-token-out", servers, sink, **AS_ROLE))
+            ]
+            for arn in made:
+                told = await world.state(arn, "RUNNING", seconds=240)
+                assert "secret" not in json.dumps(told, default=str)
+            await eventually(lambda: output.exists() and output.read_text() == "one\ntwo\n", seconds=90, what="copied")
+            asked = len(tokens.asked)
+            assert asked >= 2, "the state service and the workers have tokens of their own"
+            for arn in made:
+                world.sdk.delete_connector(connectorArn=arn)
+            for arn in made:
+                await world.gone(arn)
+
+
+@needs_java()
+async def test_a_jar_of_a_bucket_runs(tmp_path: Path) -> None:
+    """The bucket is an S3 server's; the object is another one later, and the plugin stays what it was."""
+    (jar,) = sorted((await packed(tmp_path / "packed")).glob("*/*.jar"))
+    (several := tmp_path / "several.zip").touch()
+    with zipfile.ZipFile(several, "w") as archive:
+        archive.write(jar, "lib/acme.jar")
+    async with object_store(tmp_path / "s3") as server:
+        bucket = await server.create("connectors")
+        for file, key in ((jar, "team a/acme.jar"), (several, "several.zip")):
+            await obstore.put_async(bucket, key, file.read_bytes())
+        settings = (
+            f"state.buckets={server.endpoint}", f"state.buckets_access_key_id={KEY}",
+            f"state.buckets_secret_access_key={SECRET}",
+        )  # fmt: skip
+        async with managed_connect_world(tmp_path / "system", *settings) as world:
+            for name, key, content, file in (
+                ("acme-jar", "team a/acme.jar", "JAR", jar), ("acme-zip", "several.zip", "ZIP", several),
+            ):  # fmt: skip
+                data = file.read_bytes()
+                plugin = await _imported(world, name, key, content, data)
+                await obstore.put_async(bucket, key, b"something else")
+                await _copies(world, name, plugin, tmp_path)
+            missing = await _described(world, "missing", "nowhere.jar", "JAR", "CREATE_FAILED")
+            assert missing["stateDescription"]["code"] == "PluginError.ObjectNotFound"
+            broken = await _described(world, "broken", "several.zip", "ZIP", "CREATE_FAILED")
+            assert broken["stateDescription"]["code"] == "PluginError.NotZip"
+
+
+async def _described(world: World, name: str, key: str, content: str, state: str) -> dict[str, Any]:
+    location = {"s3Location": {"bucketArn": "arn:aws:s3:::connectors", "fileKey": key}}
+    made = world.sdk.create_custom_plugin(name=name, contentType=content, location=location)
+
+    def reached() -> dict[str, Any] | None:
+        told: dict[str, Any] = world.sdk.describe_custom_plugin(customPluginArn=made["customPluginArn"])
+        return told if told["customPluginState"] == state else None
+
+    found: dict[str, Any] = await eventually(reached, seconds=60, what=f"{name} is {state}")
+    return found
+
+
+async def _imported(world: World, name: str, key: str, content: str, data: bytes) -> str:
+    told = await _described(world, name, key, content, "ACTIVE")
+    assert told["latestRevision"]["fileDescription"] == {
+        "fileMd5": hashlib.md5(data).hexdigest(), "fileSize": len(data),
+    }  # fmt: skip
+    assert told["latestRevision"]["contentType"] == content
+    arn: str = told["customPluginArn"]
+    return arn
+
+
+async def _copies(world: World, name: str, plugin: str, folder: Path) -> None:
+    """A connector of the plugin copies, and the plugin stays while it does."""
+    sdk, topic = world.sdk, f"of-{name}"
+    (folder / name).mkdir()
+    config = {
+        "connector.class": "acme.ScriptedSource", "topics": topic, "log": str(folder / name / "log"),
+        "records": str(RECORDS), "tasks.max": "1",
+    }  # fmt: skip
+    arn = sdk.create_connector(**connector(name, world.bootstrap, config, plugins=plugins(plugin)))["connectorArn"]
+    await world.state(arn, "RUNNING", seconds=240)
+
+    async def copied() -> bool:
+        return len(await asyncio.to_thread(messages, world.bootstrap, topic)) >= RECORDS
+
+    await eventually(copied, seconds=120, what="its records are there")
+    assert refusal(sdk.delete_custom_plugin, customPluginArn=plugin)[0] == "BadRequestException"
+    sdk.delete_connector(connectorArn=arn)
+    await world.gone(arn)
+    sdk.delete_custom_plugin(customPluginArn=plugin)

@@ -1,0 +1,226 @@
+"""What users of the API do in several calls, on real workers: going on at a former connector's offsets, taking an
+update back, restarting what has failed."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keelman.kafka.topic_brokers import TopicBrokers
+from keelman.testing.eventually import eventually
+from support.cli.system import FILE
+from support.connectors.pair_wheel import CLASS, pair_wheel, starts
+from support.copying.harness import ends_of, messages
+from support.gateway.managed_connect.world import PROPERTIES, World, connector, file_source, plugins
+
+pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
+PREFIX = "__amazon_msk_connect_"
+PARTITIONS = {"configs": 1, "offsets": 25, "status": 5}
+
+
+def own_topics(arn: str) -> dict[str, str]:
+    """The names of a connector's internal topics, by what is in them."""
+    _, name, suffix = arn.split("/")
+    return {what: f"{PREFIX}{what}_{name}_{suffix}" for what in PARTITIONS}
+
+
+async def partitions(world: World, *topics: str) -> dict[str, tuple[int, str]]:
+    """Partitions and cleanup.policy of those of the topics that there are."""
+    async with TopicBrokers.open({"bootstrap.servers": world.bootstrap}) as brokers:
+        found = (await brokers.describe(topics)).topics
+        configs = await brokers.configs(list(found))
+    return {name: (len(one.partitions), configs[name]["cleanup.policy"].value or "") for name, one in found.items()}
+
+
+def with_offsets_in(world: World, name: str, topic: str) -> dict[str, Any]:
+    """The member workerConfiguration that names an offset topic."""
+    content = b64encode(PROPERTIES + f"offset.storage.topic={topic}\n".encode()).decode()
+    made = world.sdk.create_worker_configuration(name=name, propertiesFileContent=content)
+    return {"workerConfigurationArn": made["workerConfigurationArn"], "revision": 1}
+
+
+async def created(world: World, name: str, config: dict[str, str], **more: Any) -> str:
+    """The ARN of a new connector that runs."""
+    arn: str = world.sdk.create_connector(**connector(name, world.bootstrap, config, **more))["connectorArn"]
+    await world.state(arn, "RUNNING")
+    return arn
+
+
+async def deleted(world: World, arn: str) -> None:
+    world.sdk.delete_connector(connectorArn=arn)
+    await world.gone(arn)
+
+
+async def wrote(output: Path, text: str) -> None:
+    """Waits until a sink has written just this."""
+    await eventually(lambda: output.exists() and output.read_text() == text, seconds=90, what=f"{output} has {text!r}")
+
+
+async def test_a_connector_goes_on_where_one_of_its_name_was(world: World, tmp_path: Path) -> None:
+    """A source by the offset topic that it had by itself; a sink by its group, whatever offset topic it is given."""
+    given, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    given.write_text("one\ntwo\n")
+    source = file_source(given, "continued")
+    sink = {"connector.class": f"{FILE}SinkConnector", "file": str(output), "topics": "continued", "tasks.max": "1"}
+    unused = "offsets-of-a-sink"
+    of_sink = with_offsets_in(world, "of-a-sink", unused)
+    first = await asyncio.gather(
+        created(world, "continued", source), created(world, "continued-out", sink, workerConfiguration=of_sink)
+    )
+    await wrote(output, "one\ntwo\n")
+    topics = own_topics(first[0])
+    wanted = {topics[what]: (count, "compact") for what, count in PARTITIONS.items()}
+    assert await partitions(world, *topics.values()) == wanted
+    assert await partitions(world, unused) == {unused: (25, "compact")}
+    for arn in first:
+        await deleted(world, arn)
+    assert await partitions(world, *topics.values()) == wanted, "internal topics stay"
+
+    with given.open("a") as file:
+        file.write("three\n")
+    of_source = with_offsets_in(world, "of-the-former", topics["offsets"])
+    second = await asyncio.gather(
+        created(world, "continued", source, workerConfiguration=of_source),
+        created(world, "continued-out", sink, workerConfiguration=of_sink),
+    )
+    await wrote(output, "one\ntwo\nthree\n")
+    found = await partitions(world, *own_topics(second[0]).values())
+    assert sorted(found) == sorted(own_topics(second[0])[what] for what in ("configs", "status"))
+    written = await asyncio.to_thread(ends_of, world.bootstrap, unused)
+    assert not any(written.values()), "a sink's offsets are its group's"
+    for arn in second:
+        await deleted(world, arn)
+
+
+async def test_connectors_share_an_offset_topic(world: World, tmp_path: Path) -> None:
+    shared = with_offsets_in(world, "shared", "shared-offsets")
+    files = {name: tmp_path / name for name in ("sharing-a", "sharing-b")}
+    for file in files.values():
+        file.write_text("one\n")
+    first = await asyncio.gather(
+        *(created(world, n, file_source(f, n), workerConfiguration=shared) for n, f in files.items())
+    )
+
+    async def copied(*lines: str) -> None:
+        for topic in files:
+            await eventually(lambda topic=topic: _lines(world, topic) == [*lines], seconds=90, what=f"{topic}: {lines}")
+
+    await copied("one")
+    for arn in first:
+        await deleted(world, arn)
+    for file in files.values():
+        with file.open("a") as more:
+            more.write("two\n")
+    second = await asyncio.gather(
+        *(created(world, n, file_source(f, n), workerConfiguration=shared) for n, f in files.items())
+    )
+    await copied("one", "two")
+    for arn in second:
+        await deleted(world, arn)
+
+
+def _lines(world: World, topic: str) -> list[str]:
+    return [(one.value() or b"").decode() for one in messages(world.bootstrap, topic)]
+
+
+async def test_an_update_that_fails_is_taken_back_and_says_so(world: World, tmp_path: Path) -> None:
+    sdk, given = world.sdk, tmp_path / "in.txt"
+    given.write_text("one\n")
+    config = file_source(given, "taken-back")
+    arn = await created(world, "taken-back", config)
+    version = sdk.describe_connector(connectorArn=arn)["currentVersion"]
+
+    async def fails(steps: list[str], code: str, named: str, **change: Any) -> None:
+        begun = sdk.update_connector(connectorArn=arn, currentVersion=version, **change)["connectorOperationArn"]
+
+        def over() -> dict[str, Any] | None:
+            before = sdk.describe_connector(connectorArn=arn)["connectorState"]
+            told: dict[str, Any] = sdk.describe_connector_operation(connectorOperationArn=begun)
+            if told["connectorOperationState"] == "ROLLBACK_COMPLETE":
+                return told
+            assert told["connectorOperationState"] in ("PENDING", "UPDATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS"), told
+            assert before == "UPDATING"
+            with given.open("a") as file:  # a task that has nothing to write does not find out
+                file.write("more\n")
+            return None
+
+        told = await eventually(over, seconds=120, every=0.2, what="it is taken back")
+        assert [one["stepState"] for one in told["operationSteps"]] == steps, told
+        assert told["errorInfo"]["code"] == code, told
+        assert named in told["errorInfo"]["message"]
+        assert told["endTime"] >= told["creationTime"]
+        after = await world.state(arn, "RUNNING")
+        assert (after["connectorConfiguration"], after["currentVersion"]) == (config, version)
+        assert after["capacity"] == connector("x", "y", {})["capacity"]
+
+    done, undone, failed = "COMPLETED", "CANCELLED", "FAILED"
+    await fails(
+        [done, failed, undone, undone], "ConnectorError.InvalidConfiguration", "tasks.max",
+        connectorConfiguration={**config, "tasks.max": "0"},
+    )  # fmt: skip
+    await fails(
+        [done, undone, failed, undone], "ConnectorError.TaskFailed", "task 0",
+        connectorConfiguration={**config, "topic": "no spaces here"},
+    )  # fmt: skip
+    await fails(
+        [done, failed, undone, undone], "ClusterError.TopicNotCompacted", "not-compacted-either",
+        workerConfiguration=await _of_a_topic_that_is_not_compacted(world),
+    )  # fmt: skip
+    kept = {**config, "topic": "no spaces either"}
+    begun = sdk.update_connector(
+        connectorArn=arn, currentVersion=version, connectorConfiguration=kept, skipHealthValidation=True
+    )
+    await world.operation(begun["connectorOperationArn"], "UPDATE_COMPLETE")
+    with given.open("a") as file:
+        file.write("more\n")
+    found = await world.state(arn, "FAILED")
+    assert (found["connectorConfiguration"], found["stateDescription"]["code"]) == (kept, "ConnectorError.TaskFailed")
+    await deleted(world, arn)
+
+
+async def _of_a_topic_that_is_not_compacted(world: World) -> dict[str, Any]:
+    topic = "not-compacted-either"
+    async with TopicBrokers.open({"bootstrap.servers": world.bootstrap}) as brokers:
+        await brokers.create(topic, 1, 1, {"cleanup.policy": "delete"})
+    return with_offsets_in(world, "of-a-topic-that-is-not-compacted", topic)
+
+
+async def test_a_restart_of_failed_tasks_leaves_the_others_running(world: World, tmp_path: Path) -> None:
+    sdk = world.sdk
+    folder = world.keelman.home / "plugin-store" / "connectors"
+    folder.mkdir(parents=True, exist_ok=True)
+    wheel = pair_wheel(folder)
+    location = {"s3Location": {"bucketArn": "arn:aws:s3:::connectors", "fileKey": wheel.name}}
+    plugin = sdk.create_custom_plugin(name="pair", contentType="ZIP", location=location)["customPluginArn"]
+    await eventually(
+        lambda: sdk.describe_custom_plugin(customPluginArn=plugin)["customPluginState"] == "ACTIVE", what="it is there"
+    )
+    config = {"connector.class": CLASS, "folder": str(tmp_path), "topic": "pair", "tasks.max": "2"}
+    arn = await created(world, "pair", config, plugins=plugins(plugin))
+
+    def restarted(**how: Any) -> Callable[[], Any]:
+        return world.operation(
+            sdk.restart_connector(connectorArn=arn, **how)["connectorOperationArn"], "RESTART_COMPLETE"
+        )
+
+    assert [starts(tmp_path, number) for number in (0, 1)] == [1, 1]
+    (tmp_path / "fails-1").touch()
+    found = await world.state(arn, "FAILED")
+    assert found["stateDescription"]["code"] == "ConnectorError.TaskFailed"
+    assert "task 1" in found["stateDescription"]["message"]
+    (tmp_path / "fails-1").unlink()
+    await restarted(onlyFailedTasks=True)
+    await world.state(arn, "RUNNING")
+    assert [starts(tmp_path, number) for number in (0, 1)] == [1, 2], "the one that ran went on"
+    await restarted(onlyFailedTasks=True)
+    assert [starts(tmp_path, number) for number in (0, 1)] == [1, 2], "nothing had failed"
+    await restarted()
+    await world.state(arn, "RUNNING")
+    assert [starts(tmp_path, number) for number in (0, 1)] == [2, 3]
+    await deleted(world, arn)
+    sdk.delete_custom_plugin(customPluginArn=plugin)
