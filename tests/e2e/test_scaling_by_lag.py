@@ -84,7 +84,10 @@ async def test_lag_brings_workers_up_to_the_partitions(own: Keelman) -> None:
                 lambda: "scaling_for_nothing" in log.read_text(), seconds=120, what="no third worker comes"
             )
         assert await scaled.shown() == (2, PARTITIONS, "1")
-        assert [one.target.goal for one in await scaled.steps()] == ["2 workers", "1 worker"], "the tasks came first"
+        steps = await scaled.steps()
+        assert [one.target.goal for one in steps] == ["2 workers", "1 worker"], "the tasks came first"
+        assert "lag" in steps[0].steps[0].message, "each step says why"
+        assert "tasks.max follows" in steps[1].steps[0].message
         assert "lag" in (await own.item("wc", "sink"))["status"]["scaling"]["reason"]
 
         async def all_copied() -> bool:

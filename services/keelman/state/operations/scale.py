@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from keelman.model.cluster import WorkerCluster
 from keelman.model.operation import Operation
 from keelman.model.workload import WorkloadKind
-from keelman.state.autoscaling.steps import AWAIT_WORKERS, CLUSTER_UID, SET, noted, scaled
+from keelman.state.autoscaling.steps import AWAIT_WORKERS, CLUSTER_UID, REASON, SET, noted, scaled
 from keelman.state.clusters.goals import saved
 from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, START_WITHIN, workers_outcome
 from keelman.state.failpoints import hit
@@ -29,7 +30,7 @@ def kind(tools: Tools) -> Kind:
         {
             SET: StepWork(steps.set_workers, steps.put_back),
             AWAIT_WORKERS: StepWork(steps.await_workers, seconds=2 * START_WITHIN.total_seconds()),
-            ASK: StepWork(steps.connector.ask),
+            ASK: StepWork(steps.ask),
             CONFIGURE: StepWork(steps.set_tasks),
         },
         stored=_noted,
@@ -54,7 +55,7 @@ class _Steps:
         """Has the planner know how many workers there are to be."""
         await self._write(operation, back=False)
         hit("scale-written")
-        return Done()
+        return Done(operation.facts[REASON])
 
     async def put_back(self, operation: Operation) -> Outcome:
         """The former number of workers again."""
@@ -72,6 +73,13 @@ class _Steps:
         outcome = workers_outcome(cluster, workers, self._planned.observed(cluster), waited)
         if isinstance(outcome, Done) and cluster.status.ready_workers != cluster.wanted_workers:
             return Waiting("its workers are being placed", LOOK_AGAIN_SECONDS)
+        return outcome
+
+    async def ask(self, operation: Operation) -> Outcome:
+        """Looks what the connector is now. As the first step it says why tasks are to be others."""
+        outcome = await self.connector.ask(operation)
+        if isinstance(outcome, Done) and operation.steps[0].name == ASK:
+            return dataclasses.replace(outcome, message=operation.facts[REASON])
         return outcome
 
     async def set_tasks(self, operation: Operation) -> Outcome:
