@@ -6,11 +6,12 @@ that are not on their list are refused; of all others those that are, by name or
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 import javaproperties
 
 from keelman.connect.config.secret_keys import shown_value
+from keelman.connect.converters.configured import is_own
 from keelman.model.errors import InvalidArgument, Violation
 from keelman.runtime.logs.redaction import HIDDEN
 from keelman.workers.properties.refusals import refusals
@@ -21,6 +22,7 @@ STRING_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
 DEFAULT_PROPERTIES: Mapping[str, str] = dict.fromkeys(REQUIRED, STRING_CONVERTER)
 """What workers have without a worker configuration."""
 
+ROLES = ("key", "value", "header")
 PRODUCER, CONSUMER = "producer.", "consumer."
 ALLOWED: Mapping[str, tuple[str, ...]] = {
     PRODUCER: (
@@ -94,7 +96,24 @@ def violations(properties: Mapping[str, str]) -> Iterator[Violation]:
             yield Violation(key, f"{key}: {shown_value(key, value)!r} cannot be set in a worker configuration: {legal}")
         elif key not in missing:
             judged[key] = value
-    yield from (one for one in refusals({**_ELSEWHERE, **DEFAULT_PROPERTIES, **judged}) if one.field in judged)
+    own = without(judged, converters_of_plugins(judged))
+    yield from (one for one in refusals({**_ELSEWHERE, **DEFAULT_PROPERTIES, **own}) if one.field in own)
+
+
+def converters_of_plugins(properties: Mapping[str, str]) -> dict[str, str]:
+    """What of a worker's properties is about converters that are none of keelman's own: a plugin of its connector has
+    to have them, and says what is legal for them."""
+    found: dict[str, str] = {}
+    for key in (f"{role}.converter" for role in ROLES):
+        named = properties.get(key, "").strip()
+        if named and not is_own(named):
+            found |= {one: text for one, text in properties.items() if one == key or one.startswith(f"{key}.")}
+    return found
+
+
+def without(properties: Mapping[str, str], keys: Container[str]) -> dict[str, str]:
+    """The properties less these."""
+    return {key: text for key, text in properties.items() if key not in keys}
 
 
 def _denied(key: str) -> str:

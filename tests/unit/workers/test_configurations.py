@@ -14,6 +14,7 @@ from keelman.workers.configurations import (
     DENIED_PREFIXES,
     MAX_BYTES,
     checked_content,
+    converters_of_plugins,
     properties_of,
     shown_content,
     violations,
@@ -84,7 +85,17 @@ def test_both_converters_have_to_be_there() -> None:
 
 def test_what_no_worker_would_take_is_refused_too_and_all_at_once() -> None:
     error = refused("offset.storage.partitions=many\nkey.converter=com.acme.None\nrest.port=1")
-    assert {one.field for one in error.violations} == {"offset.storage.partitions", "key.converter", "rest.port"}
+    assert {one.field for one in error.violations} == {"offset.storage.partitions", "rest.port"}
+
+
+def test_converters_of_plugins_are_told_apart_with_what_is_theirs() -> None:
+    own = {"key.converter": "StringConverter", "key.converter.x": "1", "header.converter": "com.acme.Headers"}
+    theirs = {"value.converter": "com.acme.Value", "value.converter.x": "2"}
+    assert converters_of_plugins(own | theirs | {"value.converters": "3"}) == theirs | {
+        "header.converter": "com.acme.Headers"
+    }
+    assert converters_of_plugins(DEFAULT_PROPERTIES) == {}
+    assert list(violations(own | theirs)) == []
 
 
 def test_a_secret_is_in_no_refusal() -> None:

@@ -69,6 +69,11 @@ CONVERTERS: Mapping[str, type[Converter]] = _Converters()
 """Every converter there is, by the full name of its class."""
 
 
+def is_own(class_name: str) -> bool:
+    """Whether this names a converter of keelman's own, by its full name or an alias."""
+    return resolved(class_name, {name: _PLAIN.get(name, Converter).kinds for name in CONVERTERS}) is not None
+
+
 def find_converter(role: Role, class_name: str) -> Callable[[Mapping[str, str]], Converter]:
     """The class by its full name or an alias, or what makes one that is not ours.
 

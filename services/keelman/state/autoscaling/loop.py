@@ -20,7 +20,7 @@ from keelman.state.autoscaling.decision import NO_TREND, Trend, followed, next_w
 from keelman.state.autoscaling.measuring import is_settled, measured
 from keelman.state.autoscaling.room import Room
 from keelman.state.autoscaling.steps import TASKS_FOLLOW, plan_of, target_of
-from keelman.state.dedicated.composition import tasks_max_of
+from keelman.state.dedicated.composition import configured_by, tasks_max_of
 from keelman.state.nouns.operation import begin
 from keelman.state.snapshot import Snapshot
 
@@ -109,7 +109,8 @@ class Autoscaler:
             connector = tx.snapshot.dedicated_connectors.get(seen.name)
             if cluster is None or cluster.etag != seen.etag or _is_busy(tx.snapshot, cluster, connector):
                 return
-            steps, facts = plan_of(cluster, connector, workers, tasks, why)
+            configured = None if connector is None else configured_by(connector.spec, tx.snapshot)
+            steps, facts = plan_of(cluster, connector, workers, tasks, why, configured=configured)
             if steps:
                 target = target_of(cluster, connector, workers)
                 begin(tx, OperationKind.SCALE, target, steps, facts)

@@ -30,9 +30,11 @@ def target_of(cluster: WorkerCluster, connector: DedicatedConnector | None, work
 
 
 def plan_of(
-    cluster: WorkerCluster, connector: DedicatedConnector | None, workers: int, tasks: int, why: str
-) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The steps that give a cluster so many workers, and its connector so many tasks; and their facts."""
+    cluster: WorkerCluster, connector: DedicatedConnector | None, workers: int, tasks: int, why: str, *,
+    configured: Mapping[str, str] | None = None,
+) -> tuple[tuple[str, ...], dict[str, Any]]:  # fmt: skip
+    """The steps that give a cluster so many workers, and its connector so many tasks; and their facts. `configured`:
+    the properties of the connector's worker configuration, None where it names none."""
     steps: tuple[str, ...] = ()
     facts: dict[str, Any] = {
         WORKERS: workers, FORMER_WORKERS: cluster.wanted_workers, REASON: why, CLUSTER_UID: cluster.uid,
@@ -41,7 +43,7 @@ def plan_of(
         steps = (SET, AWAIT_WORKERS)
     if connector is not None and tasks != connector.tasks_max:
         steps += (ASK, CONFIGURE)
-        facts |= facts_of(dataclasses.replace(connector, tasks_max=tasks)) | {TASKS_MAX: tasks}
+        facts |= facts_of(dataclasses.replace(connector, tasks_max=tasks), configured) | {TASKS_MAX: tasks}
     return steps, facts
 
 

@@ -7,11 +7,13 @@ import hashlib
 from collections.abc import Mapping
 
 from keelman.model.autoscale import Autoscale
-from keelman.model.cluster import Annotations, BrokerCluster, ExternalBrokers, Origin, WorkerClusterSpec
+from keelman.model.cluster import Annotations, BrokerCluster, ExternalBrokers, Origin, WorkerClusterSpec, WorkerEngine
 from keelman.model.connectors.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
+from keelman.model.connectors.worker_configuration import WorkerConfiguration
 from keelman.model.log_delivery import LogDelivery
 from keelman.state.clusters.properties import OFFSET_TOPIC
-from keelman.workers.configurations import DEFAULT_PROPERTIES
+from keelman.state.snapshot import Snapshot
+from keelman.workers.configurations import DEFAULT_PROPERTIES, ROLES, converters_of_plugins, properties_of, without
 
 KEELMAN = "keelman"
 """API of the origins of what a dedicated connector makes."""
@@ -36,6 +38,8 @@ def worker_cluster_spec(
     """
     spec = connector.spec
     given = {**(DEFAULT_PROPERTIES if configured is None else configured), **spec.properties}
+    if spec.engine is WorkerEngine.KEELMAN:  # its workers know their own converters alone: others are the connector's
+        given = {**DEFAULT_PROPERTIES, **without(given, converters_of_plugins(given))}
     return WorkerClusterSpec(
         broker_cluster=broker_cluster,
         count=spec.capacity.count,
@@ -73,11 +77,30 @@ def _log_delivery(spec: DedicatedConnectorSpec) -> LogDelivery | None:
     return None if wanted is None else dataclasses.replace(wanted, name=wanted.name or spec.connector)
 
 
-def runtime_config(connector: DedicatedConnector, spec: DedicatedConnectorSpec) -> dict[str, str]:
-    """The configuration as its workers are given it."""
-    if not connector.tasks_max:
-        return dict(spec.config)
-    return {**spec.config, "tasks.max": str(connector.tasks_max)}
+def runtime_config(connector: DedicatedConnector, configured: Mapping[str, str] | None) -> dict[str, str]:
+    """The configuration as its workers are given it: with converters of plugins that its workers are to have as their
+    own, where it has none itself. `configured`: as of `worker_cluster_spec`."""
+    spec = connector.spec
+    converters = {}
+    if spec.engine is WorkerEngine.KEELMAN:
+        converters = converters_of_plugins({**(configured or {}), **spec.properties})
+    for key in (f"{role}.converter" for role in ROLES):
+        if spec.config.get(key, "").strip():
+            converters = {one: text for one, text in converters.items() if one != key and not one.startswith(f"{key}.")}
+    tasks = {"tasks.max": str(connector.tasks_max)} if connector.tasks_max else {}
+    return {**converters, **spec.config, **tasks}
+
+
+def configured_by(spec: DedicatedConnectorSpec, snapshot: Snapshot) -> dict[str, str] | None:
+    """The properties of the worker configuration that a spec names; None where it names none.
+
+    Raises NotFound for one, and for a revision, that there is not.
+    """
+    ref = spec.worker_configuration
+    if ref is None:
+        return None
+    named: WorkerConfiguration = snapshot.named(WorkerConfiguration.NOUN, ref.name)
+    return properties_of(named.revision(ref.revision).content)
 
 
 def brokers_of(spec: DedicatedConnectorSpec) -> ExternalBrokers:

@@ -19,12 +19,21 @@ from keelman.model.errors import FailedPrecondition
 from keelman.model.operation import Operation, OperationKind, OperationState, Target
 from keelman.state.clusters import worker_checks
 from keelman.state.dedicated.checks import changes_config, changes_workers, check, check_change, check_version
-from keelman.state.dedicated.composition import TOPIC_PREFIX, brokers_of, content_of, tasks_max_of, worker_cluster_spec
+from keelman.state.dedicated.composition import (
+    TOPIC_PREFIX,
+    brokers_of,
+    configured_by,
+    content_of,
+    runtime_config,
+    tasks_max_of,
+    worker_cluster_spec,
+)
 from keelman.state.dedicated.states import state_of
 from keelman.state.dedicated.steps import (
     FORMER_CLUSTER,
     FORMER_GOAL,
     ONLY_FAILED,
+    RECONFIGURES,
     SKIP_HEALTH,
     WAKES,
     WANTED_CLUSTER,
@@ -39,7 +48,6 @@ from keelman.state.plugins.sets import resolved
 from keelman.state.resources.checks import check_etag, check_free
 from keelman.state.resources.rows import plain
 from keelman.state.snapshot import DEDICATED_CONNECTOR, Snapshot
-from keelman.workers.configurations import properties_of
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
@@ -64,7 +72,7 @@ def create(tx: Transaction, name: str, spec: DedicatedConnectorSpec) -> tuple[De
     check(name, spec, tx.snapshot)
     brokers = _broker_cluster(tx, spec)
     made = DedicatedConnector(name, uid, tx.now, tx.now, 1, spec, broker_cluster=brokers)
-    workers = worker_cluster.create(tx, name, worker_cluster_spec(made, brokers, _configured(tx.snapshot, spec)))
+    workers = worker_cluster.create(tx, name, worker_cluster_spec(made, brokers, configured_by(spec, tx.snapshot)))
     made = dataclasses.replace(made, tasks_max=tasks_max_of(spec, workers.wanted_workers))
     worker_cluster.start(tx, name, "")
     spec = dataclasses.replace(spec, plugins=workers.spec.plugins, libraries=workers.spec.libraries)
@@ -102,11 +110,16 @@ def update(
     if for_workers:
         workers = tx.snapshot.worker_cluster(name)
         wanted = dataclasses.replace(connector, spec=spec)
-        new = worker_cluster_spec(wanted, connector.broker_cluster, _configured(tx.snapshot, spec))
+        configured = configured_by(spec, tx.snapshot)
+        new = worker_cluster_spec(wanted, connector.broker_cluster, configured)
         new = resolved(new, tx.snapshot)
         worker_checks.check(name, new, tx.snapshot)
         spec = dataclasses.replace(spec, plugins=new.plugins, libraries=new.libraries)
-        facts |= {FORMER_CLUSTER: plain(workers.spec), WANTED_CLUSTER: plain(new)}
+        former = runtime_config(connector, configured_by(connector.spec, tx.snapshot))
+        facts |= {
+            FORMER_CLUSTER: plain(workers.spec), WANTED_CLUSTER: plain(new),
+            RECONFIGURES: runtime_config(wanted, configured) != former,
+        }  # fmt: skip
     facts |= specs_of(connector.spec, spec) | {WAKES: _wakes(tx, connector, start=for_config)}
     changed = dataclasses.replace(connector, spec=spec, generation=connector.generation + 1)
     kind = OperationKind.UPDATE_CONFIG if for_config else OperationKind.UPDATE_WORKERS
@@ -162,7 +175,8 @@ def _begun(
     target = Target(DEDICATED_CONNECTOR, connector.name, connector.generation, str(connector.goal))
     origin = connector.spec.annotations.origin
     steps = plan_of(kind, wakes=facts.get(WAKES, False))
-    operation = begin(tx, kind, target, steps, facts_of(connector, **facts), origin=origin)
+    given = facts_of(connector, configured_by(connector.spec, tx.snapshot), **facts)
+    operation = begin(tx, kind, target, steps, given, origin=origin)
     return tx.put(dataclasses.replace(connector, operation=operation.name)), operation
 
 
@@ -209,18 +223,6 @@ def _with_revision(snapshot: Snapshot, spec: DedicatedConnectorSpec) -> Dedicate
     named: WorkerConfiguration = snapshot.named(WorkerConfiguration.NOUN, ref.name)
     newest = dataclasses.replace(ref, revision=named.revision(0).revision)
     return dataclasses.replace(spec, worker_configuration=newest)
-
-
-def _configured(snapshot: Snapshot, spec: DedicatedConnectorSpec) -> dict[str, str] | None:
-    """The properties of the worker configuration that a spec names; None where it names none.
-
-    Raises NotFound for one, and for a revision, that there is not.
-    """
-    ref = spec.worker_configuration
-    if ref is None:
-        return None
-    named: WorkerConfiguration = snapshot.named(WorkerConfiguration.NOUN, ref.name)
-    return properties_of(named.revision(ref.revision).content)
 
 
 def _found(tx: Transaction, name: str, etag: str) -> DedicatedConnector:

@@ -39,18 +39,20 @@ STEPS: Mapping[OperationKind, tuple[str, ...]] = {
 UPDATES = (OperationKind.UPDATE_WORKERS, OperationKind.UPDATE_CONFIG)
 WAKING = (REACH, START)
 """Come first where the workers had been stopped."""
+RECONFIGURES = "reconfigures"
+"""Fact of an update of workers: the configuration that these are given becomes another one too."""
 SKIP_HEALTH, ONLY_FAILED, FORMER_GOAL, WAKES = "skip_health_check", "only_failed", "former_goal", "wakes"
 """Facts. WAKES: true where the workers had been stopped, as a create that failed leaves them."""
 FORMER_CLUSTER, WANTED_CLUSTER = "former_workers", "wanted_workers"
 """Facts of an update: the specs of the worker cluster before and after."""
 
 
-def facts_of(connector: DedicatedConnector, **more: Any) -> dict[str, Any]:
-    """What the steps are given: secrets in it are sealed by their keys."""
-    spec = connector.spec
+def facts_of(connector: DedicatedConnector, configured: Mapping[str, str] | None, **more: Any) -> dict[str, Any]:
+    """What the steps are given: secrets in it are sealed by their keys. `configured`: the properties of its worker
+    configuration, None where it names none."""
     given = {
-        "worker_cluster": connector.name, "connector": spec.connector, "config": runtime_config(connector, spec),
-        "uid_of_dedicated": connector.uid,
+        "worker_cluster": connector.name, "connector": connector.spec.connector,
+        "config": runtime_config(connector, configured), "uid_of_dedicated": connector.uid,
     }  # fmt: skip
     return given | more
 

@@ -61,7 +61,7 @@ def kind(tools: Tools) -> Kind:
             CONFIGURE: StepWork(_coded(of_connector.configure)),
             STEER: StepWork(_coded(of_connector.steer)),
             names.INITIALIZE: StepWork(steps.initialize, at_most=ASK_WITHIN),
-            names.UPDATE_WORKERS: StepWork(steps.update_workers, steps.put_workers_back),
+            names.UPDATE_WORKERS: StepWork(_coded(steps.update_workers), steps.put_workers_back),
             names.UPDATE_CONFIG: StepWork(_coded(of_connector.configure), steps.put_config_back),
             names.VALIDATE: StepWork(_coded(steps.validate)),
             names.FINALIZE: StepWork(steps.finalize),
@@ -143,15 +143,19 @@ class _Steps:
 
     async def initialize(self, operation: Operation) -> Outcome:
         """Notes what the connector is now, where the update changes that."""
-        if operation.kind is OperationKind.UPDATE_CONFIG:
+        if operation.kind is OperationKind.UPDATE_CONFIG or operation.facts.get(names.RECONFIGURES):
             return await self.connector.ask(operation)
         return Done()
 
     async def update_workers(self, operation: Operation) -> Outcome:
-        """Gives the worker cluster its new spec and waits until all workers run with it."""
+        """Gives the worker cluster its new spec, waits until all workers run with it, and gives them the connector's
+        configuration where that becomes another one with them."""
         await self._write_workers(operation, names.WANTED_CLUSTER)
         former, wanted = (operation.facts[key]["node_selector"] for key in (names.FORMER_CLUSTER, names.WANTED_CLUSTER))
-        return self._workers(operation, self._waited(operation, names.UPDATE_WORKERS), placed=former != wanted)
+        outcome = self._workers(operation, self._waited(operation, names.UPDATE_WORKERS), placed=former != wanted)
+        if isinstance(outcome, Done) and operation.facts.get(names.RECONFIGURES):
+            return await self.connector.configure(operation)
+        return outcome
 
     async def put_workers_back(self, operation: Operation) -> Outcome:
         """Gives the worker cluster its former spec again and waits until all workers run with it, where they ran."""
@@ -159,7 +163,10 @@ class _Steps:
         if operation.facts.get(names.WAKES):
             return Done("its workers are stopped again")
         since = operation.back_time or operation.create_time
-        return self._workers(operation, self._store.database.clock() - since)
+        outcome = self._workers(operation, self._store.database.clock() - since)
+        if isinstance(outcome, Done) and operation.facts.get(names.RECONFIGURES) and FORMER in operation.facts:
+            return await self.connector.put_back(operation)
+        return outcome
 
     async def put_config_back(self, operation: Operation) -> Outcome:
         """Gives the connector its former configuration again and waits until it runs, where it ran before."""

@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import json
 import zipfile
+from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from keelman.testing.brokers.secure_broker import SecureBroker
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.object_store import KEY, SECRET, object_store
 from keelman.testing.servers.token_server import token_server
-from support.cli.system import FILE
+from support.cli.system import FILE, STRING
 from support.copying.harness import messages
 from support.gateway.managed_connect.world import (
     ROLE,
@@ -97,6 +98,7 @@ async def test_a_jar_of_a_bucket_runs(tmp_path: Path) -> None:
                 plugin = await _imported(world, name, key, content, data)
                 await obstore.put_async(bucket, key, b"something else")
                 await _copies(world, name, plugin, tmp_path)
+                world.sdk.delete_custom_plugin(customPluginArn=plugin)
             missing = await _described(world, "missing", "nowhere.jar", "JAR", "CREATE_FAILED")
             assert missing["stateDescription"]["code"] == "PluginError.ObjectNotFound"
             broken = await _described(world, "broken", "several.zip", "ZIP", "CREATE_FAILED")
@@ -126,21 +128,42 @@ async def _imported(world: World, name: str, key: str, content: str, data: bytes
 
 
 async def _copies(world: World, name: str, plugin: str, folder: Path) -> None:
-    """A connector of the plugin copies, and the plugin stays while it does."""
+    """A connector of the plugin copies, with a converter of the plugin's that its workers have by their configuration,
+    and with another one; and the plugin stays while it does."""
     sdk, topic = world.sdk, f"of-{name}"
     (folder / name).mkdir()
     config = {
         "connector.class": "acme.ScriptedSource", "topics": topic, "log": str(folder / name / "log"),
         "records": str(RECORDS), "tasks.max": "1",
     }  # fmt: skip
-    arn = sdk.create_connector(**connector(name, world.bootstrap, config, plugins=plugins(plugin)))["connectorArn"]
-    await world.state(arn, "RUNNING", seconds=240)
+    content = f"key.converter={STRING}\nvalue.converter=acme.ReversedConverter\n".encode()
+    made = sdk.create_worker_configuration(name=name, propertiesFileContent=b64encode(content).decode())
+    of_worker = {"workerConfigurationArn": made["workerConfigurationArn"], "revision": 1}
+    sent = connector(name, world.bootstrap, config, plugins=plugins(plugin), workerConfiguration=of_worker)
+    arn = sdk.create_connector(**sent)["connectorArn"]
+    told = await world.state(arn, "RUNNING", seconds=240)
+    assert told["connectorConfiguration"] == config
 
-    async def copied() -> bool:
-        return len(await asyncio.to_thread(messages, world.bootstrap, topic)) >= RECORDS
+    async def values(count: int) -> list[bytes]:
+        async def found() -> list[bytes] | None:
+            values = [one.value() or b"" for one in await asyncio.to_thread(messages, world.bootstrap, topic)]
+            return values if len(values) >= count else None
 
-    await eventually(copied, seconds=120, what="its records are there")
+        copied: list[bytes] = await eventually(found, seconds=120, what=f"{count} records are there")
+        return copied
+
+    wanted = [f"{topic}:v{number}"[::-1].encode() for number in range(RECORDS)]
+    assert await values(RECORDS) == wanted
+    more = {**config, "records": str(RECORDS + 1)}
+    for change, value in (
+        ({"useDefaultWorkerConfiguration": True}, None), ({"connectorConfiguration": more}, f"v{RECORDS}".encode()),
+    ):  # fmt: skip
+        version = sdk.describe_connector(connectorArn=arn)["currentVersion"]
+        begun = sdk.update_connector(connectorArn=arn, currentVersion=version, **change)
+        await world.operation(begun["connectorOperationArn"], "UPDATE_COMPLETE", seconds=120)
+        wanted += [] if value is None else [value]
+    assert await values(RECORDS + 1) == wanted
     assert refusal(sdk.delete_custom_plugin, customPluginArn=plugin)[0] == "BadRequestException"
     sdk.delete_connector(connectorArn=arn)
     await world.gone(arn)
-    sdk.delete_custom_plugin(customPluginArn=plugin)
+    sdk.delete_worker_configuration(workerConfigurationArn=of_worker["workerConfigurationArn"])

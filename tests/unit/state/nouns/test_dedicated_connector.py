@@ -259,6 +259,33 @@ async def test_the_revision_of_its_worker_configuration_stays_until_it_is_update
         assert operation.facts["wanted_workers"]["properties"]["offset.flush.interval.ms"] == "9"
 
 
+async def test_converters_of_plugins_are_in_the_configuration_that_its_workers_are_given(tmp_path: Path) -> None:
+    """Its workers know their own alone."""
+    theirs = {"key.converter": "com.acme.Key", "value.converter": "com.acme.Value", "value.converter.x": "1"}
+    content = "\n".join(f"{key}={text}" for key, text in theirs.items()).encode()
+    ref, string = WorkerConfigurationRef("w"), "org.apache.kafka.connect.storage.StringConverter"
+    spec = replace(SPEC, config={**CONFIG, "key.converter": string}, worker_configuration=ref)
+    async with a_store(tmp_path) as store:
+        async with store.write() as tx:
+            worker_configuration.create(tx, wf.CreateWorkerConfigurationRequest(name="w", content=content))
+            made, operation = create(tx, "one", spec)
+            end(tx, "one")
+        assert made.spec.config == spec.config, "what was sent stays what it is"
+        values = {key: text for key, text in theirs.items() if key.startswith("value.")}
+        assert operation.facts["config"] == {**values, **spec.config}, "a connector's own come before"
+        properties = store.snapshot.worker_clusters["one"].spec.properties
+        assert (properties["key.converter"], properties["value.converter"]) == (string, string)
+        assert "value.converter.x" not in properties
+        async with store.write() as tx:
+            _, counted = update(tx, "one", "", lambda spec: replace(spec, capacity=Capacity(2)))
+            end(tx, "one")
+            _, changed = update(tx, "one", "", lambda spec: replace(spec, worker_configuration=None))
+        assert counted is not None
+        assert changed is not None
+        assert (counted.facts["reconfigures"], changed.facts["reconfigures"]) == (False, True)
+        assert changed.facts["config"] == spec.config
+
+
 @pytest.mark.parametrize("state", [OperationState.SUCCEEDED, OperationState.FAILED])
 async def test_a_worker_configuration_that_an_update_may_go_back_to_is_not_deleted(
     tmp_path: Path, state: OperationState
