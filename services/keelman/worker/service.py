@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.connect.config.secret_keys import shown
@@ -88,11 +88,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         spark = await stack.enter_async_context(open_spark(settings, properties, front, stop))
         log.info("worker_properties", properties=shown(properties.raw))
         wake, leave = asyncio.Event(), asyncio.Event()
-        third_party = await stack.enter_async_context(
-            ThirdParty.open(
-                properties.plugin_path, wake.set, plugin_bounds(properties.raw), libraries_of(properties.raw)
-            )
-        )
+        third_party = await stack.enter_async_context(_third_party(properties, wake))
         plugins = PluginSet(third_party, settings.plugins)
         reach = await stack.enter_async_context(
             BrokersReach(settings.brokers_file, properties.raw, client_id=worker).watched()
@@ -149,6 +145,11 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
                 await first_of(plugins.read(), leave.wait())
             await herder.run(leave)
         log.info("worker_ended", worker=worker)
+
+
+def _third_party(properties: WorkerProperties, wake: asyncio.Event) -> AbstractAsyncContextManager[ThirdParty]:
+    raw = properties.raw
+    return ThirdParty.open(properties.plugin_path, wake.set, plugin_bounds(raw), libraries_of(raw))
 
 
 def _note_keeper(stack: AsyncExitStack, settings: Settings, properties: WorkerProperties, url: str) -> NoteKeeper:
