@@ -6,7 +6,7 @@ import pytest
 
 from keelman.agent.step import REFUSED_SECONDS, Action, Goal, next_step, restart_delay
 from keelman.agent.workloads.local import Local
-from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.api.node.v1.workload_pb2 import Workload, WorkloadState
 from keelman.runtime.processes.children import Exit
 
 NOW = 1000.0
@@ -45,6 +45,19 @@ def test_after_a_refusal_nothing_is_started_before_its_time() -> None:
     local.swept = True
     step = next_step(local.wanted(), local.seen(), NOW)
     assert (step.action, step.until) == (Action.WAIT, NOW + restart_delay(1, refused=True))
+
+
+def test_a_failure_says_nothing_of_a_plan_that_came_since() -> None:
+    """The agent reports before it tries that: whoever waits for the new plan would take it for failed."""
+    local = ended(Exit(1, "WRONG_TOPIC", "a topic is not compacted"))
+    made = local.status(draining=False)
+    assert (made.state, made.generation, made.reason) == (WorkloadState.WORKLOAD_STATE_FAILED, 1, "WRONG_TOPIC")
+    local.workload = Workload(uid="u", generation=2)
+    made = local.status(draining=False)
+    assert (made.state, made.generation) == (WorkloadState.WORKLOAD_STATE_PENDING, 2)
+    assert (made.reason, made.message) == ("", "")
+    local.could_not_start("PORT_TAKEN", "port 1", NOW)
+    assert local.status(draining=False).state == WorkloadState.WORKLOAD_STATE_FAILED
 
 
 def test_what_cannot_be_prepared_as_it_is_not_legal_is_refused_too() -> None:

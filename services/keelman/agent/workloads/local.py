@@ -60,6 +60,7 @@ class Local:
     unwell_seconds: float = 0.0  # for how long it may be so; 0 is for ever
     brokers: BrokersNote | None = None  # its process runs, and does not reach its brokers
     failed: bool = False
+    failed_plan: Plan = NO_PLAN  # what failed: a plan that came since has not
     reason: str = ""
     message: str = ""
     exit_code: int | None = None
@@ -175,6 +176,7 @@ class Local:
         refused = not was_ready and was_refused(end)
         self.start_at = now + restart_delay(self.failures, refused=refused)
         self.failed, self.reason = True, end.reason or ("EXITED" if end.code is not None else "VANISHED")
+        self.failed_plan = (self.record.uid, self.record.generation) if self.record else self.plan
         if refused and self.reason != PLUGIN_BROKEN:
             self.reason = REFUSED
         self.message = words_of(end, last_line, seen=seen)
@@ -189,7 +191,7 @@ class Local:
         self.prepared, self.prepared_plan = None, None
         self.failures = max(2, self.failures + 1)
         self.start_at = now + restart_delay(self.failures)
-        self.failed, self.message = True, message
+        self.failed, self.failed_plan, self.message = True, self.plan, message
         self.reason = REFUSED if reason == InvalidArgument.reason else reason
 
     def note_health(self, answers: bool, now: float) -> bool:
@@ -217,7 +219,7 @@ class Local:
             return WorkloadState.WORKLOAD_STATE_REMOVED if self.removed else WorkloadState.WORKLOAD_STATE_STOPPED
         if self.goal in (Goal.STOPPED, Goal.UNTOUCHED) or draining:
             return WorkloadState.WORKLOAD_STATE_STOPPED
-        if self.failed and not self.is_fetching:
+        if self.failed and not self.is_fetching and not self._failed_before:
             return WorkloadState.WORKLOAD_STATE_FAILED
         preparing = self.prepared is not None or self.is_fetching
         return WorkloadState.WORKLOAD_STATE_PREPARING if preparing else WorkloadState.WORKLOAD_STATE_PENDING
@@ -229,6 +231,11 @@ class Local:
             return WorkloadState.WORKLOAD_STATE_FAILED
         ready = self.healthy_since is not None
         return WorkloadState.WORKLOAD_STATE_RUNNING if ready else WorkloadState.WORKLOAD_STATE_STARTING
+
+    @property
+    def _failed_before(self) -> bool:
+        """Whether what failed was an earlier plan, and the present one has yet to be tried."""
+        return self.failed and self.child is None and self.goal is Goal.RUNNING and self.failed_plan != self.plan
 
     @property
     def _is_held_up(self) -> bool:
@@ -252,6 +259,8 @@ class Local:
             limited_by=self.record.limited_by if self.child and self.record else "",
             log_problems=self.log_problems,
         )
+        if self._failed_before:
+            made.reason = made.message = ""
         if of_process and self.brokers is not None and not made.reason:
             made.reason, made.message = self.brokers.reason, self.brokers.message
         if self.is_fetching and not (self.child is not None and self.reason):
