@@ -30,6 +30,10 @@ class PairSource(Connector):
         return [{**config, "number": str(number)} for number in range(min(2, max_tasks))]
 
     @classmethod
+    def supports_exactly_once(cls, config):
+        return True
+
+    @classmethod
     def open_reader(cls, config, offset):
         return PairReader(Path(config["folder"]), config["number"])
 

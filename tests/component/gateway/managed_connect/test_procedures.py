@@ -158,17 +158,17 @@ async def test_an_update_that_fails_is_taken_back_and_says_so(world: World, tmp_
         assert (after["connectorConfiguration"], after["currentVersion"]) == (config, version)
         assert after["capacity"] == connector("x", "y", {})["capacity"]
 
-    done, undone, failed = "COMPLETED", "CANCELLED", "FAILED"
+    undone, failed = "CANCELLED", "FAILED"
     await fails(
-        [done, failed, undone, undone], "ConnectorError.InvalidConfiguration", "tasks.max",
+        [undone, failed, undone, undone], "ConnectorError.InvalidConfiguration", "tasks.max",
         connectorConfiguration={**config, "tasks.max": "0"},
     )  # fmt: skip
     await fails(
-        [done, undone, failed, undone], "ConnectorError.TaskFailed", "task 0",
+        [undone, undone, failed, undone], "ConnectorError.TaskFailed", "task 0",
         connectorConfiguration={**config, "topic": "no spaces here"},
     )  # fmt: skip
     await fails(
-        [done, failed, undone, undone], "ClusterError.TopicNotCompacted", "not-compacted-either",
+        [undone, failed, undone, undone], "ClusterError.TopicNotCompacted", "not-compacted-either",
         workerConfiguration=await _of_a_topic_that_is_not_compacted(world),
     )  # fmt: skip
     kept = {**config, "topic": "no spaces either"}
