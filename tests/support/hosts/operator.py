@@ -79,7 +79,7 @@ class Commands:
 
     def join(self, host: str, *words: str) -> str:
         """Has a host join under its own name and starts its agent; what joining printed."""
-        made = self.run("node", "token", "create", "--ttl", "10m").strip()
+        made = self.run("node", "token", "create", "--ttl", "10m", "--node", host).strip()
         home = str(self.home(host).root)
         given = f"{made}@{self.gateway}"
         told = self.run("node", "join", "-", "--home", home, "--node", host, *words, host=host, given=given)

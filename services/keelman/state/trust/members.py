@@ -44,7 +44,7 @@ KEPT = timedelta(days=7)
 """So long it is told of a token that it was used, or has ended."""
 SECRET = "secret"
 GONE = frozenset({NodeState.OFFLINE, NodeState.EXPECTED})
-"""A node whose name another host may take."""
+"""A node whose name another host may take, with a token for that name where a host joined by it before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class Members:
         node = tx.snapshot.nodes.get(holder.name) if holder.kind is IdentityKind.NODE else None
         if node is not None and node.state not in GONE:
             raise _taken(holder, f"its agent is {node.state}: stop that one first, or join by another name (--node)")
-        if node is None and row is not None and not is_named and row.end_time > micros(tx.now):
+        if row is not None and not is_named and (node is not None or row.end_time > micros(tx.now)):
             created = f"--node {holder.name}" + (" --as-gateway" if holder.kind is IdentityKind.GATEWAY else "")
             raise _taken(holder, f"another host joined by it: create the token with {created} to replace that one")
 

@@ -117,6 +117,17 @@ async def test_a_name_whose_certificate_ended_is_free(members: Members) -> None:
     await members.join(await token(members), N1, OTHER, [])
 
 
+async def test_the_name_of_a_node_that_is_offline_is_free_for_a_token_of_that_name_alone(members: Members) -> None:
+    await members.join(await token(members), N1, REQUEST, [])
+    async with members.store.write() as tx:
+        tx.put(Node("n1", "n1", tx.now, tx.now, NodeState.OFFLINE, agent_address=""))
+    for life in (timedelta(0), LIFE):
+        later(members, life)
+        error = await refused(members, await token(members), request=OTHER)
+        assert (error.reason, "--node n1 to replace" in error.message) == ("NAME_TAKEN", True)
+    await members.join(await token(members, member="n1"), N1, OTHER, [])
+
+
 async def test_what_a_gateway_is_called_no_node_is(members: Members) -> None:
     await members.issue(G1, REQUEST, ["10.0.0.1", "kafka.example.org"])
     pem = await members.join(await token(members), N1, OTHER, ["10.0.0.1", "10.0.0.2", "kafka.example.org"])
