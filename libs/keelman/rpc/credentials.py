@@ -98,6 +98,34 @@ class PemFiles:
         return found
 
 
+class RootsFile:
+    """Certificates that others are trusted by, in a file that is read again when it changed. A change to what cannot be
+    used is logged, and what was read before goes on to be used."""
+
+    def __init__(self, setting: str, file: Path) -> None:
+        """Raises InvalidArgument naming the setting."""
+        self._setting, self._file = setting, file
+        self._time = _changed(file)
+        self._roots = self._read()
+
+    def newest(self) -> bytes:
+        """The certificates as the file has them now."""
+        time = _changed(self._file)
+        if time != self._time:
+            try:
+                self._roots = self._read()
+                log.info("certificate_read", setting=self._setting, file=str(self._file))
+            except InvalidArgument as error:
+                log.warning("certificate_not_read", setting=self._setting, error=error.message)
+            self._time = time
+        return self._roots
+
+    def _read(self) -> bytes:
+        found = _bytes(self._setting, self._file)
+        check_roots(self._setting, self._file, found)
+        return found
+
+
 def check_pair(setting: str, shown: str, pems: Pems, *, key_file: str) -> None:
     """Raises InvalidArgument where chain and key cannot be used together; `shown` is the chain's file."""
     try:

@@ -9,7 +9,7 @@ import pytest
 
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.channels import channel, root_certificates
-from keelman.rpc.credentials import PemFiles, Pems, Tls
+from keelman.rpc.credentials import PemFiles, Pems, RootsFile, Tls
 from keelman.rpc.handshake import ask_chain, handshake_problem
 from keelman.rpc.server import serve
 from keelman.runtime.processes.ports import free_ports
@@ -62,6 +62,22 @@ def test_files_that_change_are_read_again_and_bad_ones_passed_over(tmp_path: Pat
     assert found.newest().chain == first.chain_pem.encode(), "certificate and key are not renewed at one moment"
     written(tmp_path, second)
     assert found.newest().chain == second.chain_pem.encode()
+
+
+def test_trusted_certificates_that_change_are_read_again_and_bad_ones_passed_over(tmp_path: Path) -> None:
+    file, (first, second) = tmp_path / "ca.pem", (Authority().pem, Authority().pem)
+
+    def write(text: str) -> None:
+        file.with_suffix(".new").write_text(text)
+        os.replace(file.with_suffix(".new"), file)
+
+    with pytest.raises(InvalidArgument, match=r"gateway\.client_ca: .*ca\.pem' .*: a readable PEM file"):
+        RootsFile("gateway.client_ca", file)
+    write(first)
+    found = RootsFile("gateway.client_ca", file)
+    for text, read in (("nothing", first), (second, second)):
+        write(text)
+        assert found.newest() == read.encode()
 
 
 async def test_a_server_shows_a_certificate_that_came_since(tmp_path: Path) -> None:

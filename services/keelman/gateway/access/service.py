@@ -16,7 +16,7 @@ from keelman.gateway.access.lookups import Lookups
 from keelman.gateway.settings import Settings
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.channels import Channel
-from keelman.rpc.credentials import Newest, Tls, check_roots
+from keelman.rpc.credentials import Newest, RootsFile, Tls
 from keelman.rpc.guarded import Guarded
 from keelman.rpc.server import Service, serve
 from keelman.runtime.http.server import serve_http
@@ -66,13 +66,12 @@ class Access:
         if given.client_ca is None or newest is None:
             yield
             return
-        roots = given.client_ca.read_bytes() if given.client_ca.exists() else b""
-        check_roots("gateway.client_ca", given.client_ca, roots)
+        roots = RootsFile("gateway.client_ca", given.client_ca)
         async with serve(
             *services,
             host=given.host,
             port=given.client_port,
-            tls=lambda: replace(newest(), roots=roots),
+            tls=lambda: replace(newest(), roots=roots.newest()),
             trust=given.trust,
             label="gateway.client",
             interceptors=self.interceptors(state),
