@@ -20,17 +20,17 @@ def main(words: Sequence[str]) -> int:
 
 
 def _rekey(words: Sequence[str]) -> int:
-    text = "seal the secrets in the database with a new key, which replaces the old one; stop the state service before"
+    text = "seal the secrets in the database with a new key, which replaces the old one; state services may run"
     parser = argparse.ArgumentParser(prog="keelman state rekey", description=text, allow_abbrev=False)
     add_flags(parser, Settings)
     flags = vars(parser.parse_args(words))
     try:
         settings = load(Settings, "state", file=flags.pop("file"), flags=flags, environment=os.environ).settings
-        from keelman.state.secrets.sealed_rows import rekey  # noqa: PLC0415  (what is wrong with the flags is said at once)
+        from keelman.state.secrets.rekey import rekey  # noqa: PLC0415  (what is wrong with the flags is said at once)
 
-        rows = asyncio.run(rekey(settings.database or str(settings.folder.database), settings.secrets_key))
+        said = asyncio.run(rekey(settings.database or str(settings.folder.database), settings.secrets_key))
     except KeelmanError as error:
         print(f"keelman state: {error.message}", file=sys.stderr)
         return 2 if isinstance(error, InvalidArgument) else 1
-    print(f"{rows} rows are sealed with the new key in {settings.secrets_key}: make a backup of that file")
+    print(said)
     return 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from functools import partial
+from typing import Any
 
 from keelman.api.node.v1.session_service_pb2 import BucketKeys
 from keelman.kafka.security.oauth import allow_urls
@@ -43,6 +44,7 @@ from keelman.state.reports.reader import ReportsReader
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.log_delivery import checked_buckets
 from keelman.state.resources.noun import Parts
+from keelman.state.secrets.key_change import LOOK_SECONDS, KeyChange
 from keelman.state.sessions.sessions import Sessions
 from keelman.state.settings import Settings, port_range
 from keelman.state.snapshot import BROKER_CLUSTER
@@ -80,9 +82,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         stack.push_async_callback(lease.release)
         sessions = _sessions(store, commits, heard, settings, limits.buckets)
         store.listen(sessions.changed)
-        sole = store.database.is_sole
-        led = store if sole else FencedStore(store, lease)
-        exchange = None if sole else Exchange(url, store, heard, settings.heartbeat_seconds, sessions.cut_off)
+        led = store if store.database.is_sole else FencedStore(store, lease)
+        exchange = None if led is store else Exchange(url, store, heard, settings.heartbeat_seconds, sessions.cut_off)
         plugins = await open_files(store, settings)
         stack.push_async_callback(plugins.close)
         store.follow((tail := Tail(store)).add)
@@ -120,10 +121,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         for name, part in (
             ("leader", Leader(lease, (executor.lead, heard.begin)).run(parts_of_leader)),
             ("relay", Relay(store, commits, settings.events_broker_cluster, tail, relay_lease(store.database)).run()),
-            ("follower", Reconciler("follower", store.catch_up, FOLLOW_SECONDS).run()),
             ("reports", ReportsReader(store, commits, reports, settings.events_broker_cluster).run()),
             ("topic-look", topics.run()),
-            *([] if trust.own is None else [("own-certificate", trust.own.keep())]),
+            *_following(store, settings, trust),
         ):
             siblings.start(part, name=name)
         await health.ready()
@@ -133,6 +133,15 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         copy_runs.stopping.set()
         watch.stopping.set()
         sessions.close()
+
+
+def _following(store: Store, settings: Settings, trust: Trust) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+    """Parts that take in what others have changed: rows, the key of secrets, this process's own certificate."""
+    yield "follower", Reconciler("follower", store.catch_up, FOLLOW_SECONDS).run()
+    change = KeyChange(store.database, settings.secrets_key)
+    yield "secrets-key", Reconciler("secrets-key", change.look, LOOK_SECONDS).run()
+    if trust.own is not None:
+        yield "own-certificate", trust.own.keep()
 
 
 def _server(settings: Settings, trust: Trust, *services: Service) -> contextlib.AbstractAsyncContextManager[Health]:

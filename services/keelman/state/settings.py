@@ -11,6 +11,7 @@ from keelman.model.workload import joined_address
 from keelman.rpc.server import INSTALLATION
 from keelman.runtime.home import Home
 from keelman.runtime.settings import setting
+from keelman.state.secrets.key_source import KeyCommand, KeySource
 from keelman.workers.rest.settings import WorkerAccessSettings
 
 
@@ -32,6 +33,11 @@ class Settings(WorkerAccessSettings):
         None,
         "File with the key that seals passwords in the database, made at the first start; empty means "
         "state/secrets.key under home.",
+    )
+    key_command: str = setting(
+        "",
+        "Command, without a shell, that prints this key, in place of a file: 32 random bytes in base64. It is asked at "
+        "the start and each minute: when it prints another one, everything is sealed with that.",
     )
     events_broker_cluster: str = setting("default", "Broker cluster that holds the topics of events and reports.")
     oauth_urls: str = setting(
@@ -107,8 +113,12 @@ class Settings(WorkerAccessSettings):
     )
 
     @property
-    def secrets_key(self) -> Path:
-        """The key file, resolved."""
+    def secrets_key(self) -> KeySource:
+        """The key's command, or its file, resolved. Raises InvalidArgument where both are set."""
+        if self.key_command:
+            if self.key_file is not None:
+                raise InvalidArgument.of("state.key_command", self.key_command, "empty where key_file is set")
+            return KeyCommand(self.key_command)
         return self.folder.secrets_key if self.key_file is None else self.key_file.expanduser().absolute()
 
     @property

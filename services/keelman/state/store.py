@@ -30,6 +30,7 @@ from keelman.state.nouns.registry import CREATED, DELETED, NOUNS, UPDATED, event
 from keelman.state.planning.status import with_status
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import micros
+from keelman.state.secrets.key_source import KeySource
 from keelman.state.secrets.sealed_rows import open_sealer, opened, sealed
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
 
@@ -199,11 +200,11 @@ class Store:
 
 
 @contextlib.asynccontextmanager
-async def open_store(url: str, *, key_file: Path | None = None) -> AsyncIterator[Store]:
-    """The store of a path or a postgresql:// URL, with all of it read. Secrets are sealed with the key in `key_file`;
+async def open_store(url: str, *, key_file: KeySource | None = None) -> AsyncIterator[Store]:
+    """The store of a path or a postgresql:// URL, with all of it read. Secrets are sealed with the key of `key_file`;
     None: in secrets.key beside an SQLite file.
 
-    Raises as `open_database` and `opened_sealer`.
+    Raises as `open_database` and `open_sealer`.
     """
     if key_file is None and "://" in url:
         raise InvalidArgument.of("state.key_file", "", "a file: there is none beside a database that is no file")

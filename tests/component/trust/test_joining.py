@@ -39,7 +39,8 @@ from keelman.rpc.membership import MemberFolder
 from keelman.runtime.home import Home
 from keelman.runtime.main import file_in_home
 from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key
-from keelman.state.secrets.sealing import Sealer, read_key
+from keelman.state.secrets.key_source import read_keys
+from keelman.state.secrets.sealing import Sealer
 from keelman.state.trust.authority import Authority
 from keelman.testing.eventually import eventually
 from support.state.trust import Installation, installation
@@ -234,7 +235,7 @@ async def of_installation(made: Installation) -> Authority:
     connection = sqlite3.connect(made.state_home.database)
     certificate, sealed = connection.execute("SELECT certificate, secret FROM authority").fetchone()
     connection.close()
-    sealer = Sealer(read_key(made.state_home.secrets_key), made.state_home.secrets_key)
+    sealer = Sealer(read_keys(made.state_home.secrets_key)[0], made.state_home.secrets_key)
     assert "PRIVATE KEY" not in sealed
     return Authority.of(certificate, sealer.open({"secret": sealed}, "authority")["secret"])
 

@@ -20,7 +20,7 @@ from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
-from keelman.state.database.tables import CounterRow
+from keelman.state.database.tables import CounterRow, SealingRow
 from keelman.state.failpoints import hit
 from keelman.state.migrations.migrate import migrate
 from keelman.state.secrets.sealing import SEALER, Sealer
@@ -56,6 +56,7 @@ _REVISION = col(CounterRow.name) == "revision"
 _TURN = sa.select(col(CounterRow.value)).where(_REVISION).with_for_update()
 COMMITTED = "keelman_committed"
 """On this channel of PostgreSQL each commit tells its revision to whoever listens."""
+_KEY = sa.select(col(SealingRow.proof), col(SealingRow.handed_on))
 _TELL = sa.select(sa.func.pg_notify(COMMITTED, sa.bindparam("revision")))
 _COUNT = sa.update(CounterRow).where(_REVISION).values(value=sa.bindparam("revision"))
 
@@ -93,6 +94,7 @@ class Database:
             if engine.dialect.name == "postgresql":
                 engine = engine.execution_options(isolation_level="REPEATABLE READ")
             async with AsyncSession(engine, expire_on_commit=False, info={SEALER: self.sealer}) as session:
+                await self._follow_key(session)
                 yield session
 
     @contextlib.asynccontextmanager
@@ -111,6 +113,7 @@ class Database:
             ):
                 connection = await session.connection()
                 revision = (await connection.execute(_TURN)).scalar_one()
+                await self._follow_key(session)
                 turn = Turn(session, revision)
                 yield turn
                 await session.flush()
@@ -119,6 +122,22 @@ class Database:
                     if not self.is_sole:
                         await connection.execute(_TELL, {"revision": str(turn.revision)})
                 hit("revision-counted")
+
+    async def _follow_key(self, session: AsyncSession) -> None:
+        """Takes the key that another state service has sealed everything with."""
+        if self.is_sole or self.sealer is None:
+            return
+        row = (await (await session.connection()).execute(_KEY)).one_or_none()
+        if row is not None and row.proof != self.sealer.proof:
+            self.sealer = self.sealer.after(row.proof, row.handed_on)
+            session.info[SEALER] = self.sealer
+
+    @contextlib.asynccontextmanager
+    async def between_writes(self) -> AsyncIterator[AsyncEngine]:
+        """The engine, while no writer of this process is in a transaction."""
+        with _translate():
+            async with self._turn:
+                yield self.engine
 
     @contextlib.asynccontextmanager
     async def aside(self) -> AsyncIterator[AsyncConnection]:

@@ -54,6 +54,9 @@ class SealingRow(SQLModel, table=True):
     __tablename__ = "sealing"
     id: int = Field(primary_key=True)
     proof: str = Field(sa_type=Text)
+    handed_on: str = Field(default="", sa_type=Text)
+    """For a while after a change the key, sealed with the one before, for state services that have that one."""
+    change_time: int = Field(default=0, sa_type=BigInteger)
 
 
 class RequestRow(SQLModel, table=True):

@@ -1,9 +1,11 @@
-"""Opens a database's secrets at start with the key of its key file, seals what an earlier keelman wrote in the clear,
-and changes the key."""
+"""Opens a database's secrets at start with its key, seals what an earlier keelman wrote in the clear, and seals all of
+it with another key."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,44 +26,48 @@ from keelman.state.database.tables import OutboxRow, RequestRow, SealingRow
 from keelman.state.migrations.migrate import MIGRATION_LOCK, USED_LOCK
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.secrets.hidden import PROPERTIES
-from keelman.state.secrets.sealing import Sealer, made_key, new_key_file, read_key, sealer_of, wrong_key
+from keelman.state.secrets.key_source import KeySource, made_key, new_key_file, read_keys, setting_of
+from keelman.state.secrets.sealing import Sealer, sealer_of, wrong_key
 from keelman.state.trust.rows import AUTHORITY, AuthorityRow
 
 log = get_logger()
-SPEC, PROOF = "spec", {"secret": "what was sealed with the right key opens"}
+SPEC = "spec"
+ROWS_AT_ONCE = 100
+"""So many rows are sealed without a pause for what else the process does."""
 _AREAS = ("connect", "node")
 _MESSAGES = ((OutboxRow, "revision", "payload", ""), (RequestRow, "request_id", "answer", "method"))
 """Rows with messages of the wire: their key, the bytes, and what names the message; an event where nothing does."""
 
 
-async def open_sealer(engine: AsyncEngine, file: Path) -> Sealer:
+async def open_sealer(engine: AsyncEngine, source: KeySource) -> Sealer:
     """The sealer of a database that is migrated. The first start makes the key file where there is none, and seals all
     that is there.
 
-    Raises FailedPrecondition naming the key file: KEY_MISSING where it is gone, KEY_WRONG where it is another one; and
-    InvalidArgument where it cannot be read or made.
+    Raises FailedPrecondition naming where the key is from: KEY_MISSING where the file is gone, KEY_WRONG where it is
+    another one; and as `read_keys` and `made_key`.
     """
     async with engine.begin() as connection:
         await _take_turn(connection)
-        proof = (await connection.execute(sa.select(_table(SealingRow).c.proof))).scalar()
-        if proof is not None:
-            return _sealer_of(proof, file)
-        sealer = Sealer(made_key(file), file)
-        sealed = await _reseal(connection, sealer.seal)
+        row = (await connection.execute(sa.select(_table(SealingRow)))).one_or_none()
+        if row is not None:
+            return _sealer_of(row.proof, row.handed_on, source)
+        key = made_key(source) if isinstance(source, Path) else read_keys(source)[0]
+        sealer = _with_proof(Sealer(key, source))
+        sealed = await reseal(connection, sealer.seal)
         hidden = await _hide_messages(connection)
-        await connection.execute(sa.insert(_table(SealingRow)), [_proof_of(sealer)])
+        await write_proof(connection, sealer)
     if sealed or hidden:
-        log.info("secrets_sealed", rows=sealed, messages=hidden, key_file=str(file))
-        await _wipe(engine)
+        log.info("secrets_sealed", rows=sealed, messages=hidden, key_file=str(source))
+        await wipe(engine)
     return sealer
 
 
-async def rekey(url: str, file: Path) -> int:
+async def rekey_file(url: str, file: Path) -> int:
     """Seals a database that no state service uses with a new key, which takes the place of the old one in its file;
     returns the number of rows.
 
     May be cut off anywhere: the next start finds out which of the keys is the right one. Raises as `open_database` and
-    `opened_sealer`, and FailedPrecondition while a state service uses PostgreSQL.
+    `open_sealer`, and FailedPrecondition while a state service uses PostgreSQL.
     """
     async with open_database(url) as database, _used_by_nobody(database.engine):
         return await _rekey(database.engine, file)
@@ -85,14 +91,13 @@ async def _rekey(engine: AsyncEngine, file: Path) -> int:
     old = await open_sealer(engine, file)
     beside = new_key_file(file)
     beside.unlink(missing_ok=True)
-    new = Sealer(made_key(beside), file)
+    new = _with_proof(Sealer(made_key(beside), file))
     async with engine.begin() as connection:
         await _take_turn(connection)
-        rows = await _reseal(connection, lambda spec, *place: new.seal(old.open(spec, *place), *place))
-        await connection.execute(sa.delete(_table(SealingRow)))
-        await connection.execute(sa.insert(_table(SealingRow)), [_proof_of(new)])
+        rows = await reseal(connection, lambda spec, *place: new.seal(old.open(spec, *place), *place))
+        await write_proof(connection, new)
     beside.replace(file)
-    await _wipe(engine)
+    await wipe(engine)
     return rows
 
 
@@ -111,29 +116,38 @@ def opened(session: AsyncSession, noun: str, row: Any) -> Any:
     return SimpleNamespace(**values)
 
 
-def _sealer_of(proof: str, file: Path) -> Sealer:
-    beside = new_key_file(file)
-    for one in (file, beside):
+def _sealer_of(proof: str, handed_on: str, source: KeySource) -> Sealer:
+    places = (source, new_key_file(source)) if isinstance(source, Path) else (source,)
+    for place in places:
         try:
-            sealer = Sealer(read_key(one), file)
-            if sealer.open({"secret": proof}, SealingRow.__tablename__) == PROOF:
-                if one is beside:  # a change of the key was cut off after its commit
-                    beside.replace(file)
-                return sealer
+            first, *others = read_keys(place)
+            sealer = Sealer(first, source, others).after(proof, handed_on)
         except (FileNotFoundError, FailedPrecondition):
             continue
-    if file.exists():
-        raise wrong_key(file, "what is stored was sealed with another")
+        if place is not source and isinstance(source, Path):  # a change of the key was cut off after its commit
+            place.replace(source)
+        return sealer
+    if not isinstance(source, Path) or source.exists():
+        raise wrong_key(source, "what is stored was sealed with another")
     raise FailedPrecondition(
-        f"state.key_file: {str(file)!r} is not there, and this database's secrets are sealed with the key in it: put "
-        "it back from its backup, or from the host where the state service ran before",
+        f"{setting_of(source)}: {str(source)!r} is not there, and this database's secrets are sealed with the key in "
+        "it: put it back from its backup, or from the host where the state service ran before",
         reason="KEY_MISSING",
-        metadata={"key_file": str(file)},
+        metadata={"key_file": str(source)},
     )
 
 
-def _proof_of(sealer: Sealer) -> dict[str, Any]:
-    return {"id": 1, "proof": sealer.seal(PROOF, SealingRow.__tablename__)["secret"]}
+def _with_proof(sealer: Sealer) -> Sealer:
+    return dataclasses.replace(sealer, proof=sealer.made_proof())
+
+
+async def write_proof(connection: AsyncConnection, sealer: Sealer, handed_on: str = "", at: int = 0) -> None:
+    """Says with which key all is sealed, and for a while, since `at`, hands it on to those who have the one before."""
+    table = _table(SealingRow)
+    await connection.execute(sa.delete(table))
+    await connection.execute(
+        sa.insert(table), [{"id": 1, "proof": sealer.proof, "handed_on": handed_on, "change_time": at}]
+    )
 
 
 async def _take_turn(connection: AsyncConnection) -> None:
@@ -141,7 +155,7 @@ async def _take_turn(connection: AsyncConnection) -> None:
         await connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
 
 
-async def _reseal(connection: AsyncConnection, change: Callable[..., Any]) -> int:
+async def reseal(connection: AsyncConnection, change: Callable[..., Any]) -> int:
     """Writes every spec that `change` makes another of; returns how many."""
     count = 0
     for noun in NOUNS.values():
@@ -149,9 +163,12 @@ async def _reseal(connection: AsyncConnection, change: Callable[..., Any]) -> in
         if SPEC not in table.c:
             continue
         rows = (await connection.execute(sa.select(table.c.name, table.c.spec))).all()
-        changed = [
-            {"key": name, SPEC: new} for name, spec in rows if (new := change(spec, noun.name, name, SPEC)) != spec
-        ]
+        changed = []
+        for number, (name, spec) in enumerate(rows, 1):
+            if (new := change(spec, noun.name, name, SPEC)) != spec:
+                changed.append({"key": name, SPEC: new})
+            if number % ROWS_AT_ONCE == 0:
+                await asyncio.sleep(0)
         if changed:
             statement = sa.update(table).where(table.c.name == sa.bindparam("key")).values(spec=sa.bindparam(SPEC))
             await connection.execute(statement, changed)
@@ -214,7 +231,7 @@ def hide(message: Any) -> None:
                 hide(one)
 
 
-async def _wipe(engine: AsyncEngine) -> None:
+async def wipe(engine: AsyncEngine) -> None:
     """SQLite: what was written over is in no free page of the file and not in its log."""
     if engine.dialect.name != "sqlite":
         return

@@ -1,7 +1,7 @@
 """Keeps secrets sealed at rest: each secret value of a row's JSON by itself, so that the rest of it stays readable.
 
-A sealed value is AES-256-GCM under the key of `state.key_file`, bound to its place: it opens in no other row and under
-no other key of the same row.
+A sealed value is AES-256-GCM under the key of `state.key_file` or `state.key_command`, bound to its place: it opens in
+no other row and under no other key of the same row.
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ import base64
 import binascii
 import contextlib
 import os
-import stat
-import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cryptography.exceptions import InvalidTag
@@ -22,22 +19,27 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from keelman.connect.config.secret_keys import is_secret_key, literal_secrets, shown_json
-from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.runtime.logs.logging import get_logger
+from keelman.model.errors import FailedPrecondition
 from keelman.runtime.logs.redaction import REDACTOR
+from keelman.state.secrets.key_source import KeySource, setting_of
 
-log = get_logger()
 PREFIX = "sealed:1:"
 SEALER = "sealer"  # of a session's info
-KEY_BYTES, NONCE_BYTES = 32, 12
+NONCE_BYTES = 12
+TABLE, SECRET = "sealing", "secret"
+PROOF = {SECRET: "what was sealed with the right key opens"}
 
 
 @dataclass(frozen=True, slots=True)
 class Sealer:
-    """Seals and opens values with one key. `file` is where that came from, for people."""
+    """Seals values with one key; opens what was sealed with it, or with one of `others`, while a key is being changed.
+    `source` is where the key came from, for people."""
 
     key: bytes = field(repr=False)
-    file: Path
+    source: KeySource
+    others: Sequence[bytes] = field(default=(), repr=False)
+    proof: str = field(default="", repr=False)
+    """What the table has to tell that all rows are sealed with this key; empty where nobody has looked."""
 
     def seal(self, value: Any, *place: str) -> Any:
         """The JSON value with each secret in it sealed to its place, e.g. "worker_cluster", "demo", "spec".
@@ -53,6 +55,36 @@ class Sealer:
         """
         return _walked(value, place, "", self._opened)
 
+    def proves(self, proof: str) -> bool:
+        """Whether what tells of the table's key was sealed with this one."""
+        try:
+            return bool(replace(self, others=()).open({SECRET: proof}, TABLE) == PROOF)
+        except FailedPrecondition:
+            return False
+
+    def made_proof(self) -> str:
+        """Another proof of this key."""
+        return str(self.seal(PROOF, TABLE)[SECRET])
+
+    def handed_on(self, key: bytes) -> str:
+        """Another key for those who have this one."""
+        return str(self.seal({SECRET: base64.b64encode(key).decode()}, TABLE, "next")[SECRET])
+
+    def after(self, proof: str, handed_on: str) -> Sealer:
+        """The sealer once the table tells of a key, which is known here or handed on to those who know the one before.
+
+        Raises FailedPrecondition (KEY_WRONG).
+        """
+        known = [self.key, *self.others]
+        if handed_on:
+            with contextlib.suppress(FailedPrecondition):
+                text = self.open({SECRET: handed_on}, TABLE, "next")[SECRET]
+                known.append(base64.b64decode(text))
+        for key in known:
+            if Sealer(key, self.source).proves(proof):
+                return Sealer(key, self.source, tuple(one for one in known if one != key), proof)
+        raise wrong_key(self.source, "what is stored was sealed with another")
+
     def _sealed(self, value: Any, key: str, place: tuple[str, ...]) -> Any:
         is_text = isinstance(value, str)
         if shown_json(value, key) == value and not (is_text and value.startswith(PREFIX)):
@@ -67,16 +99,21 @@ class Sealer:
     def _opened(self, value: Any, key: str, place: tuple[str, ...]) -> Any:
         if not isinstance(value, str) or not value.startswith(PREFIX):
             return value
-        try:
-            data = base64.urlsafe_b64decode(value.removeprefix(PREFIX))
-            plain = AESGCM(self.key).decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], _bound(place))
-        except (InvalidTag, ValueError, binascii.Error):
-            raise wrong_key(self.file, f"{'/'.join(place)} was not sealed with it, or not there") from None
+        plain = self._plain(value.removeprefix(PREFIX), _bound(place))
+        if plain is None:
+            raise wrong_key(self.source, f"{'/'.join(place)} was not sealed with it, or not there")
         text = plain[1:].decode("utf-8", "surrogatepass")
         if plain[:1] == b"t":
             REDACTOR.add(literal_secrets({key: text}))
             return text
         return float(text) if set(text) & set(".enai") else int(text)
+
+    def _plain(self, sealed: str, bound: bytes) -> bytes | None:
+        for key in (self.key, *self.others):
+            with contextlib.suppress(InvalidTag, ValueError, binascii.Error):
+                data = base64.urlsafe_b64decode(sealed)
+                return AESGCM(key).decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], bound)
+        return None
 
 
 def sealer_of(session: AsyncSession) -> Sealer:
@@ -85,65 +122,14 @@ def sealer_of(session: AsyncSession) -> Sealer:
     return found
 
 
-def wrong_key(file: Path, why: str) -> FailedPrecondition:
-    """The error of a key file that does not open what is stored."""
+def wrong_key(source: KeySource, why: str) -> FailedPrecondition:
+    """The error of a key that does not open what is stored."""
     return FailedPrecondition(
-        f"state.key_file: {str(file)!r} is not the key of this database's secrets ({why}): put the file back that it "
-        "was started with before",
+        f"{setting_of(source)}: {str(source)!r} is not the key of this database's secrets ({why}): put the one back "
+        "that it was started with before",
         reason="KEY_WRONG",
-        metadata={"key_file": str(file)},
+        metadata={"key_file": str(source)},
     )
-
-
-def read_key(file: Path) -> bytes:
-    """The key in a file. Raises InvalidArgument for a file that cannot be read or holds no key, FileNotFoundError for
-    none."""
-    legal = f"a readable file with {KEY_BYTES} bytes of base64, as the state service makes it"
-    try:
-        text = file.read_bytes()
-        open_to = stat.S_IMODE(file.stat().st_mode) & 0o077
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise InvalidArgument.of("state.key_file", str(file), f"{legal} ({error.strerror})") from None
-    if open_to:
-        log.warning("key_file_open", file=str(file), message="others may read or write the key file: chmod 600")
-    with contextlib.suppress(ValueError, binascii.Error):
-        key = base64.b64decode(text.strip(), validate=True)
-        if len(key) == KEY_BYTES:
-            return key
-    raise InvalidArgument.of("state.key_file", str(file), legal)
-
-
-def made_key(file: Path) -> bytes:
-    """The key of a new file that its owner alone may read; of the file that is there, when another was quicker.
-
-    Raises InvalidArgument where it cannot be written.
-    """
-    key = base64.b64encode(os.urandom(KEY_BYTES)) + b"\n"
-    try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(key)
-                stream.flush()
-                os.fsync(stream.fileno())
-            with contextlib.suppress(FileExistsError):
-                os.link(temporary, file)
-                log.info("key_file_made", file=str(file))
-        finally:
-            os.unlink(temporary)
-    except OSError as error:
-        raise InvalidArgument.of(
-            "state.key_file", str(file), f"a file that can be written ({error.strerror})"
-        ) from None
-    return read_key(file)
-
-
-def new_key_file(file: Path) -> Path:
-    """Where a new key is until it has taken the place of the old one."""
-    return file.with_name(file.name + ".new")
 
 
 def _walked(value: Any, place: tuple[str, ...], key: str, change: Callable[[Any, str, tuple[str, ...]], Any]) -> Any:

@@ -23,8 +23,8 @@ from keelman.state.events.watch import Tail, changes_between
 from keelman.state.hub import Hub
 from keelman.state.migrations.migrate import NEWEST, migrate
 from keelman.state.nouns import broker_cluster, worker_cluster
-from keelman.state.secrets.sealed_rows import rekey
-from keelman.state.secrets.sealing import made_key
+from keelman.state.secrets.key_source import made_key
+from keelman.state.secrets.sealed_rows import rekey_file
 from keelman.state.store import load, open_store, revision_of
 from keelman.testing.eventually import eventually
 
@@ -95,7 +95,7 @@ async def test_a_database_opens_with_its_own_key_alone(url: str, key_file: Path)
     async with open_store(url) as store:
         assert store.snapshot.broker_cluster("first").spec == spec
         before = key_file.read_bytes()
-    assert await rekey(url, key_file) == 1
+    assert await rekey_file(url, key_file) == 1
     assert key_file.read_bytes() != before
     async with open_store(url) as store:
         assert store.snapshot.broker_cluster("first").spec == spec

@@ -16,7 +16,7 @@ from keelman.model.errors import AlreadyExists, Conflict, InvalidArgument, NotFo
 from keelman.rpc.errors import translated
 from keelman.rpc.watching import watch
 from keelman.state.nouns.document import MAX_BYTES, PAGE_BYTES
-from keelman.state.secrets.sealed_rows import rekey
+from keelman.state.secrets.sealed_rows import rekey_file
 from keelman.state.store import open_store
 from keelman.testing.eventually import eventually
 from support.state.service import Clients, state_in_loop
@@ -168,7 +168,7 @@ async def test_secrets_are_shown_to_who_asks_for_them_and_nowhere_else(tmp_path:
         events = [event_pb2.Event.FromString(p) for (p,) in database.execute("SELECT payload FROM outbox")]
     assert [event.name for event in events] == ["ohara.object/default/n1"] * 2
     assert {event.document.secrets["password"] for event in events} == {"[hidden]"}
-    await rekey(str(tmp_path / "state" / "state.db"), tmp_path / "state" / "secrets.key")
+    await rekey_file(str(tmp_path / "state" / "state.db"), tmp_path / "state" / "secrets.key")
     async with open_store(str(tmp_path / "state" / "state.db")) as store:
         (kept,) = store.snapshot.documents.values()
         assert kept.secrets == {"password": f"{CANARY}-password", "note": f"{CANARY}-other"}

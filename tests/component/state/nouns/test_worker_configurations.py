@@ -15,7 +15,7 @@ from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration
 from keelman.api.event.v1 import event_pb2
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, NotFound
 from keelman.rpc.errors import translated
-from keelman.state.secrets.sealed_rows import rekey
+from keelman.state.secrets.sealed_rows import rekey_file
 from keelman.state.store import open_store
 from keelman.workers.configurations import DEFAULT_PROPERTIES
 from support.state.dedicated import Dedicated, file_source
@@ -141,7 +141,7 @@ async def test_what_is_secret_in_it_is_nowhere_in_the_clear(tmp_path: Path) -> N
         events = [event_pb2.Event.FromString(p) for (p,) in database.execute("SELECT payload FROM outbox")]
     assert [len(one.worker_configuration.revisions) for one in events] == [1, 2]
     assert not any(r.content for one in events for r in one.worker_configuration.revisions)
-    await rekey(str(tmp_path / "state" / "state.db"), tmp_path / "state" / "secrets.key")
+    await rekey_file(str(tmp_path / "state" / "state.db"), tmp_path / "state" / "secrets.key")
     async with open_store(str(tmp_path / "state" / "state.db")) as store:
         (kept,) = store.snapshot.worker_configurations.values()
         assert set(kept.contents.values()) == {content}

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from keelman.api.node.v1 import node_pb2, node_service_pb2
 from keelman.model.errors import FailedPrecondition, KeelmanError, NotFound
 from keelman.rpc.channels import channel
-from keelman.state.secrets.sealed_rows import rekey
+from keelman.state.secrets.sealed_rows import rekey_file
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer
 from support.state.service import Agent, Clients, StateProcess, free_range
@@ -180,7 +180,7 @@ async def test_the_key_is_not_changed_while_a_state_service_runs(tmp_path: Path)
     async with plane(tmp_path, count=1) as made:
         key = (tmp_path / "key").read_bytes()
         with pytest.raises(FailedPrecondition, match="a state service uses this database: stop all of them"):
-            await rekey(made.url, tmp_path / "key")
+            await rekey_file(made.url, tmp_path / "key")
         assert (tmp_path / "key").read_bytes() == key
         assert await made.replicas[0].end() == 0
         await eventually(lambda: rekeyed_now(made.url, tmp_path / "key"), what="nobody uses it")
@@ -190,7 +190,7 @@ async def test_the_key_is_not_changed_while_a_state_service_runs(tmp_path: Path)
 async def rekeyed_now(url: str, key: Path) -> bool:
     """Whether the key could be changed: PostgreSQL learns of a process's end a moment later."""
     with contextlib.suppress(FailedPrecondition):
-        await rekey(url, key)
+        await rekey_file(url, key)
         return True
     return False
 

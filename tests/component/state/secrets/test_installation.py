@@ -15,7 +15,7 @@ from keelman.connect.config.providers import SECRETS_OF_OTHERS, SecretsProvider
 from keelman.model.access.secret import MAX_BYTES
 from keelman.model.errors import AlreadyExists, Conflict, Exhausted, FailedPrecondition, InvalidArgument, NotFound
 from keelman.rpc.errors import translated
-from keelman.state.secrets.sealed_rows import rekey
+from keelman.state.secrets.sealed_rows import rekey_file
 from keelman.state.store import open_store
 from keelman.testing.eventually import eventually
 from support.state.service import Agent, Clients, state_in_loop
@@ -141,7 +141,7 @@ async def test_workers_are_given_what_they_may_read_and_nobody_else_anything(tmp
         events = [event_pb2.Event.FromString(p) for (p,) in database.execute("SELECT payload FROM outbox")]
     assert CANARY not in str(events)
     assert {event.secret.name for event in events if event.HasField("secret")} == {"db", "prod/one"}
-    await rekey(str(tmp_path / "state" / "state.db"), tmp_path / "state" / "secrets.key")
+    await rekey_file(str(tmp_path / "state" / "state.db"), tmp_path / "state" / "secrets.key")
     async with open_store(str(tmp_path / "state" / "state.db")) as store:
         assert store.snapshot.named("secret", "db").values == {"password": f"{CANARY}-new"}
 

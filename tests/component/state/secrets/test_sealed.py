@@ -15,7 +15,7 @@ from keelman.model.cluster import Annotations, ExternalBrokers, WorkerClusterSpe
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.errors import translated
 from keelman.state.nouns import broker_cluster, worker_cluster
-from keelman.state.secrets.sealed_rows import rekey
+from keelman.state.secrets.sealed_rows import rekey_file
 from keelman.state.store import open_store
 from keelman.testing.eventually import eventually
 from support.state.service import Agent, Clients, brokers_pb, state_in_loop, workers_pb
@@ -168,7 +168,7 @@ async def test_a_change_of_the_key_that_was_cut_off_is_finished_by_the_next_star
     async with open_store(str(path)) as store, store.write() as tx:
         broker_cluster.create(tx, "far", spec)
     before = key.read_bytes()
-    await rekey(str(path), key)
+    await rekey_file(str(path), key)
     after = key.read_bytes()
     key.rename(tmp_path / "secrets.key.new")
     key.write_bytes(before)

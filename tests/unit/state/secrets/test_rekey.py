@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ import pytest
 from keelman.model.cluster import ExternalBrokers
 from keelman.state.main import main
 from keelman.state.nouns import broker_cluster
+from keelman.state.secrets import rekey
+from keelman.state.secrets.key_change import KeyChange
+from keelman.state.secrets.key_source import read_keys
 from keelman.state.store import open_store
 
 SPEC = ExternalBrokers("127.0.0.1:1", {"ssl.key.password": "pa55-word"})
@@ -24,7 +28,6 @@ def test_a_new_key_takes_the_old_ones_place(tmp_path: Path, capsys: pytest.Captu
 
     async def stored() -> object:
         async with open_store(str(database)) as store:
-            assert await asyncio.to_thread(main, ["rekey", "--home", str(tmp_path)]) == 1, "a state service runs"
             return store.snapshot.broker_cluster("far").spec
 
     asyncio.run(make())
@@ -33,6 +36,45 @@ def test_a_new_key_takes_the_old_ones_place(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().out.splitlines()[-1].startswith("1 rows are sealed with the new key in ")
     assert key.read_bytes() != before
     assert asyncio.run(stored()) == SPEC
-    assert "is in use by another state service" in capsys.readouterr().err
     assert main(["rekey", "--home", str(tmp_path), "--database", "mysql://x"]) == 2
     assert "state.database" in capsys.readouterr().err
+
+
+def test_a_state_service_that_runs_follows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, key = tmp_path / "state" / "state.db", tmp_path / "state" / "secrets.key"
+
+    async def follow(change: KeyChange) -> None:
+        while True:
+            await change.look()
+            await asyncio.sleep(0.05)
+
+    async def run() -> None:
+        async with open_store(str(database)) as store:
+            async with store.write() as tx:
+                broker_cluster.create(tx, "far", SPEC)
+            before = read_keys(key)
+            monkeypatch.setattr(rekey.rekey, "__kwdefaults__", {"seconds": 1.0})
+            assert await asyncio.to_thread(main, ["rekey", "--home", str(tmp_path)]) == 1, "nobody follows"
+            assert read_keys(key) == before
+            monkeypatch.setattr(rekey.rekey, "__kwdefaults__", {"seconds": 60.0})
+            following = asyncio.ensure_future(follow(KeyChange(store.database, key)))
+            assert await asyncio.to_thread(main, ["rekey", "--home", str(tmp_path)]) == 0
+            following.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await following
+            assert (len(read_keys(key)), read_keys(key) != before) == (1, True)
+            async with store.write() as tx:
+                broker_cluster.create(tx, "next", SPEC)
+        async with open_store(str(database)) as store:
+            assert [store.snapshot.broker_cluster(name).spec for name in ("far", "next")] == [SPEC, SPEC]
+
+    asyncio.run(run())
+    said = capsys.readouterr()
+    assert "no state service has followed" in said.err
+    assert said.out.splitlines()[-1].startswith("everything is sealed with the new key in ")
+    assert main(["rekey", "--home", str(tmp_path), "--key-command", "vault read"]) == 2
+    assert (
+        "state.key_command: 'vault' is not legal: empty: have the command print another key" in capsys.readouterr().err
+    )

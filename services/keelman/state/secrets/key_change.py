@@ -1,0 +1,149 @@
+"""Changes the key that seals secrets while state services run: they follow the file or command that it comes from.
+
+The one that first sees another key seals everything with it, in one transaction, and hands it on in the database,
+sealed with the key before. The other state services of the database take it from there, and put it into their own
+files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from keelman.model.errors import KeelmanError, NotFound
+from keelman.runtime.logs.logging import get_logger
+from keelman.state.database.database import Database
+from keelman.state.database.tables import SealingRow
+from keelman.state.resources.rows import micros
+from keelman.state.secrets.key_source import KeySource, read_keys, replace_keys, setting_of
+from keelman.state.secrets.sealed_rows import reseal, wipe, write_proof
+from keelman.state.secrets.sealing import Sealer
+
+log = get_logger()
+LOOK_SECONDS = 1.0
+COMMAND_EVERY_SECONDS = 60.0
+HANDED_ON_SECONDS = 600.0
+"""For so long the database has the new key sealed with the old one."""
+
+
+@dataclass(slots=True)
+class KeyChange:
+    """`look` is called each LOOK_SECONDS."""
+
+    database: Database
+    source: KeySource
+    command_seconds: float = COMMAND_EVERY_SECONDS
+    clock: Callable[[], float] = time.monotonic
+    _keys: Sequence[bytes] = ()
+    _version: object = None
+    """Of the file that was read last."""
+    _asked: float = 0.0
+    """When the command was asked last; at first the start has just asked it."""
+    _begun: bytes = b""
+    """What all was to be sealed with last."""
+    _logged: str = ""
+
+    def __post_init__(self) -> None:
+        self._asked = self.clock()
+
+    async def look(self) -> None:
+        """Follows the source of the key; what cannot be read or used is logged once, and nothing changes."""
+        if not self.database.is_sole:
+            await self._forget()
+        try:
+            await self._read()
+        except (KeelmanError, OSError) as error:
+            self._log("key_not_read", getattr(error, "message", str(error)))
+            return
+        sealer, first = self._sealer, self._keys[0] if self._keys else self._sealer.key
+        if first == sealer.key:
+            return
+        is_former, is_file = first in sealer.others and first != self._begun, isinstance(self.source, Path)
+        if sealer.key in self._keys or (not is_former and not is_file):
+            await self._change(sealer, first)
+        elif is_former:
+            self._catch_up(sealer)
+        else:
+            self._log("key_not_used", f"{self.source} has another key, and the present one is in no line behind it")
+
+    @property
+    def _sealer(self) -> Sealer:
+        sealer = self.database.sealer
+        assert sealer is not None
+        return sealer
+
+    async def _read(self) -> None:
+        if isinstance(self.source, Path):
+            changed = await asyncio.to_thread(_version_of, self.source)
+            if changed == self._version:
+                return
+            self._keys, self._version = await asyncio.to_thread(read_keys, self.source), changed
+        elif self.clock() - self._asked >= self.command_seconds:
+            self._asked = self.clock()
+            self._keys = await asyncio.to_thread(read_keys, self.source)
+        else:
+            return
+        self._logged = ""
+
+    async def _change(self, old: Sealer, key: bytes) -> None:
+        """Seals everything with another key."""
+        new = Sealer(key, self.source, (old.key, *(one for one in old.others if one != key)))
+        new = replace(new, proof=new.made_proof())
+        self._begun = key
+        async with self.database.write() as turn:
+            if self._sealer.key != old.key:  # another state service was quicker
+                return
+            self.database.sealer = replace(old, others=(key, *old.others))  # readers may see either from the commit on
+            connection = await turn.session.connection()
+            rows = await reseal(connection, lambda spec, *place: new.seal(old.open(spec, *place), *place))
+            handed_on = "" if self.database.is_sole else old.handed_on(key)
+            await write_proof(connection, new, handed_on, micros(self.database.clock()))
+        self.database.sealer = new
+        log.info("key_changed", rows=rows, **{setting_of(self.source).rpartition(".")[2]: str(self.source)})
+        async with self.database.between_writes() as engine:
+            await wipe(engine)
+
+    def _catch_up(self, sealer: Sealer) -> None:
+        """Puts the present key where a former one is."""
+        if not isinstance(self.source, Path):
+            self._log(
+                "key_is_former", f"{self.source} prints a key that was used before: the next start needs the other"
+            )
+            return
+        try:
+            replace_keys(self.source, [sealer.key])
+            log.info("key_file_replaced", file=str(self.source))
+        except OSError as error:
+            self._log(
+                "key_file_not_replaced", f"{self.source}: {error.strerror}: put the new key there before a restart"
+            )
+
+    def _log(self, event: str, text: str) -> None:
+        if text != self._logged:
+            log.warning(event, setting=setting_of(self.source), error=text)
+            self._logged = text
+
+    async def _forget(self) -> None:
+        """Takes the key out of the database that was handed on long enough. Follows a key that another changed."""
+        table: sa.Table = SealingRow.__table__  # type: ignore[attr-defined]
+        before = micros(self.database.clock()) - int(HANDED_ON_SECONDS * 1_000_000)
+        async with self.database.read() as session:
+            row = (await (await session.connection()).execute(sa.select(table))).one_or_none()
+        if row is not None and row.handed_on and row.change_time < before:
+            statement = sa.update(table).where(table.c.proof == row.proof).values(handed_on="")
+            async with self.database.aside() as connection:
+                await connection.execute(statement)
+
+
+def _version_of(file: Path) -> tuple[int, int]:
+    """What is another when the file is."""
+    with contextlib.suppress(FileNotFoundError):
+        found = file.stat()
+        return found.st_mtime_ns, found.st_ino
+    raise NotFound(f"{file} is not there")

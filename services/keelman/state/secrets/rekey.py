@@ -1,0 +1,84 @@
+"""Gives a database another key: by itself where no state service uses it, else by those that do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlmodel import col
+
+from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
+from keelman.state.database.database import POSTGRESQL, reach
+from keelman.state.database.tables import SealingRow
+from keelman.state.secrets.key_source import KEY_BYTES, KeySource, read_keys, replace_keys
+from keelman.state.secrets.sealed_rows import rekey_file
+from keelman.state.secrets.sealing import Sealer
+
+FOLLOW_SECONDS = 60.0
+IN_USE = ("DATABASE_IN_USE", "IN_USE")
+
+
+async def rekey(url: str, source: KeySource, *, seconds: float = FOLLOW_SECONDS) -> str:
+    """Seals everything with a new key, which takes the place of the old one in its file; says what was done.
+
+    Raises InvalidArgument where the key is from a command, as `rekey_file`, and Unavailable where a state service uses the
+    database and does not follow in time: the old key goes on to be used then.
+    """
+    if not isinstance(source, Path):
+        legal = "empty: have the command print another key, and the state services follow within a minute"
+        raise InvalidArgument.of("state.key_command", str(source), legal)
+    try:
+        rows = await rekey_file(url, source)
+    except FailedPrecondition as error:
+        if error.reason not in IN_USE:
+            raise
+        await _followed(url, source, seconds)
+        return (
+            f"everything is sealed with the new key in {source}: make a backup of that file; state services of other "
+            "hosts have it in theirs"
+        )
+    return f"{rows} rows are sealed with the new key in {source}: make a backup of that file"
+
+
+async def _followed(url: str, file: Path, seconds: float) -> None:
+    """Puts a new key before the old one in the file, and waits until a state service has sealed everything with it."""
+    try:
+        old = read_keys(file)[0]
+    except FileNotFoundError:
+        raise InvalidArgument.of("state.key_file", str(file), "the key file of a state service that runs") from None
+    new = os.urandom(KEY_BYTES)
+    try:
+        replace_keys(file, [new, old])
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    if Sealer(new, file).proves(await asyncio.to_thread(_proof_in, url)):
+                        break
+                    await asyncio.sleep(0.2)
+        except TimeoutError:
+            replace_keys(file, [old])
+            raise Unavailable(
+                f"state.key_file: no state service has followed {str(file)!r} within {seconds:g} s: is it theirs?",
+                reason="NOT_FOLLOWED",
+            ) from None
+        replace_keys(file, [new])
+    except OSError as error:
+        legal = f"a file that can be written ({error.strerror})"
+        raise InvalidArgument.of("state.key_file", str(file), legal) from None
+
+
+def _proof_in(url: str) -> str:
+    """What tells of the key of a database that others use."""
+    if url.startswith(POSTGRESQL):
+        engine = sa.create_engine("postgresql+psycopg" + url.removeprefix("postgresql"), connect_args=reach(url))
+    else:
+        engine = sa.create_engine(f"sqlite:///file:{Path(url).absolute()}?mode=ro&uri=true")
+    try:
+        with engine.connect() as connection:
+            return str(connection.scalar(sa.select(col(SealingRow.proof))))
+    except sa.exc.OperationalError as error:
+        raise Unavailable(f"the database does not answer: {error.orig}", reason="DATABASE_UNAVAILABLE") from error
+    finally:
+        engine.dispose()
