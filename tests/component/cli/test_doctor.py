@@ -52,6 +52,9 @@ async def test_what_is_wrong_is_found_with_its_remedy(tmp_path: Path, bootstrap:
             assert text.splitlines()[-1].startswith(
                 "5 findings; looked at 2 nodes, 2 broker-clusters, 1 worker-cluster"
             )
+            assert (await prompt.run(["update", "bc", "real", "--set", "ssl.key.password=pa55"])).code == OK
+            told = await eventually(all_of_it, what="brokers with a secret are looked at, too", seconds=60)
+            assert "has 3 partitions" in told["topics", f"worker-cluster/{name}"]
             closed = await prompt.run(["doctor", "--gateway", f"127.0.0.1:{free_ports(1)[0]}"])
             assert closed.code == FAILED
             assert "nothing takes connections there" in closed.out

@@ -301,6 +301,11 @@ class Gateway:
             )
         return {**client, "bootstrap.servers": servers}
 
+    async def storage_topics(self, worker_cluster: str) -> Any:
+        """What the state service hears of the topics in which a worker cluster keeps its own records."""
+        request = messages_of("connect", "worker_cluster").DescribeStorageTopicsRequest(name=worker_cluster)
+        return await self._service(kinds.WORKER_CLUSTERS).DescribeStorageTopics(request, timeout=CALL_SECONDS)
+
     async def call(self, verb: str, kind: Kind, part: str = "", /, **fields: Any) -> Any:
         """The answer of the RPC that is named by the verb and the kind: GetNode, ListNodes; or of a `part` of these.
 

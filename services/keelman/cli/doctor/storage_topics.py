@@ -1,4 +1,5 @@
-"""Looks at the topics in which worker clusters keep configurations, offsets and states, on their brokers."""
+"""Looks at the topics in which worker clusters keep configurations, offsets and states, on their brokers: asked from
+here, or by the state service where who asks needs what nobody is shown."""
 
 from __future__ import annotations
 
@@ -35,6 +36,15 @@ async def storage_findings(properties: Mapping[str, str], brokers: str, clusters
             brokers=len(found.brokers),
         )  # fmt: skip
     return made
+
+
+def told_findings(cluster: str, told: Any) -> Iterator[Finding]:
+    """The same by what the state service was told of one worker cluster's topics."""
+    for one in told.topics:
+        yield from judged(
+            f"worker-cluster/{cluster}", one.use, one.topic, policy=one.cleanup_policy, partitions=one.partitions,
+            replicas=one.replication_factor, brokers=told.brokers,
+        )  # fmt: skip
 
 
 def topics_of(cluster: Any) -> dict[str, str]:

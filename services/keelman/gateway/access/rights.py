@@ -133,6 +133,7 @@ _SERVICES: Mapping[str, Mapping[str, Needs]] = {
         "StartWorkerCluster": _operate(NAMED),
         "RestartWorkerCluster": _operate(NAMED),
         "StopWorkerCluster": _operate(NAMED),
+        "DescribeStorageTopics": _view(NAMED),
     },
     "keelman.api.connect.v1.WorkerConfigurationService": {
         "GetWorkerConfiguration": _view(),

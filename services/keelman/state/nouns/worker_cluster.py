@@ -20,6 +20,7 @@ from keelman.model.rules.names import MAX_NAMED
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
+from keelman.rpc.server import Context
 from keelman.state.autoscaling.measuring import measured
 from keelman.state.autoscaling.wire import autoscale_message, autoscale_of, scaling_message
 from keelman.state.clusters.chosen_ports import with_worker_ports
@@ -38,6 +39,7 @@ from keelman.state.resources.noun import Noun
 from keelman.state.resources.serving import NounApi, Remembered, get, list_page, verb, writing
 from keelman.state.secrets.hidden import kept_spec, shown_spec
 from keelman.state.snapshot import DEDICATED_CONNECTOR, WORKER_CLUSTER
+from keelman.state.topics.storage import storage_topics
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
@@ -237,6 +239,12 @@ class WorkerClusterApi(NounApi, grpc.WorkerClusterServiceServicer):
 
         before = tx.snapshot.worker_cluster(own_name(tx, request.name))
         return _noted(update(tx, request.name, request.etag, change), before.spec.properties)
+
+    async def DescribeStorageTopics(
+        self, request: pb.DescribeStorageTopicsRequest, context: Context
+    ) -> pb.DescribeStorageTopicsResponse:
+        """Asks the brokers."""
+        return await storage_topics(request.name, self._snapshot)
 
     def _shown(self, found: WorkerCluster, request: Any) -> worker_cluster_pb2.WorkerCluster:
         message = self._messages.copy(found.name, found)

@@ -1,0 +1,38 @@
+"""What brokers say of the topics in which worker clusters keep configurations, offsets and statuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
+from keelman.kafka.topic_brokers import TopicBrokers
+from keelman.model.errors import Unavailable
+from keelman.runtime.supervise import deadline
+from keelman.state.clusters.properties import topics_of
+from keelman.state.topics.reaching import asked_properties
+
+if TYPE_CHECKING:
+    from keelman.state.snapshot import Snapshot
+
+ANSWER_SECONDS = 10.0
+POLICY = "cleanup.policy"
+
+
+async def storage_topics(name: str, snapshot: Snapshot) -> pb.DescribeStorageTopicsResponse:
+    """Of one worker cluster. Raises NotFound, FailedPrecondition for brokers that are not to run, Unavailable."""
+    cluster = snapshot.worker_cluster(name)
+    properties = asked_properties(snapshot.broker_cluster(cluster.spec.broker_cluster))
+    uses = {topic: key.partition(".")[0] for key, topic in topics_of(name, cluster.spec.properties).items()}
+    late = Unavailable(f"no broker answers at {properties['bootstrap.servers']} within {ANSWER_SECONDS:g} s")
+    async with deadline(ANSWER_SECONDS, late), TopicBrokers.open(properties) as brokers:
+        found = await brokers.describe(uses)
+        configs = await brokers.configs(found.topics)
+    made = pb.DescribeStorageTopicsResponse(brokers=len(found.brokers))
+    for topic, info in sorted(found.topics.items()):
+        policy = configs.get(topic, {}).get(POLICY)
+        made.topics.add(
+            use=uses[topic], topic=topic, cleanup_policy="" if policy is None else policy.value,
+            partitions=len(info.partitions),
+            replication_factor=min((len(one.replicas) for one in info.partitions.values()), default=0),
+        )  # fmt: skip
+    return made
