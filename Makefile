@@ -51,14 +51,14 @@ fmt: $(STAMP) ## format everything
 	$(BIN)/ruff check --fix .
 	$(BIN)/buf format -w protos
 
-lint: $(STAMP) $(WIRE) ## style of Python and of the wire contract; what is in deploy/
+lint: $(STAMP) $(WIRE) ## style of Python and of the wire contract; what is in deploy/; docs/api.md
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code protos
 	$(BIN)/buf breaking --against protos/released.binpb
 	$(BIN)/helm lint --quiet deploy/helm/keelman
-	$(PYTEST) -q tests/unit/repository/test_deploy.py
+	$(PYTEST) -q tests/unit/repository/test_deploy.py tests/unit/repository/test_api_page.py
 
 release-protos: $(STAMP) ## keep the wire contract as it is now: later changes are checked against it
 	$(BIN)/buf build --exclude-source-info -o protos/released.binpb

@@ -205,7 +205,7 @@ async def test_a_node_is_created_cordoned_drained_and_forgotten(stubs: Stubs) ->
 
 async def test_the_documented_client_changes_a_property(stubs: Stubs) -> None:
     await stubs.create("demo", properties={"a": "1"})
-    text = (ROOT / "docs" / "api.md").read_text()
+    text = (ROOT / "docs" / "grpc.md").read_text()
     (code,) = (part.partition("```")[0] for part in text.split("```python\n")[1:] if "UpdateWorkerCluster" in part)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", code.replace("127.0.0.1:7400", stubs.address)), stdout=asyncio.subprocess.PIPE
