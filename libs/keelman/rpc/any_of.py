@@ -1,5 +1,6 @@
 """A channel to whichever of several servers answers: each call goes to the one that the last went to, while that one
-can be reached. A call is never made twice: whoever made one that was cut off asks again, as with one server."""
+can be reached, and does not say by its health that it serves no more while another one does. A call is never made
+twice: whoever made one that was cut off asks again, as with one server."""
 
 from __future__ import annotations
 
@@ -9,11 +10,15 @@ from typing import Any
 
 import grpc
 from grpc import ChannelConnectivity
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from keelman.rpc.choosing import ChoosingChannel
 from keelman.runtime.supervise import first_of
 
 LOOK_SECONDS = 0.25
+HEALTH_SECONDS = 1.0
+"""After this long health is asked for again that nobody told, or that was cut off."""
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 LOST = (ChannelConnectivity.TRANSIENT_FAILURE, ChannelConnectivity.SHUTDOWN)
 
 
@@ -23,18 +28,19 @@ class AnyOf(ChoosingChannel):
     def __init__(self, channels: Sequence[grpc.aio.Channel]) -> None:
         self._channels = channels
         self._present = channels[0]
-        self._looking: asyncio.Task[None] | None = None
+        self._not_serving: set[grpc.aio.Channel] = set()
+        self._looking: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> AnyOf:
-        self._looking = asyncio.ensure_future(self._look())
+        self._looking = [asyncio.ensure_future(one) for one in (self._look(), *map(self._follow, self._channels))]
         return self
 
     async def close(self, grace: float | None = None) -> None:
         """Closes all of them."""
         try:
-            if self._looking is not None:
-                self._looking.cancel()
-                await asyncio.wait([self._looking])
+            for task in self._looking:
+                task.cancel()
+            await asyncio.gather(*self._looking, return_exceptions=True)
         finally:
             for one in self._channels:
                 await one.close(grace)
@@ -46,12 +52,33 @@ class AnyOf(ChoosingChannel):
                 one.get_state(try_to_connect=True)
             await asyncio.sleep(LOOK_SECONDS)
 
+    async def _follow(self, one: grpc.aio.Channel) -> None:
+        """Follows what the server of a channel says of its health."""
+        stub: Any = health_pb2_grpc.HealthStub(one)
+        while True:
+            call = stub.Watch(health_pb2.HealthCheckRequest(), wait_for_ready=True)
+            try:
+                async for answer in call:
+                    if answer.status == NOT_SERVING:
+                        self._not_serving.add(one)
+                        break  # it may be about to end, and does so when its calls have
+                    self._not_serving.discard(one)
+            except grpc.aio.AioRpcError:  # it is gone, or tells nobody of its health
+                self._not_serving.discard(one)
+            finally:
+                call.cancel()
+            await asyncio.sleep(HEALTH_SECONDS)
+
+    def _serves(self, one: grpc.aio.Channel) -> bool:
+        return one not in self._not_serving and one.get_state(try_to_connect=True) is ChannelConnectivity.READY
+
     def _chosen(self) -> grpc.aio.Channel:
-        if self._present.get_state(try_to_connect=True) is not ChannelConnectivity.READY:
-            states = {one: one.get_state(try_to_connect=True) for one in self._channels}
+        if not self._serves(self._present):
+            states = {one: one.get_state(try_to_connect=True) for one in (self._present, *self._channels)}
+            serving = [one for one in self._channels if self._serves(one)]
             ready = [one for one, state in states.items() if state is ChannelConnectivity.READY]
-            hopeful = [one for one, state in states.items() if state not in LOST]
-            self._present = next(iter([*ready, *hopeful]), self._present)
+            hopeful = [one for one in self._channels if states[one] not in LOST]
+            self._present = next(iter([*serving, *ready, *hopeful]), self._present)
         return self._present
 
     def _method(self, kind: str, *given: Any, **named: Any) -> Callable[..., Any]:

@@ -29,7 +29,7 @@ log = get_logger()
 
 __all__ = [
     "INSTALLATION", "LOOPBACK", "MESH", "Authorize", "Context", "Health", "Service", "Tls", "checked_address",
-    "is_local", "is_loopback", "peer_host", "port_taken", "serve",
+    "drain", "is_local", "is_loopback", "peer_host", "port_taken", "serve",
 ]  # fmt: skip
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -86,9 +86,26 @@ class Health:
         """The process does not do its job now."""
         await self._set(health_pb2.HealthCheckResponse.NOT_SERVING)
 
+    async def follow(self, is_ready: Callable[[], bool], every_seconds: float) -> None:
+        """Says again and again whether the process does its job, until cancelled."""
+        known = True
+        while True:
+            await asyncio.sleep(every_seconds)
+            if (found := is_ready()) != known:
+                known = found
+                await (self.ready() if known else self.unready())
+                log.info("serving_again" if known else "not_serving")
+
     async def _set(self, status: Any) -> None:
         for name in self._names:
             await self._servicer.set(name, status)
+
+
+async def drain(switches: Sequence[Health], seconds: float) -> None:
+    """Says that a process does its job no more, and returns when callers have had this time to look elsewhere."""
+    for one in switches:
+        await one.unready()
+    await asyncio.sleep(seconds)
 
 
 def is_loopback(host: str) -> bool:

@@ -20,7 +20,7 @@ from keelman.gateway.validation import check
 from keelman.gateway.web import application
 from keelman.rpc.forward import forwarded
 from keelman.rpc.generated import service_of
-from keelman.rpc.server import Service, serve
+from keelman.rpc.server import Service, drain, serve
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.own_lines import OWN
 from keelman.runtime.supervise import first_of
@@ -84,6 +84,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             max_body_bytes=settings.max_body_bytes,
             apis=apis,
             served=dict.fromkeys(managed, VERSION),
+            is_draining=stop.is_set,
         )
         await stack.enter_async_context(access.serve_http(http))
         health = await stack.enter_async_context(
@@ -98,8 +99,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
                 interceptors=access.interceptors(state_channel),
             )
         )
-        await stack.enter_async_context(access.serve_certified(services, state_channel))
+        certified = await stack.enter_async_context(access.serve_certified(services, state_channel))
         await health.ready()
         log.info("serving", grpc=f"{settings.host}:{settings.port}", state=settings.state_address, **access.said)
         await first_of(stop.wait(), *([] if trust.member is None else [trust.member.run()]))
-        await health.unready()
+        await drain([health, *certified], settings.drain_seconds)

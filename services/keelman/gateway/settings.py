@@ -43,6 +43,13 @@ class Settings(WorkerAccessSettings):
         False,
         "Without an access_file let everybody do everything off loopback, too: something else says who gets there.",
     )
+    drain_seconds: float = setting(
+        0.0,
+        "So long after SIGTERM it goes on answering, while its health says NOT_SERVING: whoever sends calls here looks "
+        "elsewhere before it ends. It is part of grace_seconds.",
+        unit="s",
+        minimum=0,
+    )
     state_address: str = setting(
         "127.0.0.1:7410",
         "host:port of the state service, or of several with commas between; off loopback it needs state_ca, or trust = "

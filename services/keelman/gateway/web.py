@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -31,12 +31,14 @@ from keelman.workers.rest.client import Rest
 
 def application(
     state: State, rest: Rest, logins: Logins, *, max_body_bytes: int, apis: Mapping[str, ASGIApp],
-    served: Mapping[str, str],
+    served: Mapping[str, str], is_draining: Callable[[], bool] = lambda: False,
 ) -> Starlette:  # fmt: skip
-    """The ASGI application. `apis`: further applications by their paths; `served`: which versions of APIs those are."""
+    """The ASGI application. `apis`: further applications by their paths; `served`: which versions of APIs those are;
+    `is_draining`: whether callers are to look elsewhere."""
     legal = [
         "/",
         "/healthz",
+        "/readyz",
         "/metrics",
         "/clusters/{name}/...",
         *(f"{path}/..." for path in apis if not path.startswith("/_")),
@@ -60,6 +62,9 @@ def application(
     async def healthz(_: Request) -> Response:
         return _json({"status": "healthy"})
 
+    async def readyz(_: Request) -> Response:
+        return _json({"status": "draining"}, 503) if is_draining() else _json({"status": "ready"})
+
     async def metrics(_: Request) -> Response:
         return Response(await exposition(state, workers), headers={"Content-Type": CONTENT_TYPE})
 
@@ -74,6 +79,7 @@ def application(
         routes=[
             Route("/", index),
             Route("/healthz", healthz),
+            Route("/readyz", readyz),
             Route("/metrics", metrics),
             _below("/clusters", Proxy(state, rest, logins, max_body_bytes=max_body_bytes)),
             *(_below(path, app) for path, app in apis.items()),
@@ -92,5 +98,5 @@ def _below(path: str, app: ASGIApp) -> Mount:
     return mount
 
 
-def _json(answer: Any) -> Response:
-    return Response(orjson.dumps(answer), media_type="application/json")
+def _json(answer: Any, status: int = 200) -> Response:
+    return Response(orjson.dumps(answer), status, media_type="application/json")

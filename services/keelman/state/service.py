@@ -12,7 +12,7 @@ from typing import Any
 from keelman.api.node.v1.session_service_pb2 import BucketKeys
 from keelman.kafka.security.oauth import allow_urls
 from keelman.model.errors import InvalidArgument
-from keelman.rpc.server import Health, Service, serve
+from keelman.rpc.server import Health, Service, drain, serve
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings
@@ -127,9 +127,10 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         ):
             siblings.start(part, name=name)
         await health.ready()
+        siblings.start(health.follow(partial(_serves, exchange, stop), FOLLOW_SECONDS), name="health")
         log.info("ready", host=settings.host, port=settings.port)
         await stop.wait()
-        await health.unready()
+        await drain([health], settings.drain_seconds)
         copy_runs.stopping.set()
         watch.stopping.set()
         sessions.close()
@@ -142,6 +143,10 @@ def _following(store: Store, settings: Settings, trust: Trust) -> Iterator[tuple
     yield "secrets-key", Reconciler("secrets-key", change.look, LOOK_SECONDS).run()
     if trust.own is not None:
         yield "own-certificate", trust.own.keep()
+
+
+def _serves(exchange: Exchange | None, stop: asyncio.Event) -> bool:
+    return not (stop.is_set() or (exchange is not None and exchange.is_cut_off))
 
 
 def _server(settings: Settings, trust: Trust, *services: Service) -> contextlib.AbstractAsyncContextManager[Health]:

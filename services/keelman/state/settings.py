@@ -112,6 +112,14 @@ class Settings(WorkerAccessSettings):
         minimum=0.001,
     )
 
+    drain_seconds: float = setting(
+        0.0,
+        "So long after SIGTERM it goes on answering, while its health says NOT_SERVING: whoever sends calls here looks "
+        "elsewhere before it ends. It is part of grace_seconds.",
+        unit="s",
+        minimum=0,
+    )
+
     @property
     def secrets_key(self) -> KeySource:
         """The key's command, or its file, resolved. Raises InvalidArgument where both are set."""

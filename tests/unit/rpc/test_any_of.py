@@ -10,6 +10,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from keelman.model.errors import Unavailable
 from keelman.rpc.any_of import AnyOf
 from keelman.rpc.channels import channel
+from keelman.rpc.server import Service, serve
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
 
@@ -55,6 +56,27 @@ async def test_calls_stay_with_one_and_go_to_the_other_when_it_is_gone() -> None
             await eventually(lambda: answers(stub, "second"))
             async with server(first, "first"):
                 assert await answers(stub, "second"), "it stays where it is"
+
+
+async def test_one_that_serves_no_more_is_left_while_another_does() -> None:
+    ports = free_ports(2)
+    async with contextlib.AsyncExitStack() as stack:
+        switches = []
+        for port, name in zip(ports, ("first", "second"), strict=True):
+            service = Service(name, lambda servicer, made: None, None)
+            switches.append(await stack.enter_async_context(serve(service, port=port)))
+        for switch in switches:
+            await switch.ready()
+        made = await stack.enter_async_context(channel(",".join(f"127.0.0.1:{port}" for port in ports)))
+        stub = health_pb2_grpc.HealthStub(made)
+        await eventually(lambda: answers(stub, "first"))
+        await switches[0].unready()
+        await eventually(lambda: answers(stub, "second"), what="the other one is asked")
+        await switches[0].ready()
+        assert await answers(stub, "second"), "it stays where it is"
+        await switches[0].unready()
+        await switches[1].unready()
+        assert await answers(stub, "second"), "no other one is better"
 
 
 async def test_all_of_them_may_be_away_for_a_while() -> None:

@@ -26,6 +26,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.workers.rest.client import SAFE, status_of
 
 log = get_logger()
+HEALTH = (["healthz"], ["readyz"])
 CHALLENGES = ('Bearer realm="keelman"', 'Basic realm="keelman"')
 
 
@@ -114,7 +115,7 @@ class HttpGuard:
         route = needs_of_route(segments)
         needs = route.reads if scope["method"] in SAFE else route.writes
         if needs.right is None:
-            if self._door is Door.CLOSED and segments != ["healthz"]:
+            if self._door is Door.CLOSED and segments not in HEALTH:
                 self._callers.caller(self._door, "")
             return EVERYBODY, False
         header = next((value.decode("latin-1") for key, value in scope["headers"] if key == b"authorization"), "")

@@ -192,6 +192,7 @@ _ADMINISTERED = RouteNeeds(_view(), _administer())
 ROUTES: Mapping[str, RouteNeeds] = {
     "/": RouteNeeds(_view(ANYWHERE), _view(ANYWHERE)),
     "/healthz": RouteNeeds(ANYBODY, ANYBODY),
+    "/readyz": RouteNeeds(ANYBODY, ANYBODY),
     "/metrics": RouteNeeds(_view(), _view()),
     "/clusters/{name}": RouteNeeds(_view(_CLUSTER), _operate(_CLUSTER)),
     "/clusters/{name}/admin": RouteNeeds(_view(_CLUSTER), _administer(_CLUSTER)),

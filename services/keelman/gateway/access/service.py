@@ -18,7 +18,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.rpc.channels import Channel
 from keelman.rpc.credentials import Newest, RootsFile, Tls
 from keelman.rpc.guarded import Guarded
-from keelman.rpc.server import Service, serve
+from keelman.rpc.server import Health, Service, serve
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.http.tls import renewed_context
 
@@ -59,12 +59,12 @@ class Access:
         )
 
     @contextlib.asynccontextmanager
-    async def serve_certified(self, services: Sequence[Service], state: Channel) -> AsyncIterator[None]:
+    async def serve_certified(self, services: Sequence[Service], state: Channel) -> AsyncIterator[list[Health]]:
         """A second gRPC server, which takes clients with a certificate of client_ca alone, where there is to be one:
-        one server cannot both ask for certificates and do without."""
+        one server cannot both ask for certificates and do without. Yields its health."""
         given, newest = self._settings, self._newest
         if given.client_ca is None or newest is None:
-            yield
+            yield []
             return
         roots = RootsFile("gateway.client_ca", given.client_ca)
         async with serve(
@@ -77,7 +77,7 @@ class Access:
             interceptors=self.interceptors(state),
         ) as health:
             await health.ready()
-            yield
+            yield [health]
 
     def _http_context(self) -> ssl.SSLContext:
         newest = self._newest

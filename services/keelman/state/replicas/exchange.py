@@ -52,6 +52,8 @@ class Exchange:
     on_cut_off: Callable[[], None]
     """Called again and again while nothing of its own comes back."""
     clock: Callable[[], float] = time.monotonic
+    is_cut_off: bool = False
+    """Whether nothing of its own comes back."""
     _me: str = field(default_factory=identity)
     _own: float = 0.0
     """When a message of this process's own last came back."""
@@ -78,7 +80,8 @@ class Exchange:
             now = self.clock()
             if now - begun > self.beat_seconds:
                 runs_since = now  # after a halt of this process what came meanwhile is still to be read
-            if self._is_deaf and now - runs_since > self.beat_seconds:
+            self.is_cut_off = self._is_deaf and now - runs_since > self.beat_seconds
+            if self.is_cut_off:
                 self.on_cut_off()
 
     @property

@@ -1,7 +1,9 @@
-"""A gateway off loopback: without an access file it lets nobody in, unless it is told to."""
+"""A gateway off loopback: without an access file it lets nobody in, unless it is told to. One that ends says so
+first."""
 
 from __future__ import annotations
 
+import signal
 import socket
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
 from keelman.model.errors import PermissionDenied
 from keelman.rpc.channels import channel, is_serving
 from keelman.rpc.generated import stub_of
+from keelman.testing.eventually import eventually
 from support.gateway.system import running_system
 
 pytestmark = pytest.mark.component
@@ -47,3 +50,23 @@ async def test_off_loopback_nobody_is_let_in_until_a_setting_says_who(tmp_path: 
         await system.gateway.start()
         async with channel(f"{host}:{port}") as link:
             await stub_of(link, "node", "node").ListNodes(ListNodesRequest())
+
+
+async def test_one_that_ends_answers_while_it_says_that_it_does_not_serve(tmp_path: Path) -> None:
+    async with running_system(tmp_path, {}, {"drain-seconds": "20"}) as system:
+        gateway = system.gateway
+        url = f"http://127.0.0.1:{gateway.flags['http-port']}"
+        async with channel(gateway.address) as link, httpx.AsyncClient(base_url=url, trust_env=False) as http:
+            assert (await http.get("/readyz")).status_code == 200
+            gateway.process.send_signal(signal.SIGTERM)
+
+            async def says_so() -> bool:
+                return not await is_serving(gateway.address)
+
+            await eventually(says_so, what="its health is NOT_SERVING")
+            await stub_of(link, "node", "node").ListNodes(ListNodesRequest())
+            answer = await http.get("/readyz")
+            assert (answer.status_code, answer.json()) == (503, {"status": "draining"})
+            assert (await http.get("/healthz")).status_code == 200
+        assert gateway.process.poll() is None
+        assert gateway.stop() == 3, "a second signal cuts it"

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from keelman.api.node.v1 import node_pb2, node_service_pb2
 from keelman.model.errors import FailedPrecondition, KeelmanError, NotFound
-from keelman.rpc.channels import channel
+from keelman.rpc.channels import channel, is_serving
 from keelman.state.secrets.sealed_rows import rekey_file
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer
@@ -236,10 +236,12 @@ async def test_the_database_may_be_gone_for_a_while(tmp_path: Path) -> None:
         until = loop.time() + 2 * LEASE
         await eventually(lambda: loop.time() > until, seconds=PATIENCE)
         assert [r.child.returncode for r in made.replicas] == [None, None], "they wait for it"
+        assert [await is_serving(f"127.0.0.1:{r.port}") for r in made.replicas] == [False, False]
         made.server.start()
         await eventually(lambda: runs(leader, "demo", 2), seconds=PATIENCE)
         await run_workers(leader, "late", 1)
         for replica in made.replicas:
             await eventually(lambda r=replica: runs(r, "late", 1), seconds=PATIENCE)
             await eventually(lambda r=replica: all_online(r, "n1", "n2"), seconds=PATIENCE)
+            await eventually(lambda r=replica: is_serving(f"127.0.0.1:{r.port}"), seconds=PATIENCE)
         assert (false_alarms(made), made.moved()) == (0, [])
