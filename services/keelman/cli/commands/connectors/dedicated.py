@@ -14,6 +14,7 @@ from keelman.cli.client.target import Target
 from keelman.cli.configuration import class_of, given_config
 from keelman.cli.fields import Given, GivenChange, apply
 from keelman.cli.output.printing import print_one
+from keelman.model.errors import Conflict
 
 _KIND = kinds.DEDICATED_CONNECTORS
 
@@ -58,14 +59,7 @@ def update_dedicated(
     """Changes its configuration or what its workers are."""
 
     async def body(client: Gateway) -> None:
-        found = await client.get(_KIND, name)
-        spec = DedicatedConnectorSpec()
-        spec.CopyFrom(found.spec)
-        paths = apply(given, spec)
-        answer = await client.call(
-            "Update", _KIND, name=name, etag=found.etag, spec=spec, update_mask={"paths": list(dict.fromkeys(paths))},
-            skip_health_check=skip_health_check,
-        )  # fmt: skip
+        found, answer = await _updated(client, name, given, skip_health_check=skip_health_check)
         made = answer.dedicated_connector
         if answer.HasField("operation") and wait is not None:
             await follow(client, answer.operation.name, seconds=wait)
@@ -78,6 +72,26 @@ def update_dedicated(
             print(f"{_KIND.singular}/{name} {'has all this already' if made.etag == found.etag else 'updated'}")
 
     return target.run(body)
+
+
+async def _updated(client: Gateway, name: str, given: GivenChange, *, skip_health_check: bool) -> tuple[Any, Any]:
+    """The connector as it was changed, and the answer. It is read and changed once more where it became another one in
+    between: what is told of its state changes it, too."""
+    for last in (False, True):
+        found = await client.get(_KIND, name)
+        spec = DedicatedConnectorSpec()
+        spec.CopyFrom(found.spec)
+        paths = list(dict.fromkeys(apply(given, spec)))
+        try:
+            answer = await client.call(
+                "Update", _KIND, name=name, etag=found.etag, spec=spec, update_mask={"paths": paths},
+                skip_health_check=skip_health_check,
+            )  # fmt: skip
+            return found, answer
+        except Conflict:
+            if last:
+                raise
+    raise AssertionError
 
 
 def act_dedicated(target: Target, verb: str, name: str, *, wait: float | None, **fields: Any) -> int:
