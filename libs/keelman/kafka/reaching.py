@@ -21,6 +21,11 @@ NEXT_SECONDS = 1.0
 SOON_SECONDS = 0.25
 """Who has not taken a connection by then may be silent."""
 REMEMBERED_SECONDS = 10.0
+UNHEARD_MS = 15_000
+"""So long a connection may have sent what the other host has not taken, or have heard nothing from it. The system's own
+way is to send again after twice the time, and twice that: where the network was cut for half a minute, a connection is
+silent for another half after it heals."""
+ALIVE = {"SO_KEEPALIVE": 1, "TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": UNHEARD_MS}
 
 N = TypeVar("N")
 A = TypeVar("A")
@@ -39,6 +44,7 @@ async def reach(host: str, port: int) -> socket.socket:
             problem = error
             continue
         made.setblocking(False)
+        _bound(made)
         try:
             async with asyncio.timeout(SILENT_SECONDS):
                 await loop.sock_connect(made, address)
@@ -56,6 +62,13 @@ async def reach(host: str, port: int) -> socket.socket:
         else:
             return made
     raise problem
+
+
+def _bound(made: socket.socket) -> None:
+    """Has the system give a connection up whose other end is not heard, where it can."""
+    for name, value in ALIVE.items():
+        if (option := getattr(socket, name, None)) is not None:
+            made.setsockopt(socket.SOL_SOCKET if name.startswith("SO_") else socket.IPPROTO_TCP, option, value)
 
 
 def _is_connected(made: socket.socket) -> bool:

@@ -103,3 +103,11 @@ async def test_a_process_that_was_held_up_takes_no_host_for_silent(monkeypatch: 
         port = server.getsockname()[1]
         with await reach("127.0.0.1", port) as made:
             assert made.getpeername() == ("127.0.0.1", port)
+
+
+async def test_a_connection_whose_other_end_is_not_heard_is_given_up_by_the_system() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, await reached(*server.getsockname()) as made:
+        assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == reaching.UNHEARD_MS
+        assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        idle, interval = (made.getsockopt(socket.IPPROTO_TCP, o) for o in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL))
+        assert idle + interval <= reaching.UNHEARD_MS / 1000
