@@ -1,0 +1,85 @@
+"""What trust is made of (the CA's key, a node's key, tokens, the key that seals) is where it belongs, and nowhere else:
+in no other file, no table, no answer, no event and no line of a log."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from keelman.api.access.v1.join_token_pb2 import JOIN_ROLE_GATEWAY
+from keelman.api.access.v1.join_token_service_pb2 import ListJoinTokensRequest
+from keelman.api.event.v1.watch_service_pb2 import WatchRequest
+from keelman.model.access.join_token import JoinRole, parsed_token
+from keelman.rpc.generated import stub_of
+from keelman.rpc.identity import Identity, IdentityKind
+from keelman.rpc.membership import MemberFolder
+from keelman.state.secrets.key_source import read_keys
+from keelman.state.secrets.sealing import Sealer
+from support.state.trust import Installation, installation
+
+pytestmark = pytest.mark.component
+
+
+def body(pem: bytes | str) -> list[str]:
+    """The lines of a key that are its own: the first begins as those of all keys of the kind."""
+    text = pem if isinstance(pem, str) else pem.decode()
+    return [line for line in text.splitlines() if line and not line.startswith("-")][1:]
+
+
+def key_of(made: Installation, kind: IdentityKind, name: str) -> list[str]:
+    holder = Identity(kind, name)
+    return body(MemberFolder(made.homes[name].member(kind)).read(holder).key)
+
+
+def key_of_authority(made: Installation) -> list[str]:
+    with sqlite3.connect(made.state_home.database) as connection:
+        (sealed,) = connection.execute("SELECT secret FROM authority").fetchone()
+    file = made.state_home.secrets_key
+    return body(Sealer(read_keys(file)[0], file).open({"secret": sealed}, "authority")["secret"])
+
+
+async def answers(made: Installation) -> str:
+    """What is told of members, tokens and all resources."""
+    tokens = await stub_of(made.to_gateway, "access", "join_token").ListJoinTokens(ListJoinTokensRequest())
+    watch = stub_of(made.to_gateway, "event", "watch").Watch(WatchRequest(), timeout=60)
+    told = [str(tokens), str(await made.nodes()), str(await watch.read())]
+    watch.cancel()
+    return "".join(told)
+
+
+async def test_nothing_of_it_is_anywhere_else(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    async with installation(tmp_path) as made:
+        used, unused = await made.token(), await made.token(member="later")
+        await made.join("n1", token=used)
+        await made.join("g1", token=await made.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
+        async with made.agent("n1"):
+            await made.online("n1")
+            told = await answers(made)
+        secrets = {
+            "the CA's key": key_of_authority(made),
+            "the node's key": key_of(made, IdentityKind.NODE, "n1"),
+            "the gateway's key": key_of(made, IdentityKind.GATEWAY, "g1"),
+            "tokens": [parsed_token(text).secret for text in (used, unused)],
+            "the key that seals": made.state_home.secrets_key.read_text().split(),
+        }
+    out = capfd.readouterr()
+    texts = {str(f.relative_to(tmp_path)): f.read_bytes() for f in tmp_path.rglob("*") if f.is_file()}
+    assert any(name.startswith("state/state/state.db") for name in texts)
+    texts |= {"answers": told.encode(), "output": (out.out + out.err).encode()}
+    found = {
+        (what, place)
+        for what, parts in secrets.items()
+        for place, text in texts.items()
+        if any(part.encode() in text for part in parts)
+    }
+    own = {
+        ("the node's key", str((made.homes["n1"].member("node") / "key.pem").relative_to(tmp_path))),
+        ("the gateway's key", str((made.homes["g1"].member("gateway") / "key.pem").relative_to(tmp_path))),
+        ("the key that seals", str(made.state_home.secrets_key.relative_to(tmp_path))),
+    }
+    assert found == own
+    assert all(stat.S_IMODE((tmp_path / place).stat().st_mode) == 0o600 for _, place in own)
+    assert all(secrets.values())

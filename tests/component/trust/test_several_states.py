@@ -1,0 +1,95 @@
+"""Members of an installation whose state services are several: one ends, and they go to another by the addresses that
+joining gave them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keelman.api.access.v1.join_token_pb2 import JOIN_ROLE_GATEWAY
+from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
+from keelman.model.access.join_token import JoinRole
+from keelman.model.errors import Unavailable
+from keelman.rpc.channels import is_serving
+from keelman.rpc.generated import stub_of
+from keelman.runtime.home import Home
+from keelman.runtime.processes.ports import free_ports
+from keelman.state.service import run
+from keelman.state.settings import Settings
+from keelman.testing.eventually import eventually
+from keelman.testing.servers.postgresql import BINARIES, started_postgresql
+from support.state.trust import ONLINE, Installation, installation
+
+pytestmark = [
+    pytest.mark.component,
+    pytest.mark.skipif(not BINARIES, reason="PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres"),
+]
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with started_postgresql() as database:
+        yield database()
+
+
+@contextlib.asynccontextmanager
+async def another(home: Home, port: int, **given: Any) -> AsyncIterator[asyncio.Event]:
+    """A state service on the same database; ends once the event is set, and at the end."""
+    stop = asyncio.Event()
+    task = asyncio.ensure_future(run(Settings(home=home.root, port=port, trust="installation", **given), stop))
+    try:
+        await eventually(lambda: task.done() or is_serving(f"unix:{home.socket('state')}"), what="the second serves")
+        yield stop
+    finally:
+        stop.set()
+        await task
+
+
+async def test_they_go_to_the_other_one(tmp_path: Path, url: str) -> None:
+    first, second = free_ports(2)
+    shared = {
+        "database": url, "key_file": tmp_path / "secrets.key", "heartbeat_seconds": 0.5,
+        "session_timeout_seconds": 20.0, "advertised_address": f"127.0.0.1:{second},127.0.0.1:{first}",
+    }  # fmt: skip
+    async with (
+        installation(tmp_path, port=first, **shared) as made,
+        another(Home(tmp_path / "second"), second, **shared) as stop,
+    ):
+        await made.join("n1")
+        await made.join("g2", token=await made.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
+        assert f"127.0.0.1:{second},127.0.0.1:{first}" in made.homes["n1"].settings_file("agent").read_text()
+        async with made.agent("n1"), made.second_gateway("g2") as link:
+            await made.online("n1")
+            nodes = stub_of(link, "node", "node")
+            assert len((await nodes.ListNodes(ListNodesRequest())).nodes) == 1
+            stop.set()
+            await eventually(lambda: is_gone(second), what="the second has ended")
+            before = (await made.nodes())["n1"].status.heartbeat_time.ToNanoseconds()
+            await eventually(lambda: beats(made, before), what="the agent is with the first")
+
+            async def answered() -> bool:
+                with contextlib.suppress(Unavailable):
+                    found = (await nodes.ListNodes(ListNodesRequest())).nodes
+                    return [node.status.state for node in found] == [ONLINE]
+                return False
+
+            await eventually(answered, what="the gateway asks the first")
+
+
+async def is_gone(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return True
+    writer.close()
+    return False
+
+
+async def beats(made: Installation, since: int) -> bool:
+    found = (await made.nodes())["n1"].status
+    return found.state == ONLINE and found.heartbeat_time.ToNanoseconds() > since + 2_000_000_000
