@@ -73,12 +73,12 @@ class Exchange:
         await supervise(partial(self._exchange, planned), self._watch)
 
     async def _watch(self) -> None:
-        runs_since = self.clock()
+        runs_since, pause = self.clock(), min(LOOK_SECONDS, self.beat_seconds / 2)
         while True:
             begun = self.clock()
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(pause)
             now = self.clock()
-            if now - begun > self.beat_seconds:
+            if now - begun > pause + self.beat_seconds:
                 runs_since = now  # after a halt of this process what came meanwhile is still to be read
             self.is_cut_off = self._is_deaf and now - runs_since > self.beat_seconds
             if self.is_cut_off:
