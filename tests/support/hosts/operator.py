@@ -69,6 +69,12 @@ class Commands:
         """Of the agent of a host."""
         return self.system.hosts[host].home
 
+    def kill(self, host: str, first: int = 0) -> None:
+        """Ends at once what was started on a host as its first service, or as a later one."""
+        (process,) = [made for on, made in self.running if on == host][first : first + 1]
+        process.kill()
+        process.wait(60)
+
     def lose(self, host: str) -> None:
         """All that runs on a host ends at once."""
         for on, process in self.running:
@@ -106,16 +112,17 @@ def operated(system: System, first: str = "") -> Iterator[Commands]:
             process.wait(60)
 
 
-async def first_host(commands: Commands) -> None:
-    """State service, gateway and an admin's context, as docs/trust.md has them."""
+async def first_host(commands: Commands, *, state: str = "", gateway: str = "", beside: str = "") -> None:
+    """State service, gateway and an admin's context, as docs/trust.md has them. `state` and `gateway`: more lines of
+    their files; `beside`: state services that the gateway asks, too."""
     folder, address = commands.system.folder, commands.gateway.partition(":")[0]
     home = folder / "home"
-    (folder / "state.toml").write_text(f'home = "{home}"\nhost = "{address}"\ntrust = "installation"\n')
+    (folder / "state.toml").write_text(f'home = "{home}"\nhost = "{address}"\ntrust = "installation"\n{state}')
     commands.start("state", "run", "--file", str(folder / "state.toml"), host=commands.first)
     made = commands.run("token", "create", "--name", "me", "--role", "admin", "--file", str(folder / "access.toml"))
     (folder / "gateway.toml").write_text(
         f'home = "{home}"\nhost = "{address}"\ntrust = "installation"\n'
-        f'state_address = "unix:{home}/run/state.sock"\naccess_file = "{folder}/access.toml"\n'
+        f'state_address = "unix:{home}/run/state.sock{beside}"\naccess_file = "{folder}/access.toml"\n{gateway}'
     )
     commands.start("gateway", "run", "--file", str(folder / "gateway.toml"), host=commands.first)
     await eventually(lambda: is_serving(f"unix:{home}/run/state.sock"), seconds=60, what="state serves")

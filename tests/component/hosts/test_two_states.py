@@ -1,0 +1,85 @@
+"""The installation of docs/operations.md that survives the loss of any host, by its commands: two state services with
+certificates on one PostgreSQL, three hosts with an agent and a broker each, and a worker cluster over all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keelman.rpc.channels import is_serving
+from keelman.testing.eventually import eventually
+from keelman.testing.servers.postgresql import BINARIES, running_postgresql
+from support.hosts.networks import STATE, Lines, cabled, missing
+from support.hosts.operator import Commands, first_host, operated
+
+pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
+NODES = ("n1", "n2", "n3")
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Iterator[Commands]:
+    if problem := missing():
+        pytest.skip(problem)
+    if not BINARIES:
+        pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
+    with cabled(tmp_path, NODES) as system, operated(system, NODES[0]) as made:
+        yield made
+
+
+async def waited(commands: Commands, *words: str) -> str:
+    """A command that waits for what it asks for."""
+    return await asyncio.to_thread(commands.run, *words, "--wait", "--timeout", "240", seconds=260)
+
+
+async def two_states(commands: Commands, database: str) -> None:
+    """The second host has a copy of the key; the gateway of the first asks both."""
+    folder, hosts = commands.system.folder, commands.system.hosts
+    addresses = [f"{hosts[name].address}:{STATE}" for name in NODES[:2]]
+    both = f'database = "{database}"\nadvertised_address = "{",".join(addresses)}"\n'
+    await first_host(commands, state=both, beside=f",{addresses[1]}")
+    home = folder / "home-2"
+    (home / "state").mkdir(parents=True)
+    shutil.copy(folder / "home" / "state" / "secrets.key", home / "state")
+    text = (folder / "state.toml").read_text().replace(f"{folder}/home", str(home))
+    (folder / "state-2.toml").write_text(
+        text.replace(f'host = "{hosts["n1"].address}"', f'host = "{hosts["n2"].address}"')
+    )
+    commands.start("state", "run", "--file", str(folder / "state-2.toml"), host=NODES[1])
+    await eventually(lambda: is_serving(f"unix:{home}/run/state.sock"), seconds=60, what="the second state serves")
+
+
+async def test_the_state_service_that_leads_is_killed_and_another_host_pulled(commands: Commands) -> None:
+    with running_postgresql({}, host=commands.system.address) as server:
+        await two_states(commands, server.database())
+        for node in NODES:
+            commands.join(node, "--workload-trust", "mesh")
+        for node in NODES:
+            await eventually(lambda node=node: commands.in_state(node, "ONLINE"), seconds=60, what=f"{node} is online")  # type: ignore[misc]
+        await waited(commands, "create", "broker-cluster", "default", "--nodes", ",".join(NODES), "--tls", "server")
+        await waited(commands, "create", "worker-cluster", "demo", "--count", "3", "--start")
+        bootstrap = ",".join(f"{commands.system.hosts[n].address}:9092" for n in NODES)
+        client = {"security.protocol": "SSL", "ssl.ca.location": str(commands.authority)}
+        lines = Lines(commands.system.folder, bootstrap, ["lines"], client=client)
+        with lines.flowing():
+            config = [word for key, value in lines.config("lines").items() for word in ("--set", f"{key}={value}")]
+            await waited(commands, "create", "connector", "lines", "--cluster", "demo", *config)
+            await lines.passes(seconds=120)
+
+            commands.kill(NODES[0])
+            await waited(commands, "create", "topic", "more", "--partitions", "3")
+            assert all(commands.in_state(node, "ONLINE") for node in NODES)
+            await lines.passes(seconds=60)
+
+            commands.system.hosts["n3"].pull_cable()
+            await eventually(lambda: commands.in_state("n3", "OFFLINE"), seconds=60, what="n3 is offline")
+            await lines.passes(seconds=60)
+            commands.system.hosts["n3"].plug_in()
+            await eventually(lambda: commands.in_state("n3", "ONLINE"), seconds=60, what="n3 is back")
+            commands.start("state", "run", "--file", str(commands.system.folder / "state.toml"), host=NODES[0])
+            await lines.passes(seconds=60)
+            report = await lines.judged()
+    assert report.clean, report
