@@ -56,7 +56,7 @@ REFUSED = "REFUSED"
 """Reason of a process that ended by itself as it refused what it was given."""
 LASTING = frozenset(
     {REFUSED, "ADDRESS_REFUSED", "BROKER_REFUSED", "DATA_WITHOUT_OWNER", "FOREIGN_CLUSTER", "FOREIGN_NODE",
-     "JAVA_MISSING", "JAVA_WORKERS", "KEPT_OUT", "NO_AUTHORITY", "PERMISSION_DENIED", PLUGIN_BROKEN,
+     "JAVA_MISSING", "JAVA_WORKERS", "KEPT_OUT", "NOT_SECURED", "NO_AUTHORITY", "PERMISSION_DENIED", PLUGIN_BROKEN,
      ROUTES_NOT_POSSIBLE, "UNAUTHENTICATED", "UNKNOWN_KIND", "WRONG_TOPIC"}
 )  # fmt: skip
 """Reasons of failures that last until somebody changes something: no further start of the process helps."""

@@ -23,7 +23,7 @@ def failed(workload: Workload, reason: str, message: str = "", *, generation: in
     return dataclasses.replace(workload, status=status)
 
 
-@pytest.mark.parametrize("reason", ["REFUSED", "JAVA_MISSING", "BROKER_REFUSED", "WRONG_TOPIC"])
+@pytest.mark.parametrize("reason", ["REFUSED", "NOT_SECURED", "JAVA_MISSING", "BROKER_REFUSED", "WRONG_TOPIC"])
 def test_what_was_refused_stays_so(reason: str) -> None:
     assert is_stuck([failed(WORKER, reason)])
 

@@ -1,0 +1,100 @@
+"""Hosts in a network that nobody secures (`--workload-trust https`): brokers and workers that ask who calls copy, and
+are reached by the gateway; those that ask nobody are not started, and say what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from keelman.testing.certificates import PASSWORD, Authority
+from keelman.testing.eventually import eventually
+from support.hosts.networks import cabled, missing
+from support.hosts.operator import Commands, first_host, operated
+
+pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(600)]
+NODES = ("n1", "n2")
+WAIT = ("--wait", "--timeout", "240")
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Iterator[Commands]:
+    if problem := missing():
+        pytest.skip(problem)
+    with cabled(tmp_path, NODES) as system, operated(system) as made:
+        yield made
+
+
+async def run(commands: Commands, *words: str, code: int = 0) -> str:
+    return await asyncio.to_thread(commands.run, *words, code=code, seconds=260)
+
+
+def secured(folder: Path, authority: Authority, *addresses: str) -> list[str]:
+    """Properties of workers whose https takes clients with a certificate of the authority alone."""
+    given = {
+        "keystore.location": str(authority.issue("worker", *addresses).write_pkcs12(folder / "worker.p12")),
+        "keystore.password": PASSWORD,
+        "truststore.location": str(authority.write_trust(folder / "trust.p12")),
+        "truststore.password": PASSWORD,
+        "client.auth": "required",
+    }
+    return [word for key, value in given.items() for word in ("--set", f"listeners.https.ssl.{key}={value}")]
+
+
+async def test_what_asks_who_calls_runs_and_nothing_else(commands: Commands, tmp_path: Path) -> None:
+    authority = Authority()
+    plane = authority.issue("plane")
+    files = {"worker_ca": authority.pem, "worker_certificate": plane.chain_pem, "worker_key": plane.key_pem}
+    for name, text in files.items():
+        (tmp_path / f"{name}.pem").write_text(text)
+    asks = "".join(f'{name} = "{tmp_path}/{name}.pem"\n' for name in files)
+    await first_host(commands, state=asks, gateway=asks)
+    for node in NODES:
+        commands.join(node, "--workload-trust", "https")
+    for node in NODES:
+        await eventually(lambda node=node: commands.in_state(node, "ONLINE"), seconds=60, what=f"{node} is online")  # type: ignore[misc]
+    await run(commands, "create", "broker-cluster", "default", "--nodes", ",".join(NODES), *WAIT)
+    addresses = [host.address for host in commands.system.hosts.values()]
+    keys = secured(tmp_path, authority, *addresses)
+    await run(commands, "create", "worker-cluster", "demo", "--https", *keys, "--count", "2", "--start", *WAIT)
+
+    (lines := tmp_path / "lines").write_text("one\ntwo\n")
+    config = ("connector.class=FileStreamSource", f"file={lines}", "topic=lines")
+    await run(commands, "create", "topic", "lines", "--partitions", "1", *WAIT)
+    sets = [word for one in config for word in ("--set", one)]
+    await run(commands, "create", "connector", "lines", "--cluster", "demo", *sets, *WAIT)
+
+    def copied() -> bool:
+        found = json.loads(commands.run("get", "topic", "lines", "-o", "json"))
+        (part,) = found["status"]["brokers"]["partitions"]
+        return int(part.get("end_offset", 0)) >= 2
+
+    await eventually(copied, seconds=60, what="the lines are on the brokers")
+    await asked_by_a_stranger(commands, authority)
+
+    for words, why in (
+        (("--count", "1"), "would be plain http: give its cluster https"),
+        (("--count", "1", "--https", *keys[:4]), "would ask nobody who calls"),
+    ):
+        await run(commands, "create", "worker-cluster", "open", *words)
+        begun = time.monotonic()
+        said = await run(commands, "start", "worker-cluster", "open", *WAIT, code=1)
+        assert why in said
+        assert time.monotonic() - begun < 120, "it is said at once, and not after the whole time"
+        await run(commands, "delete", "worker-cluster", "open", *WAIT)
+
+
+async def asked_by_a_stranger(commands: Commands, authority: Authority) -> None:
+    """A worker's REST answers nobody without a certificate."""
+    told = json.loads(commands.run("get", "workers", "--cluster", "demo", "-o", "json"))
+    url = (told["items"] if isinstance(told, dict) else told)[0]["rest_url"]
+    assert url.startswith("https://203.0.113.")
+    async with httpx.AsyncClient(verify=ssl.create_default_context(cadata=authority.pem), trust_env=False) as client:
+        with pytest.raises((httpx.HTTPError, ssl.SSLError)):
+            await client.get(url)
