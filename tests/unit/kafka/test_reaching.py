@@ -106,7 +106,7 @@ async def test_a_process_that_was_held_up_takes_no_host_for_silent(monkeypatch: 
 
 
 async def test_a_connection_whose_other_end_is_not_heard_is_given_up_by_the_system() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, await reached(*server.getsockname()) as made:
+    with socket.create_server(("127.0.0.1", 0)) as server, await reach(*server.getsockname()) as made:
         assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == reaching.UNHEARD_MS
         assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         idle, interval = (made.getsockopt(socket.IPPROTO_TCP, o) for o in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL))

@@ -23,8 +23,8 @@ IN_USE = ("DATABASE_IN_USE", "IN_USE")
 async def rekey(url: str, source: KeySource, *, seconds: float = FOLLOW_SECONDS) -> str:
     """Seals everything with a new key, which takes the place of the old one in its file; says what was done.
 
-    Raises InvalidArgument where the key is from a command, as `rekey_file`, and Unavailable where a state service uses the
-    database and does not follow in time: the old key goes on to be used then.
+    Raises InvalidArgument where the key is from a command, as `rekey_file`, and Unavailable where a state service uses
+    the database and does not follow in time: the old key goes on to be used then.
     """
     if not isinstance(source, Path):
         legal = "empty: have the command print another key, and the state services follow within a minute"
