@@ -124,7 +124,7 @@ def _sealer_of(proof: str, handed_on: str, source: KeySource) -> Sealer:
             sealer = Sealer(first, source, others).after(proof, handed_on)
         except (FileNotFoundError, FailedPrecondition):
             continue
-        if place is not source and isinstance(source, Path):  # a change of the key was cut off after its commit
+        if isinstance(place, Path) and isinstance(source, Path) and place != source:  # a change of the key was cut off after its commit
             place.replace(source)
         return sealer
     if not isinstance(source, Path) or source.exists():
