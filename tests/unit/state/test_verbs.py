@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-READS = ("Get", "List", "Watch", "Peek", "Stream", "Download")
+READS = ("Get", "List", "Watch", "Peek", "Describe", "Stream", "Download")
 MAKES = ("Create", "Put", "Upload", "Import")
 NO_RESOURCES_OF_STATE = ("ConnectorService", "AgentService", "SessionService")
 """Connectors belong to their workers, which answer as Connect's REST does; the others are links, not resources."""

@@ -124,8 +124,8 @@ def _sealer_of(proof: str, handed_on: str, source: KeySource) -> Sealer:
             sealer = Sealer(first, source, others).after(proof, handed_on)
         except (FileNotFoundError, FailedPrecondition):
             continue
-        if isinstance(place, Path) and isinstance(source, Path) and place != source:  # a change of the key was cut off after its commit
-            place.replace(source)
+        if isinstance(place, Path) and isinstance(source, Path) and place != source:
+            place.replace(source)  # a change of the key was cut off after its commit
         return sealer
     if not isinstance(source, Path) or source.exists():
         raise wrong_key(source, "what is stored was sealed with another")

@@ -18,7 +18,7 @@ from keelman.model.errors import (
 from keelman.model.node import Node, NodeState
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key
-from keelman.state.secrets.sealed_rows import rekey
+from keelman.state.secrets.sealed_rows import rekey_file
 from keelman.state.store import open_store
 from keelman.state.trust.authority import key_digest_of
 from keelman.state.trust.members import Members, open_members
@@ -209,7 +209,7 @@ async def test_the_private_key_is_sealed_and_goes_with_a_new_key_of_the_database
     kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"PRIVATE KEY" not in kept
     assert private.splitlines()[1].encode() not in kept
-    assert await rekey(str(database), key) == 1
+    assert await rekey_file(str(database), key) == 1
     async with open_store(str(database)) as store:
         after = await open_members(store, LIFE)
         assert (after.authority.digest, after.authority.key_pem) == (first.authority.digest, private)
