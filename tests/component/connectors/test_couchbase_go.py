@@ -15,7 +15,7 @@ import cramjam
 import pytest
 
 from keelman.testing.eventually import eventually
-from support.couchbase.changes import everything
+from support.couchbase.changes import attributes, dropped, durable, everything, much, purged
 from support.couchbase.follower import Follower, following
 from support.couchbase.server import CouchbaseServer, couchbase_server
 from support.couchbase.vbuckets import DELETION, EXPIRATION, MUTATION
@@ -23,7 +23,8 @@ from support.couchbase.vbuckets import DELETION, EXPIRATION, MUTATION
 GO = shutil.which("go") or ""
 SOURCES = Path(__file__).parents[2] / "support" / "couchbase" / "go"
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.skipif(not GO, reason="there is no Go")]
-BUILD_SECONDS, LINE_BYTES, SNAPPY = 400, 1 << 20, 2
+BUILD_SECONDS, SNAPPY, XATTRS = 400, 2, 4
+Scenario = Callable[[CouchbaseServer], None]
 Seen = dict[int, list[tuple[str, int, int, int, int, bytes, bytes]]]
 """By vbucket: kind, seqno, revision, CAS, collection, key and document of each change, in their order."""
 
@@ -70,36 +71,80 @@ def streaming(server: CouchbaseServer, program: Path) -> AbstractAsyncContextMan
 
 
 def stored(server: CouchbaseServer, *, expirations: bool) -> Seen:
-    """What a client sees that was there from the beginning; without `expirations` those are deletions for it."""
+    """What a client sees from the beginning; without `expirations` those are deletions for it. Neither asks for
+    extended attributes."""
     kinds = {MUTATION: "mutation", DELETION: "deletion", EXPIRATION: "expiration" if expirations else "deletion"}
     found: Seen = {}
     for number, history in server.vbuckets.items():
-        for one in history.items:
+        for one in history.since(0, server.collections.ids):
             if one.kind not in kinds:
                 continue
             value = server.plain(one.value) if one.datatype & SNAPPY else one.value
+            if one.datatype & XATTRS:
+                value = value[4 + int.from_bytes(value[:4]) :]
             row = kinds[one.kind], one.seqno, one.revision, one.cas, one.collection, one.key, value
             found.setdefault(number, []).append(row)
     return found
 
 
-def much(server: CouchbaseServer) -> None:
-    """More than the window: nothing comes any more unless what came is acknowledged."""
-    for n in range(60):
-        server.put(f"large-{n}", {"pad": "x" * 50_000})
+ALL: list[Scenario] = [everything, durable, attributes, much, dropped, purged]
 
 
-@pytest.mark.parametrize("scenario", [everything, much], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("scenario", ALL, ids=lambda one: one.__name__)
 @pytest.mark.parametrize("program", ["gocbcore", "gomemcached"])
-async def test_a_go_client_sees_what_the_server_has(
-    programs: Path, program: str, scenario: Callable[[CouchbaseServer], None]
-) -> None:
+async def test_a_go_client_sees_what_the_server_has(programs: Path, program: str, scenario: Scenario) -> None:
     with couchbase_server(vbuckets=8) as server:
         server.put("first", {"n": 0})
+        scenario(server)
         async with streaming(server, programs / program) as client:
-            await asyncio.to_thread(scenario, server)
             wanted = stored(server, expirations=program == "gocbcore")
             await eventually(lambda: client.count >= sum(map(len, wanted.values())), seconds=90)
             assert client.seen == wanted
             if scenario is much:
                 assert sum(sum(one.acknowledged) for one in server.sessions()) > 1 << 20
+
+
+@pytest.mark.parametrize("scenario", [everything, durable, much], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("program", ["gocbcore", "gomemcached"])
+async def test_a_go_client_sees_what_happens_while_it_follows(programs: Path, program: str, scenario: Scenario) -> None:
+    with couchbase_server(vbuckets=8) as server:
+        server.put("first", {"n": 0})
+        async with streaming(server, programs / program) as client:
+            kinds = (MUTATION, DELETION, EXPIRATION)
+            await eventually(lambda: client.count == 1, seconds=90)
+            await asyncio.to_thread(scenario, server)
+            items = [one for history in server.vbuckets.values() for one in history.items if one.kind in kinds]
+            await eventually(lambda: client.count >= len(items), seconds=90)
+            seen = [(one[1], one[3], one[5]) for rows in client.seen.values() for one in rows]
+            assert sorted(seen) == sorted((one.seqno, one.cas, one.key) for one in items)
+
+
+async def test_gocbcore_hears_of_collections(programs: Path) -> None:
+    with couchbase_server(vbuckets=1) as server:
+        async with streaming(server, programs / "gocbcore") as client:
+            await asyncio.to_thread(dropped, server)
+            await eventually(lambda: client.count >= 5, seconds=90)
+            inventory, old = 8, 13
+            told = [line.split() for line in client.other if line.startswith(("scope", "collection", "drop"))]
+            assert [(one[0], int(one[3]), one[4:]) for one in told] == [
+                ("scope", inventory, ["inventory"]),
+                *[("collection", at, [each]) for at, each in ((9, "airline"), (10, "hotel"), (11, "route"))],
+                ("dropped", 9, []),
+                ("collection", 12, ["airline"]),
+                ("scope", old, ["old"]),
+                ("collection", 14, ["one"]),
+                ("collection", 15, ["two"]),
+                ("dropped", 14, []),
+                ("dropped", 15, []),
+                ("dropped-scope", old, []),
+            ]
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1"])
+@pytest.mark.parametrize("program", ["gocbcore", "gomemcached"])
+async def test_go_clients_prove_a_password_in_each_way(programs: Path, program: str, mechanism: str) -> None:
+    with couchbase_server(vbuckets=1) as server:
+        server.mechanisms = (mechanism,)
+        server.put("first", {"n": 0})
+        async with streaming(server, programs / program) as client:
+            await eventually(lambda: client.count == 1, seconds=90)

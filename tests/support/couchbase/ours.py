@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from keelman.couchbase.changes import Changes, StreamOptions
 from keelman.couchbase.cluster import Cluster
+from keelman.couchbase.errors import AwayError, CouchbaseError
 from keelman.couchbase.frames import Opcode
 from keelman.couchbase.manifest import Selection
 from keelman.couchbase.messages import document
@@ -32,6 +34,15 @@ class Ours:
         """The ids of the documents that it saw change, in their order in the alphabet."""
         return sorted(one[5].rpartition(".")[2] for one in self.seen)
 
+    @property
+    def failure(self) -> str:
+        """Why it reads no more; for one that takes nothing by itself."""
+        try:
+            self.take()
+        except (CouchbaseError, AwayError) as error:
+            return f"{type(error).__name__}: {error}"
+        return ""
+
     def take(self) -> None:
         """As a reader does when told that there is something."""
         self.seen += [_seen(event) for event in self.changes.take(10_000) if event.kind]
@@ -42,6 +53,11 @@ def _seen(event: Event) -> tuple[str, int, int, int, int, str, bytes]:
     return KINDS[Opcode(event.kind)], event.vbucket, event.seqno, event.revision, event.cas, name, document(event)
 
 
+def access_to(server: CouchbaseServer) -> Access:
+    """How it is reached."""
+    return Access(seeds_of([server.seeds]), "travel", "Administrator", "password")
+
+
 @asynccontextmanager
 async def ours(
     server: CouchbaseServer,
@@ -49,18 +65,20 @@ async def ours(
     polling_ms: int = 0,
     window: int = 1 << 20,
     noop_seconds: float = NOOP_SECONDS,
+    bootstrap_seconds: float = 30.0,
     selection: Selection | None = None,
+    positions: Mapping[int, Position | None] | None = None,
     takes: bool = True,
 ) -> AsyncIterator[Ours]:
     """It, once it has begun. Without `takes` what comes is left where it is."""
     found = Ours()
-    access = Access(seeds_of([server.seeds]), "travel", "Administrator", "password", noop_seconds=noop_seconds)
+    access = replace(access_to(server), noop_seconds=noop_seconds, bootstrap_seconds=bootstrap_seconds)
     cluster = Cluster(access)
     await cluster.bootstrap()
     wanted = StreamOptions(selection or Selection(), polling_seconds=polling_ms / 1000, buffer_bytes=window)
     found.changes = Changes(cluster, wanted, found.take if takes else lambda: None)
     try:
-        await found.changes.start({number: Position() for number in server.vbuckets})
+        await found.changes.start(positions or {number: Position() for number in server.vbuckets})
         yield found
     finally:
         await found.changes.close()

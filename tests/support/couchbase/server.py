@@ -19,7 +19,21 @@ from typing import Any, TypeVar
 import cramjam
 
 from support.couchbase.session import FEATURES, Session
-from support.couchbase.vbuckets import DELETION, EXPIRATION, MUTATION, SYSTEM, Collections, History, Item
+from support.couchbase.vbuckets import (
+    ABORTED,
+    CREATED,
+    DELETION,
+    DROPPED,
+    EXPIRATION,
+    MUTATION,
+    PREPARED,
+    SCOPE_CREATED,
+    SCOPE_DROPPED,
+    SYSTEM,
+    Collections,
+    History,
+    Item,
+)
 
 T = TypeVar("T")
 JSON_TYPE, SNAPPY_TYPE, XATTR_TYPE = 1, 2, 4
@@ -64,9 +78,16 @@ class CouchbaseServer:
         self.features = set(FEATURES)
         self.refusals: dict[tuple[int, int], tuple[int, bytes]] = {}
         """(opcode, vbucket) to the status and text that answer it: once, or always for vbucket -1."""
+        self.capabilities = {"collections", "dcp.IgnorePurgedTombstones"}
+        self.marker_version: int | None = None
+        """Of snapshots: None for the first form, 0 or 2 as clients of `max_marker_version` get them."""
+        self.is_framed = False
+        """Whether framing extras are before what it sends, as before what clients with stream numbers get."""
+        self.observed = 0
+        """How often it was asked what is on disk."""
         self.asked: list[tuple[int, int, int, int, int]] = []
         """Streams that were opened: vbucket, start, vbuuid, snapshot."""
-        self.revision, self.epoch = 1, 1
+        self.revision, self.epoch, self.uuid = 1, 1, "0f" * 16
         self.delay = 0.0
         self.noop_seconds = 120.0
         self.noops = 0
@@ -103,8 +124,8 @@ class CouchbaseServer:
         indexes = {one.index: index for index, one in enumerate(members)}
         return {
             "rev": self.revision, "revEpoch": self.epoch, "name": self.bucket, "nodeLocator": "vbucket",
-            "uuid": "0f" * 16, "clusterUUID": "c1" * 16,
-            "bucketCapabilities": ["collections", "dcp.IgnorePurgedTombstones"],
+            "uuid": self.uuid, "clusterUUID": "c1" * 16,
+            "bucketCapabilities": sorted(self.capabilities),
             "nodes": [{} for _ in members],
             "nodesExt": [
                 {
@@ -148,40 +169,79 @@ class CouchbaseServer:
         """A document reaches its end."""
         return self._change(key, EXPIRATION, scope, collection, vbucket, expiry=1_800_000_000)
 
+    def put_durably(self, key: str, document: Any, *, commits: bool | None = True, vbucket: int | None = None) -> int:
+        """Writes a document synchronously: prepares it, then commits or aborts it; with None it stays prepared."""
+        number = self._change(key, PREPARED, "_default", "_default", vbucket)
+        if commits:
+            self.put(key, document, vbucket=number)
+        elif commits is not None:
+            self._change(key, ABORTED, "_default", "_default", number)
+        return number
+
     def create_scope(self, name: str) -> int:
         """Its id."""
 
         def work() -> int:
             at = self.collections.scope(name)
-            self._system(3, name.encode(), struct.pack(">QI", self.collections.uid, at), 0)
+            value = struct.pack(">QI", self.collections.uid, at)
+            self._system(Item(0, SYSTEM, name.encode(), value, collection=-1, event=SCOPE_CREATED, scope=at))
             return at
 
         return self._do(work)
 
-    def create_collection(self, scope: str, name: str) -> int:
-        """Its id."""
+    def create_collection(self, scope: str, name: str, *others: str) -> int:
+        """Its id. With others it is one change of the manifest, whose last event alone has the new number."""
 
         def work() -> int:
-            at = self.collections.collection(scope, name)
-            of = self.collections.scopes[scope]
-            self._system(0, name.encode(), struct.pack(">QIII", self.collections.uid, of, at, 0), 1)
-            return at
+            of, before = self.collections.scopes[scope], self.collections.uid
+            names = [name, *others]
+            made = [self.collections.collection(scope, one) for one in names]
+            self.collections.uid = before + 1
+            for one, at in zip(names, made, strict=True):
+                value = struct.pack(">QIII", before + (at == made[-1]), of, at, 0)
+                self._system(Item(0, SYSTEM, one.encode(), value, collection=at, event=CREATED, version=1, scope=of))
+            return made[0]
 
         return self._do(work)
 
     def drop_collection(self, scope: str, name: str) -> None:
-        """It is gone; the streams that asked for nothing else end."""
+        """It is gone; streams that asked for nothing else end behind what tells them."""
 
         def work() -> None:
             of, at = self.collections.scopes[scope], self.collections.drop(scope, name)
-            self._system(1, b"", struct.pack(">QII", self.collections.uid, of, at), 0)
-            left = set(self.collections.collections.values())
-            for session in self._sessions():
-                for vbucket, stream in list(session.streams.items()):
-                    if stream.selected is not None and not stream.selected & left:
-                        session.end_stream(vbucket, 7)
+            self._dropped(of, at, self.collections.uid)
 
         self._do(work)
+
+    def drop_scope(self, name: str) -> None:
+        """It is gone with its collections, those first."""
+
+        def work() -> None:
+            of, gone = self.collections.drop_scope(name)
+            for at in gone:
+                self._dropped(of, at, self.collections.uid - 1)
+            value = struct.pack(">QI", self.collections.uid, of)
+            self._system(Item(0, SYSTEM, b"", value, collection=-1, event=SCOPE_DROPPED, scope=of))
+
+        self._do(work)
+
+    def purge(self, vbucket: int) -> None:
+        """Forgets deletions: who has not read them goes back to the begin, unless it does not mind."""
+        self._do(self.vbuckets[vbucket].purge)
+
+    def replicate(self, vbucket: int, node: int) -> None:
+        """Another node has a replica of it, and clients are told."""
+
+        def work() -> None:
+            self.vbuckets[vbucket].replica = node
+            self._new_map()
+
+        self._do(work)
+
+    def part(self, vbucket: int, *, other: bool = True) -> None:
+        """Its replica has another history, or again the same."""
+        own = [(0xBAD0_0000_0000_0000 + vbucket, 0)] if other else None
+        self._do(lambda: setattr(self.vbuckets[vbucket], "replica_log", own))
 
     def replace_node(self, node: int, other: int) -> None:
         """Another node has its vbuckets, and no map has it any more; it ends no connection, and no stream."""
@@ -221,19 +281,20 @@ class CouchbaseServer:
 
         self._do(work)
 
-    def forget_history(self, vbucket: int) -> None:
-        """The vbucket begins again under another uuid, as after a flush of its files."""
+    def forget_history(self, vbucket: int, *, silently: bool = False) -> None:
+        """The vbucket begins again under another uuid, as after a flush of its files; silently, its streams go on."""
 
         def work() -> None:
             history = self.vbuckets[vbucket]
             history.log = [(0xDEAD_0000_0000_0000 + vbucket, 0)]
-            self._end(vbucket, 2)
+            if not silently:
+                self._end(vbucket, 2)
 
         self._do(work)
 
-    def persist(self, vbucket: int, seqno: int | None) -> None:
-        """Up to which number all is on disk; None for all, at once."""
-        self._do(lambda: setattr(self.vbuckets[vbucket], "persisted", seqno))
+    def persist(self, vbucket: int, seqno: int | None, *, replica: bool = False) -> None:
+        """Up to which number all is on disk, at its node or at its replica's; None for all, at once."""
+        self._do(lambda: setattr(self.vbuckets[vbucket], "replica_persisted" if replica else "persisted", seqno))
 
     def end_streams(self, reason: int) -> None:
         """The server ends all streams."""
@@ -277,6 +338,14 @@ class CouchbaseServer:
         """Answers a request so: once for a vbucket, always without one."""
         self._do(lambda: self.refusals.__setitem__((opcode, vbucket), (status, text)))
 
+    def refused(self, opcode: int, vbucket: int) -> tuple[int, bytes] | None:
+        """What answers a request that is to be refused."""
+        return self.refusals.pop((opcode, vbucket), None) or self.refusals.get((opcode, -1))
+
+    def serve_again(self) -> None:
+        """Refuses nothing any more."""
+        self._do(self.refusals.clear)
+
     def kill(self, node: int) -> None:
         """A node is gone: its port is closed and its connections end."""
 
@@ -316,9 +385,13 @@ class CouchbaseServer:
         self._do(work)
         return number
 
-    def _system(self, event: int, key: bytes, value: bytes, version: int) -> None:
+    def _dropped(self, scope: int, collection: int, uid: int) -> None:
+        value = struct.pack(">QII", uid, scope, collection)
+        self._system(Item(0, SYSTEM, b"", value, collection=collection, event=DROPPED, scope=scope))
+
+    def _system(self, item: Item) -> None:
         for history in self.vbuckets.values():
-            history.add(Item(0, SYSTEM, key, value, event=event, version=version))
+            history.add(item)
         self._wake()
 
     def _wake(self) -> None:

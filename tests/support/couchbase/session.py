@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from support.couchbase.vbuckets import DELETION, EXPIRATION, MUTATION, SYSTEM, History, Item
+from support.couchbase.vbuckets import DELETION, EXPIRATION, MUTATION, SYSTEM, UNSEEN, Filter, History, Item
 
 if TYPE_CHECKING:
     from support.couchbase.server import CouchbaseServer, Node
@@ -22,6 +22,10 @@ DIGESTS = {"SCRAM-SHA512": "sha512", "SCRAM-SHA256": "sha256", "SCRAM-SHA1": "sh
 FEATURES = {0x01, 0x06, 0x07, 0x08, 0x0A, 0x0B, 0x0C, 0x0D, 0x12}
 ROUNDS, SALT = 4096, b"0123456789abcdef"
 DRAIN_BYTES = 1 << 18
+MAX_KEY_BYTES, MAX_NAME_BYTES = 250, 200
+DURATION, STREAM_ID = struct.pack(">BH", 0x02, 7), struct.pack(">BH", 0x22, 1)
+"""Framing extras: how long an answer took, and the stream's number."""
+XATTRS, NO_VALUE, DELETE_TIMES = 0x04, 0x08, 0x20
 
 
 class Asked(NamedTuple):
@@ -55,8 +59,7 @@ class Stream:
     opaque: int
     history: History
     at: int
-    selected: frozenset[int] | None
-    """Ids of the collections that were asked for; None for all."""
+    filter: Filter
 
 
 @dataclass(eq=False)
@@ -149,10 +152,14 @@ class Session:
             self._send(Sent(0x55, vbucket, stream.opaque, struct.pack(">I", reason)))
 
     def _write(self, magic: int, one: Sent) -> int:
-        body = len(one.extras) + len(one.key) + len(one.value)
-        lengths = len(one.key), len(one.extras)
+        framing, key_length = b"", len(one.key)
+        if self.server.is_framed and magic in (0x80, 0x81) and one.opcode != 0x5C:
+            framing = DURATION if magic == 0x81 else STREAM_ID
+            magic, key_length = {0x80: 0x08, 0x81: 0x18}[magic], len(framing) << 8 | key_length
+        body = len(framing) + len(one.extras) + len(one.key) + len(one.value)
+        lengths = key_length, len(one.extras)
         header = HEADER.pack(magic, one.opcode, *lengths, one.datatype, one.status, body, one.opaque, one.cas)
-        self.writer.write(header + one.extras + one.key + one.value)
+        self.writer.write(header + framing + one.extras + one.key + one.value)
         return HEADER.size + body
 
     def _send(self, one: Sent) -> None:
@@ -168,9 +175,7 @@ class Session:
         return bool(self._window) and self.unacknowledged >= self._window
 
     async def _serve(self, asked: Asked) -> None:
-        refused = self.server.refusals.pop((asked.opcode, asked.vbucket), None) or self.server.refusals.get(
-            (asked.opcode, -1)
-        )
+        refused = self.server.refused(asked.opcode, asked.vbucket)
         if refused is not None:
             status, text = refused
             self.answer(asked, status, value=text, datatype=1 if text else 0)
@@ -197,6 +202,9 @@ class Session:
         self.answer(asked, value=b"7.6.2-3721-enterprise")
 
     def _hello(self, asked: Asked) -> None:
+        if len(asked.key) > MAX_KEY_BYTES:
+            self.answer(asked, 0x04)
+            return
         wanted = struct.unpack(f">{len(asked.value) // 2}H", asked.value)
         agreed = [one for one in wanted if one in self.server.features]
         self.features = frozenset(agreed)
@@ -253,6 +261,9 @@ class Session:
         if not self.server.may_read:
             self.answer(asked, 0x24)
             return
+        if not 0 < len(asked.key) <= MAX_NAME_BYTES:
+            self.answer(asked, 0x04)
+            return
         for other in self.node.sessions:
             if other is not self and other.name == asked.key and other.flags >= 0:
                 other.cut()
@@ -299,25 +310,37 @@ class Session:
 
     def _all_seqnos(self, asked: Asked) -> None:
         here = [one for one in self.server.vbuckets.values() if one.node == self.node.index]
-        self.answer(asked, value=b"".join(struct.pack(">HQ", one.number, one.high) for one in here))
+        highs = {one.number: one.high for one in here}
+        if len(asked.extras) == 8:
+            (collection,) = struct.unpack_from(">I", asked.extras, 4)
+            if collection not in self.server.collections.ids:
+                self.answer(asked, 0x88)
+                return
+            highs = {one.number: one.high_of(collection) for one in here}
+        self.answer(asked, value=b"".join(struct.pack(">HQ", *pair) for pair in highs.items()))
 
     def _failover_log(self, asked: Asked) -> None:
-        history = self._here(asked)
+        """Of a replica too."""
+        history = self.server.vbuckets.get(asked.vbucket)
+        if history is None or self.node.index != history.replica:
+            history = self._here(asked)
         if history is not None:
-            self.answer(asked, value=_log(history))
+            self.answer(asked, value=_log(history.branches(self.node.index)))
 
     def _observe(self, asked: Asked) -> None:
         history = self.server.vbuckets.get(asked.vbucket)
         if history is None or self.node.index not in (history.node, history.replica):
             self.answer(asked, 0x07)
             return
+        self.server.observed += 1
         (vbuuid,) = struct.unpack(">Q", asked.value)
-        now = history.log[0][0]
+        log, on_disk = history.branches(self.node.index), history.on_disk(self.node.index)
+        now = log[0][0]
         if vbuuid == now:
-            self.answer(asked, value=struct.pack(">BHQQQ", 0, asked.vbucket, now, history.on_disk, history.high))
-        elif any(vbuuid == uuid for uuid, _ in history.log):
-            last = next(history.log[at - 1][1] for at, (uuid, _) in enumerate(history.log) if uuid == vbuuid)
-            fields = (1, asked.vbucket, now, history.on_disk, history.high, vbuuid, last)
+            self.answer(asked, value=struct.pack(">BHQQQ", 0, asked.vbucket, now, on_disk, history.high))
+        elif any(vbuuid == uuid for uuid, _ in log):
+            last = next(log[at - 1][1] for at, (uuid, _) in enumerate(log) if uuid == vbuuid)
+            fields = (1, asked.vbucket, now, on_disk, history.high, vbuuid, last)
             self.answer(asked, value=struct.pack(">BHQQQQQ", *fields))
         else:
             self.answer(asked, 0x01)
@@ -332,7 +355,7 @@ class Session:
         history = self._here(asked)
         if history is None:
             return
-        status, selected = self._selected(asked.value)
+        status, chosen = self._chosen(asked.value)
         flags, _, start, _, vbuuid, first, last = struct.unpack(">IIQQQQQ", asked.extras)
         if self.flags < 0:
             status = 0x24
@@ -351,31 +374,33 @@ class Session:
             self.answer(asked, 0x22)
             return
         self.server.asked.append((asked.vbucket, start, vbuuid, first, last))
-        self.answer(asked, value=_log(history))
-        self.streams[asked.vbucket] = Stream(asked.opaque, history, start, selected)
+        self.answer(asked, value=_log(history.log))
+        self.streams[asked.vbucket] = Stream(asked.opaque, history, start, chosen)
         self.wake()
 
-    def _selected(self, value: bytes) -> tuple[int, frozenset[int] | None]:  # noqa: PLR0911  a line a rule
-        """A status other than 0 where the request's value is not legal, and which collections it asks for."""
+    def _chosen(self, value: bytes) -> tuple[int, Filter]:  # noqa: PLR0911  a line a rule
+        """A status other than 0 where the request's value is not legal, and what it asks for."""
+        everything = Filter()
         if not value:
-            return 0, None
+            return 0, everything
         if 0x12 not in self.features:
-            return 0x04, None
+            return 0x04, everything
         if self.controls.get("enable_noop") != "true":
-            return 0x83, None
+            return 0x83, everything
         asked: dict[str, Any] = json.loads(value)
         collections = self.server.collections
         if "scope" in asked and "collections" in asked:
-            return 0x04, None
+            return 0x04, everything
         if "scope" in asked:
             names = [name for name, at in collections.scopes.items() if at == int(asked["scope"], 16)]
             if not names:
-                return 0x8C, None
-            return 0, frozenset(at for (scope, _), at in collections.collections.items() if scope == names[0])
+                return 0x8C, everything
+            ids = {at for (scope, _), at in collections.collections.items() if scope == names[0]}
+            return 0, Filter(int(asked["scope"], 16), ids)
         if "collections" in asked:
-            ids = frozenset(int(one, 16) for one in asked["collections"])
-            return (0, ids) if ids <= set(collections.collections.values()) else (0x88, None)
-        return 0, None
+            ids = {int(one, 16) for one in asked["collections"]}
+            return (0, Filter(None, ids)) if ids <= collections.ids else (0x88, everything)
+        return 0, everything
 
     async def _send_changes(self) -> None:
         """Sends what streams have not got yet, as far as the window lets it."""
@@ -393,18 +418,21 @@ class Session:
             return
         begin = 0 if stream.at == 0 else stream.at + 1
         await self._room()
-        self._send(Sent(0x56, vbucket, stream.opaque, struct.pack(">QQI", begin, high, 1)))
+        self._marker(vbucket, stream, begin, high)
         sent = stream.at
-        for item in history.since(stream.at):
+        for item in history.since(stream.at, self.server.collections.ids):
             if item.seqno > high or self.streams.get(vbucket) is not stream:
                 break
-            if stream.selected is not None and item.kind != SYSTEM and item.collection not in stream.selected:
+            if not stream.filter.passes(item) or item.kind in UNSEEN:
                 continue
             await self._room()
             if self.streams.get(vbucket) is not stream:
                 return
             self._item(vbucket, stream, item)
-            sent = item.seqno
+            sent = stream.at = item.seqno
+            if stream.filter.is_gone:
+                self.end_stream(vbucket, 7)
+                return
             if self.server.delay:
                 await asyncio.sleep(self.server.delay)
             if self.writer.transport.get_write_buffer_size() > DRAIN_BYTES:
@@ -412,6 +440,15 @@ class Session:
         if sent < high and self.streams.get(vbucket) is stream:
             self._send(Sent(0x64, vbucket, stream.opaque, struct.pack(">Q", high)))
         stream.at = high
+
+    def _marker(self, vbucket: int, stream: Stream, begin: int, end: int) -> None:
+        """A snapshot's begin, in the form that was asked for."""
+        fields, version = struct.pack(">QQI", begin, end, 1), self.server.marker_version
+        if version is None:
+            self._send(Sent(0x56, vbucket, stream.opaque, fields))
+            return
+        more = struct.pack(">QQ", end, 0) if version == 0 else struct.pack(">QQQQ", end, 0, stream.history.purged, 0)
+        self._send(Sent(0x56, vbucket, stream.opaque, bytes([version]), value=fields + more))
 
     async def _room(self) -> None:
         while self._full or self.silent:
@@ -428,15 +465,18 @@ class Session:
         value, datatype = item.value, item.datatype
         if datatype & 2 and 0x0A not in self.features:
             value, datatype = self.server.plain(value), datatype & ~2
+        if datatype & 4 and not self.flags & XATTRS:
+            value, datatype = self.server.plain(value) if datatype & 2 else value, datatype & ~6
+            value = value[4 + struct.unpack_from(">I", value)[0] :]
         if item.kind == MUTATION:
-            if self.flags & 0x08:
+            if self.flags & NO_VALUE:
                 value, datatype = b"", 0
             extras = struct.pack(">QQIIIHB", item.seqno, item.revision, item.flags, item.expiry, 0, 0, 0)
             self._send(Sent(MUTATION, vbucket, stream.opaque, extras, key, value, datatype, item.cas))
-        elif item.kind == EXPIRATION and self.flags & 0x20 and "enable_expiry_opcode" in self.controls:
+        elif item.kind == EXPIRATION and self.flags & DELETE_TIMES and "enable_expiry_opcode" in self.controls:
             extras = struct.pack(">QQI", item.seqno, item.revision, item.expiry)
             self._send(Sent(EXPIRATION, vbucket, stream.opaque, extras, key, cas=item.cas))
-        elif self.flags & 0x20:
+        elif self.flags & DELETE_TIMES:
             extras = struct.pack(">QQIB", item.seqno, item.revision, item.expiry, 0)
             self._send(Sent(DELETION, vbucket, stream.opaque, extras, key, cas=item.cas))
         else:
@@ -460,8 +500,8 @@ class Session:
             number += 1
 
 
-def _log(history: History) -> bytes:
-    return b"".join(struct.pack(">QQ", *branch) for branch in history.log)
+def _log(branches: list[tuple[int, int]]) -> bytes:
+    return b"".join(struct.pack(">QQ", *branch) for branch in branches)
 
 
 def _leb128(number: int) -> bytes:

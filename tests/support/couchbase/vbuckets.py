@@ -6,16 +6,22 @@ Made from the rules of Couchbase's server as its sources and documents state the
 from __future__ import annotations
 
 import itertools
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 
-MUTATION, DELETION, EXPIRATION, SYSTEM, PREPARED = 0x57, 0x58, 0x59, 0x5F, 0x00
+MUTATION, DELETION, EXPIRATION, SYSTEM, PREPARED, ABORTED = 0x57, 0x58, 0x59, 0x5F, 0x60, 0x63
+UNSEEN = frozenset((PREPARED, ABORTED))
+"""Parts of synchronous writes, which a client gets that asks for them; a commit is a mutation for all others."""
+CREATED, DROPPED, SCOPE_CREATED, SCOPE_DROPPED = 0, 1, 3, 4
+"""System events."""
 _CAS = itertools.count(1_700_000_000_000_001)
 _UUIDS = itertools.count(0xFA11_0000_0000_0001)
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One change. `key` has no collection id before it; `event`, `version` and `value` are a system event's too."""
+    """One change. `key` has no collection id before it; `event`, `version` and `value` are a system event's too, which
+    has the collection that it tells of, -1 for a scope, and the scope."""
 
     seqno: int
     kind: int
@@ -29,11 +35,12 @@ class Item:
     expiry: int = 0
     event: int = 0
     version: int = 0
+    scope: int = 0
 
 
 @dataclass(slots=True)
 class History:
-    """One vbucket. `log` has (vbuuid, first seqno), the newest first."""
+    """One vbucket. `log` has (vbuuid, first seqno), the newest first; a replica has it too unless it has its own."""
 
     number: int
     node: int
@@ -43,6 +50,8 @@ class History:
     purged: int = 0
     persisted: int | None = None
     """None: all is on disk at once."""
+    replica_persisted: int | None = None
+    replica_log: list[tuple[int, int]] | None = None
 
     def __post_init__(self) -> None:
         if not self.log:
@@ -53,10 +62,26 @@ class History:
         """The last change's number."""
         return self.items[-1].seqno if self.items else 0
 
-    @property
-    def on_disk(self) -> int:
-        """Up to which all is on disk."""
-        return self.high if self.persisted is None else self.persisted
+    def high_of(self, collection: int) -> int:
+        """The number of a collection's last change."""
+        return max((one.seqno for one in self.items if one.collection == collection), default=0)
+
+    def on_disk(self, node: int) -> int:
+        """Up to which all is on disk at a node."""
+        found = self.persisted if node == self.node else self.replica_persisted
+        return self.high if found is None else found
+
+    def branches(self, node: int) -> list[tuple[int, int]]:
+        """The log of the copy at a node."""
+        return self.log if node == self.node or self.replica_log is None else self.replica_log
+
+    def purge(self) -> None:
+        """Forgets deletions, but for a last change, and what is no document's last: who has not seen the last of the
+        deletions is too old."""
+        gone = {one.seqno for one in self.items[:-1] if one.kind in (DELETION, EXPIRATION)}
+        newest = {one.seqno for one in self.since(0, {one.collection for one in self.items})}
+        self.items = [one for one in self.items if one.seqno in newest - gone]
+        self.purged = max([self.purged, *gone])
 
     def add(self, item: Item) -> Item:
         """A change with the next number; a document's revision is one more than its last one's."""
@@ -95,14 +120,52 @@ class History:
             first = start
         return upper if upper < first else first
 
-    def since(self, start: int) -> list[Item]:
-        """What a snapshot up to now has behind a number: of each document the last change."""
+    def since(self, start: int, collections: Container[int]) -> list[Item]:
+        """What a snapshot up to now has behind a number: of each document the last change, of collections that are
+        there."""
         newest: dict[tuple[bytes, int], int] = {}
-        behind = [one for one in self.items if one.seqno > start]
+        behind = [
+            one for one in self.items if one.seqno > start and (one.kind == SYSTEM or one.collection in collections)
+        ]
         for one in behind:
-            if one.kind != SYSTEM:
+            if one.kind != SYSTEM and one.kind not in UNSEEN:
                 newest[one.key, one.collection] = one.seqno
-        return [one for one in behind if one.kind == SYSTEM or newest[one.key, one.collection] == one.seqno]
+        return [
+            one
+            for one in behind
+            if one.kind == SYSTEM or one.kind in UNSEEN or newest[one.key, one.collection] == one.seqno
+        ]
+
+
+@dataclass(slots=True)
+class Filter:
+    """What a stream was asked for: a scope, some collections, or all where neither is named."""
+
+    scope: int | None = None
+    collections: set[int] | None = None
+    is_gone: bool = False
+    """Nothing is left that it asks for."""
+
+    def passes(self, item: Item) -> bool:
+        """Whether a stream has the change; takes in which collections there are from then on."""
+        if self.collections is None:
+            return True
+        if item.kind != SYSTEM:
+            return item.collection in self.collections
+        if self.scope is not None:
+            if item.scope != self.scope:
+                return False
+            if item.event == CREATED:
+                self.collections.add(item.collection)
+            elif item.event == DROPPED:
+                self.collections.discard(item.collection)
+            self.is_gone = item.event == SCOPE_DROPPED
+            return True
+        found = item.collection in self.collections
+        if item.event == DROPPED:
+            self.collections.discard(item.collection)
+            self.is_gone = not self.collections
+        return found
 
 
 @dataclass(slots=True)
@@ -132,6 +195,17 @@ class Collections:
         """The id that a collection had."""
         self.uid += 1
         return self.collections.pop((scope, name))
+
+    def drop_scope(self, scope: str) -> tuple[int, list[int]]:
+        """The ids that a scope and its collections had."""
+        self.uid += 1
+        gone = [pair for pair in self.collections if pair[0] == scope]
+        return self.scopes.pop(scope), [self.collections.pop(pair) for pair in gone]
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """Of the collections that there are."""
+        return frozenset(self.collections.values())
 
     def json(self) -> dict[str, object]:
         """The manifest as clients get it."""

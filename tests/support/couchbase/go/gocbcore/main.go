@@ -56,9 +56,13 @@ func (s *stream) CreateScope(c gocbcore.DcpScopeCreation) {
 }
 func (s *stream) End(end gocbcore.DcpStreamEnd, err error)            { s.ended <- err }
 func (s *stream) SnapshotMarker(gocbcore.DcpSnapshotMarker)           {}
-func (s *stream) DeleteCollection(gocbcore.DcpCollectionDeletion)     {}
+func (s *stream) DeleteCollection(c gocbcore.DcpCollectionDeletion) {
+	line("dropped %d %d %d", c.VbID, c.SeqNo, c.CollectionID)
+}
 func (s *stream) FlushCollection(gocbcore.DcpCollectionFlush)         {}
-func (s *stream) DeleteScope(gocbcore.DcpScopeDeletion)               {}
+func (s *stream) DeleteScope(c gocbcore.DcpScopeDeletion) {
+	line("dropped-scope %d %d %d", c.VbID, c.SeqNo, c.ScopeID)
+}
 func (s *stream) ModifyCollection(gocbcore.DcpCollectionModification) {}
 func (s *stream) OSOSnapshot(gocbcore.DcpOSOSnapshot)                 {}
 func (s *stream) SeqNoAdvanced(gocbcore.DcpSeqNoAdvanced)             {}
