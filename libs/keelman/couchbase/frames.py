@@ -110,7 +110,7 @@ JSON_TYPE, SNAPPY_TYPE, XATTR_TYPE = 1, 2, 4
 
 
 class Frame(NamedTuple):
-    """One frame. `status` is the vbucket in a request."""
+    """One frame. `status` is the vbucket in a request; `framing` is the length of the framing extras."""
 
     magic: int
     opcode: int
@@ -121,6 +121,7 @@ class Frame(NamedTuple):
     extras: bytes
     key: bytes
     value: bytes
+    framing: int = 0
 
     @property
     def vbucket(self) -> int:
@@ -130,7 +131,7 @@ class Frame(NamedTuple):
     @property
     def size(self) -> int:
         """With its header."""
-        return HEADER_BYTES + len(self.extras) + len(self.key) + len(self.value)
+        return HEADER_BYTES + self.framing + len(self.extras) + len(self.key) + len(self.value)
 
 
 def encoded(
@@ -162,7 +163,7 @@ def frame_at(buffer: bytes, at: int) -> tuple[Frame, int] | None:
             f"the answer is not Couchbase's protocol: it begins with {buffer[at : at + HEADER_BYTES].hex(' ')}"
         )
     begin = at + HEADER_BYTES
-    stop = begin + body
+    stop, framing = begin + body, 0
     if stop > len(buffer):
         return None
     if magic in (FRAMED_REQUEST, FRAMED_RESPONSE):
@@ -174,7 +175,7 @@ def frame_at(buffer: bytes, at: int) -> tuple[Frame, int] | None:
     if value_at > stop:
         raise ProtocolError(f"a frame's extras and key are longer than its body: opcode {opcode:#04x}")
     parts = buffer[begin:key_at], buffer[key_at:value_at], buffer[value_at:stop]
-    return Frame(magic, opcode, datatype, status, opaque, cas, *parts), stop
+    return Frame(magic, opcode, datatype, status, opaque, cas, *parts, framing), stop
 
 
 class FrameBuffer:

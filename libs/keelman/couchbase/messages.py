@@ -96,7 +96,7 @@ class Decoder:
             ) from None
 
     def _decode(self, frame: Frame, vbucket: Vbucket, events: list[Event]) -> bool:
-        _, opcode, datatype, number, _, cas, extras, key, value = frame
+        _, opcode, datatype, number, _, cas, extras, key, value, _ = frame
         flags = expiry = lock_time = meta = 0
         if opcode == _IS_MUTATION:
             seqno, revision, flags, expiry, lock_time, meta, _ = _MUTATION.unpack(extras)
@@ -122,7 +122,7 @@ class Decoder:
             value = value[: len(value) - meta]
         events.append(
             _made((opcode, number, seqno, place, collection, key, value, datatype, cas, revision, flags, expiry,
-                   lock_time, size))
+                   lock_time, frame.size))
         )  # fmt: skip
         return True
 

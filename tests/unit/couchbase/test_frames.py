@@ -51,6 +51,7 @@ def test_framing_extras_are_passed_over() -> None:
     raw = HEADER.pack(FRAMED_RESPONSE, Opcode.HELLO, (3 << 8) | 3, 2, 0, 0, len(body), 9, 0) + body
     (frame,) = FrameBuffer().feed(raw)
     assert (frame.magic, frame.extras, frame.key, frame.value) == (RESPONSE, b"EX", b"key", b"value")
+    assert frame.size == len(raw), "they count for the flow control"
 
 
 @pytest.mark.parametrize(
