@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import ssl
 import struct
 from collections.abc import Callable
@@ -52,6 +53,7 @@ class Connection(asyncio.Protocol):
         self._waiting: dict[int, tuple[asyncio.Future[frames.Frame], Callable[[frames.Frame], None] | None]] = {}
         self._next = _FIRST_OPAQUE
         self._transport: asyncio.Transport | None = None
+        self.number = f"{secrets.token_hex(8)}/{secrets.token_hex(8)}".upper()
         self._why = ""
         self._heard = 0.0
         self._decoder: Decoder | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import struct
 from collections.abc import Iterable
 from typing import Protocol
@@ -14,6 +13,7 @@ from keelman.couchbase.frames import PASSING, Feature, Frame, Opcode, Status
 from keelman.couchbase.seeds import Access
 
 PRODUCER, XATTRS, NO_VALUE, DELETE_TIMES = 0x01, 0x04, 0x08, 0x20
+MAX_NAME_BYTES = 200
 _OPTIONAL = frozenset({"change_streams", "send_stream_end_on_client_close_stream", "supports_cursor_dropping"})
 
 
@@ -21,6 +21,8 @@ class Requests(Protocol):
     """What a connection lets a handshake do."""
 
     where: str
+    number: str
+    """By which servers tell connections apart: no two have one, or the second would close the first."""
 
     async def request(self, opcode: int, *, key: bytes = b"", value: bytes = b"", extras: bytes = b"") -> Frame:
         """The answer to a request. Raises AwayError."""
@@ -38,9 +40,7 @@ async def log_in(connection: Requests, access: Access) -> frozenset[int]:
     if access.compression != "DISABLED":
         wanted += [Feature.DATATYPE, Feature.SNAPPY]
     value = struct.pack(f">{len(wanted)}H", *sorted(wanted))
-    answer = await connection.request(
-        Opcode.HELLO, key=json.dumps(_name(access), separators=(",", ":")).encode(), value=value
-    )
+    answer = await connection.request(Opcode.HELLO, key=b"{%b}" % _name(connection, access), value=value)
     _expect(answer, connection.where, "HELLO")
     agreed = frozenset(struct.unpack(f">{len(answer.value) // 2}H", answer.value[: len(answer.value) // 2 * 2]))
     answer = await connection.request(Opcode.SELECT_BUCKET, key=access.bucket.encode())
@@ -53,8 +53,8 @@ async def log_in(connection: Requests, access: Access) -> frozenset[int]:
 
 async def open_dcp(connection: Requests, access: Access, controls: Iterable[tuple[str, str]], flags: int) -> None:
     """Makes the connection one for changes. Raises CouchbaseError, AwayError."""
-    name = json.dumps(_name(access), separators=(",", ":"))[1:-1].encode()[:200]
-    answer = await connection.request(Opcode.DCP_OPEN, extras=struct.pack(">II", 0, flags), key=name)
+    extras = struct.pack(">II", 0, flags)
+    answer = await connection.request(Opcode.DCP_OPEN, extras=extras, key=_name(connection, access))
     if answer.status == Status.NO_ACCESS:
         raise no_reader(access)
     _expect(answer, connection.where, "DCP_OPEN")
@@ -127,7 +127,12 @@ def status_text(answer: Frame) -> str:
     return f"{name} ({answer.status:#04x}){': ' + said if said else ''}"
 
 
-def _name(access: Access) -> dict[str, str]:
-    """By which servers tell connections apart: no two have one, or the second would close the first."""
-    one = f"{secrets.token_hex(8)}/{secrets.token_hex(8)}".upper()
-    return {"i": one, "a": access.agent}
+def _name(connection: Requests, access: Access) -> bytes:
+    """How a connection calls itself, as the official client does, without the braces: servers before 7.1 take none in
+    a stream's name. As long as may be at most."""
+    agent = access.agent
+    while True:
+        name = json.dumps({"i": connection.number, "a": agent}, separators=(",", ":"))[1:-1].encode()
+        if len(name) <= MAX_NAME_BYTES:
+            return name
+        agent = agent[:-1]
