@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
 from keelman.connectors.couchbase.partitions import signed, signed_32
 from keelman.couchbase.frames import JSON_TYPE, Opcode
+from keelman.couchbase.manifest import Collection
 from keelman.couchbase.messages import document
 from keelman.couchbase.vbucket import Event
 
@@ -38,19 +40,20 @@ MESSAGE = Schema(
 )
 _MUTATION = int(Opcode.MUTATION)
 _EVENTS: dict[int, str] = {_MUTATION: "mutation", Opcode.DELETION: "deletion", Opcode.EXPIRATION: "expiration"}
-HEADERS = (
-    "bucket",
-    "scope",
-    "collection",
-    "key",
-    "qualifiedKey",
-    "cas",
-    "partition",
-    "partitionUuid",
-    "seqno",
-    "rev",
-    "expiry",
-)
+_HEADERS: dict[str, tuple[Schema, Callable[[Event, str], Any]]] = {
+    "bucket": (_TEXT, lambda _, bucket: bucket),
+    "scope": (_TEXT, lambda event, _: _collection(event).scope),
+    "collection": (_TEXT, lambda event, _: _collection(event).name),
+    "key": (_TEXT, lambda event, _: _key(event)),
+    "qualifiedKey": (_TEXT, lambda event, _: f"{_collection(event)}.{_key(event)}"),
+    "cas": (_INT64, lambda event, _: signed(event.cas)),
+    "partition": (Schema("int32"), lambda event, _: event.vbucket),
+    "partitionUuid": (_INT64, lambda event, _: signed(event.place.vbuuid)),
+    "seqno": (_INT64, lambda event, _: signed(event.seqno)),
+    "rev": (_INT64, lambda event, _: signed(event.revision)),
+}
+HEADERS = (*_HEADERS, "expiry")
+"""What headers there are."""
 
 
 SKIPPED = object()
@@ -63,6 +66,14 @@ class Handler(NamedTuple):
 
     value: Callable[[Event, str, bool], Any]
     schema: Schema | None = None
+
+
+def _key(event: Event) -> str:
+    return event.key.decode("utf-8", "replace")
+
+
+def _collection(event: Event) -> Collection:
+    return event.collection or Collection("", "")
 
 
 def raw_json(event: Event, bucket: str, no_value: bool) -> bytes | object | None:
@@ -92,7 +103,7 @@ def with_metadata(event: Event, bucket: str, no_value: bool) -> bytes | object:
     about["vBucketUuid"] = signed(event.place.vbuuid)
     if is_mutation:
         about |= {"flags": signed_32(event.flags), "expiration": signed_32(event.expiry)}
-    about |= {"event": _EVENTS[event.kind], "key": event.key.decode("utf-8", "replace")}
+    about |= {"event": _EVENTS[event.kind], "key": _key(event)}
     head = orjson.dumps(about)
     if not is_mutation or no_value:
         return head
@@ -107,7 +118,7 @@ def message(event: Event, bucket: str, no_value: bool) -> Struct:
     values = {
         "event": _EVENTS[event.kind],
         "partition": event.vbucket,
-        "key": event.key.decode("utf-8", "replace"),
+        "key": _key(event),
         "cas": signed(event.cas),
         "bySeqno": signed(event.seqno),
         "revSeqno": signed(event.revision),
@@ -134,27 +145,25 @@ def is_json(content: bytes) -> bool:
         orjson.loads(content)
     except orjson.JSONDecodeError:
         try:  # half a surrogate pair is a character for Java
-            json.loads(content)
+            json.loads(content, parse_constant=_refused)
         except (ValueError, RecursionError):
             return False
     return True
 
 
-def headers(event: Event, bucket: str, names: Sequence[str], prefix: str) -> list[tuple[str, bytes | None]]:
-    """The headers of a record, as SimpleHeaderConverter writes them."""
-    scope, collection = event.collection or ("", "")
-    key = event.key.decode("utf-8", "replace")
-    found: dict[str, Any] = {
-        "bucket": bucket,
-        "scope": scope,
-        "collection": collection,
-        "key": key,
-        "qualifiedKey": f"{scope}.{collection}.{key}",
-        "cas": signed(event.cas),
-        "partition": event.vbucket,
-        "partitionUuid": signed(event.place.vbuuid),
-        "seqno": signed(event.seqno),
-        "rev": signed(event.revision),
-        "expiry": event.expiry or None,
-    }
-    return [(prefix + name, None if found[name] is None else str(found[name]).encode()) for name in names]
+def _refused(constant: str) -> None:
+    """NaN and infinities, which Python would take."""
+    raise ValueError(constant)
+
+
+def headers(events: Sequence[Event], bucket: str, names: Sequence[str], prefix: str) -> list[tuple[str, Column]]:
+    """The headers of some records, each with its values and their schemas."""
+    return [(prefix + name, _header(name, events, bucket)) for name in names]
+
+
+def _header(name: str, events: Sequence[Event], bucket: str) -> Column:
+    if name == "expiry":
+        values = [event.expiry or None for event in events]
+        return Column.of_each(values, [None if value is None else _INT64 for value in values])
+    schema, value = _HEADERS[name]
+    return Column([value(event, bucket) for event in events], schema)

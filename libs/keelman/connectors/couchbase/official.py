@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from keelman.connect.config.definition import ConfigDef
-from keelman.connect.errors import ConfigValueError
+from keelman.connect.converters.configured import converter_for
+from keelman.connect.errors import ConfigValueError, ConnectError, DataError
 from keelman.connect.plugin import Connector, Direction, Reader
-from keelman.connect.records import Offset, Partition
+from keelman.connect.records import Headers, Offset, Partition
 from keelman.connect.tasks.source_task import SourceTask
 from keelman.connect.watches import Watch
 from keelman.connectors.couchbase import documents, keys, partitions
@@ -112,7 +114,7 @@ class CouchbaseSource(Connector):
             wanted,
             starts,
             partition,
-            OfficialRecords(config, parsed),
+            OfficialRecords(config, parsed, task.worker),
             properties=keys.reached_by(parsed, parsed["couchbase.seed.nodes"], bucket),
             resumes=_resumes(parsed),
             most=parsed["couchbase.batch.size.max"],
@@ -123,12 +125,16 @@ class CouchbaseSource(Connector):
 class OfficialRecords:
     """What the configured handler makes of changes."""
 
-    def __init__(self, config: Mapping[str, str], parsed: Mapping[str, Any]) -> None:
+    def __init__(
+        self, config: Mapping[str, str], parsed: Mapping[str, Any], worker: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """`worker`: its properties, which may name the header converter. Raises ConfigValueError where that is none."""
         self._bucket = parsed["couchbase.bucket"]
         self._handler = documents.SERVED[parsed["couchbase.source.handler"]]
         self._no_value = parsed["couchbase.no.value"]
         self._topic, self._topics = parsed["couchbase.topic"], keys.topics_of(config, parsed)
         self._headers, self._prefix = parsed["couchbase.headers"], parsed["couchbase.header.name.prefix"]
+        self._converter = converter_for("header", config, worker)
         self._system = parsed["couchbase.event.filter"] == keys.ALL_PASS_SYSTEM
         self._black_hole, self._initial = parsed["couchbase.black.hole.topic"], parsed["couchbase.initial.offset.topic"]
         self._saved_or_now = parsed["couchbase.stream.from"] == "SAVED_OFFSET_OR_NOW"
@@ -156,10 +162,21 @@ class OfficialRecords:
                 passed.add(event, b"ignored-%d" % event.vbucket, None)
                 continue
             rows.add(event, key, one)
-            if self._headers:
-                rows.headers.append(documents.headers(event, bucket, self._headers, self._prefix))
+        if self._headers:
+            for rows in found.values():
+                rows.headers = self._headers_of(rows.events)
         made = [*found.values(), passed] if self._black_hole else [*found.values()]
         return [one for one in made if one.events]
+
+    def _headers_of(self, events: Sequence[Event]) -> list[Headers]:
+        """The headers of some records as the connector's header converter writes them. Raises ConnectError."""
+        columns = documents.headers(events, self._bucket, self._headers, self._prefix)
+        try:
+            raw = [self._converter.from_connect(column) for _, column in columns]
+        except DataError as error:
+            raise ConnectError(f"header.converter {self._converter.name} cannot write the headers: {error}") from error
+        names = [name for name, _ in columns]
+        return [list(zip(names, one, strict=True)) for one in zip(*raw, strict=True)]
 
     def _warn(self, event: Event) -> None:
         """Logs a document that is passed over because it is no JSON: now and then, with how many there were."""

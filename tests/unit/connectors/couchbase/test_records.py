@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from keelman.api.copy.v1 import watch_pb2 as wire
+from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import key_bytes, value_bytes
 from keelman.connect.watches import VbucketWatch
 from keelman.connectors.couchbase import documents, partitions
@@ -51,6 +52,8 @@ def test_raw_json() -> None:
     assert documents.raw_json(changed(), "b", False) == b'{"vb": 0}'
     assert documents.raw_json(changed(value=b"no JSON"), "b", False) is SKIPPED
     assert documents.raw_json(changed(value=rb'"\ud800"'), "b", False) == rb'"\ud800"'
+    for constant in (b"NaN", b"[Infinity]", b'{"a":-Infinity}'):
+        assert documents.raw_json(changed(value=constant), "b", False) is SKIPPED
     assert documents.raw_json(changed(value=b"no JSON"), "b", True) is None
     assert documents.raw_json(changed(Opcode.DELETION), "b", False) is None
 
@@ -112,6 +115,23 @@ def test_headers_in_their_order() -> None:
         ("x-qualifiedKey", b"s.c.doc-0"), ("x-cas", b"1657324662872342531"), ("x-partition", b"0"),
         ("x-partitionUuid", b"%d" % VBUUID), ("x-seqno", b"3"), ("x-expiry", None),
     ]]  # fmt: skip
+
+
+def test_headers_are_written_by_the_header_converter() -> None:
+    """Their types are the official connector's: texts, INT64, and INT32 for the partition; no expiry is a null."""
+    config = {**GOOD, "couchbase.headers": "bucket,seqno,partition,expiry"}
+    worker = {"header.converter": "org.apache.kafka.connect.json.JsonConverter"}
+    maker = OfficialRecords(config, official_keys().parse(config), worker)
+    (rows,) = maker.rows([changed(expiry=7), changed(vbucket=2)])
+    read = [[None if raw is None else json.loads(raw) for _, raw in one] for one in rows.headers]
+    types = [[value and (value["schema"]["type"], value["payload"]) for value in one] for one in read]
+    assert types == [
+        [("string", "travel"), ("int64", 3), ("int32", 0), ("int64", 7)],
+        [("string", "travel"), ("int64", 3), ("int32", 2), None],
+    ]
+    bytes_only = {"header.converter": "org.apache.kafka.connect.converters.ByteArrayConverter"}
+    with pytest.raises(ConnectError, match=r"header\.converter .*ByteArrayConverter cannot write the headers"):
+        OfficialRecords(config, official_keys().parse(config), bytes_only).rows([changed()])
 
 
 def test_topics_of_collections() -> None:
