@@ -13,7 +13,7 @@ from keelman.connect.config.types import Password
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.tasks.source_task import SourceTask
 from keelman.connectors.couchbase.documents import HEADERS, SERVED
-from keelman.connectors.couchbase.values import by_collection, collection_of, duration, seconds, size
+from keelman.connectors.couchbase.values import collection_of, duration, seconds, size, topics_by_collection
 from keelman.couchbase.manifest import Collection, Selection
 from keelman.couchbase.seeds import Access, seeds_of
 from keelman.model.errors import InvalidArgument
@@ -78,7 +78,23 @@ def _not_served(name: str, value: Any) -> None:
 def _collections(name: str, value: Any) -> None:
     for one in value or ():
         try:
-            collection_of(one.partition("=")[0])
+            collection_of(one)
+        except ValueError as error:
+            raise ConfigValueError(name, ",".join(value), str(error)) from None
+
+
+def _topic(name: str, value: Any) -> None:
+    if not value.strip():
+        raise ConfigValueError(name, value, "names no topic")
+
+
+def _topics(name: str, value: Any) -> None:
+    for one in value or ():
+        collection, _, topic = one.partition("=")
+        try:
+            collection_of(collection)
+            if not topic.strip():
+                raise ValueError(f"{one!r} names no topic: write scope.collection=topic")
         except ValueError as error:
             raise ConfigValueError(name, ",".join(value), str(error)) from None
 
@@ -130,14 +146,14 @@ def official_keys() -> ConfigDef:
         _key("log.redaction", _TEXT, "NONE", _LOGGING, "Without effect.", one_of("NONE", "PARTIAL", "FULL")),
         _key("log.document.lifecycle", _FLAG, False, _LOGGING, "Without effect."),
         _key("metrics.interval", _TEXT, "10m", _LOGGING, "Without effect.", duration),
-        _key("topic", _TEXT, "${bucket}.${scope}.${collection}", _SOURCE, "Topic of the records."),
+        _key("topic", _TEXT, "${bucket}.${scope}.${collection}", _SOURCE, "Topic of the records.", _topic),
         _key(
             "collection.to.topic",
             _LIST,
             [],
             _SOURCE,
             "Topics of single collections: scope.collection=topic.",
-            _collections,
+            _topics,
         ),
         _key("source.handler", _CLASS, REQUIRED, _SOURCE, "What makes records of changes.", _handler),
         _key("headers", _LIST, [], _SOURCE, "Headers of each record.", _headers),
@@ -300,4 +316,4 @@ def selection_of(parsed: Mapping[str, Any]) -> Selection:
 def topics_of(config: Mapping[str, str], parsed: Mapping[str, Any]) -> dict[Collection, str]:
     """Topics of single collections, by the old key and the new one."""
     old = (one.partition("=") for one in parsed["couchbase.collection.to.topic"])
-    return {collection_of(name): topic for name, _, topic in old} | by_collection(config, "couchbase.topic")
+    return {collection_of(name): topic.strip() for name, _, topic in old} | topics_by_collection(config)

@@ -14,7 +14,8 @@ _SIZE = re.compile(r"(\d+)(b|k|m|g)|0", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _CONTEXT = re.compile(r"(couchbase\.[^\[\]]+)\[([^\[\]]*)\]")
-CONTEXTUAL = frozenset({"couchbase.topic", "couchbase.jsonpath.filter"})
+NOT_SERVED = frozenset({"couchbase.jsonpath.filter"})
+CONTEXTUAL = frozenset({"couchbase.topic"}) | NOT_SERVED
 """Keys that may be given for one collection: `couchbase.topic[scope.collection]`."""
 
 
@@ -52,13 +53,15 @@ def collection_of(text: str) -> Collection:
     return Collection(scope, name)
 
 
-def by_collection(config: Mapping[str, str], key: str) -> dict[Collection, str]:
-    """What a key says for single collections. Raises ConfigValueError for names that are none."""
+def topics_by_collection(config: Mapping[str, str]) -> dict[Collection, str]:
+    """The topics that are set for single collections. Raises ConfigValueError for names that are none."""
     found = {}
     for name, value in config.items():
         match = _CONTEXT.fullmatch(name)
-        if match is not None and match[1] == key:
+        if match is not None and match[1] == "couchbase.topic":
             try:
+                if not value.strip():
+                    raise ValueError("names no topic")
                 found[collection_of(match[2])] = value
             except ValueError as error:
                 raise ConfigValueError(name, value, str(error)) from None
@@ -66,16 +69,23 @@ def by_collection(config: Mapping[str, str], key: str) -> dict[Collection, str]:
 
 
 def wrong_contexts(config: Mapping[str, str]) -> list[ConfigValueError]:
-    """Keys for one collection that can only be set for all, in the official connector's words."""
+    """Keys for one collection that can only be set for all, in the official connector's words, or that are not served;
+    names that are no collection's."""
     found = []
     for name, value in config.items():
         match = _CONTEXT.fullmatch(name)
-        if match is not None and match[1] not in CONTEXTUAL:
+        if match is not None and match[1] in NOT_SERVED and value.strip():
+            found.append(ConfigValueError(name, value, "is not served: leave it empty"))
+        elif match is not None and match[1] not in CONTEXTUAL:
             text = (
                 f"Invalid config property '{name}' ; property '{match[1]}' does not support contextual overrides "
                 "(square brackets)"
             )
             found.append(ConfigValueError(name, value, whole=text))
+    try:
+        topics_by_collection(config)
+    except ConfigValueError as error:
+        found.append(error)
     return found
 
 

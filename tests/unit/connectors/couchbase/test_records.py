@@ -201,6 +201,9 @@ GOOD = {
             "overrides (square brackets)",
         ),
         ({"couchbase.client.certificate.path": "/own.p12"}, "needs couchbase.enable.tls=true"),
+        ({"couchbase.topic[a.b]": ""}, "names no topic"),
+        ({"couchbase.topic[airline]": "x"}, "'airline' is no collection: write scope.collection"),
+        ({"couchbase.jsonpath.filter[a.b]": "$.x"}, "couchbase.jsonpath.filter[a.b]: is not served: leave it empty"),
         ({"couchbase.scope": "a", "couchbase.collections": "a.b"}, "exclude each other"),
     ],
 )
@@ -217,6 +220,20 @@ def test_handlers_that_are_not_served_are_named() -> None:
         CouchbaseSource.config_def().parse({**GOOD, key: handler})
     with pytest.raises(Exception, match="not served"):
         CouchbaseSource.config_def().parse({**GOOD, "couchbase.jsonpath.filter": "$.a"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("collection.to.topic", "a.b", "'a.b' names no topic: write scope.collection=topic"),
+        ("collection.to.topic", "a=b", "'a' is no collection"),
+        ("topic", " ", "names no topic"),
+        ("collections", "a.b=c.d", "is no collection"),
+    ],
+)
+def test_names_of_collections_that_are_none(key: str, value: str, said: str) -> None:
+    with pytest.raises(Exception, match=said):
+        CouchbaseSource.config_def().parse({**GOOD, f"couchbase.{key}": value})
 
 
 def test_how_a_bucket_is_reached_goes_to_who_watches_it() -> None:
