@@ -142,9 +142,11 @@ class Cluster:
         raise AwayError("no Couchbase node answers: " + "; ".join(failures))
 
 
-async def high_seqnos_of(connection: Connection) -> dict[int, int]:
-    """The last change of each vbucket whose active copy is on a node. Raises AwayError."""
-    answer = await connection.request(Opcode.ALL_SEQNOS, extras=_ACTIVE)
+async def high_seqnos_of(connection: Connection, collection: int | None = None) -> dict[int, int]:
+    """The last change of each vbucket whose active copy is on a node, or that of a collection by its id. Raises
+    AwayError."""
+    of = b"" if collection is None else struct.pack(">I", collection)
+    answer = await connection.request(Opcode.ALL_SEQNOS, extras=_ACTIVE + of)
     if answer.status:
         raise AwayError(f"{connection.where} does not tell its vbuckets' last changes: {status_text(answer)}")
     return dict(_SEQNO.iter_unpack(answer.value[: len(answer.value) // _SEQNO.size * _SEQNO.size]))

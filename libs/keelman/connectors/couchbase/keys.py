@@ -31,6 +31,7 @@ _TLS_KEYS = {
     "ssl.truststore.password": "couchbase.trust.store.password",
     "ssl.endpoint.identification.algorithm": "couchbase.enable.hostname.verification",
 }
+COLLECTIONS = "couchbase.collections"
 DEFAULT_BUFFER_BYTES = 20_971_520
 _TEXT, _LIST, _FLAG, _INT, _SECRET, _CLASS = (
     Type.STRING, Type.LIST, Type.BOOLEAN, Type.INT, Type.PASSWORD, Type.CLASS,
@@ -277,8 +278,11 @@ def access_of(parsed: Mapping[str, Any], seeds: list[str], bucket: str, task: So
 
 
 def reached_by(parsed: Mapping[str, Any], seeds: list[str], bucket: str) -> dict[str, str]:
-    """How a bucket is reached, as texts that `access_by` takes."""
+    """How a bucket is reached, as texts that `access_by` takes; and the collection, where a single one is read."""
     found = {"couchbase.seed.nodes": ",".join(seeds), "couchbase.bucket": bucket}
+    chosen: list[str] = parsed.get(COLLECTIONS) or []
+    if len(chosen) == 1:
+        found[COLLECTIONS] = chosen[0].strip()
     for key in _connection_keys(official=False):
         value = parsed[key.name]
         if value is not None:

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.watches import VbucketWatch
-from keelman.connectors.couchbase.keys import access_by
-from keelman.couchbase.cluster import Cluster, Nobody, failover_log, high_seqnos_of
+from keelman.connectors.couchbase.keys import COLLECTIONS, access_by
+from keelman.connectors.couchbase.values import collection_of
+from keelman.couchbase.cluster import Cluster, Nobody, failover_log, high_seqnos_of, manifest_of
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import Connection
 from keelman.couchbase.errors import AwayError, CouchbaseError
+from keelman.couchbase.frames import Feature
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
@@ -72,6 +74,8 @@ class _Bucket:
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
+        chosen = properties.get(COLLECTIONS)
+        self._collection = None if chosen is None else collection_of(chosen)
         self._silent = False
         self.watched: dict[WatchedVbuckets, None] = {}
 
@@ -134,8 +138,22 @@ class _Bucket:
             history = await failover_log(node, number)
             if history:
                 branches[number] = history[0].vbuuid
-        self._wake([one for one in self.watched if _changed(one.watch, last, branches)])
+        changed = [one for one in self.watched if _changed(one.watch, last, branches)]
+        if changed and self._collection is not None:
+            changed = await self._concerned(node, changed, last, branches)
+        self._wake(changed)
         return last
+
+    async def _concerned(
+        self, node: Connection, changed: list[WatchedVbuckets], last: Mapping[int, int], branches: Mapping[int, int]
+    ) -> list[WatchedVbuckets]:
+        """Those of them whose collection has changed, or where that cannot be said. Raises AwayError."""
+        manifest = await manifest_of(node)
+        ids = [at for at, one in manifest.collections.items() if one == self._collection]
+        if Feature.COLLECTIONS not in node.features or not ids:
+            return changed
+        own = await high_seqnos_of(node, ids[0])
+        return [one for one in changed if _changed(one.watch, last, branches, own)]
 
     def _numbers(self) -> set[int]:
         return {number for one in self.watched for number in one.watch.positions}
@@ -151,12 +169,21 @@ class _Bucket:
             one.wake()
 
 
-def _changed(watch: VbucketWatch, last: Mapping[int, int], branches: Mapping[int, int]) -> bool:
-    """Whether a vbucket has more, or less, or another history of the same length."""
-    return any(
-        last.get(number, seqno) != seqno or branches.get(number, vbuuid) != vbuuid
-        for number, (seqno, vbuuid) in watch.positions.items()
-    )
+def _changed(
+    watch: VbucketWatch,
+    last: Mapping[int, int],
+    branches: Mapping[int, int],
+    own: Mapping[int, int] | None = None,
+) -> bool:
+    """Whether a vbucket has more, or less, or another history of the same length. `own` are the last changes of the
+    collection that is read alone: what others have more is none of its business."""
+    for number, (seqno, vbuuid) in watch.positions.items():
+        if branches.get(number, vbuuid) != vbuuid:
+            return True
+        now = last.get(number, seqno)
+        if now < seqno or (now > seqno and (own is None or own.get(number, now) > seqno)):
+            return True
+    return False
 
 
 class _AskedNodes(Nobody):

@@ -26,11 +26,14 @@ async def watching() -> AsyncIterator[VbucketWatches]:
         yield found
 
 
-def watch(watches: VbucketWatches, server: CouchbaseServer, *vbuckets: int) -> list[int]:
-    """Waits for changes of these, which have none yet; gets an entry once one has."""
-    parsed = official_keys().parse(official("parked", server))
+def watch(watches: VbucketWatches, server: CouchbaseServer, *vbuckets: int, **more: str) -> list[int]:
+    """Waits for changes of these behind their last one; gets an entry once one has."""
+    chosen = {f"couchbase.{key}": text for key, text in more.items()}
+    parsed = official_keys().parse({**official("parked", server), **chosen})
     woken: list[int] = []
-    positions = {number: VbucketPosition(0, 0xABC0_0000_0000_0000 + number) for number in vbuckets}
+    positions = {
+        number: VbucketPosition(server.vbuckets[number].high, 0xABC0_0000_0000_0000 + number) for number in vbuckets
+    }
     found = VbucketWatch(reached_by(parsed, parsed["couchbase.seed.nodes"], "travel"), positions)
     watches.add(WatchedVbuckets(found, lambda: woken.append(1)))
     return woken
@@ -68,4 +71,36 @@ async def test_an_empty_history_ends_no_watch() -> None:
             woken = watch(watches, server, 0)
             await eventually(lambda: [one for one in server.sessions() if one.bucket], seconds=60)
             await asyncio.to_thread(server.put, "doc", {})
+            await eventually(lambda: woken == [1], seconds=60)
+
+
+async def test_who_reads_one_collection_is_not_woken_by_others() -> None:
+    with couchbase_server(vbuckets=2) as server:
+        server.create_scope("inventory")
+        server.create_collection("inventory", "airline")
+        async with watching() as watches:
+            one = watch(watches, server, 0, 1, collections="inventory.airline")
+            two = watch(watches, server, 0, 1, collections="inventory.airline,_default._default")
+            await asyncio.to_thread(server.put, "doc", {}, vbucket=1)
+            await eventually(lambda: two == [1], seconds=60)
+            another = watch(watches, server, 0, collections="inventory.airline,_default._default")
+            await asyncio.to_thread(server.put, "doc", {}, vbucket=0)
+            await eventually(lambda: another == [1], seconds=60)
+            assert one == [], "it was asked meanwhile"
+            await asyncio.to_thread(lambda: server.put("air", {}, scope="inventory", collection="airline", vbucket=1))
+            await eventually(lambda: one == [1], seconds=60)
+
+
+@pytest.mark.parametrize("fault", ["dropped", "rolled back"])
+async def test_who_reads_one_collection_is_woken_when_it_is_dropped_or_taken_back(fault: str) -> None:
+    with couchbase_server(vbuckets=1) as server:
+        server.create_scope("inventory")
+        server.create_collection("inventory", "airline")
+        server.put("air", {}, scope="inventory", collection="airline")
+        async with watching() as watches:
+            woken = watch(watches, server, 0, collections="inventory.airline")
+            if fault == "dropped":
+                await asyncio.to_thread(server.drop_collection, "inventory", "airline")
+            else:
+                await asyncio.to_thread(lambda: server.fail_over(0, lost=1))
             await eventually(lambda: woken == [1], seconds=60)
