@@ -6,19 +6,19 @@ import asyncio
 import contextlib
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from keelman.couchbase.cluster import Cluster, failover_log, manifest_of
+from keelman.couchbase.cluster import Cluster, failover_log
 from keelman.couchbase.cluster_map import NodeAddress
-from keelman.couchbase.connection import Connection
-from keelman.couchbase.errors import AwayError, CouchbaseError, NotReadyError, RefusedError
+from keelman.couchbase.connection import COLLECTION_DROPPED, Connection
+from keelman.couchbase.errors import AwayError, CouchbaseError, RefusedError
 from keelman.couchbase.frames import PASSING, Feature, Frame, Opcode, Status
 from keelman.couchbase.handshake import NO_VALUE, PRODUCER, XATTRS, no_reader, status_text
-from keelman.couchbase.manifest import Manifest, Selection
-from keelman.couchbase.nodes import Nodes
-from keelman.couchbase.persistence import HeldEvents
-from keelman.couchbase.vbucket import SEQNO_OF, SIZE_OF, VBUCKET_OF, Branch, Event, Place, Position, Vbucket, parse_log
+from keelman.couchbase.manifest import Collection, Manifest, Selection
+from keelman.couchbase.nodes import AGAIN_SECONDS, MAX_AGAIN_SECONDS, Nodes
+from keelman.couchbase.persistence import HeldVbuckets
+from keelman.couchbase.vbucket import SEQNO_OF, SIZE_OF, VBUCKET_OF, Event, Place, Position, Vbucket, parse_log
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import wait_or_stop
@@ -27,9 +27,12 @@ CLOSED, TOO_SLOW, BACKFILL_FAILED, FILTER_EMPTY, LOST_PRIVILEGES = 1, 4, 5, 7, 8
 DISCONNECTED, LOST = 3, -1
 PAUSED = frozenset((DISCONNECTED, TOO_SLOW, BACKFILL_FAILED, FILTER_EMPTY, LOST))
 """A stream that ended for one of these is opened again after a pause, which grows."""
-AGAIN_SECONDS, MAX_AGAIN_SECONDS = 0.2, 5.0
+FORESEEN = PAUSED | {0, CLOSED, 2, 6, COLLECTION_DROPPED}
 LOST_SECONDS, MAX_LOST_SECONDS = 0.032, 4.0
 NEW_MAP_SECONDS = 0.05
+REFUSED_FOR_NOW = PASSING | {Status.NOT_MY_VBUCKET, Status.NO_BUCKET, Status.CONFIG_ONLY}
+MAX_REFUSED_SECONDS = 300.0
+"""A server that opens no stream for what passes is asked again for so long."""
 OWN_WINDOW_BYTES = 20 << 20
 """Of flow control where none is asked for: what a server sends faster than it is taken would fill the memory."""
 
@@ -64,20 +67,24 @@ class Changes:
     def __init__(self, cluster: Cluster, wanted: StreamOptions, arrived: Callable[[], None]) -> None:
         self.rollbacks = 0
         """How often a server took history back."""
+        self.taken_back = 0
+        """How many changes that had been taken from here those were at most."""
         self._cluster, self._wanted, self._arrived = cluster, wanted, arrived
-        self._manifest = Manifest()
+        self._manifest = Manifest(selection=wanted.selection)
         self._nodes = Nodes(cluster, self._manifest, self, window=wanted.window, flags=wanted.flags)
         self._problems: dict[int, str] = {}
-        self._some_gone = False
+        self._widened = True
+        self._dropped: list[Collection] = []
         self._vbuckets: dict[int, Vbucket] = {}
-        self._held: dict[int, HeldEvents] = {}
+        self._held = HeldVbuckets(wanted.polling_seconds, self._copies, self._nodes.connect, self._release)
         self._given: dict[int, tuple[int, Place]] = {}
         self._taken: dict[int, int] = {}
         self._streamed: set[int] = set()
         self._ended: dict[int, tuple[Connection, asyncio.Future[int]]] = {}
         self._queue: deque[tuple[Connection, list[Event]]] = deque()
         self._tasks: list[asyncio.Task[None]] = []
-        self._failure: CouchbaseError | None = None
+        self._failure: CouchbaseError | AwayError | None = None
+        self._losses = 0
 
     async def start(self, positions: Mapping[int, Position | None]) -> dict[int, Position]:
         """Begins with these vbuckets, each at its position; None for behind its last change. The map is known by then.
@@ -85,14 +92,11 @@ class Changes:
         Returns where each begins. Raises CouchbaseError, AwayError.
         """
         new = [vbucket for vbucket, position in positions.items() if position is None]
-        highest = await self._cluster.high_seqnos(new) if new else {}
-        missing = [vbucket for vbucket in new if vbucket not in highest]
-        if missing:
-            raise AwayError(f"vbucket {missing[0]} has no active copy now: its last change is not known")
+        highest = await self._cluster.all_high_seqnos(new)
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._nodes.keep_map(lambda: bool(self._problems)))]
         self._tasks.append(loop.create_task(self._nodes.leave_gone()))
-        logs = await self._logs(positions)
+        logs = await self._nodes.histories(positions, self._problems)
         for number, position in positions.items():
             vbucket = self._vbuckets[number] = Vbucket(number)
             log = logs[number]
@@ -108,7 +112,7 @@ class Changes:
 
     def take(self, most: int) -> list[Event]:
         """About so many events that have come, those of a vbucket in their order; none when none have. What is taken is
-        acknowledged. Raises CouchbaseError once a vbucket cannot be read any more."""
+        acknowledged. Raises CouchbaseError once a vbucket cannot be read any more, AwayError where that may pass."""
         taken: list[Event] = []
         while self._queue and len(taken) < most:
             connection, events = self._queue[0]
@@ -152,8 +156,7 @@ class Changes:
         """Ends all streams and connections."""
         for task in self._tasks:
             task.cancel()
-        for held in self._held.values():
-            held.close()
+        self._held.close()
         self._nodes.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -164,7 +167,7 @@ class Changes:
             self._arrived()
             return
         for event in events:
-            self._hold(event)
+            self._held.add(event)
 
     def map_pushed(self, connection: Connection, value: bytes) -> None:
         """As a connection calls it."""
@@ -179,7 +182,8 @@ class Changes:
 
     def lost(self, connection: Connection, why: str) -> None:
         """As a connection calls it."""
-        _log.warning("couchbase_connection_lost", node=connection.where, error=why)
+        self._losses += 1
+        _log.warning("couchbase_connection_lost", node=connection.where, error=why, times=self._losses)
         self._nodes.forget(connection)
         for number, (at, of) in self._ended.items():
             if at is connection and not of.done():
@@ -189,25 +193,22 @@ class Changes:
     async def _follow(self, vbucket: Vbucket) -> None:
         again, lost = Backoff(AGAIN_SECONDS, MAX_AGAIN_SECONDS), Backoff(LOST_SECONDS, MAX_LOST_SECONDS)
         refused, loop, number = 0, asyncio.get_running_loop(), vbucket.number
+        since: float | None = None
         try:
             while True:
                 changed = self._cluster.changed
-                if self._streamed and self._wanted.selection.is_gone(self._manifest):
-                    self._some_gone = True
-                    self._problems[number] = f"vbucket {number}: the collections that are asked for are gone"
-                    await wait_or_stop(changed, MAX_AGAIN_SECONDS)
-                    await self._read_manifest()
-                    continue
                 try:
-                    connection = await self._connection_of(number)
-                    answer = await self._ask_stream(connection, vbucket)
+                    asked = await self._ask(vbucket, changed)
                 except AwayError as error:
                     self._problems[number] = str(error)
                     await wait_or_stop(changed, again.next())
                     continue
+                if asked is None:
+                    continue
+                connection, answer = asked
                 if answer.status in (Status.SUCCESS, Status.KEY_EXISTS):
                     self._problems.pop(number, None)
-                    refused = 0
+                    refused, since = 0, None
                     self._streamed.add(number)
                     again.reset()
                     begun = loop.time()
@@ -224,24 +225,39 @@ class Changes:
                     refused += 1
                     await self._out_of_range(connection, vbucket, refused)
                 else:
-                    text = f"{connection.where} opens no stream of vbucket {number}: {status_text(answer)}"
-                    self._problems[number] = text
-                    await self._refused(connection, answer, changed, again)
+                    since = loop.time() if since is None else since
+                    passed = loop.time() - since
+                    await self._refused(connection, vbucket, answer, changed=changed, again=again, seconds=passed)
         except asyncio.CancelledError:
             raise
-        except CouchbaseError as error:
+        except (CouchbaseError, AwayError) as error:
             self._fail(error)
         except Exception as error:
             self._fail(CouchbaseError(f"vbucket {number} cannot be read: {error!r}"))
+
+    def _is_gone(self) -> bool:
+        """Whether what is asked for was there and is no more."""
+        return bool(self._streamed) and self._wanted.selection.is_gone(self._manifest)
+
+    async def _ask(self, vbucket: Vbucket, changed: asyncio.Event) -> tuple[Connection, Frame] | None:
+        """Asks for a stream; None after a while where there is nothing to ask for. Raises AwayError, CouchbaseError."""
+        number = vbucket.number
+        if self._is_gone():
+            self._problems[number] = f"vbucket {number}: the collections that are asked for are gone"
+            await wait_or_stop(changed, MAX_AGAIN_SECONDS)
+            await self._nodes.learn_manifest(self._vbuckets)
+            return None
+        connection = await self._nodes.active(number)
+        if self._is_gone():  # a new connection has told
+            return None
+        return connection, await self._ask_stream(connection, vbucket)
 
     async def _ask_stream(self, connection: Connection, vbucket: Vbucket) -> Frame:
         current = self._cluster.map
         ignore = current is not None and "dcp.IgnorePurgedTombstones" in current.capabilities
         value = b""
         if Feature.COLLECTIONS in connection.features:
-            uid = vbucket.place.manifest_uid
-            asked = self._wanted.selection.value(self._manifest, uid, some_gone=self._some_gone)
-            value = json.dumps(asked, separators=(",", ":")).encode()
+            value = self._asked(vbucket)
         elif not self._wanted.selection.is_all:
             raise CouchbaseError(f"{connection.where} knows no scopes and collections: it is older than Couchbase 7.0")
 
@@ -260,6 +276,18 @@ class Changes:
             at_once=opened,
         )
 
+    def _asked(self, vbucket: Vbucket) -> bytes:
+        """Which collections a stream is asked for. Those that were there once and are gone are no reason to fail."""
+        selection, known = self._wanted.selection, bool(self._streamed)
+        dropped = selection.missing(self._manifest) if known else []
+        if dropped and dropped != self._dropped:
+            names = ", ".join(map(str, dropped))
+            _log.warning("couchbase_collections_dropped", collections=names, note="the others are read on")
+        self._dropped = dropped
+        asked = selection.value(self._manifest, vbucket.place.manifest_uid, widened=self._widened if known else None)
+        vbucket.asked = frozenset(selection.ids(self._manifest) if "collections" in asked else ())
+        return json.dumps(asked, separators=(",", ":")).encode()
+
     async def _until_end(self, connection: Connection, vbucket: Vbucket) -> int:
         """Why its stream ended, once that is so and there may be another one."""
         changed = self._cluster.changed
@@ -268,27 +296,44 @@ class Changes:
         self._take_back_held(vbucket)
         if reason == LOST_PRIVILEGES:
             raise CouchbaseError(f"user {self._cluster.access.user!r} may no longer read all that was asked for")
-        if reason == FILTER_EMPTY:
-            await self._read_manifest()
+        if reason not in FORESEEN:
+            _log.warning("couchbase_stream_ended", node=connection.where, vbucket=vbucket.number, reason=reason)
+        if reason == COLLECTION_DROPPED:
+            with contextlib.suppress(AwayError):
+                await connection.request(Opcode.CLOSE_STREAM, vbucket=vbucket.number)
+        elif reason == FILTER_EMPTY:
+            await self._nodes.learn_manifest(self._vbuckets)
         elif reason != CLOSED and reason not in PAUSED:
             await wait_or_stop(changed, NEW_MAP_SECONDS)
         return reason
 
-    async def _refused(self, connection: Connection, answer: Frame, changed: asyncio.Event, again: Backoff) -> None:
-        """Waits for what makes another try worth it. Raises CouchbaseError where nothing does."""
-        if answer.status == Status.NOT_MY_VBUCKET:
+    async def _refused(
+        self, connection: Connection, vbucket: Vbucket, answer: Frame, *, changed: asyncio.Event, again: Backoff,
+        seconds: float,
+    ) -> None:  # fmt: skip
+        """Waits for what makes another try worth it. Raises CouchbaseError where nothing does, and where collections
+        stay unknown; AwayError where what may pass does not. `seconds`: for how long it has been refused."""
+        text = f"{connection.where} opens no stream of vbucket {vbucket.number}: {status_text(answer)}"
+        self._problems[vbucket.number] = text
+        if answer.status in (Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE):
+            if seconds >= self._cluster.access.bootstrap_seconds:
+                raise CouchbaseError(f"{text}, for {seconds:.0f} s")
+            await self._nodes.learn_manifest(self._vbuckets)
+            await wait_or_stop(changed, again.next())
+        elif answer.status == Status.NO_ACCESS and self._dropped and not vbucket.asked:
+            self._widened = False  # who may read a few collections may not read all
+        elif answer.status == Status.NO_ACCESS:
+            raise no_reader(self._cluster.access)
+        elif answer.status not in REFUSED_FOR_NOW:
+            raise CouchbaseError(text)
+        elif seconds >= MAX_REFUSED_SECONDS:
+            raise AwayError(f"{text}, for {seconds:.0f} s")
+        elif answer.status != Status.NOT_MY_VBUCKET:
+            await wait_or_stop(changed, again.next())
+        else:
             if not self._cluster.take_map(answer.value, connection.address):
                 await wait_or_stop(changed, AGAIN_SECONDS)
             again.reset()
-        elif answer.status in PASSING:
-            await wait_or_stop(changed, again.next())
-        elif answer.status in (Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE):
-            await self._read_manifest()
-            await wait_or_stop(changed, again.next())
-        elif answer.status == Status.NO_ACCESS:
-            raise no_reader(self._cluster.access)
-        else:
-            raise CouchbaseError(f"{connection.where} refuses a stream: {status_text(answer)}")
 
     async def _out_of_range(self, connection: Connection, vbucket: Vbucket, refused: int) -> None:
         if refused >= 2:
@@ -305,13 +350,12 @@ class Changes:
 
     def _roll_back(self, vbucket: Vbucket, seqno: int) -> None:
         self.rollbacks += 1
-        given, _ = self._given[vbucket.number]
+        taken = self._taken[vbucket.number]
         _log.warning(
-            "couchbase_rollback", vbucket=vbucket.number, to=seqno, read=vbucket.seqno, taken=given,
+            "couchbase_rollback", vbucket=vbucket.number, to=seqno, read=vbucket.seqno, taken=taken,
             note="the server's history changed; changes behind this number are read again",
         )  # fmt: skip
-        if vbucket.number in self._held:
-            self._held[vbucket.number].drop(seqno)
+        self._held.drop(vbucket.number, seqno)
         for index, (connection, events) in enumerate(self._queue):
             kept = [one for one in events if one.vbucket != vbucket.number or one.seqno <= seqno]
             if len(kept) < len(events):
@@ -319,16 +363,8 @@ class Changes:
                 self._queue[index] = connection, kept
         vbucket.rolled_back(seqno)
         self._given[vbucket.number] = vbucket.seqno, vbucket.place
-        self._taken[vbucket.number] = min(self._taken[vbucket.number], seqno)
-
-    def _hold(self, event: Event) -> None:
-        held = self._held.get(event.vbucket)
-        if held is None:
-            number = event.vbucket
-            held = self._held[number] = HeldEvents(
-                number, self._wanted.polling_seconds, lambda: self._copies(number), self._nodes.connect, self._release
-            )
-        held.add(event)
+        self.taken_back += max(0, taken - seqno)
+        self._taken[vbucket.number] = min(taken, seqno)
 
     def _release(self, events: list[Event]) -> None:
         last = events[-1]
@@ -339,8 +375,7 @@ class Changes:
 
     def _take_back_held(self, vbucket: Vbucket) -> None:
         """Events that were not on disk when the stream ended come again."""
-        held = self._held.get(vbucket.number)
-        if held is not None and (dropped := held.drop()):
+        if dropped := self._held.drop(vbucket.number):
             vbucket.seqno, vbucket.place = self._given[vbucket.number]
             vbucket.pending = None
             connection, _ = self._ended[vbucket.number]
@@ -350,51 +385,7 @@ class Changes:
         current = self._cluster.map
         return [] if current is None else current.copies(vbucket)
 
-    def _fail(self, error: CouchbaseError) -> None:
+    def _fail(self, error: CouchbaseError | AwayError) -> None:
         if self._failure is None:
             self._failure = error
         self._arrived()
-
-    async def _logs(self, vbuckets: Iterable[int]) -> dict[int, list[Branch]]:
-        """The histories of all of them, asked for at once: a bucket has 1,024. Raises AwayError, CouchbaseError."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._cluster.access.bootstrap_seconds
-        asked = {number: loop.create_task(self._log_of(number, until)) for number in vbuckets}
-        try:
-            await asyncio.gather(*asked.values())
-        finally:
-            for task in asked.values():
-                task.cancel()
-        return {number: task.result() for number, task in asked.items()}
-
-    async def _log_of(self, number: int, until: float) -> list[Branch]:
-        """The history of one, asked for again until then where its node cannot serve it yet."""
-        again, loop = Backoff(AGAIN_SECONDS, MAX_AGAIN_SECONDS), asyncio.get_running_loop()
-        while True:
-            changed = self._cluster.changed
-            try:
-                connection = await self._connection_of(number)
-                found = await failover_log(connection, number)
-            except NotReadyError as error:
-                if loop.time() >= until:
-                    raise
-                self._problems[number] = str(error)
-                if not (error.cluster_map and self._cluster.take_map(error.cluster_map, connection.address)):
-                    await wait_or_stop(changed, again.next())
-                continue
-            self._problems.pop(number, None)
-            return found
-
-    async def _read_manifest(self) -> None:
-        with contextlib.suppress(AwayError):
-            for address in self._cluster.actives(self._vbuckets):
-                self._manifest.learn(await manifest_of(await self._nodes.connect(address)))
-                return
-
-    async def _connection_of(self, vbucket: int) -> Connection:
-        """To the node with its active copy. Raises AwayError, NotReadyError, CouchbaseError."""
-        current = self._cluster.map
-        address = None if current is None else current.active(vbucket)
-        if address is None:
-            raise NotReadyError(f"vbucket {vbucket} has no active copy now")
-        return await self._nodes.connect(address)

@@ -16,10 +16,14 @@ from keelman.couchbase.handshake import log_in, status_text
 from keelman.couchbase.manifest import Manifest, parse_manifest
 from keelman.couchbase.seeds import PORT, TLS_PORT, Access
 from keelman.couchbase.vbucket import Branch, parse_log
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import wait_or_stop
 
-NOT_READY_SECONDS = 2.0
+NOT_READY_SECONDS, AGAIN_SECONDS = 2.0, 0.2
 _ACTIVE = struct.pack(">I", 1)
 _SEQNO = struct.Struct(">HQ")
+
+_log = get_logger()
 
 
 class Cluster:
@@ -56,6 +60,8 @@ class Cluster:
         known = self.map
         if not found.is_newer_than(known) or (known is not None and known.vbuckets and not found.vbuckets):
             return False
+        if known is not None and known.uuid != found.uuid:
+            _log.warning("couchbase_bucket_is_another", bucket=access.bucket, uuid=found.uuid, before=known.uuid)
         self.map = found
         self.changed.set()
         self.changed = asyncio.Event()
@@ -114,6 +120,21 @@ class Cluster:
             async with self.logged_in(address) as connection:
                 seqnos = await high_seqnos_of(connection)
                 found.update({vbucket: seqno for vbucket, seqno in seqnos.items() if vbucket in asked})
+        return found
+
+    async def all_high_seqnos(self, vbuckets: Iterable[int]) -> dict[int, int]:
+        """The same, asked for again where some have no active copy now. Raises AwayError too where that stays so for
+        the time to bootstrap."""
+        loop, found = asyncio.get_running_loop(), dict[int, int]()
+        until, missing = loop.time() + self.access.bootstrap_seconds, list(vbuckets)
+        while missing:
+            found |= await self.high_seqnos(missing)
+            missing = [vbucket for vbucket in missing if vbucket not in found]
+            if missing:
+                if loop.time() >= until:
+                    raise AwayError(f"vbucket {missing[0]} has no active copy now: its last change is not known")
+                await self.ask_all()
+                await wait_or_stop(self.changed, AGAIN_SECONDS)
         return found
 
     def actives(self, vbuckets: Iterable[int]) -> list[NodeAddress]:

@@ -33,6 +33,8 @@ class ClusterMap:
     nodes: Sequence[NodeAddress | None]
     vbuckets: Sequence[Sequence[int]]
     capabilities: frozenset[str] = field(default_factory=frozenset)
+    uuid: str = ""
+    """The bucket's: another one of the same name has another."""
 
     def is_newer_than(self, other: ClusterMap | None) -> bool:
         """Whether it replaces the other."""
@@ -83,6 +85,7 @@ def parse_map(text: bytes, asked: NodeAddress, seeds: Sequence[Seed], *, tls: bo
             nodes=nodes,
             vbuckets=[tuple(row) for row in given.get("vBucketServerMap", {}).get("vBucketMap", [])],
             capabilities=frozenset(given.get("bucketCapabilities", [])),
+            uuid=str(given.get("uuid", "")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CouchbaseError(f"{asked} gave a cluster map that is none: {error!r}") from None

@@ -16,6 +16,7 @@ from keelman.couchbase.errors import AwayError, ProtocolError
 from keelman.couchbase.messages import Decoder
 from keelman.couchbase.seeds import Access
 from keelman.couchbase.vbucket import Event, Vbucket
+from keelman.runtime.logs.logging import get_logger
 
 REQUEST_SECONDS = 20.0
 SILENT_INTERVALS, ASK_INTERVALS = 2.0, 1.2
@@ -23,6 +24,11 @@ SILENT_INTERVALS, ASK_INTERVALS = 2.0, 1.2
 ACK_SHARE = 0.5
 """Of the flow control's buffer: so much is taken before it is acknowledged."""
 _FIRST_OPAQUE = 0x1000
+COLLECTION_DROPPED = -2
+"""Of a stream that is left where a collection was dropped that it was asked for; no server's number."""
+_KNOWN = frozenset(frames.Opcode)
+
+_log = get_logger()
 
 
 class Listener(Protocol):
@@ -35,7 +41,7 @@ class Listener(Protocol):
         """The server has another cluster map; empty where it only says so."""
 
     def stream_ended(self, connection: Connection, vbucket: int, reason: int) -> None:
-        """A stream was ended by the server."""
+        """A stream was ended by the server, or is left with COLLECTION_DROPPED."""
 
     def lost(self, connection: Connection, why: str) -> None:
         """The connection ended, and its streams with it."""
@@ -46,14 +52,17 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, address: NodeAddress, listener: Listener, noop_seconds: float) -> None:
         self.address, self.where = address, str(address)
+        self.number = f"{secrets.token_hex(8)}/{secrets.token_hex(8)}".upper()
         self.features: frozenset[int] = frozenset()
         self._listener = listener
         self._noop_seconds = noop_seconds
         self._buffer = frames.FrameBuffer()
         self._waiting: dict[int, tuple[asyncio.Future[frames.Frame], Callable[[frames.Frame], None] | None]] = {}
         self._next = _FIRST_OPAQUE
+        self._left: set[int] = set()
+        """Opaques of streams that were left, whose ends are no news."""
+        self._unknown: set[int] = set()
         self._transport: asyncio.Transport | None = None
-        self.number = f"{secrets.token_hex(8)}/{secrets.token_hex(8)}".upper()
         self._why = ""
         self._heard = 0.0
         self._decoder: Decoder | None = None
@@ -177,11 +186,20 @@ class Connection(asyncio.Protocol):
                     events.clear()
                 if decoder is None or frame.magic != frames.REQUEST or not decoder.decode(frame, events):
                     uncounted += self._other(frame)
+                elif decoder.left:
+                    self._left.add(frame.opaque)
+                    self._leave_streams(decoder, events)
         finally:  # what came before something wrong has moved its vbuckets on
             if events:
                 self._listener.events(self, events)
         if uncounted:
             self.acknowledge(uncounted)
+
+    def _leave_streams(self, decoder: Decoder, events: list[Event]) -> None:
+        self._listener.events(self, events.copy())
+        events.clear()
+        while decoder.left:
+            self._listener.stream_ended(self, decoder.left.pop(), COLLECTION_DROPPED)
 
     def _other(self, frame: frames.Frame) -> int:
         """Does what is due for what is no event; its bytes, where they count for the flow control."""
@@ -192,11 +210,20 @@ class Connection(asyncio.Protocol):
         elif frame.magic == frames.REQUEST and frame.opcode == frames.Opcode.DCP_NOOP:
             self._reply(frame)
         elif frame.magic == frames.REQUEST:
-            if frame.opcode == frames.Opcode.STREAM_END and self._decoder and frame.vbucket in self._decoder.vbuckets:
-                reason = struct.unpack(">I", frame.extras)[0] if len(frame.extras) == 4 else 0xFFFF
-                self._listener.stream_ended(self, frame.vbucket, reason)
+            if frame.opcode == frames.Opcode.STREAM_END:
+                self._stream_ended(frame)
+            elif frame.opcode not in _KNOWN and frame.opcode not in self._unknown:
+                self._unknown.add(frame.opcode)
+                _log.warning("couchbase_unknown_opcode", node=self.where, opcode=f"{frame.opcode:#04x}")
             return frame.size
         return 0
+
+    def _stream_ended(self, frame: frames.Frame) -> None:
+        if frame.opaque in self._left:
+            self._left.discard(frame.opaque)
+        elif self._decoder is not None and frame.vbucket in self._decoder.vbuckets:
+            reason = struct.unpack(">I", frame.extras)[0] if len(frame.extras) == 4 else 0xFFFF
+            self._listener.stream_ended(self, frame.vbucket, reason)
 
     def _answered(self, frame: frames.Frame) -> None:
         answer, at_once = self._waiting.get(frame.opaque, (None, None))

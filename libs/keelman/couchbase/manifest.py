@@ -27,18 +27,83 @@ class Collection(NamedTuple):
 DEFAULT_COLLECTION = Collection(DEFAULT, DEFAULT)
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is asked for of a bucket: all, one scope, or some collections."""
+
+    scope: str = ""
+    collections: Sequence[Collection] = ()
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left out."""
+        return not self.scope and not self.collections
+
+    def is_gone(self, manifest: Manifest) -> bool:
+        """Whether the manifest has nothing of what is asked for."""
+        if self.scope:
+            return self.scope not in manifest.scopes.values()
+        return bool(self.collections) and not set(self.collections) & set(manifest.collections.values())
+
+    def takes(self, collection: Collection) -> bool:
+        """Whether it is asked for."""
+        if self.scope:
+            return collection.scope == self.scope
+        return not self.collections or collection in self.collections
+
+    def missing(self, manifest: Manifest) -> list[Collection]:
+        """The named collections that the manifest does not have."""
+        known = set(manifest.collections.values())
+        return [one for one in self.collections if one not in known]
+
+    def value(self, manifest: Manifest, uid: int, *, widened: bool | None = None) -> Mapping[str, object]:
+        """The JSON of a stream request. Raises CouchbaseError for a name that the manifest does not have.
+
+        `widened` is for who had them all once: where some are gone, either everything is asked for, so that one that
+        is made again is seen from its first change on, or, with False, only what is left.
+        """
+        asked: dict[str, object] = {"uid": f"{uid:x}"}
+        if self.scope:
+            ids = [at for at, name in manifest.scopes.items() if name == self.scope]
+            if not ids:
+                raise CouchbaseError(
+                    f"the bucket has no scope {self.scope!r}: it has {_listed(manifest.scopes.values())}"
+                )
+            asked["scope"] = f"{ids[0]:x}"
+        elif self.collections:
+            missing = self.missing(manifest)
+            if missing and (widened is None or len(missing) == len(self.collections)):
+                have = _listed(map(str, manifest.collections.values()))
+                raise CouchbaseError(f"the bucket has no collection {str(missing[0])!r}: it has {have}")
+            if not (missing and widened):
+                asked["collections"] = [f"{one:x}" for one in self.ids(manifest)]
+        return asked
+
+    def ids(self, manifest: Manifest) -> list[int]:
+        """Of the named collections that the manifest has."""
+        known = {one: at for at, one in manifest.collections.items()}
+        return [known[one] for one in self.collections if one in known]
+
+
 @dataclass(slots=True)
 class Manifest:
-    """What is known of a bucket's collections. `uid` rises with each change of them."""
+    """What is known of a bucket's collections. `uid` rises with each change of them, which may be of several."""
 
     uid: int = 0
     scopes: dict[int, str] = field(default_factory=lambda: {0: DEFAULT})
     collections: dict[int, Collection] = field(default_factory=lambda: {0: DEFAULT_COLLECTION})
+    selection: Selection = field(default_factory=Selection)
+    selected: dict[int, Collection] = field(init=False)
+    """Those of the collections that are read."""
+
+    def __post_init__(self) -> None:
+        self._select()
 
     def learn(self, newer: Manifest) -> None:
         """Becomes as the other one, where that is newer."""
         if newer.uid > self.uid:
             self.uid, self.scopes, self.collections = newer.uid, newer.scopes, newer.collections
+            self._select()
 
     def apply(self, event: int, key: bytes, value: bytes) -> int:
         """Takes a system event in, unless it is older than the manifest. Returns the uid that the event names.
@@ -47,7 +112,7 @@ class Manifest:
         """
         try:
             (uid,) = struct.unpack_from(">Q", value)
-            if uid <= self.uid:
+            if uid < self.uid:  # of several changes at once the last one alone has the new uid
                 return int(uid)
             name = key.decode()
             if event == COLLECTION_CREATED:
@@ -68,7 +133,14 @@ class Manifest:
                 f"system event {event} has a value of {len(value)} bytes that does not fit it"
             ) from None
         self.uid = max(self.uid, uid)
+        self._select()
         return int(uid)
+
+    def _select(self) -> None:
+        if self.selection.is_all:
+            self.selected = self.collections
+        else:
+            self.selected = {at: one for at, one in self.collections.items() if self.selection.takes(one)}
 
 
 def parse_manifest(text: bytes) -> Manifest:
@@ -85,48 +157,13 @@ def parse_manifest(text: bytes) -> Manifest:
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What is asked for of a bucket: all, one scope, or some collections."""
-
-    scope: str = ""
-    collections: Sequence[Collection] = ()
-
-    @property
-    def is_all(self) -> bool:
-        """Whether nothing is left out."""
-        return not self.scope and not self.collections
-
-    def is_gone(self, manifest: Manifest) -> bool:
-        """Whether the manifest has nothing of what is asked for."""
-        if self.scope:
-            return self.scope not in manifest.scopes.values()
-        return bool(self.collections) and not set(self.collections) & set(manifest.collections.values())
-
-    def value(self, manifest: Manifest, uid: int, *, some_gone: bool = False) -> Mapping[str, object]:
-        """The JSON of a stream request. Raises CouchbaseError for a name that the manifest does not have; with
-        `some_gone` the other collections are asked for."""
-        asked: dict[str, object] = {"uid": f"{uid:x}"}
-        if self.scope:
-            ids = [at for at, name in manifest.scopes.items() if name == self.scope]
-            if not ids:
-                raise CouchbaseError(
-                    f"the bucket has no scope {self.scope!r}: it has {_listed(manifest.scopes.values())}"
-                )
-            asked["scope"] = f"{ids[0]:x}"
-        elif self.collections:
-            known = {one: at for at, one in manifest.collections.items()}
-            there = [one for one in self.collections if one in known]
-            for one in self.collections:
-                if one not in known and not (some_gone and there):
-                    have = _listed(map(str, known))
-                    raise CouchbaseError(f"the bucket has no collection {str(one)!r}: it has {have}")
-            asked["collections"] = [f"{known[one]:x}" for one in there]
-        return asked
-
-
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"
+
+
+def dropped_collection(value: bytes) -> int:
+    """The id of a dropped collection, of such an event's value; -1 for one that is too short."""
+    return int(struct.unpack_from(">I", value, 12)[0]) if len(value) >= 16 else -1
 
 
 def split_key(key: bytes) -> tuple[int, bytes]:

@@ -16,6 +16,7 @@ from keelman.couchbase.manifest import (
     SCOPE_DROPPED,
     Collection,
     Manifest,
+    dropped_collection,
     split_key,
 )
 from keelman.couchbase.vbucket import Event, Place, Vbucket
@@ -50,13 +51,15 @@ class Decoder:
 
     def __init__(self, manifest: Manifest, *, collections: bool) -> None:
         self.vbuckets: dict[int, Vbucket] = {}
+        self.left: list[int] = []
+        """Vbuckets that are no more followed because a collection was dropped that their streams were asked for."""
         self._manifest = manifest
         self._collections = collections
 
     def skim(self, buffer: bytes, at: int, events: list[Event]) -> int:
         """Adds the events of the mutations that stand one behind the other from a place on, which are most of what a
         server sends; returns the place of what `decode` has to look at, or of a frame that is not whole."""
-        vbuckets, collections, prefixed = self.vbuckets, self._manifest.collections, self._collections
+        vbuckets, collections, prefixed = self.vbuckets, self._manifest.selected, self._collections
         unpack, add = _MUTATION_FRAME.unpack_from, events.append
         end = len(buffer)
         last = end - _MUTATION_FRAME.size
@@ -108,14 +111,12 @@ class Decoder:
             seqno, revision, _ = _EXPIRATION.unpack(extras)
         else:
             return self._of_the_stream(frame, vbucket, events)
-        size = HEADER_BYTES + len(extras) + len(key) + len(value)
         place = vbucket.advance(seqno)
         collection: Collection | None = DEFAULT_COLLECTION
         if self._collections:
             at, key = split_key(key)
-            if at:
-                collection = self._manifest.collections.get(at)
-        if collection is None:  # it was dropped since
+            collection = self._manifest.selected.get(at)
+        if collection is None:  # it was dropped since, or is not asked for
             events.append(_moved(frame, seqno, place))
             return True
         if meta:
@@ -143,6 +144,9 @@ class Decoder:
             if event in NAMING and version < FLAT_BUFFERS:
                 uid = self._manifest.apply(event, frame.key, frame.value)
             events.append(_moved(frame, seqno, vbucket.collections_changed(seqno, uid)))
+            if event == COLLECTION_DROPPED and dropped_collection(frame.value) in vbucket.asked:
+                del self.vbuckets[vbucket.number]
+                self.left.append(vbucket.number)
             return True
         return False
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from keelman.couchbase.cluster import Cluster, manifest_of
+from keelman.couchbase.cluster import Cluster, failover_log, manifest_of
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import Connection, Listener
-from keelman.couchbase.errors import AwayError, CouchbaseError
+from keelman.couchbase.errors import AwayError, CouchbaseError, NotReadyError
 from keelman.couchbase.frames import Feature
 from keelman.couchbase.handshake import controls_of, open_dcp
 from keelman.couchbase.manifest import Manifest
 from keelman.couchbase.messages import Decoder
+from keelman.couchbase.vbucket import Branch
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.supervise import wait_or_stop
 
+AGAIN_SECONDS, MAX_AGAIN_SECONDS = 0.2, 5.0
 MAP_SECONDS = 2.0
 SEEDS_SECONDS = 10.0
 """A map that is no longer right for so long is asked for at other nodes than those that are connected."""
@@ -28,6 +32,58 @@ class Nodes:
         self._cluster, self._manifest, self._listener = cluster, manifest, listener
         self._window, self._flags = window, flags
         self._connections: dict[NodeAddress, asyncio.Task[Connection]] = {}
+        self._learning: asyncio.Task[None] | None = None
+
+    async def active(self, vbucket: int) -> Connection:
+        """The connection to the node with its active copy. Raises AwayError, NotReadyError, CouchbaseError."""
+        current = self._cluster.map
+        address = None if current is None else current.active(vbucket)
+        if address is None:
+            raise NotReadyError(f"vbucket {vbucket} has no active copy now")
+        return await self.connect(address)
+
+    async def histories(self, vbuckets: Iterable[int], problems: dict[int, str]) -> dict[int, list[Branch]]:
+        """The histories of all of them, asked for at once: a bucket has 1,024. `problems` has what those wait for that
+        are asked for again. Raises AwayError, CouchbaseError."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._cluster.access.bootstrap_seconds
+        asked = {number: loop.create_task(self._history(number, problems, until)) for number in vbuckets}
+        try:
+            await asyncio.gather(*asked.values())
+        finally:
+            for task in asked.values():
+                task.cancel()
+        return {number: task.result() for number, task in asked.items()}
+
+    async def _history(self, number: int, problems: dict[int, str], until: float) -> list[Branch]:
+        """The history of one, asked for again until then where its node cannot serve it yet."""
+        again, loop = Backoff(AGAIN_SECONDS, MAX_AGAIN_SECONDS), asyncio.get_running_loop()
+        while True:
+            changed = self._cluster.changed
+            try:
+                connection = await self.active(number)
+                found = await failover_log(connection, number)
+            except NotReadyError as error:
+                if loop.time() >= until:
+                    raise
+                problems[number] = str(error)
+                if not (error.cluster_map and self._cluster.take_map(error.cluster_map, connection.address)):
+                    await wait_or_stop(changed, again.next())
+                continue
+            problems.pop(number, None)
+            return found
+
+    async def learn_manifest(self, vbuckets: Iterable[int]) -> None:
+        """Asks a node of these vbuckets for the bucket's collections; once for all that ask meanwhile."""
+        if self._learning is None or self._learning.done():
+            self._learning = asyncio.get_running_loop().create_task(self._learn_manifest(vbuckets))
+        await asyncio.shield(self._learning)
+
+    async def _learn_manifest(self, vbuckets: Iterable[int]) -> None:
+        with contextlib.suppress(AwayError):
+            for address in self._cluster.actives(vbuckets):
+                self._manifest.learn(await manifest_of(await self.connect(address)))
+                return
 
     async def connect(self, address: NodeAddress) -> Connection:
         """The one connection to a node, made where there is none. Raises AwayError, CouchbaseError."""
@@ -51,6 +107,8 @@ class Nodes:
             connection.close()
         for task in self._connections.values():
             task.cancel()
+        if self._learning is not None:
+            self._learning.cancel()
 
     async def keep_map(self, has_problem: Callable[[], bool]) -> None:
         """Asks for maps where servers do not push them, and whenever there is a problem. While that stays and no node

@@ -78,15 +78,52 @@ class HeldEvents:
         """Up to which change every copy has all on disk; None where it cannot be said now."""
         wanted = self._events[0].place.vbuuid
         try:
-            found = await asyncio.gather(*(self._observe(address, wanted) for address in self._copies()))
+            copies = self._copies()
+            found = await asyncio.gather(*(self._observe(at, wanted, active=at == copies[0]) for at in copies))
         except (AwayError, CouchbaseError):
             return None
         return None if None in found or not found else min(one for one in found if one is not None)
 
-    async def _observe(self, address: NodeAddress, vbuuid: int) -> int | None:
+    async def _observe(self, address: NodeAddress, vbuuid: int, *, active: bool) -> int | None:
         connection = await self._connection(address)
         answer = await connection.request(Opcode.OBSERVE_SEQNO, vbucket=self._vbucket, value=_UUID.pack(vbuuid))
+        if answer.status == Status.KEY_NOT_FOUND and active:
+            connection.leave(f"it does not know the history of vbucket {self._vbucket} that it has sent")
         if answer.status != Status.SUCCESS or len(answer.value) < _OBSERVED.size:
             return None
         changed, _, now, persisted, _ = _OBSERVED.unpack_from(answer.value)
         return persisted if not changed and now == vbuuid else None
+
+
+class HeldVbuckets:
+    """Those of a client. `copies` gives the nodes that have a copy of a vbucket; the rest is as HeldEvents has it."""
+
+    def __init__(
+        self,
+        interval: float,
+        copies: Callable[[int], list[NodeAddress]],
+        connection: Callable[[NodeAddress], Awaitable[Connection]],
+        release: Callable[[list[Event]], None],
+    ) -> None:
+        self._interval, self._copies, self._connection, self._release = interval, copies, connection, release
+        self._held: dict[int, HeldEvents] = {}
+
+    def add(self, event: Event) -> None:
+        """Holds an event of some vbucket."""
+        number = event.vbucket
+        held = self._held.get(number)
+        if held is None:
+            held = self._held[number] = HeldEvents(
+                number, self._interval, lambda: self._copies(number), self._connection, self._release
+            )
+        held.add(event)
+
+    def drop(self, vbucket: int, above: int = -1) -> int:
+        """Drops a vbucket's events above a number, all by default; returns their bytes."""
+        held = self._held.get(vbucket)
+        return 0 if held is None else held.drop(above)
+
+    def close(self) -> None:
+        """Asks no more."""
+        for held in self._held.values():
+            held.close()

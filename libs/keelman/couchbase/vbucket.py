@@ -81,6 +81,8 @@ class Vbucket:
     pending: tuple[int, int] | None = None
     """A snapshot that was announced and has given no event yet."""
     log: Sequence[Branch] = field(default_factory=tuple)
+    asked: frozenset[int] = frozenset()
+    """Ids of the collections that its stream was asked for; none where it was asked for all, or a scope."""
 
     @property
     def announced_to(self) -> int:

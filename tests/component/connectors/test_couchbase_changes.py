@@ -1,4 +1,4 @@
-"""Our client of Couchbase's changes while nodes are replaced, hang or warm up, and collections come and go."""
+"""Our client of Couchbase's changes while nodes are replaced, hang, warm up or refuse streams."""
 
 import asyncio
 import time
@@ -6,10 +6,10 @@ import time
 import pytest
 
 from keelman.couchbase import changes, nodes
+from keelman.couchbase.cluster import Cluster
 from keelman.couchbase.frames import Opcode
-from keelman.couchbase.manifest import Collection, Selection
 from keelman.testing.eventually import eventually
-from support.couchbase.ours import ours
+from support.couchbase.ours import access_to, ours
 from support.couchbase.server import couchbase_server
 
 pytestmark = pytest.mark.component
@@ -76,26 +76,6 @@ async def test_a_start_while_vbuckets_are_moved_or_warmed_up(status: int) -> Non
             assert mine.changes.problem == ""
 
 
-async def test_a_vbucket_whose_collections_are_dropped_waits_until_there_is_one_again() -> None:
-    selection = Selection("", [Collection("inventory", "airline")])
-    with couchbase_server(vbuckets=2) as server:
-        server.create_scope("inventory")
-        server.create_collection("inventory", "airline")
-        async with ours(server, selection=selection) as mine:
-            await asyncio.to_thread(server.put, "one", {}, scope="inventory", collection="airline")
-            await eventually(lambda: mine.keys == ["one"], seconds=60)
-            await asyncio.to_thread(server.drop_collection, "inventory", "airline")
-            await eventually(
-                lambda: mine.changes.problem.endswith("collections that are asked for are gone"), seconds=60
-            )
-            assert mine.changes.resting() is None
-            mine.take()  # and has not failed
-            await asyncio.to_thread(server.create_collection, "inventory", "airline")
-            await asyncio.to_thread(server.put, "two", {}, scope="inventory", collection="airline")
-            await eventually(lambda: mine.keys == ["one", "two"], seconds=60)
-            await eventually(lambda: mine.changes.problem == "", seconds=60)
-
-
 async def test_a_stream_that_ends_again_and_again_is_opened_after_longer_pauses() -> None:
     with couchbase_server(vbuckets=1) as server:
         async with ours(server):
@@ -105,3 +85,99 @@ async def test_a_stream_that_ends_again_and_again_is_opened_after_longer_pauses(
                 if opened < 8:
                     await asyncio.to_thread(server.end_streams, 4)
             assert time.monotonic() - begun >= sum(0.032 * 2**n for n in range(7)) / 2
+
+
+@pytest.mark.parametrize("status", [0x08, 0x0D, 0x25, 0x82, 0x85, 0x86])
+async def test_a_stream_that_is_refused_for_now_is_asked_for_again(status: int) -> None:
+    with couchbase_server(vbuckets=2) as server:
+        server.refuse(Opcode.STREAM_REQUEST, status, vbucket=1)
+        server.put("doc", {}, vbucket=1)
+        async with ours(server) as mine:
+            await eventually(lambda: mine.keys == ["doc"], seconds=60)
+            assert mine.changes.problem == ""
+
+
+@pytest.mark.parametrize(("status", "name"), [(0x86, "TEMPORARY_FAILURE"), (0x07, "NOT_MY_VBUCKET")])
+async def test_a_stream_that_stays_refused_for_now_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch, status: int, name: str
+) -> None:
+    """It may be another one's luck: the task is restarted."""
+    monkeypatch.setattr(changes, "MAX_REFUSED_SECONDS", 0.5)
+    with couchbase_server(vbuckets=2) as server:
+        server.refuse(Opcode.STREAM_REQUEST, status)
+        async with ours(server, takes=False) as mine:
+            await eventually(lambda: mine.failure, seconds=60)
+            assert mine.failure.startswith(f"AwayError: {server.seeds} opens no stream of vbucket ")
+            assert f"{name} ({status:#04x}), for " in mine.failure
+
+
+@pytest.mark.parametrize("status", [0x88, 0x8C])
+async def test_collections_that_stay_unknown_to_a_node_end_the_task(status: int) -> None:
+    with couchbase_server(vbuckets=1) as server:
+        server.refuse(Opcode.STREAM_REQUEST, status)
+        async with ours(server, takes=False, bootstrap_seconds=0.5) as mine:
+            await eventually(lambda: mine.failure, seconds=60)
+            assert mine.failure.startswith(f"CouchbaseError: {server.seeds} opens no stream of vbucket 0: UNKNOWN_")
+            assert f"({status:#04x}), for " in mine.failure
+
+
+async def test_last_changes_are_asked_for_until_each_vbucket_is_somewhere() -> None:
+    with couchbase_server(vbuckets=2) as server:
+        server.put("doc", {}, vbucket=1)
+        server.vbuckets[1].node = -1
+        cluster = Cluster(access_to(server))
+        await cluster.bootstrap()
+        await asyncio.to_thread(server.move, 1, 0)
+        assert await cluster.all_high_seqnos([0, 1]) == {0: 0, 1: 1}
+
+
+async def test_framing_extras_count_for_the_flow_control() -> None:
+    """Else the window would be full for ever after a while."""
+    with couchbase_server(vbuckets=1) as server:
+        server.is_framed = True
+        async with ours(server, window=1024) as mine:
+            await asyncio.to_thread(lambda: [server.put(f"doc-{n}", {}) for n in range(400)])
+            await eventually(lambda: len(mine.seen) == 400, seconds=60)
+            (session,) = [one for one in server.sessions() if one.flags >= 0]
+            assert 0 <= session.unacknowledged < 1024
+
+
+@pytest.mark.parametrize("version", [0, 2])
+async def test_later_forms_of_snapshots(version: int) -> None:
+    with couchbase_server(vbuckets=1) as server:
+        server.marker_version = version
+        async with ours(server) as mine:
+            for n in range(3):
+                await asyncio.to_thread(server.put, f"doc-{n}", {})
+                await eventually(lambda: len(mine.seen) == n + 1, seconds=60)  # noqa: B023  awaited in its turn
+            await asyncio.to_thread(server.cut)
+            await asyncio.to_thread(server.put, "doc-3", {})
+            await eventually(lambda: len(mine.seen) == 4, seconds=60)
+            assert [one[3:] for one in server.asked] == [(0, 0), (3, 3)]
+            assert mine.changes.rollbacks == 0
+
+
+async def test_of_synchronous_writes_the_committed_ones_are_seen() -> None:
+    with couchbase_server(vbuckets=1) as server:
+        async with ours(server) as mine:
+            await asyncio.to_thread(server.put_durably, "committed", {"n": 1})
+            await asyncio.to_thread(server.put_durably, "aborted", {"n": 2}, commits=False)
+            await asyncio.to_thread(server.put_durably, "prepared", {"n": 3}, commits=None)
+            await eventually(lambda: mine.changes.resting() == {0: (5, server.vbuckets[0].log[0][0])}, seconds=60)
+            assert mine.keys == ["committed"]
+
+
+@pytest.mark.parametrize("ignores", [True, False])
+async def test_who_is_older_than_the_deletions_that_are_kept_begins_again_unless_it_ignores_that(ignores: bool) -> None:
+    with couchbase_server(vbuckets=1) as server:
+        if not ignores:
+            server.capabilities.discard("dcp.IgnorePurgedTombstones")
+        async with ours(server) as mine:
+            await asyncio.to_thread(lambda: [server.put(key, {}) for key in ("a", "b")])
+            await eventually(lambda: mine.keys == ["a", "b"], seconds=60)
+            await asyncio.to_thread(server.kill, 0)
+            await asyncio.to_thread(lambda: (server.delete("a"), server.put("c", {}), server.purge(0)))
+            await asyncio.to_thread(server.revive, 0)
+            await eventually(lambda: mine.keys[-1] == "c", seconds=60)
+            assert mine.keys == (["a", "b", "c"] if ignores else ["a", "b", "b", "c"])
+            assert mine.changes.rollbacks == (not ignores)

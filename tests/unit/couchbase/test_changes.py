@@ -2,8 +2,11 @@
 
 import asyncio
 import json
-from typing import cast
+from typing import Any, cast
 
+import pytest
+
+from keelman.couchbase import cluster as cluster_module
 from keelman.couchbase.changes import OWN_WINDOW_BYTES, Changes, StreamOptions
 from keelman.couchbase.cluster import Cluster
 from keelman.couchbase.cluster_map import NodeAddress
@@ -20,9 +23,10 @@ def new() -> tuple[Cluster, Changes]:
     return cluster, Changes(cluster, StreamOptions(), lambda: None)
 
 
-def pushed(revision: int, *vbuckets: list[int]) -> bytes:
+def pushed(revision: int, *vbuckets: list[int], uuid: str = "") -> bytes:
     """A map as servers push it."""
-    given = {"rev": revision, "name": "travel", "nodeLocator": "vbucket", "nodesExt": [{"services": {"kv": 11210}}],
+    given = {"rev": revision, "name": "travel", "uuid": uuid, "nodeLocator": "vbucket",
+             "nodesExt": [{"services": {"kv": 11210}}],
              "vBucketServerMap": {"vBucketMap": list(vbuckets)}}  # fmt: skip
     return json.dumps(given).encode()
 
@@ -50,6 +54,16 @@ async def test_only_the_vbuckets_of_a_connection_that_ends_have_a_problem() -> N
     changes.lost(with_streams, "the server ended the connection")
     assert changes.problem == "one:1: the server ended the connection"
     assert changes.resting() is None
+
+
+def test_a_bucket_that_was_made_again_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    warned: list[dict[str, Any]] = []
+    log = type("Log", (), {"warning": lambda _, name, **given: warned.append({"name": name, **given})})
+    monkeypatch.setattr(cluster_module, "_log", log())
+    cluster, _ = new()
+    for revision, uuid in ((1, "a"), (2, "a"), (3, "b")):
+        assert cluster.take_map(pushed(revision, [0], uuid=uuid), NODE)
+    assert warned == [{"name": "couchbase_bucket_is_another", "bucket": "travel", "uuid": "b", "before": "a"}]
 
 
 def test_without_flow_control_the_window_is_our_own() -> None:

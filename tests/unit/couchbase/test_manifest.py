@@ -25,11 +25,37 @@ def test_a_selection_of_what_was_dropped() -> None:
     assert Selection("nowhere").is_gone(manifest)
     assert not Selection("", [hotel, airline]).is_gone(manifest)
     assert Selection("", [hotel]).is_gone(manifest)
-    assert Selection("", [hotel, airline]).value(manifest, 0, some_gone=True) == {"uid": "0", "collections": ["a"]}
-    with pytest.raises(CouchbaseError, match=r"no collection 'inventory\.hotel'"):
-        Selection("", [hotel, airline]).value(manifest, 0)
-    with pytest.raises(CouchbaseError, match=r"no collection 'inventory\.hotel'"):
-        Selection("", [hotel]).value(manifest, 0, some_gone=True)
+    both = Selection("", [hotel, airline])
+    assert (both.missing(manifest), both.ids(manifest)) == ([hotel], [10])
+    assert both.value(manifest, 0, widened=False) == {"uid": "0", "collections": ["a"]}
+    assert both.value(manifest, 0, widened=True) == {"uid": "0"}, "one that is made again is among all"
+    for selection, widened in ((both, None), (Selection("", [hotel]), True), (Selection("", [hotel]), False)):
+        with pytest.raises(CouchbaseError, match=r"no collection 'inventory\.hotel'"):
+            selection.value(manifest, 0, widened=widened)
+
+
+def test_what_is_selected_follows_the_manifest() -> None:
+    airline, hotel = Collection("inventory", "airline"), Collection("inventory", "hotel")
+    manifest = Manifest(selection=Selection("", [airline, hotel]))
+    assert manifest.selected == {}
+    manifest.learn(parse_manifest(TEXT))
+    assert manifest.selected == {10: airline}
+    manifest.apply(0, b"hotel", struct.pack(">QIII", 3, 8, 11, 0))
+    manifest.apply(0, b"other", struct.pack(">QIII", 4, 8, 12, 0))
+    assert manifest.selected == {10: airline, 11: hotel}
+    manifest.apply(1, b"", struct.pack(">QII", 5, 8, 10))
+    assert manifest.selected == {11: hotel}
+    scope = Manifest(selection=Selection("inventory"))
+    scope.learn(parse_manifest(TEXT))
+    assert scope.selected == {10: airline}
+    assert Manifest().selected == {0: Collection("_default", "_default")}
+
+
+def test_of_several_changes_at_once_the_last_alone_has_the_new_uid() -> None:
+    manifest = parse_manifest(TEXT)
+    assert manifest.apply(0, b"hotel", struct.pack(">QIII", 2, 8, 11, 0)) == 2
+    assert manifest.apply(0, b"route", struct.pack(">QIII", 3, 8, 12, 0)) == 3
+    assert [manifest.collections[at].name for at in (10, 11, 12)] == ["airline", "hotel", "route"]
 
 
 def test_names_come_from_the_manifest_and_newer_events() -> None:

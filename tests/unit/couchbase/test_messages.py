@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from keelman.couchbase.errors import ProtocolError
 from keelman.couchbase.frames import Frame, FrameBuffer, Opcode, encoded
-from keelman.couchbase.manifest import Collection, Manifest
+from keelman.couchbase.manifest import Collection, Manifest, Selection
 from keelman.couchbase.messages import MOVED, Decoder
 from keelman.couchbase.vbucket import Event, Vbucket
 
@@ -39,11 +39,14 @@ STREAM = [
 ]
 
 
-def events(pieces: list[bytes], *, short: bool) -> tuple[list[Event], list[Frame], Vbucket]:
+def events(
+    pieces: list[bytes], *, short: bool, selection: Selection | None = None, asked: frozenset[int] = frozenset()
+) -> tuple[list[Event], list[Frame], Vbucket]:
     manifest = Manifest(
-        collections={0: Collection("_default", "_default"), 8: Collection("s", "c"), 129: Collection("s", "d")}
+        collections={0: Collection("_default", "_default"), 8: Collection("s", "c"), 129: Collection("s", "d")},
+        selection=selection or Selection(),
     )
-    decoder, vbucket = Decoder(manifest, collections=True), Vbucket(1)
+    decoder, vbucket = Decoder(manifest, collections=True), Vbucket(1, asked=asked)
     decoder.vbuckets[1] = vbucket
     buffer, found = FrameBuffer(), list[Event]()
     others = [
@@ -113,3 +116,27 @@ def test_unknown_opcodes_are_counted_and_passed_over() -> None:
     found, others, _ = events([encoded(0x77, status=1, extras=b"abc") + mutation(1, 1, b"\0doc")], short=True)
     assert [one.seqno for one in found] == [1]
     assert [one.size for one in others] == [27]
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_what_is_not_asked_for_moves_the_offset(short: bool) -> None:
+    given = [mutation(1, n, prefix + b"doc") for n, prefix in enumerate((b"\0", b"\x08", b"\x81\x01"), start=1)]
+    found, _, _ = events(given, short=short, selection=Selection("", [Collection("s", "c"), Collection("s", "e")]))
+    assert [(one.kind, one.seqno) for one in found] == [(MOVED, 1), (Opcode.MUTATION, 2), (MOVED, 3)]
+
+
+def dropped(collection: int) -> bytes:
+    value = struct.pack(">QII", 9, 8, collection)
+    return encoded(Opcode.SYSTEM_EVENT, status=1, extras=struct.pack(">QIB", 2, 1, 0), value=value)
+
+
+@pytest.mark.parametrize(("collection", "seqnos"), [(8, [1, 2]), (77, [1, 2, 3])])
+def test_a_stream_is_left_where_a_collection_is_dropped_that_it_was_asked_for(
+    collection: int, seqnos: list[int]
+) -> None:
+    """What comes behind is counted, and will be asked for again."""
+    given = [mutation(1, 1, b"\x08doc"), dropped(collection), mutation(1, 3, b"\x81\x01doc")]
+    found, others, vbucket = events([b"".join(given)], short=True, asked=frozenset((8, 129)))
+    assert [one.seqno for one in found] == seqnos
+    assert vbucket.seqno == seqnos[-1]
+    assert sum(one.size for one in found) + sum(one.size for one in others) == len(b"".join(given))

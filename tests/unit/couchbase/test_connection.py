@@ -1,0 +1,90 @@
+"""What a connection makes of messages that are nobody's, and of the ends of streams that it left."""
+
+import asyncio
+import struct
+from typing import Any
+
+import pytest
+
+from keelman.couchbase import connection as connection_module
+from keelman.couchbase.cluster_map import NodeAddress
+from keelman.couchbase.connection import COLLECTION_DROPPED, Connection
+from keelman.couchbase.frames import Opcode, encoded
+from keelman.couchbase.manifest import Collection, Manifest, Selection
+from keelman.couchbase.messages import Decoder
+from keelman.couchbase.vbucket import Event, Vbucket
+
+
+class Wire(asyncio.Transport):
+    """To a server that gives nothing by itself."""
+
+    def write(self, data: object) -> None:
+        """It goes nowhere."""
+
+    def abort(self) -> None:
+        """Nothing is open."""
+
+
+class Heard:
+    """What a connection tells."""
+
+    def __init__(self) -> None:
+        self.seqnos: list[int] = []
+        self.ended: list[tuple[int, int]] = []
+
+    def events(self, connection: Connection, events: list[Event]) -> None:
+        self.seqnos += [event.seqno for event in events]
+
+    def map_pushed(self, connection: Connection, value: bytes) -> None:
+        """None comes."""
+
+    def stream_ended(self, connection: Connection, vbucket: int, reason: int) -> None:
+        self.ended.append((vbucket, reason))
+
+    def lost(self, connection: Connection, why: str) -> None:
+        raise AssertionError(why)
+
+
+async def open_stream() -> tuple[Heard, Connection, Vbucket]:
+    """Of a vbucket whose stream was asked for collection 8."""
+    heard, vbucket = Heard(), Vbucket(1, asked=frozenset((8,)))
+    connection = Connection(NodeAddress("one", 11210), heard, 120.0)
+    collections = {8: Collection("s", "c"), 9: Collection("s", "d")}
+    manifest = Manifest(1, {8: "s"}, collections, Selection("", tuple(collections.values())))
+    connection.connection_made(Wire())
+    connection.stream(Decoder(manifest, collections=True), 0)
+    connection.follow(vbucket)
+    return heard, connection, vbucket
+
+
+def ended(opaque: int, reason: int) -> bytes:
+    return encoded(Opcode.STREAM_END, status=1, opaque=opaque, extras=struct.pack(">I", reason))
+
+
+def mutation(seqno: int) -> bytes:
+    return encoded(Opcode.MUTATION, status=1, extras=struct.pack(">QQIIIHB", seqno, 1, 0, 0, 0, 0, 0), key=b"\x09doc")
+
+
+async def test_an_unknown_opcode_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    warned: list[dict[str, Any]] = []
+    log = type("Log", (), {"warning": lambda _, name, **given: warned.append({"name": name, **given})})
+    monkeypatch.setattr(connection_module, "_log", log())
+    heard, connection, _ = await open_stream()
+    connection.data_received(encoded(0x77, status=1) * 3 + mutation(1))
+    assert warned == [{"name": "couchbase_unknown_opcode", "node": "one:11210", "opcode": "0x77"}]
+    assert heard.seqnos == [1]
+    connection.close()
+
+
+async def test_the_end_of_a_stream_that_was_left_is_not_that_of_the_next() -> None:
+    heard, connection, vbucket = await open_stream()
+    extras, value = struct.pack(">QIB", 2, 1, 0), struct.pack(">QII", 2, 8, 8)
+    drop = encoded(Opcode.SYSTEM_EVENT, status=1, opaque=5, extras=extras, value=value)
+    connection.data_received(mutation(1) + drop + mutation(3))
+    assert heard.seqnos == [1, 2]
+    assert heard.ended == [(1, COLLECTION_DROPPED)]
+    connection.follow(vbucket)
+    connection.data_received(ended(5, 1) + mutation(3) + ended(6, 2))
+    assert heard.seqnos == [1, 2, 3]
+    assert heard.ended == [(1, COLLECTION_DROPPED), (1, 2)]
+    connection.close()
