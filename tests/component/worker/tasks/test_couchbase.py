@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.rpc.channels import channel
+from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
 from support.copying.harness import create_topic, messages
 from support.couchbase.copies import numbers, official
@@ -175,4 +177,36 @@ async def test_a_rollback_is_counted(bootstrap: str, spark: SparkService, tmp_pa
                 return f'keelman_task_rollbacks_total{{connector="{name}",task="0"}} 1' in text
 
             await eventually(counted, seconds=60, what="the rollback is counted")
+            assert await worker.end() == 0
+
+
+async def test_what_cannot_be_read_is_failed_at_once_with_a_line_that_names_it(
+    bootstrap: str, spark: SparkService, tmp_path: Path, name: str
+) -> None:
+    (closed,) = free_ports(1)
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, f"group-{name}", spark.address)
+    with couchbase_server(vbuckets=2) as server, couchbase_server(vbuckets=2) as no_data:
+        no_data.nodes[0].serves = False
+        wrong: dict[str, tuple[dict[str, str], str]] = {
+            "bucket": ({"couchbase.bucket": "none"}, f"no bucket 'none' at {server.seeds}"),
+            "password": ({"couchbase.password": "wrong"}, "the Couchbase cluster refuses user 'Administrator': "),
+            "port": ({"couchbase.seed.nodes": f"127.0.0.1:{closed}"}, f"127.0.0.1:{closed}: Connection refused"),
+            "node": ({"couchbase.seed.nodes": no_data.seeds}, f"{no_data.seeds} has no map of bucket 'travel'"),
+            "tls": ({"couchbase.enable.tls": "true"}, f"{server.seeds}: no TLS there"),
+            "scope": ({"couchbase.scope": "nowhere"}, "the bucket has no scope 'nowhere': it has _default"),
+            "collection": ({"couchbase.collections": "_default.no"}, "the bucket has no collection '_default.no'"),
+        }
+        async with workers(worker):
+            for what, (more, _) in wrong.items():
+                body = created({**official(f"{name}-{what}", server), **more})
+                assert (await worker.ask("POST", "/connectors", body)).status_code == 201
+
+            async def lines(what: str) -> list[str]:
+                """Why it and its tasks are FAILED."""
+                status = (await worker.ask("GET", f"/connectors/{name}-{what}/status")).json()
+                return [one["trace"] for one in (status["connector"], *status["tasks"]) if one["state"] == "FAILED"]
+
+            for what, (_, line) in wrong.items():
+                found = await eventually(partial(lines, what), seconds=60, what=f"{what} is FAILED")
+                assert line in found[0]
             assert await worker.end() == 0
