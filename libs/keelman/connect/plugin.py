@@ -65,6 +65,9 @@ class Reader(ABC):
     rollbacks: int = 0
     """How often its source has taken back what it had given: a reader that meets that counts it here."""
 
+    taken_back: int = 0
+    """How many changes those were at most, which may be read again."""
+
     packs: bool = True
     """Set by the engine: whether records may be passed on packed; not where each of them is transformed."""
 

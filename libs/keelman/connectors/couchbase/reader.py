@@ -168,7 +168,7 @@ class CouchbaseReader(Reader):
         self._news.clear()
         with connect_errors():
             events = changes.take(most if paced is None else min(most, paced))
-        self.rollbacks = changes.rollbacks
+        self.rollbacks, self.taken_back = changes.rollbacks, changes.taken_back
         self._behind = len(events)
         if not events:
             self._log_problem(changes)

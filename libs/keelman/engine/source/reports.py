@@ -36,6 +36,7 @@ class SourceReports:
         """The progress as it is now."""
         message = self.progress.message(self.position.lag(), LAG_UNITS[self.reader.lag_unit])
         message.rollbacks = self._rollbacks = self.reader.rollbacks
+        message.taken_back = self.reader.taken_back
         return message
 
     def copied(self) -> None:

@@ -42,6 +42,11 @@ FAILURES = Family(
 ROLLBACKS = Family(
     "keelman_task_rollbacks_total", COUNTER, "How often the task's source has taken back what it had given."
 )
+TAKEN_BACK = Family(
+    "keelman_task_taken_back_total",
+    COUNTER,
+    "Changes, at most, that the task's source has taken back: they may have been copied twice.",
+)
 BYTES = Family("keelman_task_bytes_total", COUNTER, "Bytes of the keys and values that the task has committed.")
 BYTES_RATE = Family("keelman_task_bytes_per_second", GAUGE, "Bytes that the task commits in a second now.")
 LAG_RECORDS = Family("keelman_task_lag_records", GAUGE, "Records that the task has left to copy.")

@@ -207,6 +207,7 @@ class Metrics:
         out.add(names.FAILURES, meter.failures, labels)
         out.add(names.BYTES, meter.bytes, labels)
         out.add(names.ROLLBACKS, meter.rollbacks, labels)
+        out.add(names.TAKEN_BACK, meter.taken_back, labels)
         kind = self._type(work.connector)
         source = kind == "source"
         lag = meter.lag(LAG_UNIT_RECORDS)

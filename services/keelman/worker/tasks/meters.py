@@ -29,6 +29,8 @@ class Meter:
     """All else of records that could not be copied, over all copy runs."""
     rollbacks: int = 0
     """How often its source has taken back what it had given."""
+    taken_back: int = 0
+    """How many changes those were at most."""
     runs: int = 0
     failures: int = 0
     """Copy runs that ended by an error."""
@@ -49,6 +51,7 @@ class Meter:
             self.bytes += max(0, reported.bytes - before.bytes)
             self.errors += max(0, reported.errors - before.errors)
             self.rollbacks += max(0, reported.rollbacks - before.rollbacks)
+            self.taken_back += max(0, reported.taken_back - before.taken_back)
             self._add_bad(before.bad_records, reported.bad_records)
             self._seen[update.run_uid] = reported
             if reported.HasField("commit_time"):

@@ -174,7 +174,9 @@ async def test_a_rollback_is_counted(bootstrap: str, spark: SparkService, tmp_pa
 
             async def counted() -> bool:
                 text = (await worker.ask("GET", "/metrics")).text
-                return f'keelman_task_rollbacks_total{{connector="{name}",task="0"}} 1' in text
+                labels = f'{{connector="{name}",task="0"}}'
+                wanted = {f"keelman_task_rollbacks_total{labels} 1", f"keelman_task_taken_back_total{labels} 4"}
+                return wanted <= set(text.splitlines())
 
             await eventually(counted, seconds=60, what="the rollback is counted")
             assert await worker.end() == 0
