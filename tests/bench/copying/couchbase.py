@@ -42,6 +42,7 @@ TEXT, JSON, BYTES = (
 )
 JAVA = "Java client, counting"
 RATE, RATE_SECONDS, IDLE_SECONDS, REST_SECONDS = 5000, 20.0, 20.0, 15.0
+SAID_SECONDS = 0.05
 OFFICIAL = "com.couchbase.connect.kafka.CouchbaseSourceConnector"
 FIRST = "org.apache.kafka.connect.couchbase.CouchbaseSourceConnector"
 _NUMBERS = itertools.count(1)
@@ -248,12 +249,13 @@ async def _idle(bench: Bench, ours: System) -> list[Figure]:
         for kind, park in (("idle", "-1"), ("parked", "1000")):
             name = f"{kind}-{next(_NUMBERS)}"
             bench.topics.create(name)
-            without = await _percent(ours)
+            await asyncio.sleep(REST_SECONDS)  # a slot that was begun in place of one that ended is no cost of the task
+            without = await _percent(bench, ours)
             await create(ours, name, {**official(seeds, name), "keelman.park.after.ms": park})
             try:
                 await running(ours, name)
                 await asyncio.sleep(REST_SECONDS)
-                percent = await _percent(ours) - without
+                percent = await _percent(bench, ours) - without
             finally:
                 await delete(ours, name)
                 bench.topics.delete(name)
@@ -262,10 +264,24 @@ async def _idle(bench: Bench, ours: System) -> list[Figure]:
     return found
 
 
-async def _percent(system: System) -> float:
-    before, begun = cpu_seconds(python(system)), time.monotonic()
+async def _percent(bench: Bench, system: System) -> float:
+    """Of a core, over a while; says which processes it was."""
+    before, begun = _used(system), time.monotonic()
     await asyncio.sleep(IDLE_SECONDS)
-    return 100 * (cpu_seconds(python(system)) - before) / (time.monotonic() - begun)
+    used = {process: seconds - before.get(process, 0.0) for process, seconds in _used(system).items()}
+    took = time.monotonic() - begun
+    said = ", ".join(f"{process[1]} {seconds:.2f} s" for process, seconds in used.items() if seconds >= SAID_SECONDS)
+    bench.say(f"couchbase: in {took:.0f} s: {said or 'nothing'}")
+    return 100 * sum(used.values()) / took
+
+
+def _used(system: System) -> dict[tuple[int, str], float]:
+    """Processor seconds of each process, by its number and what it calls itself."""
+    found = {}
+    for process in python(system):
+        with suppress(psutil.NoSuchProcess):
+            found[process.pid, " ".join(" ".join(process.cmdline()).split())[-40:]] = cpu_seconds([process])
+    return found
 
 
 def python(system: System) -> list[psutil.Process]:
