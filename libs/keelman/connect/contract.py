@@ -46,10 +46,11 @@ def note_background(method: str) -> None:
     if method:
         _background[threading.get_ident()] = method
     if _note is not None:
-        _note(_in_background())
+        _note(under_way())
 
 
-def _in_background() -> str:
+def under_way() -> str:
+    """The method of a connector's that one of its own threads is in, that which was begun last; or nothing."""
     return next(reversed(list(_background.values())), "")
 
 
@@ -119,7 +120,7 @@ class ReturnCheck:
         try:
             return method(*args, **kwargs)
         finally:
-            note(_in_background())  # another thread's may have begun meanwhile
+            note(under_way())  # another thread's may have begun meanwhile
 
     def _named(self, method: Callable[..., Any]) -> str:
         owner = getattr(method, "__self__", None)

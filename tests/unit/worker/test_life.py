@@ -166,8 +166,8 @@ def test_where_a_thread_stands() -> None:
 def test_a_flood_is_slowed_down() -> None:
     code = (
         "import os; from keelman.runtime.processes.output_brake import brake_output\n"
-        "brake_output(50_000)\n"
-        "for _ in range(20): os.write(1, b'x' * 10_000)\n"
+        "brake_output(50_000, lambda: 'acme.Flood.poll')\n"
+        "for _ in range(20): os.write(1, b'x' * 9_999 + b'\\n')\n"
     )
     begun = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
@@ -175,6 +175,8 @@ def test_a_flood_is_slowed_down() -> None:
     assert time.monotonic() - begun > 1.0
     assert done.stdout == b""
     assert done.stderr.startswith(b"xxxx")
+    told = [line for line in done.stderr.splitlines() if not line.startswith(b"x")]
+    assert told == [b"acme.Flood.poll writes more than its output takes, 50000 bytes a second: it is held back"]
 
 
 def test_memory_is_bound_beside_what_a_process_has_set_aside() -> None:

@@ -8,17 +8,22 @@ import os
 import resource
 import threading
 import time
+from collections.abc import Callable
 
 from keelman.runtime.processes.stacks import stacks_on_signal
 
 BYTES_PER_SECOND = 256 << 10
 CHUNK_BYTES = 64 << 10
+WINDOW_SECONDS, FLOODED = 2.0, 0.8
+"""Who fills so much of what goes through in so long is held back, which is said each SAY_SECONDS at most."""
+SAY_SECONDS = 60.0
 
 
-def brake_output(bytes_per_second: int = BYTES_PER_SECOND) -> None:
+def brake_output(bytes_per_second: int = BYTES_PER_SECOND, who: Callable[[], str] = lambda: "") -> None:
     """From now on standard output and error of this process go to its standard error at this rate at most.
 
-    Faster writers wait. Called once, early, in a process that third-party code runs in.
+    Faster writers wait, which a line says; `who` tells what code runs in it at the moment, for that line. Called once,
+    early, in a process that third-party code runs in.
     """
     real = os.dup(2)
     source, sink = os.pipe()
@@ -27,7 +32,7 @@ def brake_output(bytes_per_second: int = BYTES_PER_SECOND) -> None:
     os.close(sink)
     faulthandler.enable(real)  # what a crash leaves must not stay in the pipe
     stacks_on_signal(real)
-    threading.Thread(target=_pump, args=(source, real, bytes_per_second), name="output", daemon=True).start()
+    threading.Thread(target=_pump, args=(source, real, bytes_per_second, who), name="output", daemon=True).start()
 
 
 def bound_memory(size: int) -> None:
@@ -52,11 +57,23 @@ def _set_aside_bytes() -> int:
         return 0
 
 
-def _pump(source: int, real: int, rate: int) -> None:
-    free_at = time.monotonic()
+def _pump(source: int, real: int, rate: int, who: Callable[[], str]) -> None:
+    free_at = window = time.monotonic()
+    say_at, much = 0.0, 0
     while chunk := os.read(source, CHUNK_BYTES):
         # A second's worth goes at once: only a flood is slowed down.
-        free_at = max(free_at, time.monotonic() - 1.0) + len(chunk) / rate
+        now = time.monotonic()
+        free_at = max(free_at, now - 1.0) + len(chunk) / rate
+        if now - window > WINDOW_SECONDS:
+            window, much = now, 0
+        much += len(chunk)
+        if much > FLOODED * WINDOW_SECONDS * rate and now >= say_at:
+            say_at = now + SAY_SECONDS
+            begun, _, rest = chunk.partition(b"\n")  # in the middle of a line, if there is one
+            text = (
+                f"{who() or 'this process'} writes more than its output takes, {rate} bytes a second: it is held back\n"
+            )
+            chunk = b"\n".join((begun, text.encode() + rest))
         try:
             while chunk:
                 chunk = chunk[os.write(real, chunk) :]

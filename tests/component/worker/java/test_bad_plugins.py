@@ -91,6 +91,8 @@ async def test_what_bad_java_plugins_do_is_told_and_harms_nobody_else(
             await says(mode, text, task=True)
         await worker.reaches("leaks", "RUNNING", "RUNNING", seconds=120)
         await worker.reaches("floods", "RUNNING", "RUNNING", seconds=120)
+        flood = f"{TASK}.poll writes more than its output takes, 262144 bytes a second"
+        await eventually(lambda: flood in spark.log.read_text(errors="replace"), seconds=120, what=flood)
         before = await committed()
         status = (await worker.ask("GET", "/connectors/good/status")).json()
         assert status["tasks"][0]["state"] == "RUNNING"
