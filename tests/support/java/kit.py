@@ -116,7 +116,7 @@ class JavaSinkTask(OneTask):
 
     @classmethod
     def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
-        return open_writer(_loader(config), config["task.class"], config, task, exactly_once=exactly_once)
+        return open_writer(_loader(config), config["task.class"], config, task)
 
     @classmethod
     def open_steps(cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> Steps:

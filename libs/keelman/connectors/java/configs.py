@@ -138,3 +138,16 @@ def _key(key: Any) -> ConfigKey:
 
 def _class(name: str) -> Any:
     return java_class(name)
+
+
+def task_state(connector: str, task: int, config: Any) -> tuple[Any, Any]:
+    """A task's ConnectorTaskId, and Connect's ClusterConfigState with this configuration (Java's map) of it alone."""
+    whose = java_class("org.apache.kafka.connect.util.ConnectorTaskId")(connector, jpype().JInt(task))
+    maps, sets = java_class("java.util.HashMap"), java_class("java.util.HashSet")
+    configs = maps()
+    configs.put(whose, config)
+    session = jpype().JObject(None, java_class("org.apache.kafka.connect.runtime.SessionKey"))
+    state = java_class("org.apache.kafka.connect.storage.ClusterConfigState")(
+        jpype().JLong(0), session, maps(), maps(), maps(), configs, maps(), maps(), maps(), sets(), sets()
+    )
+    return whose, state

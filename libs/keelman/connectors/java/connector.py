@@ -6,7 +6,7 @@ tasks run. Source: `AbstractHerder`, `Worker` and `SourceConnector` of Kafka Con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from keelman.connect.config.definition import ConfigDef, ConfigValue
@@ -25,6 +25,8 @@ from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.started import TASK_CLASS, StartedConnectors
 from keelman.connectors.plugins.java_folders import UNDEFINED
 
+SINK_CONTEXT = "org.apache.kafka.connect.runtime.WorkerSinkTaskContext"
+"""A task of a sink that looks into it is given one of that very class."""
 REFRESH_SECONDS = 5.0
 SUPPORT = "exactly.once.support"
 UNKNOWN_SUPPORT = (
@@ -44,6 +46,8 @@ class JavaConnector(Connector):
     converts = True
     java_name: ClassVar[str]
     loader: ClassVar[PluginLoader]
+    inner: ClassVar[Collection[str]]
+    """The classes of Connect's inside that it looks into."""
 
     @classmethod
     def made(cls) -> Any:
@@ -149,7 +153,8 @@ class JavaConnector(Connector):
         """A sink task, started. Raises ConnectError."""
         from keelman.connectors.java.sink.writer import open_writer  # noqa: PLC0415  as above
 
-        return open_writer(cls.loader, cls._task_class(config), config, task, exactly_once=exactly_once)
+        looks_inside = SINK_CONTEXT in cls.inner
+        return open_writer(cls.loader, cls._task_class(config), config, task, looks_inside=looks_inside)
 
     @classmethod
     def open_steps(cls, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> Steps:
@@ -175,8 +180,9 @@ class JavaConnector(Connector):
         return None if found is None else str(found.name())
 
 
-def java_connector(loader: PluginLoader, class_name: str) -> type[JavaConnector]:
-    """The class of ours for a Java class. Raises ConnectError where it cannot be made, or is no connector."""
+def java_connector(loader: PluginLoader, class_name: str, inner: Collection[str] = ()) -> type[JavaConnector]:
+    """The class of ours for a Java class, which looks into these classes of Connect's inside. Raises ConnectError where
+    it cannot be made, or is no connector."""
     with loader.entered(), translated(class_name):
         java = loader.load(class_name)
         made = java()
@@ -192,6 +198,7 @@ def java_connector(loader: PluginLoader, class_name: str) -> type[JavaConnector]
         "direction": direction,
         "java_name": class_name,
         "loader": loader,
+        "inner": frozenset(inner),
         "__module__": __name__,
     }
     return type(simple, (JavaConnector,), attributes)

@@ -63,7 +63,9 @@ def load(plugin: JavaPlugin, class_name: str, *, quick: bool) -> type[Connector]
     """One of its connectors. Raises ConnectError for a fault of the class, FailedPrecondition without Java."""
     _start(quick=quick)
     connector = importlib.import_module("keelman.connectors.java.connector")
-    found: type[Connector] = connector.java_connector(_loader(plugin), class_name)
+    if refused := dict(plugin.refused).get(class_name):
+        raise ConnectError(refused)
+    found: type[Connector] = connector.java_connector(_loader(plugin), class_name, plugin.inner_of(class_name))
     return found
 
 

@@ -29,6 +29,8 @@ from keelman.runtime.version import version as own_version
 DESCRIPTION = "java_plugin.json"
 ANSWERS = "answers.json"
 """What the classes themselves have said when they were loaded: beside the description, once that was done."""
+FORMAT = 2
+"""Of the description: one of another form is written again."""
 CONNECTORS = ("source", "sink")
 _KINDS = frozenset(kind.value for kind in PluginKind)
 UNDEFINED = "undefined"
@@ -42,7 +44,8 @@ class JavaPlugin:
     """What one plugin location holds. `folder` is its place in the cache; `libraries` are jars behind its own.
 
     Once its classes were loaded, and are `asked`, they have the versions that they say themselves, and those that
-    cannot be loaded are `broken`, with the reason.
+    cannot be loaded are `broken`, with the reason. `refused` are connectors that look into Kafka Connect for what is
+    not here, with the reason too; `inner` has what a connector looks into, so that it is given that where it is.
     """
 
     name: str
@@ -57,6 +60,8 @@ class JavaPlugin:
     """Folders in the cache of plugins whose converters, transforms and predicates its connectors can name."""
     asked: bool = False
     broken: tuple[tuple[str, str], ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+    inner: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def type_of(self, class_name: str) -> str:
         """Connect's word for what the class is; empty for one that is not known."""
@@ -80,8 +85,12 @@ class JavaPlugin:
                 yield registry.Step(one.class_name, PluginKind(one.type), one.version or UNDEFINED, asks)
 
     def problem_of(self, class_name: str) -> str:
-        """Why the class cannot be loaded; empty when it can, or was not yet."""
-        return next((problem for name, problem in self.broken if name == class_name), "")
+        """Why the class cannot be used; empty when it can, or was not loaded yet."""
+        return next((problem for name, problem in (*self.refused, *self.broken) if name == class_name), "")
+
+    def inner_of(self, class_name: str) -> tuple[str, ...]:
+        """The classes of Kafka Connect's inside that a connector looks into."""
+        return next((found for name, found in self.inner if name == class_name), ())
 
 
 def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | None:
@@ -113,6 +122,8 @@ def described(location: Path, libraries: Sequence[Path] = ()) -> JavaPlugin | No
         "libraries": [str(jar) for jar in more],
         "classes": [[c.class_name, c.type, c.version, c.language, c.path] for c in classes],
         "problems": list(found.problems),
+        "refused": [list(one) for one in found.refused.items()],
+        "inner": [[name, list(inner)] for name, inner in found.inner.items()],
     }
     _write(folder, document)
     return read(folder)
@@ -145,6 +156,8 @@ def read(folder: Path) -> JavaPlugin:
         tuple(map(Path, document["libraries"])),
         tuple(PluginClass(*one) for one in document["classes"]),
         tuple(document["problems"]),
+        refused=tuple((name, why) for name, why in document["refused"]),
+        inner=tuple((name, tuple(found)) for name, found in document["inner"]),
     )
     with suppress(OSError, ValueError, KeyError, TypeError):
         return _with_answers(found, json.loads((folder / ANSWERS).read_text(encoding="utf-8")))
@@ -180,7 +193,7 @@ def _jars_of(folder: Path) -> list[Path]:
 
 
 def _digest(jars: Sequence[Path | None]) -> str:
-    digest = hashlib.sha256(own_version().encode())
+    digest = hashlib.sha256(f"{own_version()} {FORMAT}".encode())
     for jar in jars:
         if jar is None:
             digest.update(b"\0\0")

@@ -24,8 +24,10 @@ def class_bytes(
     flags: int = PUBLIC,
     java: int = 17,
     constructor: bool = True,
+    uses: Sequence[str] = (),
+    texts: Sequence[str] = (),
 ) -> bytes:
-    """A class file; names are like com/acme/Weather."""
+    """A class file; names are like com/acme/Weather. Among its constants are classes that it `uses`, and `texts`."""
     constants: list[bytes] = []
 
     def add(data: bytes) -> int:
@@ -46,6 +48,9 @@ def class_bytes(
         body += struct.pack(">HHHH", 1, text("<init>"), text("()V"), 1)
         body += struct.pack(">HI", text("Code"), 12) + struct.pack(">HHI", 0, 1, 0) + bytes(4)
     body += struct.pack(">H", 0)
+    for add_constant, some in ((class_of, uses), (text, texts)):
+        for one in some:
+            add_constant(one)
     head = struct.pack(">IHHH", 0xCAFEBABE, 0, 44 + java, len(constants) + 1)
     return head + b"".join(constants) + body
 

@@ -55,6 +55,28 @@ def read_class(data: bytes) -> ClassFile:
         raise InvalidClassFile("not a class file: a constant that is none") from error
 
 
+def named_classes(data: bytes, texts_of: bytes) -> frozenset[str]:
+    """The classes that the constants of a class file name, like com/acme/Weather: those that its code uses, and texts
+    that begin so (in dots), for a class that is looked for by its name. Raises InvalidClassFile."""
+    try:
+        return _named_classes(data, texts_of)
+    except (struct.error, IndexError, KeyError) as error:
+        raise InvalidClassFile("not a class file: a constant that is none") from error
+
+
+def _named_classes(data: bytes, texts_of: bytes) -> frozenset[str]:
+    places, _ = _constants(data, _HEAD.unpack_from(data)[3])
+    found = set[str]()
+    for at in filter(None, places):
+        if data[at] == _CLASS:
+            name = _text(data, places, _TWO.unpack_from(data, at + 1)[0]).decode(errors="replace")
+            found.add(name.lstrip("[")[1:-1] if name.startswith("[") else name)
+        elif data[at] == _UTF8 and data.startswith(texts_of, at + 3):
+            text = data[at + 3 : at + 3 + (data[at + 1] << 8) + data[at + 2]]
+            found.add(text.decode(errors="replace").replace(".", "/"))
+    return frozenset(found)
+
+
 def _read(data: bytes) -> ClassFile:
     magic, _, major, count = _HEAD.unpack_from(data)
     if magic != MAGIC:

@@ -6,7 +6,7 @@ stand in it are not looked into, and archives that are no jars or wheels are a p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,7 @@ from keelman.workers.plugins.archive import (
     refusal,
     seekable,
 )
+from keelman.workers.plugins.inner_classes import refusal as inner_refusal
 from keelman.workers.plugins.java_classes import JavaClasses
 from keelman.workers.plugins.versions import NameAndVersion, legal_name, legal_version, of_file_name
 from keelman.workers.plugins.wheel_metadata import wheel_classes, wheel_version
@@ -42,7 +43,8 @@ _INNER_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".7
 class Inspection:
     """What a file or folder has. `kind` is None of a folder. `problems` are for people; what they name is not used.
 
-    `name` and `version` are those that the file's name and metadata give; either may be empty.
+    `name` and `version` are those that the file's name and metadata give; either may be empty. `inner` has, by
+    connector, the classes of Kafka Connect's inside that it looks into, and `refused` why one cannot run in keelman.
     """
 
     kind: PluginKind | None
@@ -50,6 +52,8 @@ class Inspection:
     problems: tuple[str, ...] = ()
     name: str = ""
     version: str = ""
+    inner: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def inspect(
@@ -67,20 +71,19 @@ def inspect(
     """
     file_name = file_name or (source.name if isinstance(source, Path) else "")
     kind, named = kind_of(source, file_name), of_file_name(file_name)
-    reader = _Reader(JavaClasses(java), bounds, scratch)
-    with opened(source, kind, bounds=bounds, scratch=scratch) as archive:
-        match kind:
-            case PluginKind.JAR:
-                reader.java.add(archive, file_name)
-            case PluginKind.WHEEL:
-                reader.python = wheel_classes(archive, file_name, reader.problems)
-                name, version = wheel_version(archive)
-                named = NameAndVersion(legal_name(name) or named.name, legal_version(version) or named.version)
-            case PluginKind.ZIP | PluginKind.TAR_GZ:
-                reader.read_parts(archive)
-    classes = sorted(reader.java.found() + reader.python)
-    problems = [*reader.problems, *reader.java.problems]
-    return Inspection(kind, _listed(classes, problems), _few(problems), named.name, named.version)
+
+    def read(*, follows: bool) -> _Reader:
+        reader = _Reader(JavaClasses(java, follows=follows), bounds, scratch)
+        with opened(source, kind, bounds=bounds, scratch=scratch) as archive:
+            reader.read(archive, kind, file_name)
+        return reader
+
+    reader = read(follows=False)
+    if reader.java.looks_inside:
+        reader = read(follows=True)
+    if reader.wheel is not None:
+        named = NameAndVersion(reader.wheel.name or named.name, reader.wheel.version or named.version)
+    return _told(kind, reader.java, reader.python, reader.problems, named)
 
 
 def inspect_folder(folder: Path, *, java: int = MINIMUM, bounds: Bounds = BOUNDS) -> Inspection:
@@ -88,17 +91,39 @@ def inspect_folder(folder: Path, *, java: int = MINIMUM, bounds: Bounds = BOUNDS
 
     A jar that cannot be used is a problem, and not an error. Raises OSError when the folder cannot be read.
     """
-    java_classes, problems = JavaClasses(java), list[str]()
-    for path in sorted(folder.rglob("*.jar")):
-        inner = str(path.relative_to(folder))
-        try:
-            with opened(path, PluginKind.JAR, bounds=bounds) as archive:
-                java_classes.add(archive, inner)
-        except (ArchiveRefused, OSError) as error:
-            problems.append(f"{inner}: {error}")
-    found = java_classes.found()
-    problems += java_classes.problems
-    return Inspection(None, _listed(found, problems), _few(problems))
+    paths = sorted(folder.rglob("*.jar"))
+
+    def read(*, follows: bool) -> tuple[JavaClasses, list[str]]:
+        java_classes, problems = JavaClasses(java, follows=follows), list[str]()
+        for path in paths:
+            inner = str(path.relative_to(folder))
+            try:
+                with opened(path, PluginKind.JAR, bounds=bounds) as archive:
+                    java_classes.add(archive, inner)
+            except (ArchiveRefused, OSError) as error:
+                problems.append(f"{inner}: {error}")
+        return java_classes, problems
+
+    java_classes, problems = read(follows=False)
+    if java_classes.looks_inside:
+        java_classes, problems = read(follows=True)
+    return _told(None, java_classes, [], problems, NameAndVersion("", ""))
+
+
+def _told(
+    kind: PluginKind | None,
+    java: JavaClasses,
+    python: Sequence[PluginClass],
+    problems: Sequence[str],
+    named: NameAndVersion,
+) -> Inspection:
+    classes = sorted([*java.found(), *python])
+    problems = [*problems, *java.problems]
+    inner = java.inner(classes)
+    why = {name: inner_refusal(name, found) for name, found in inner.items()}
+    refused = {name: text[:MAX_PROBLEM] for name, text in [*why.items()][:MAX_PROBLEMS] if text}
+    names = {name: sorted(one.replace("/", ".") for one in found) for name, found in inner.items()}
+    return Inspection(kind, _listed(classes, problems), _few(problems), named.name, named.version, names, refused)
 
 
 def kind_of(source: Path | IO[bytes], file_name: str) -> PluginKind:
@@ -149,7 +174,21 @@ class _Reader:
     scratch: Path | None
     python: list[PluginClass] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    wheel: NameAndVersion | None = None
+    """What a wheel says of itself."""
     _unpacked: int = 0
+
+    def read(self, archive: Archive, kind: PluginKind, file_name: str) -> None:
+        """Reads a whole file of this kind."""
+        match kind:
+            case PluginKind.JAR:
+                self.java.add(archive, file_name)
+            case PluginKind.WHEEL:
+                self.python = wheel_classes(archive, file_name, self.problems)
+                name, version = wheel_version(archive)
+                self.wheel = NameAndVersion(legal_name(name), legal_version(version))
+            case PluginKind.ZIP | PluginKind.TAR_GZ:
+                self.read_parts(archive)
 
     def read_parts(self, archive: Archive) -> None:
         """Reads all that is in an archive, also what is neither jar nor wheel, since it may be broken."""

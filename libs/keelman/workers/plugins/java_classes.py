@@ -7,13 +7,14 @@ API comes from the worker, whatever a plugin carries.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from keelman.model.plugins.plugin import PluginClass
 from keelman.workers.plugins.archive import BROKEN, Archive, Entry
-from keelman.workers.plugins.class_file import ClassFile, InvalidClassFile, read_class
+from keelman.workers.plugins.class_file import ClassFile, InvalidClassFile, named_classes, read_class
+from keelman.workers.plugins.inner_classes import RUNTIME, InnerClasses, is_inner
 from keelman.workers.plugins.versions import jar_version
 
 SERVICES = {
@@ -72,6 +73,8 @@ MAX_SERVICE_BYTES = 1 << 20
 MAX_CLASSES = 400_000
 MAX_TOLD = 20
 _NAME = re.compile(r"[\w$]+(\.[\w$]+)*")
+_INNER = RUNTIME.encode()
+_INNER_TEXT = RUNTIME.replace("/", ".").encode()
 
 
 class _Class(NamedTuple):
@@ -85,15 +88,26 @@ class _Class(NamedTuple):
 
 @dataclass(slots=True)
 class JavaClasses:
-    """The classes of several jars, that may extend each other's. `java` is the release that workers run at least."""
+    """The classes of several jars, that may extend each other's. `java` is the release that workers run at least;
+    `follows` has it note which classes name which, as `inner` wants it."""
 
     java: int
+    follows: bool = False
+    looks_inside: bool = False
+    """Whether a class names one of Connect's inside: then it may be worth to read all again, and to follow them."""
     problems: list[str] = field(default_factory=list)
     _classes: dict[str, _Class] = field(default_factory=dict)
     _services: dict[tuple[str, str], int] = field(default_factory=dict)
     """Classes that service files name, with the type: the jar that names it."""
     _jars: list[tuple[str, str]] = field(default_factory=list)
     """Path and version of each jar."""
+    _inner: InnerClasses = field(default_factory=InnerClasses)
+
+    def inner(self, found: Iterable[PluginClass]) -> dict[str, Mapping[str, str]]:
+        """By connector, what of Connect's inside it reaches, each with the class that names it; those alone that do."""
+        names = sorted({one.class_name for one in found if one.type in ("source", "sink")})
+        reached = {name: self._inner.reached(name.replace(".", "/")) for name in names}
+        return {name: inner for name, inner in reached.items() if inner}
 
     def add(self, archive: Archive, path: str) -> None:
         """Reads a jar. Class files that are none, or that need a newer Java, are a problem that is told."""
@@ -147,13 +161,24 @@ class JavaClasses:
             if entry.size > MAX_CLASS_BYTES:
                 raise InvalidClassFile(f"{entry.size} bytes")
             with archive.open(entry) as file:
-                read = read_class(file.read())
+                read = read_class(data := file.read())
+                self._look_inside(read.name, data)
         except (*BROKEN, InvalidClassFile) as error:
             broken.append(f"{entry.path} ({error})")
             return
         if read.java > self.java:
             newer.append((read.java, read.name.replace("/", ".")))
         self._keep(read, jar)
+
+    def _look_inside(self, name: str, data: bytes) -> None:
+        """Connect's own classes are its inside, and those of the worker are loaded whatever the jars have."""
+        if self.follows or ((_INNER in data or _INNER_TEXT in data) and not self.looks_inside):
+            if _FROM_THE_WORKER.match(name.replace("/", ".")):
+                return
+            named = named_classes(data, _INNER_TEXT)
+            self.looks_inside = self.looks_inside or any(map(is_inner, named))
+            if self.follows:
+                self._inner.note(name, named)
 
     def _keep(self, read: ClassFile, jar: int) -> None:
         parents = tuple(p for p in read.parents if p != _OBJECT)

@@ -58,7 +58,8 @@ async def _inspect(file: IO[bytes], file_name: str, scratch: Path) -> Inspection
     if "refused" in answer:
         raise ArchiveRefused(answer["refused"]["message"], metadata=answer["refused"]["metadata"])
     found = answer["found"]
+    problems = (*found["problems"], *found["refused"].values())
     return Inspection(
-        PluginKind(found["kind"]), tuple(PluginClass(**one) for one in found["classes"]), tuple(found["problems"]),
+        PluginKind(found["kind"]), tuple(PluginClass(**one) for one in found["classes"]), problems,
         found["name"], found["version"],
     )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keelman.testing.eventually import eventually
-from keelman.testing.plugins.jar_files import SOURCE, class_bytes
+from keelman.testing.plugins.jar_files import SINK, SOURCE, class_bytes
 from support.copying.harness import create_topic
 from support.java.kit import compiled, needs_java
 from support.spark.service import SparkService
@@ -17,6 +17,7 @@ from support.worker.processes import WorkerProcess, workers
 pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
 BAD = "acme.BadSource"
 TASK = f"{BAD}$BadTask"
+INNER = "org.apache.kafka.connect.runtime.Worker"
 TASKS = {
     "exit": rf"exited with code 3 in {re.escape(TASK)}\.poll",
     "halt": rf"exited with code 4 in {re.escape(TASK)}\.poll",
@@ -42,6 +43,8 @@ async def bad_plugin(folder: Path) -> Path:
         for file in sorted(classes.rglob("*.class")):
             if file.name != "Missing.class":
                 archive.write(file, str(file.relative_to(classes)))
+        archive.writestr("acme/InnerSink.class", class_bytes("acme/InnerSink", SINK, uses=["acme/Inside"]))
+        archive.writestr("acme/Inside.class", class_bytes("acme/Inside", uses=[INNER.replace(".", "/")]))
         archive.writestr("acme/LaterSource.class", class_bytes("acme/LaterSource", SOURCE, java=99))
     return jar.parent.parent
 
@@ -81,6 +84,10 @@ async def test_what_bad_java_plugins_do_is_told_and_harms_nobody_else(
         await create("good")
         await worker.reaches("good", "RUNNING", "RUNNING", seconds=120)
         assert "1 class needs Java 99 (acme.LaterSource)" in worker.output
+        inner = {"connector.class": "acme.InnerSink", "topics": "bad-records", "name": "inner"}
+        refused = await worker.ask("POST", "/connectors", {"name": "inner", "config": inner}, timeout=120)
+        assert (refused.status_code >= 400, f"acme.Inside uses {INNER}, which" in refused.text) == (True, True), refused
+        assert refused.text.count("acme.InnerSink cannot run here") == 1, refused.text
         for mode in CONNECTORS:
             await create(f"connector-{mode}", throws=mode)
         for mode in ("leaks", "floods", *TASKS):

@@ -253,6 +253,44 @@ def test_a_folder_of_jars(tmp_path):
     assert found.problems[0].startswith("bad.jar: plugin file refused")
 
 
+RUNTIME = "org/apache/kafka/connect/runtime"
+SINK_CONTEXT = f"{RUNTIME}/WorkerSinkTaskContext".replace("/", ".")
+
+
+def test_what_of_connects_inside_a_connector_reaches(tmp_path):
+    path = jar(
+        tmp_path,
+        java.class_bytes("a/Deep", java.SINK, uses=["a/Task"]),
+        java.class_bytes("a/Task", uses=["[La/Helper;", f"{RUNTIME}/ConnectorConfig"]),
+        java.class_bytes("a/Helper", uses=["a/Task", f"{RUNTIME}/Worker", f"{RUNTIME}/WorkerSinkTask"]),
+        java.class_bytes("a/Commits", java.SINK, uses=["a/Consumers"]),
+        java.class_bytes("a/Consumers", texts=[SINK_CONTEXT]),
+        java.class_bytes("a/Alone", java.SOURCE, uses=["org/apache/kafka/connect/source/SourceTask"]),
+        java.class_bytes(f"{RUNTIME}/Worker", uses=[f"{RUNTIME}/Herder"]),
+    )
+    found = inspect(path)
+    assert [one.class_name for one in found.classes] == ["a.Alone", "a.Commits", "a.Deep"]
+    inner = RUNTIME.replace("/", ".")
+    assert found.inner == {"a.Deep": [f"{inner}.Worker", f"{inner}.WorkerSinkTask"], "a.Commits": [SINK_CONTEXT]}
+    assert found.refused == {
+        "a.Deep": f"a.Deep cannot run here: a.Helper uses {inner}.Worker and 1 more, which is Kafka Connect's own "
+        "inside; a worker cluster of the engine kafka-connect runs it"
+    }
+    assert found.problems == ()
+
+
+def test_jars_of_a_folder_and_of_an_archive_are_followed_together(tmp_path):
+    (tmp_path / "acme").mkdir()
+    jar(tmp_path / "acme", java.class_bytes("a/Sink", java.SINK, uses=["b/Inner"]), name="a.jar")
+    jar(tmp_path / "acme", java.class_bytes("b/Inner", uses=[f"{RUNTIME}/Herder"]), name="b.jar")
+    path = tmp_path / "acme.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("a.jar", "b.jar"):
+            archive.write(tmp_path / "acme" / name, name)
+    for found in (inspect(path), inspect_folder(tmp_path / "acme")):
+        assert "b.Inner uses org.apache.kafka.connect.runtime.Herder, which" in found.refused["a.Sink"]
+
+
 def test_what_is_told_fits_into_an_event(tmp_path):
     many = [java.class_bytes(f"com/acme/{'x' * 200}{n}", java.SOURCE) for n in range(2000)]
     wrong = "\n".join(f"com.acme.Gone{n}" for n in range(200))

@@ -1,8 +1,9 @@
 """Connect's own context class around our consumer, for sinks that look inside it.
 
 Iceberg's sink reads the private field `consumer` of `WorkerSinkTaskContext`, to commit offsets by its task's membership
-in the group, in transactions of its own. So it is given an object of that very class. What it does to the consumer is
-done by the thread of the copy run, or steers that like any other context; its membership is known without asking.
+in the group, in transactions of its own. So tasks of sinks whose jars name that class are given an object of it. What
+they do to the consumer is done by the thread of the copy run, or steers that like any other context; their membership
+is known without asking.
 Source: `WorkerSinkTaskContext`, `WorkerSinkTask` and `WorkerTask` of Kafka Connect 4.3; `KafkaUtils` of
 iceberg-kafka-connect 1.11.
 """
@@ -15,20 +16,15 @@ from typing import Any
 from keelman.connect.bad_records.tolerance import Policy
 from keelman.connect.plugin import SinkTask
 from keelman.connect.tasks.sink_source import SinkSource
+from keelman.connectors.java.configs import task_state
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.sink.context import CONNECT, SinkContext
 
 CONSUMER = "org.apache.kafka.clients.consumer.Consumer"
-_CLASSES = frozenset(f"{package}.iceberg.connect.IcebergSinkTask" for package in ("org.apache", "io.tabular"))
 _ASKED = frozenset(
     ("committed", "position", "beginningOffsets", "endOffsets", "offsetsForTimes", "partitionsFor", "listTopics")
 )
 _SERVED = "groupMetadata, assignment, seek, pause, resume, " + ", ".join(sorted(_ASKED))
-
-
-def looks_inside(class_name: str) -> bool:
-    """Whether tasks of this class read private fields of Connect's context."""
-    return class_name in _CLASSES
 
 
 class InnerContext(SinkContext):
@@ -68,7 +64,7 @@ class InnerContext(SinkContext):
 
     def _connects_own(self, task: SinkTask) -> Any:
         """It asks its `WorkerSinkTask` for its id, its metrics and whether it is paused, so that one has no more."""
-        whose = java_class(f"{CONNECT}.util.ConnectorTaskId")(task.connector, jpype().JInt(task.task))
+        whose, state = task_state(task.connector, task.task, self.configs())
         worker = _without_constructor(f"{CONNECT}.runtime.WorkerSinkTask")
         parent = java_class(f"{CONNECT}.runtime.WorkerTask").class_
         for name, value in (
@@ -79,13 +75,6 @@ class InnerContext(SinkContext):
             field = parent.getDeclaredField(name)
             field.setAccessible(True)
             field.set(worker, value)
-        maps, sets = java_class("java.util.HashMap"), java_class("java.util.HashSet")
-        configs = maps()
-        configs.put(whose, self.configs())
-        session = jpype().JObject(None, java_class(f"{CONNECT}.runtime.SessionKey"))
-        state = java_class(f"{CONNECT}.storage.ClusterConfigState")(
-            jpype().JLong(0), session, maps(), maps(), maps(), configs, maps(), maps(), maps(), sets(), sets()
-        )
         consumer = jpype().JProxy(CONSUMER, inst=_ContextConsumer(self))
         return java_class(f"{CONNECT}.runtime.WorkerSinkTaskContext")(consumer, worker, state)
 

@@ -24,7 +24,7 @@ from keelman.connectors.java.errors import RETRIABLE, connect_error
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.sink.context import Errant, SinkContext
-from keelman.connectors.java.sink.inner_context import InnerContext, looks_inside
+from keelman.connectors.java.sink.inner_context import InnerContext
 from keelman.connectors.java.sink.one_by_one import SinkOneByOne
 from keelman.connectors.java.sink.records import SinkLoops
 from keelman.connectors.java.sink.task_thread import Job, SinkThread
@@ -46,12 +46,10 @@ _log = get_logger()
 
 
 def open_writer(
-    loader: PluginLoader, class_name: str, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool
+    loader: PluginLoader, class_name: str, config: Mapping[str, str], task: SinkTask, *, looks_inside: bool = False
 ) -> JavaWriter:
-    """The writer of one task of a Java sink. `class_name` is the task's, `config` its connector's with its own.
-
-    `exactly_once` is not asked for: such a task keeps its own offsets where it can do better than at least once.
-    Raises what the task's start raises."""
+    """The writer of one task of a Java sink. `class_name` is the task's, `config` its connector's with its own. One
+    that `looks_inside` is given Connect's own context. Raises what the task's start raises."""
     topics = {key: config[key] for key in TOPIC_KEYS if key in config}
     return JavaWriter(
         loader,
@@ -59,6 +57,7 @@ def open_writer(
         record_steps(loader, config, task.worker, _registries(task)),
         config,
         replace(task, config={**task.config, **topics}),
+        context=InnerContext if looks_inside else SinkContext,
     )
 
 
@@ -68,7 +67,14 @@ class JavaWriter(Writer):
     writes_behind = True
 
     def __init__(
-        self, loader: PluginLoader, class_name: str, steps: RecordSteps, config: Mapping[str, str], task: SinkTask
+        self,
+        loader: PluginLoader,
+        class_name: str,
+        steps: RecordSteps,
+        config: Mapping[str, str],
+        task: SinkTask,
+        *,
+        context: type[SinkContext],
     ) -> None:
         """Starts the task. Raises what its start raises."""
         assert task.source is not None
@@ -87,12 +93,11 @@ class JavaWriter(Writer):
         name = f"{task.connector}-{task.task}"
         self._thread = SinkThread(loader, class_name, name=name)
         self._converting = SinkThread(loader, class_name, name=f"{name}-convert")
-        kind = InnerContext if looks_inside(class_name) else SinkContext
-        self._context = kind(task, Policy.of(config, sink=True), self._thread.wake)
+        self._context = context(task, Policy.of(config, sink=True), self._thread.wake)
         self._offset = java_class("org.apache.kafka.clients.consumer.OffsetAndMetadata")
-        context, options = self._context.proxy(), self._context.configs()
+        given, options = self._context.proxy(), self._context.configs()
         try:
-            self._java = self._do("start", lambda: self._begun_task(class_name, context, options))
+            self._java = self._do("start", lambda: self._begun_task(class_name, given, options))
         except BaseException:
             self.close()
             raise

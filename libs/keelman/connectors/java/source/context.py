@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from keelman.connectors.java.configs import string_map
-from keelman.connectors.java.jvm import jpype
+from keelman.connect.tasks.source_task import SourceTask
+from keelman.connectors.java.configs import string_map, task_state
+from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_metrics import PluginMetrics
+
+RUNTIME = "org.apache.kafka.connect.runtime"
 
 
 class SourceContext:
-    """Java calls it, by these names."""
+    """Of one task; `java` is what it is given."""
 
-    def __init__(self, config: Mapping[str, str], offsets: Any, transactions: Any, tags: dict[str, str]) -> None:
+    def __init__(self, task: SourceTask, offsets: Any, transactions: Any) -> None:
         """`offsets` is Connect's OffsetStorageReader, `transactions` its WorkerTransactionContext, None unless the
-        connector defines its boundaries. The task's own metrics have these tags."""
-        self._config = string_map(config)
-        self._offsets = offsets
-        self._transactions = transactions
-        self._metrics = PluginMetrics(tags)
-
-    def proxy(self) -> Any:
-        """As a Java object."""
-        return jpype().JProxy("org.apache.kafka.connect.source.SourceTaskContext", inst=self)
-
-    def configs(self) -> Any:
-        """The task's configuration."""
-        return self._config
-
-    def offsetStorageReader(self) -> Any:
-        """Committed offsets."""
-        return self._offsets
-
-    def transactionContext(self) -> Any:
-        """What the task ends transactions by; null unless it may."""
-        return self._transactions
-
-    def pluginMetrics(self) -> Any:
-        """Where the task keeps metrics of its own."""
-        return self._metrics.java
+        connector defines its boundaries."""
+        self._metrics = PluginMetrics({"connector": task.connector, "task": str(task.task)})
+        whose, state = task_state(task.connector, task.task, string_map(task.config))
+        boundaries = jpype().JObject(transactions, java_class(f"{RUNTIME}.WorkerTransactionContext"))
+        self.java = java_class(f"{RUNTIME}.WorkerSourceTaskContext")(offsets, whose, state, boundaries, self._metrics.java)
 
     def close(self) -> None:
         """Drops the metrics."""

@@ -67,8 +67,7 @@ class JavaReader(Reader):
         transactions = None
         if task.exactly_once and config.get("transaction.boundary", "").strip().lower() == "connector":
             transactions = java_class("org.apache.kafka.connect.runtime.WorkerTransactionContext")()
-        tags = {"connector": task.connector, "task": str(task.task)}
-        self._context = SourceContext(task.config, self._offsets.reader, transactions, tags)
+        self._context = SourceContext(task, self._offsets.reader, transactions)
         self._loops = SourceLoops(steps)
         self._one_by_one = OneByOne(steps, task.target)
         self._views = RecordViews()
@@ -88,7 +87,7 @@ class JavaReader(Reader):
         with loader.entered():
             java_task = loader.load(class_name)()
         self._task_loops = TaskLoops(java_task, self._offsets.writer, transactions)
-        context, options = self._context.proxy(), string_map(task.config)
+        context, options = self._context.java, string_map(task.config)
 
         def begin() -> None:
             java_task.initialize(context)

@@ -1,0 +1,82 @@
+"""What of Kafka Connect's inside a connector's code names: classes of its runtime that keelman's engine has not.
+
+Told by the constants of class files alone: the classes that code uses, and texts that are names of Connect's classes,
+for reflection. What a connector reaches is what its class names, what those classes name, and so on, within its jars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+RUNTIME = "org/apache/kafka/connect/runtime/"
+SINK_CONTEXT, SOURCE_CONTEXT = f"{RUNTIME}WorkerSinkTaskContext", f"{RUNTIME}WorkerSourceTaskContext"
+SERVED = frozenset((SINK_CONTEXT, SOURCE_CONTEXT))
+"""A task that looks into its context is given one of that very class."""
+_NOT_SERVED = frozenset(
+    RUNTIME + name
+    for name in (
+        "AbstractHerder",
+        "AbstractWorkerSourceTask",
+        "ExactlyOnceWorkerSourceTask",
+        "Herder",
+        "HerderConnectorContext",
+        "Worker",
+        "WorkerConnector",
+        "WorkerSinkTask",
+        "WorkerSourceTask",
+        "WorkerTask",
+        "distributed/DistributedHerder",
+        "distributed/WorkerCoordinator",
+        "distributed/WorkerGroupMember",
+        "errors/WorkerErrantRecordReporter",
+        "health/ConnectClusterStateImpl",
+        "standalone/StandaloneHerder",
+    )
+)
+"""What a task or connector could find behind its context with Connect: in keelman's engine there is none of them."""
+_WAY_OUT = "a worker cluster of the engine kafka-connect runs it"
+MAX_NAMED = 4_000_000
+"""Of all classes together: who names more is taken for one that looks nowhere inside."""
+
+
+class InnerClasses:
+    """Of one set of jars, after their classes were told to it."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, Collection[str]] = {}
+        self._left = MAX_NAMED
+
+    def note(self, name: str, named: Iterable[str]) -> None:
+        """A class, and those that its constants name, like com/acme/Weather."""
+        if name not in self._named and not name.startswith(RUNTIME):
+            found = frozenset(named)
+            self._left -= len(found)
+            if self._left >= 0:
+                self._named[name] = found
+
+    def reached(self, name: str) -> Mapping[str, str]:
+        """The inner classes that a class reaches, each with the class that names it. Both as com/acme/Weather."""
+        order, seen, found = [name], {name}, dict[str, str]()
+        for one in order:
+            for other in sorted(self._named.get(one, ())):
+                if is_inner(other):
+                    found.setdefault(other, one)
+                elif other in self._named and other not in seen:
+                    seen.add(other)
+                    order.append(other)
+        return found
+
+
+def is_inner(name: str) -> bool:
+    """Whether it is a class of Connect's inside, that is served or not."""
+    return name in SERVED or name in _NOT_SERVED
+
+
+def refusal(connector: str, reached: Mapping[str, str]) -> str:
+    """Why a connector cannot run in keelman's engine, for people; empty where it can."""
+    missing = [(inner, by) for inner, by in reached.items() if inner not in SERVED]
+    if not missing:
+        return ""
+    inner, by = (one.replace("/", ".") for one in missing[0])
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return f"{connector} cannot run here: {by} uses {inner}{more}, which is Kafka Connect's own inside; {_WAY_OUT}"
