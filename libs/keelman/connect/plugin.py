@@ -20,6 +20,7 @@ from keelman.connect.records import Offset, Partition, SinkBatch, SourceBatch, T
 from keelman.connect.tasks.data_set import DataSet, DataSink
 from keelman.connect.tasks.kept_offsets import Assignment as Assignment  # noqa: PLC0414  re-exported
 from keelman.connect.tasks.kept_offsets import KeptOffset as KeptOffset  # noqa: PLC0414  re-exported
+from keelman.connect.tasks.own_metric import OwnMetric
 from keelman.connect.tasks.sink_source import SinkSource
 from keelman.connect.tasks.source_task import SourceTask
 from keelman.connect.topic_plan import TopicPlan
@@ -119,6 +120,10 @@ class Reader(ABC):
         """What the reader waits for before it can read at all, one line for people; empty when it can read."""
         return ""
 
+    def metrics(self) -> Sequence[OwnMetric]:
+        """What it counts by itself, for the worker's /metrics; asked every few seconds, in the thread that reads."""
+        return ()
+
     def close(self) -> None:  # noqa: B027  most have nothing to give back
         """Gives everything back; called once, also after an error."""
 
@@ -196,6 +201,10 @@ class Writer(ABC):
 
     def idle(self) -> None:  # noqa: B027  most have nothing to do meanwhile
         """Called about once a second while there is nothing to write. Raises ConnectError to fail the task."""
+
+    def metrics(self) -> Sequence[OwnMetric]:
+        """What it counts by itself, for the worker's /metrics; asked every few seconds."""
+        return ()
 
     def committable(self) -> Mapping[TopicPartition, int] | None:
         """How far the group may commit, asked after each commit: what is behind that is given again to the next run.

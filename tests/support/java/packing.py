@@ -9,6 +9,7 @@ from typing import Any
 
 from keelman.connectors.java import jvm
 from keelman.connectors.java.jvm import java_class
+from keelman.connectors.java.plugin_metrics import PluginMetrics
 from keelman.connectors.java.source.loops import SourceLoops, compression
 from keelman.connectors.java.steps.record_steps import RecordSteps
 from keelman.engine.source.producer_options import CODECS
@@ -24,7 +25,7 @@ def packed() -> dict[str, bool]:
     nothing = java_class("java.util.HashMap")()
     strings.configure(nothing, False)
     headers.configure(nothing)
-    loops = SourceLoops(RecordSteps(strings, strings, headers))
+    loops = SourceLoops(RecordSteps(strings, strings, headers, PluginMetrics({})))
     entries = loops.converted(_records())["t"]
     return {name: _holds(loops.packed(entries, compression(codec), 7), codec) for name, codec in CODECS.items()}
 

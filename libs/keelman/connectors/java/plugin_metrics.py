@@ -1,24 +1,66 @@
-"""The metrics of its own that a Java connector or task may keep: nobody shows them, but it asks where they go."""
+"""The metrics of its own that a Java plugin keeps: of a connector, of a task, and of the steps of its chain.
+
+Source: `ConnectMetrics` and `PluginMetricsImpl` of Kafka 4.3, whose names and tags these are.
+"""
 
 from __future__ import annotations
 
-from keelman.connectors.java.jvm import java_class
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from keelman.connect.tasks.own_metric import OwnMetric
+from keelman.connectors.java.jvm import java_class, jpype
 
 METRICS = "org.apache.kafka.common.metrics"
+GROUP = "plugins"
 
 
 class PluginMetrics:
-    """`java` is what Connect gives it. To be closed."""
+    """`java` is what Connect gives the connector or task. To be closed."""
 
-    def __init__(self, tags: dict[str, str]) -> None:
+    def __init__(self, tags: Mapping[str, str]) -> None:
         """The tags of all that it keeps, in their order."""
+        self._tags = tags
         self._all = java_class(f"{METRICS}.Metrics")()
-        ordered = java_class("java.util.LinkedHashMap")()
-        for key, value in tags.items():
-            ordered.put(key, value)
-        self.java = java_class(f"{METRICS}.internals.PluginMetricsImpl")(self._all, ordered)
+        self._given: list[Any] = []
+        self.java = self._with({})
+
+    def give(self, step: Any, **more: str) -> None:
+        """Gives a converter, transform or predicate that was configured its own, where it asks for some; `more` are the
+        tags that it has beside."""
+        if step is not None and isinstance(step, java_class(f"{METRICS}.Monitorable")):
+            step.withPluginMetrics(self._with(more))
+
+    def found(self) -> Iterator[OwnMetric]:
+        """Those that are numbers, or true or false, as they are now; without the tags of all. What cannot be measured
+        is left out, as where JMX is asked."""
+        for one in self._all.metrics().values():
+            name = one.metricName()
+            if str(name.group()) == GROUP and (value := _value(one)) is not None:
+                tags = {str(tag.getKey()): str(tag.getValue()) for tag in name.tags().entrySet()}
+                own = {key: text for key, text in tags.items() if key not in self._tags}
+                yield OwnMetric(str(name.name()), value, str(name.description() or ""), own)
 
     def close(self) -> None:
         """Drops the metrics."""
-        self.java.close()
+        for one in self._given:
+            one.close()
         self._all.close()
+
+    def _with(self, more: Mapping[str, str]) -> Any:
+        ordered = java_class("java.util.LinkedHashMap")()
+        for key, value in (*self._tags.items(), *more.items()):
+            ordered.put(key, value)
+        made = java_class(f"{METRICS}.internals.PluginMetricsImpl")(self._all, ordered)
+        self._given.append(made)
+        return made
+
+
+def _value(metric: Any) -> float | None:
+    try:
+        found = metric.metricValue()
+    except jpype().JException:
+        return None
+    if isinstance(found, java_class("java.lang.Boolean")):
+        return float(bool(found.booleanValue()))
+    return float(found.doubleValue()) if isinstance(found, java_class("java.lang.Number")) else None

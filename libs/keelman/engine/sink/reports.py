@@ -10,6 +10,7 @@ from confluent_kafka import Consumer
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, LAG_UNIT_RECORDS, CopyProgress
 from keelman.connect.watches import TopicWatch, Watch
 from keelman.engine.idle import Idle
+from keelman.engine.own_metrics import OwnMetrics
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
 from keelman.engine.sink.commits import SinkCommits
@@ -31,6 +32,7 @@ class SinkReports:
     commits: SinkCommits
     progress: Progress
     idle: Idle
+    metrics: OwnMetrics
     watch_properties: Mapping[str, str]
     """Those of the client that watches the topics of a parked task."""
     _waits_for: str = ""
@@ -38,12 +40,14 @@ class SinkReports:
 
     def message(self) -> CopyProgress:
         """The progress as it is now."""
-        return self.progress.message(self.positions.lag(self.consumer), LAG_UNIT_RECORDS)
+        message = self.progress.message(self.positions.lag(self.consumer), LAG_UNIT_RECORDS)
+        self.metrics.add_to(message)
+        return message
 
     def report(self) -> None:
         """Reports what is news."""
         watch, waits_for = self._parkable(), self.missing.waits_for()
-        other = watch != self._watch or waits_for != self._waits_for
+        other = self.metrics.news() or watch != self._watch or waits_for != self._waits_for
         if other or self.progress.news(self.positions.lag(self.consumer)):
             self._watch, self._waits_for = watch, waits_for
             self.reporter.report(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self.message(), watch=watch)

@@ -14,6 +14,7 @@ from keelman.connect.tasks.source_task import SourceTask
 from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control
 from keelman.engine.idle import Idle, park_after_seconds
+from keelman.engine.own_metrics import OwnMetrics
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import ALL_READ, RunReporter
 from keelman.engine.source.boundary import boundary_for
@@ -143,7 +144,13 @@ class SourceCopy:
         )
         part = bool(self._ticket.bulk.part or self._reporter.parts)
         reports = SourceReports(
-            self._reporter, reader=reader, position=position, progress=progress, idle=self._idle, part=part
+            self._reporter,
+            reader=reader,
+            position=position,
+            progress=progress,
+            idle=self._idle,
+            metrics=OwnMetrics(reader.metrics),
+            part=part,
         )
         loop = SourceLoop(
             self._control,

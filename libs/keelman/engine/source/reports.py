@@ -9,6 +9,7 @@ from keelman.connect import contract
 from keelman.connect.plugin import Reader
 from keelman.connect.watches import Watch
 from keelman.engine.idle import Idle
+from keelman.engine.own_metrics import OwnMetrics
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
 from keelman.engine.source.read_position import ReadPosition
@@ -26,6 +27,7 @@ class SourceReports:
     position: ReadPosition
     progress: Progress
     idle: Idle
+    metrics: OwnMetrics
     part: bool = False
     """The run copies a part of a backlog, or a task that is split into such."""
     _waits_for: str = ""
@@ -37,6 +39,7 @@ class SourceReports:
         message = self.progress.message(self.position.lag(), LAG_UNITS[self.reader.lag_unit])
         message.rollbacks = self._rollbacks = self.reader.rollbacks
         message.taken_back = self.reader.taken_back
+        self.metrics.add_to(message)
         return message
 
     def copied(self) -> None:
@@ -55,6 +58,7 @@ class SourceReports:
         met = caught_up and not self.reporter.caught_up
         self.reporter.caught_up = self.reporter.caught_up or caught_up
         other = watch != self._watch or waits_for != self._waits_for or self.reader.rollbacks != self._rollbacks
+        other = self.metrics.news() or other
         if met or other or self.progress.news(self.position.lag()):
             self._waits_for, self._watch = waits_for, watch
             self.reporter.report(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self.message(), watch=watch)

@@ -19,6 +19,7 @@ from keelman.worker.group.herder import Herder
 from keelman.worker.metrics import connector_figures as figures
 from keelman.worker.metrics import metric_names as names
 from keelman.worker.metrics.connector_figures import ConnectorFigures, CpuShare, MayUse
+from keelman.worker.metrics.own_metrics import OwnMetrics
 from keelman.worker.storage import status_state as states
 from keelman.worker.storage.status_state import Status
 from keelman.worker.tasks.link import SparkLink
@@ -45,6 +46,7 @@ class Metrics:
         self._may_use = may_use
         self._cpu_share = CpuShare(time.monotonic() - (time.time() - self._process.create_time()))
         self._figures = ConnectorFigures(worker)
+        self._own = OwnMetrics()
         self._alone = asyncio.Lock()
         self._types: dict[str, str] = {}
         self._made: list[bytes] = []
@@ -56,7 +58,7 @@ class Metrics:
             if clock() - self._made_at >= FRESH_SECONDS:
                 out = Exposition()
                 self._types.clear()  # plugins come and go
-                self._figures = ConnectorFigures(self._worker)
+                self._figures, self._own = ConnectorFigures(self._worker), OwnMetrics()
                 self._of_the_worker(out, clock())
                 await self._of_works(out, clock())
                 await self._of_connectors(out)
@@ -224,6 +226,7 @@ class Metrics:
             out.add(names.WRITTEN if source else names.SENT, meter.records, labels)
         if not source and meter.measured:
             out.add(names.LAG_MAX, lag, labels)
+        self._own.add(out, labels, meter.own_metrics())
         if meter.bad.failures:
             out.add(names.SKIPPED, meter.errors, labels)
             for count, family in names.BAD_RECORDS.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from keelman.api.copy.v1 import copy_run_pb2 as copy
@@ -82,6 +82,11 @@ class Meter:
         """Records and bytes a second, of all its copy runs."""
         reported = self._seen.values()
         return sum(one.records_per_second for one in reported), sum(one.bytes_per_second for one in reported)
+
+    def own_metrics(self) -> Iterator[copy.OwnMetric]:
+        """What its copy runs count by themselves, as they reported it last."""
+        for one in self._seen.values():
+            yield from one.own_metrics
 
     @property
     def measured(self) -> bool:

@@ -1,5 +1,6 @@
 """Tasks of one Java plugin that share a slot and its virtual machine: who is where, and who is harmed by whom."""
 
+import re
 import zipfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from support.worker.processes import WorkerProcess, workers
 pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
 CLASS = "acme.BadSource"
 HEAP, OPTIONS = "keelman.plugin.jvm.heap.bytes", "keelman.plugin.jvm.options"
+SHOUT = {"transforms": "shout", "transforms.shout.type": "acme.ShoutTransform", "transforms.shout.end": ""}
 Slots = Callable[[], Awaitable[dict[str, str]]]
 
 
@@ -56,6 +58,9 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
 
         await eventually(more, seconds=120, what=f"{name} goes on")
 
+    async def tells(sample: str) -> bool:
+        return re.search(f"kafka_connect_plugins_{sample}", (await worker.ask("GET", "/metrics")).text) is not None
+
     async with workers(worker), channel(spark.address) as opened:
         runs = CopyRunServiceStub(opened)
 
@@ -65,12 +70,17 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
 
         for name in "abcd":
             create_topic(bootstrap, f"shared-{name}")
-            await put(name)
+            await put(name, **(SHOUT if name == "a" else {}))
             await worker.reaches(name, "RUNNING", "RUNNING", seconds=120)
         before = await slots()
         assert before["a"] == before["b"] == before["c"] != before["d"]
         for name in "abcd":
             await goes_on(name)
+        for sample in (
+            r'polls_total{connector="c",task="0",its_kind="bad"} \d',
+            r'given_total{connector="a",task="0",transformation="shout"} \d',
+        ):
+            await eventually(lambda sample=sample: tells(sample), seconds=120, what=sample)  # type: ignore[misc]
 
         assert (await worker.ask("DELETE", "/connectors/b")).status_code == 204
         await eventually(lambda: _without(slots, "b"), seconds=120, what="b has no copy run")

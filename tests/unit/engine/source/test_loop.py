@@ -14,6 +14,7 @@ from keelman.connect.plugin import Reader
 from keelman.connect.records import Column, Offset, Partition, RawOffset, SourceBatch
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.idle import Idle
+from keelman.engine.own_metrics import OwnMetrics
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
 from keelman.engine.source.boundary import Boundary
@@ -128,7 +129,12 @@ class World:
             position=position,
             commits=self.commits,
             reports=SourceReports(
-                reporter, reader=self.reader, position=position, progress=self.progress, idle=self.idle
+                reporter,
+                reader=self.reader,
+                position=position,
+                progress=self.progress,
+                idle=self.idle,
+                metrics=OwnMetrics(self.reader.metrics),
             ),
             idle=self.idle,
         )

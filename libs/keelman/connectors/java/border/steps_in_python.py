@@ -22,6 +22,7 @@ from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import connect_error, translated
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.plugin_metrics import PluginMetrics
 from keelman.connectors.java.steps.transforms import NOT_THEIRS
 from keelman.runtime.logs.logging import get_logger
 
@@ -138,6 +139,7 @@ class _Step:
         with self._loader.entered(), translated(class_name):
             self._java = loader.load(class_name)()
             self._java.configure(options, *more)
+            PluginMetrics({}).give(self._java)
 
     def tried(self, work: Callable[[Any], T]) -> T:
         """Raises ConnectError for what Java throws, and for data that cannot cross."""

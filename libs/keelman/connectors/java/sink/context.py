@@ -41,7 +41,7 @@ class Errant:
 class SinkContext:
     """Java calls the methods with Java's names."""
 
-    def __init__(self, task: SinkTask, policy: Policy, wake: Callable[[], None]) -> None:
+    def __init__(self, task: SinkTask, policy: Policy, wake: Callable[[], None], metrics: PluginMetrics) -> None:
         """`wake` is called when there is something for the copy run's thread to do."""
         self._lock, self._owner = threading.Lock(), threading.get_ident()
         self._wake = wake
@@ -60,7 +60,7 @@ class SinkContext:
         """What the records are read with; for the copy run's thread."""
         self.commit_requested = False
         self.timeout_ms = -1
-        self._metrics = PluginMetrics({"connector": task.connector, "task": str(task.task)})
+        self._metrics = metrics
 
     # For the copy run's thread.
 
@@ -128,10 +128,6 @@ class SinkContext:
             yield
         finally:
             self._seeks_count = True
-
-    def close(self) -> None:
-        """Drops the metrics."""
-        self._metrics.close()
 
     # For Java.
 

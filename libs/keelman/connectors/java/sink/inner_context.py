@@ -18,6 +18,7 @@ from keelman.connect.plugin import SinkTask
 from keelman.connect.tasks.sink_source import SinkSource
 from keelman.connectors.java.configs import task_state
 from keelman.connectors.java.jvm import java_class, jpype
+from keelman.connectors.java.plugin_metrics import PluginMetrics
 from keelman.connectors.java.sink.context import CONNECT, SinkContext
 
 CONSUMER = "org.apache.kafka.clients.consumer.Consumer"
@@ -30,8 +31,8 @@ _SERVED = "groupMetadata, assignment, seek, pause, resume, " + ", ".join(sorted(
 class InnerContext(SinkContext):
     """Of one task that does. Records that it cannot write fail it: it has no reporter of errant records."""
 
-    def __init__(self, task: SinkTask, policy: Policy, wake: Callable[[], None]) -> None:
-        super().__init__(task, policy, wake)
+    def __init__(self, task: SinkTask, policy: Policy, wake: Callable[[], None], metrics: PluginMetrics) -> None:
+        super().__init__(task, policy, wake, metrics)
         self._inner = self._connects_own(task)
 
     def proxy(self) -> Any:

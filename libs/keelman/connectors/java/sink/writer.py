@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from keelman.connect import contract
 from keelman.connect.bad_records.tolerance import Policy
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import KeptOffset, SinkTask, Writer
 from keelman.connect.records import SinkBatch, TopicPartition
 from keelman.connect.registry.interface import OpenRegistry
+from keelman.connect.tasks.own_metric import OwnMetric
 from keelman.connect.tasks.sink_source import SinkSource, WrittenRecord
 from keelman.connectors.java.consumer.client import JavaConsumer
 from keelman.connectors.java.consumer.records import JavaRecords, raw
 from keelman.connectors.java.errors import RETRIABLE, connect_error
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.plugin_metrics import PluginMetrics
 from keelman.connectors.java.sink.context import Errant, SinkContext
 from keelman.connectors.java.sink.inner_context import InnerContext
 from keelman.connectors.java.sink.one_by_one import SinkOneByOne
@@ -51,10 +54,11 @@ def open_writer(
     """The writer of one task of a Java sink. `class_name` is the task's, `config` its connector's with its own. One
     that `looks_inside` is given Connect's own context. Raises what the task's start raises."""
     topics = {key: config[key] for key in TOPIC_KEYS if key in config}
+    metrics = PluginMetrics({"connector": task.connector, "task": str(task.task)})
     return JavaWriter(
         loader,
         class_name,
-        record_steps(loader, config, task.worker, _registries(task)),
+        record_steps(loader, config, task.worker, _registries(task), metrics),
         config,
         replace(task, config={**task.config, **topics}),
         context=InnerContext if looks_inside else SinkContext,
@@ -93,7 +97,7 @@ class JavaWriter(Writer):
         name = f"{task.connector}-{task.task}"
         self._thread = SinkThread(loader, class_name, name=name)
         self._converting = SinkThread(loader, class_name, name=f"{name}-convert")
-        self._context = context(task, Policy.of(config, sink=True), self._thread.wake)
+        self._context = context(task, Policy.of(config, sink=True), self._thread.wake, steps.metrics)
         self._offset = java_class("org.apache.kafka.clients.consumer.OffsetAndMetadata")
         given, options = self._context.proxy(), self._context.configs()
         try:
@@ -207,6 +211,11 @@ class JavaWriter(Writer):
             self._note_safe(found, offsets)
         self._context.steer(self._source)
 
+    def metrics(self) -> Sequence[OwnMetric]:
+        """Those of the task and of its steps."""
+        with self._loader.entered(), contract.standing(f"{self._thread.class_name}.pluginMetrics"):
+            return list(self._steps.metrics.found())
+
     def committable(self) -> Mapping[TopicPartition, int]:
         """What the task said last."""
         return dict(self._safe)
@@ -224,7 +233,7 @@ class JavaWriter(Writer):
             self._put_under_way = None
             self._thread.end()
             self._converting.end()
-            self._context.close()
+            self._steps.metrics.close()
 
     def _note_safe(self, found: Any, offsets: Mapping[TopicPartition, KeptOffset]) -> None:
         for entry in () if found is None else found.entrySet():

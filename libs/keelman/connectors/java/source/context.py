@@ -15,14 +15,9 @@ RUNTIME = "org.apache.kafka.connect.runtime"
 class SourceContext:
     """Of one task; `java` is what it is given."""
 
-    def __init__(self, task: SourceTask, offsets: Any, transactions: Any) -> None:
+    def __init__(self, task: SourceTask, metrics: PluginMetrics, offsets: Any, transactions: Any) -> None:
         """`offsets` is Connect's OffsetStorageReader, `transactions` its WorkerTransactionContext, None unless the
         connector defines its boundaries."""
-        self._metrics = PluginMetrics({"connector": task.connector, "task": str(task.task)})
         whose, state = task_state(task.connector, task.task, string_map(task.config))
         boundaries = jpype().JObject(transactions, java_class(f"{RUNTIME}.WorkerTransactionContext"))
-        self.java = java_class(f"{RUNTIME}.WorkerSourceTaskContext")(offsets, whose, state, boundaries, self._metrics.java)
-
-    def close(self) -> None:
-        """Drops the metrics."""
-        self._metrics.close()
+        self.java = java_class(f"{RUNTIME}.WorkerSourceTaskContext")(offsets, whose, state, boundaries, metrics.java)

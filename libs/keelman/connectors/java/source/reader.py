@@ -13,18 +13,21 @@ from functools import partial
 from random import randrange
 from typing import Any, Literal
 
+from keelman.connect import contract
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import parse_key
 from keelman.connect.plugin import Reader
 from keelman.connect.records import Column, PackedRecords, Partition, RawOffset, SourceBatch
 from keelman.connect.registry.dry import DryRegistry
 from keelman.connect.registry.interface import OpenRegistry
+from keelman.connect.tasks.own_metric import OwnMetric
 from keelman.connect.tasks.source_task import SourceTask
 from keelman.connectors.java.border.record_views import RecordViews
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import task_error, translated
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
+from keelman.connectors.java.plugin_metrics import PluginMetrics
 from keelman.connectors.java.source.context import SourceContext
 from keelman.connectors.java.source.loops import SourceLoops, TaskLoops, compression, entry_of
 from keelman.connectors.java.source.offsets import TaskOffsets
@@ -48,7 +51,8 @@ def open_reader(loader: PluginLoader, class_name: str, config: Mapping[str, str]
     """The reader of one task of a Java connector. `class_name` is the task's, `config` its connector's with its own.
 
     Raises what the task's start raises."""
-    steps = record_steps(loader, config, task.worker, _registries(task))
+    metrics = PluginMetrics({"connector": task.connector, "task": str(task.task)})
+    steps = record_steps(loader, config, task.worker, _registries(task), metrics)
     return JavaReader(loader, class_name, steps, config, task)
 
 
@@ -67,7 +71,7 @@ class JavaReader(Reader):
         transactions = None
         if task.exactly_once and config.get("transaction.boundary", "").strip().lower() == "connector":
             transactions = java_class("org.apache.kafka.connect.runtime.WorkerTransactionContext")()
-        self._context = SourceContext(task, self._offsets.reader, transactions)
+        self._context = SourceContext(task, steps.metrics, self._offsets.reader, transactions)
         self._loops = SourceLoops(steps)
         self._one_by_one = OneByOne(steps, task.target)
         self._views = RecordViews()
@@ -134,6 +138,11 @@ class JavaReader(Reader):
         """A call into the task that does not come back."""
         return self._thread.hangs()
 
+    def metrics(self) -> Sequence[OwnMetric]:
+        """Those of the task and of its steps."""
+        with self._loader.entered(), contract.standing(f"{self._thread.class_name}.pluginMetrics"):
+            return list(self._steps.metrics.found())
+
     def wind_up(self) -> bool:
         """Ends polling: what was polled is copied, for some sources have it nowhere else."""
         self._wound_up_by = self._wound_up_by or time.monotonic() + self._stop_seconds
@@ -162,7 +171,7 @@ class JavaReader(Reader):
             self._thread.stop(self._stop_seconds, beat)
         finally:
             self._offsets.close()
-            self._context.close()
+            self._steps.metrics.close()
 
     def _next_poll(self) -> Poll | None:
         found = self._thread.poll(FOLLOWING_SECONDS if self._uncommitted else IDLE_SECONDS)

@@ -12,6 +12,7 @@ from keelman.connectors.java.border.python_converter import OURS_ALONE, python_c
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import translated
 from keelman.connectors.java.plugin_loader import VERSION, PluginLoader
+from keelman.connectors.java.plugin_metrics import PluginMetrics
 from keelman.connectors.java.steps.transforms import JavaStep, java_transforms
 from keelman.engine.records.registries import open_registry
 
@@ -19,11 +20,12 @@ from keelman.engine.records.registries import open_registry
 @dataclass(frozen=True, slots=True)
 class RecordSteps:
     """Of one task. `key` and `value` are Converters, `headers` is a HeaderConverter; all are configured. `names` are
-    the classes, by role, of those that are not Java's."""
+    the classes, by role, of those that are not Java's. `metrics` are its task's own, theirs among them."""
 
     key: Any
     value: Any
     headers: Any
+    metrics: PluginMetrics
     transforms: Sequence[JavaStep] = ()
     names: Mapping[str, str] = field(default_factory=dict)
 
@@ -38,9 +40,12 @@ def record_steps(
     config: Mapping[str, str],
     worker: Mapping[str, str],
     registries: OpenRegistry = open_registry,
+    metrics: PluginMetrics | None = None,
 ) -> RecordSteps:
     """As a connector's configuration has them, else its worker's. Converters with a schema registry are ours where the
-    plugin brings none; `registries` opens it for them. Raises ConfigValueError, ConnectError."""
+    plugin brings none; `registries` opens it for them. `metrics` are its task's, among which Java's steps keep theirs;
+    None for some that nobody sees. Raises ConfigValueError, ConnectError."""
+    metrics = metrics or PluginMetrics({})
     made: dict[str, Any] = {}
     names: dict[str, str] = {}
     for role in ("key", "value", "header"):
@@ -50,7 +55,10 @@ def record_steps(
             made[role] = python_converter(role, config, worker, registries)
         else:
             made[role] = java_converter(loader, role, config, worker)
-    return RecordSteps(made["key"], made["value"], made["header"], java_transforms(loader, config), names)
+            with loader.entered(), translated(f"{role}.converter"):
+                metrics.give(made[role], converter=role)
+    transforms = java_transforms(loader, config, metrics)
+    return RecordSteps(made["key"], made["value"], made["header"], metrics, transforms, names)
 
 
 _DEFAULTS = {"header": "org.apache.kafka.connect.storage.SimpleHeaderConverter"}

@@ -18,6 +18,7 @@ from keelman.connectors.java.errors import translated
 from keelman.connectors.java.handles import Handles
 from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import VERSION, PluginLoader
+from keelman.connectors.java.plugin_metrics import PluginMetrics
 from keelman.model.keys import under
 
 CONNECT = "org.apache.kafka.connect"
@@ -45,14 +46,24 @@ class JavaStep:
     negate: bool = False
 
 
-def java_transforms(loader: PluginLoader, config: Mapping[str, str]) -> list[JavaStep]:
-    """The transforms in their order, each with its predicate. Raises ConfigValueError, and ConnectError for what a
+def java_transforms(loader: PluginLoader, config: Mapping[str, str], metrics: PluginMetrics) -> list[JavaStep]:
+    """The transforms in their order, each with its predicate, which keep their own metrics among these.
+
+    Raises ConfigValueError, and ConnectError for what a
     class throws when it is made or configured."""
     aliases = _listed(config, "transforms")
     if not aliases:
         return []
     constructor, swapper = _constructor(), _swapper(loader)
-    return [_step(loader, config, alias, constructor, swapper) for alias in aliases]
+    found = []
+    for alias in aliases:
+        step = _step(loader, config, alias, constructor, swapper)
+        bound = config.get(f"transforms.{alias}.predicate") or ""
+        with loader.entered(), translated(f"transforms.{alias}"):
+            metrics.give(step.transform, transformation=alias)
+            metrics.give(step.predicate, predicate=bound)
+        found.append(step)
+    return found
 
 
 def _step(loader: PluginLoader, config: Mapping[str, str], alias: str, constructor: Any, swapper: Any) -> JavaStep:

@@ -2,9 +2,12 @@ package acme;
 
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.common.metrics.Gauge;
+import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.connect.connector.Task;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.ConnectException;
@@ -48,6 +51,10 @@ public class BadSource extends SourceConnector {
 
         @Override public void start(Map<String, String> given) {
             props = given;
+            PluginMetrics metrics = context.pluginMetrics();
+            LinkedHashMap<String, String> tags = new LinkedHashMap<>(Map.of("its-kind", "bad"));
+            metrics.addMetric(metrics.metricName("polls-total", "Polls of the task.", tags), (Gauge<Integer>) (config, now) -> polls);
+            metrics.addMetric(metrics.metricName("says", "No number.", tags), (Gauge<String>) (config, now) -> "nothing");
             if ("leaks".equals(props.get("does")))
                 for (int n = 0; n < 20; n++) new Thread(BadTask::sleepForEver, "leaked " + n).start();
         }

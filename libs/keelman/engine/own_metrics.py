@@ -1,0 +1,50 @@
+"""What a connector's task counts by itself: asked every few seconds, and reported with the progress of its copy run."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+from keelman.api.copy.v1 import copy_run_pb2 as copy
+from keelman.connect.contract import METRICS
+from keelman.connect.tasks.own_metric import OwnMetric
+
+EVERY_SECONDS = 5.0
+MAX_METRICS, MAX_TAGS, MAX_TEXT = 100, 8, 120
+"""Of one task; what is more is left out, for each report has them all."""
+
+
+class OwnMetrics:
+    """Of one copy run; its thread alone uses it."""
+
+    def __init__(self, ask: Callable[[], Sequence[OwnMetric]], clock: Callable[[], float] = time.monotonic) -> None:
+        self._ask, self._clock = ask, clock
+        self._next = 0.0
+        self._found: list[copy.OwnMetric] = []
+
+    def news(self) -> bool:
+        """Asks when it is time; whether there is another answer than before. Raises what the connector raises."""
+        now = self._clock()
+        if now < self._next:
+            return False
+        self._next = now + EVERY_SECONDS
+        before, self._found = self._found, [_message(one) for one in METRICS.of(self._ask) if _is_told(one)]
+        del self._found[MAX_METRICS:]
+        return self._found != before
+
+    def add_to(self, progress: copy.CopyProgress) -> None:
+        """Tells them with the progress."""
+        progress.own_metrics.extend(self._found)
+
+
+def _is_told(one: OwnMetric) -> bool:
+    """An average of nothing is no number yet."""
+    return bool(one.name) and not math.isnan(one.value) and len(one.tags) <= MAX_TAGS
+
+
+def _message(one: OwnMetric) -> copy.OwnMetric:
+    tags = {key[:MAX_TEXT]: value[:MAX_TEXT] for key, value in one.tags.items()}
+    return copy.OwnMetric(
+        name=one.name[:MAX_TEXT], description=one.description[:MAX_TEXT], tags=tags, value=float(one.value)
+    )

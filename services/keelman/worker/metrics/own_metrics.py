@@ -1,0 +1,39 @@
+"""What connectors' tasks count by themselves, in a worker's metrics: under the names that jmx_exporter gives the beans
+of Kafka Connect's PluginMetrics without rules, `kafka_connect_plugins_` before the connector's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from keelman.api.copy.v1.copy_run_pb2 import OwnMetric
+from keelman.runtime.exposition import UNTYPED, Exposition, Family, escaped
+
+PREFIX = "kafka_connect_plugins_"
+ABOUT = "Counted by the connector itself."
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_]")
+
+
+class OwnMetrics:
+    """Of one text."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, Family] = {}
+
+    def add(self, out: Exposition, labels: str, metrics: Iterable[OwnMetric]) -> None:
+        """Those of one task, whose labels these are. Of two whose names and tags come to the same, the first stays."""
+        there: set[tuple[str, str]] = set()
+        for one in metrics:
+            name = PREFIX + _ILLEGAL.sub("_", one.name)
+            tags = {_label(key): escaped(value) for key, value in sorted(one.tags.items())}
+            more = "".join(f',{key}="{value}"' for key, value in tags.items())
+            if (name, more) not in there:
+                there.add((name, more))
+                family = self._families.setdefault(name, Family(name, UNTYPED, one.description or ABOUT))
+                out.add(family, one.value, labels + more)
+
+
+def _label(key: str) -> str:
+    """A tag's name as a label may be called, which is neither the task's nor Prometheus' own."""
+    found = _ILLEGAL.sub("_", key)
+    return f"tag_{found}" if found in ("", "connector", "task") or found[0].isdigit() or found[0] == "_" else found

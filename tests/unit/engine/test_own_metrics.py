@@ -1,0 +1,51 @@
+"""What a connector's task counts by itself, as its copy run reports it."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
+from keelman.connect.contract import WrongAnswer
+from keelman.connect.tasks.own_metric import OwnMetric
+from keelman.engine.own_metrics import EVERY_SECONDS, MAX_METRICS, OwnMetrics
+
+
+def told(metrics: OwnMetrics) -> list[tuple[str, float]]:
+    progress = CopyProgress()
+    metrics.add_to(progress)
+    return [(one.name, one.value) for one in progress.own_metrics]
+
+
+def test_a_task_is_asked_now_and_then_and_what_is_other_is_news() -> None:
+    now, found, asked = [0.0], [OwnMetric("polls", 1, "Polls.", {"kind": "x"})], [0]
+
+    def ask() -> Sequence[OwnMetric]:
+        asked[0] += 1
+        return list(found)
+
+    metrics = OwnMetrics(ask, lambda: now[0])
+    assert (metrics.news(), told(metrics)) == (True, [("polls", 1)])
+    found[:] = [OwnMetric("polls", 2), OwnMetric("average", math.nan)]
+    assert (metrics.news(), asked) == (False, [1])
+    now[0] += EVERY_SECONDS
+    assert (metrics.news(), told(metrics)) == (True, [("polls", 2)])
+    now[0] += EVERY_SECONDS
+    assert (metrics.news(), asked) == (False, [3])
+    found.clear()
+    now[0] += EVERY_SECONDS
+    assert (metrics.news(), told(metrics)) == (True, [])
+
+
+def test_many_and_long_ones_are_cut() -> None:
+    metrics = OwnMetrics(lambda: [OwnMetric("x" * 9999, n, "y" * 9999, {"t": "z" * 9999}) for n in range(9999)])
+    assert metrics.news()
+    progress = CopyProgress()
+    metrics.add_to(progress)
+    assert (len(progress.own_metrics), progress.ByteSize() < 50_000) == (MAX_METRICS, True)
+
+
+def test_what_is_no_metric_is_the_connectors_fault() -> None:
+    wrong: list[OwnMetric] = ["7"]  # type: ignore[list-item]
+    with pytest.raises(WrongAnswer, match="metrics returned is of type list"):
+        OwnMetrics(lambda: wrong).news()
