@@ -117,6 +117,13 @@ PROOFS: Sequence[Proof] = (
         "their tasks copy records, checkpoints and heartbeats",
         f"{JAVA}/test_mirror_tasks.py",
     ),
+    Proof(
+        tuple(f"{MIRROR_CLASS}{kind}Connector" for kind in ("Source", "Checkpoint", "Heartbeat")),
+        MIRROR.version,
+        "as connectors of a worker: each record once over a kill -9 of the slot, a topic that comes later, heartbeats, "
+        "checkpoints, a group's offsets",
+        f"{JAVA}/test_mirror_connectors.py",
+    ),
 )
 
 

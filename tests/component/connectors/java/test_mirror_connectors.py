@@ -1,0 +1,129 @@
+"""MirrorMaker's own connectors, from Connect's jars, on a worker: a slot is killed, a topic comes later, a group's
+offsets follow."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from keelman.connectors import registry
+from keelman.testing.eventually import eventually
+from support.copying.harness import commit, create_topic, messages
+from support.java.kit import needs_java
+from support.java.published import MIRROR, plugin_path
+from support.spark.service import SparkService, kill_slot_of
+from support.worker.processes import WorkerProcess, workers
+
+pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(600), needs_java()]
+ROOM = "org.apache.kafka.connect.mirror.Mirror"
+BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+RECORDS = 2000
+NAME = "sailing"
+REMOTE = f"{NAME}a.{NAME}"
+READERS = f"{NAME}-readers"
+
+
+def config(bootstrap: str, kind: str) -> dict[str, str]:
+    """Mirrors from `sailinga` to `sailingb`, both of which are the one broker."""
+    ours = {
+        f"{what}.replication.factor": "1" for what in ("offset-syncs.topic", "checkpoints.topic", "heartbeats.topic")
+    }
+    return {
+        "connector.class": registry.java_name(f"{ROOM}{kind}Connector"),
+        "tasks.max": "2",
+        **{f"{role}.converter": BYTES for role in ("key", "value", "header")},
+        "source.cluster.alias": f"{NAME}a",
+        "target.cluster.alias": f"{NAME}b",
+        "source.cluster.bootstrap.servers": bootstrap,
+        "target.cluster.bootstrap.servers": bootstrap,
+        "topics": f"{NAME},{NAME}-later",
+        "groups": READERS,
+        "replication.factor": "1",
+        **ours,
+        "offset.lag.max": "10",
+        "refresh.topics.interval.seconds": "2",
+        "refresh.groups.interval.seconds": "2",
+        "sync.topic.acls.enabled": "false",
+        "sync.topic.configs.enabled": "false",
+        "emit.checkpoints.interval.seconds": "1",
+        "emit.heartbeats.interval.seconds": "1",
+        "sync.group.offsets.enabled": "true",
+        "sync.group.offsets.interval.seconds": "1",
+    }
+
+
+def send(bootstrap: str, topic: str, numbers: range) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in numbers:
+        producer.produce(topic, str(number).encode(), key=b"k", partition=number % 2, headers=[("h", b"\x00\xff")])
+    assert producer.flush(60) == 0
+
+
+def committed(bootstrap: str, group: str, topic: str) -> int:
+    """Where the group stands in the topic's first partition; negative where it does not."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    try:
+        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
+        return int(found.offset)
+    finally:
+        consumer.close()
+
+
+async def test_mirror_makers_connectors(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
+    path = {"plugin.path": await plugin_path(MIRROR), "keelman.plugin.answer.timeout.ms": "80000"}
+    worker = WorkerProcess(tmp_path, bootstrap, "java-mirrors", spark.address, path)
+    create_topic(bootstrap, NAME, 2)
+    await asyncio.to_thread(send, bootstrap, NAME, range(RECORDS))
+    commit(bootstrap, READERS, NAME, RECORDS // 2)
+
+    async def read(topic: str) -> list[Any]:
+        return await asyncio.to_thread(messages, bootstrap, topic)
+
+    async def there(topic: str, count: int) -> bool:
+        try:
+            return len(await read(topic)) >= count
+        except KafkaException:  # it is not there yet
+            return False
+
+    async with workers(worker):
+        for kind in ("Source", "Checkpoint", "Heartbeat"):
+            name = f"{NAME}-{kind.lower()}"
+            made = await worker.ask("PUT", f"/connectors/{name}/config", config(bootstrap, kind), timeout=120)
+            assert (made.status_code, made.json().get("type")) == (201, "source"), made.text
+            if kind == "Source":
+                await eventually(lambda: there(REMOTE, RECORDS), seconds=180, what="all is mirrored")
+
+        await asyncio.to_thread(send, bootstrap, NAME, range(RECORDS, RECORDS + 500))
+        await kill_slot_of(f"{NAME}-source", spark)
+        await asyncio.to_thread(send, bootstrap, NAME, range(RECORDS + 500, RECORDS + 1000))
+        await eventually(lambda: there(REMOTE, RECORDS + 1000), seconds=180, what="all is mirrored after a kill")
+        found = await read(REMOTE)
+        assert sorted(int(one.value()) for one in found) == list(range(RECORDS + 1000)), "each once"
+        assert all((one.partition(), one.headers()) == (int(one.value()) % 2, [("h", b"\x00\xff")]) for one in found)
+
+        # The connector itself looks for topics, and asks for other tasks.
+        await asyncio.to_thread(create_topic, bootstrap, f"{NAME}-later", 2)
+        await asyncio.to_thread(send, bootstrap, f"{NAME}-later", range(100))
+        later = f"{NAME}a.{NAME}-later"
+        await eventually(lambda: there(later, 100), seconds=180, what="a topic that came later is mirrored")
+
+        await eventually(lambda: there("heartbeats", 2), seconds=120, what="heartbeats are sent")
+        await eventually(lambda: there(f"{NAME}a.checkpoints.internal", 1), seconds=120, what="a checkpoint is written")
+        checkpoint = (await read(f"{NAME}a.checkpoints.internal"))[0]
+        assert READERS.encode() in (checkpoint.key() or b"")
+
+        async def follows() -> int:
+            return max(0, await asyncio.to_thread(committed, bootstrap, READERS, REMOTE))
+
+        behind = await eventually(follows, seconds=120, what="the group's offsets follow to the mirrored topic")
+        read_before = [int(one.value()) for one in found if one.partition() == 0 and one.offset() < behind]
+        assert 0 < len(read_before) <= RECORDS // 2, "the mirrored topic has offsets that mark transactions, too"
+        assert max(read_before) < RECORDS
+        for kind in ("source", "heartbeat"):
+            status = (await worker.ask("GET", f"/connectors/{NAME}-{kind}/status")).json()
+            assert [one["state"] for one in status["tasks"]][:1] == ["RUNNING"], status
+        assert await worker.end() == 0
