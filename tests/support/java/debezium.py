@@ -200,13 +200,16 @@ def copied(target: str) -> dict[int, int]:
         return {}
 
 
-async def in_mid_snapshot(bootstrap: str, name: str, rows: int) -> None:
-    """Waits until a part of so many rows is there, and only a part."""
+async def in_mid_snapshot(bootstrap: str, name: str, rows: int, *, begun: int = 1) -> None:
+    """Waits until a part of so many rows is there of the snapshot that was `begun` as the first, second and so on, and
+    only a part."""
 
     async def some() -> int:
-        return sum(one.op == "r" for one in await changes(bootstrap, name))
+        found = await changes(bootstrap, name)
+        starts = [at for at, one in enumerate(found) if one.first]
+        return sum(one.op == "r" for one in found[starts[begun - 1] :]) if len(starts) >= begun else 0
 
-    there = await eventually(some, seconds=PATIENCE, what=f"the snapshot of {name} has begun")
+    there = await eventually(some, seconds=PATIENCE, what=f"snapshot {begun} of {name} has begun")
     assert there < rows, "the snapshot was at its end already"
 
 

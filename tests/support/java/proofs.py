@@ -58,8 +58,8 @@ PROOFS: Sequence[Proof] = (
     Proof(
         (DEBEZIUM_POSTGRES,),
         POSTGRES.version,
-        "snapshot and stream of a PostgreSQL that changes, exactly-once; kill -9 of the slot in mid-snapshot and "
-        "mid-stream, of the worker in mid-stream; the replication slot is confirmed on",
+        "snapshot and stream of a PostgreSQL that changes, exactly-once; kill -9 of the slot and of the worker, in "
+        "mid-snapshot and mid-stream; the replication slot is confirmed on",
         f"{JAVA}/test_debezium.py",
         "test_snapshot_and_stream_through_kills_of_slots",
     ),

@@ -77,6 +77,10 @@ async def test_snapshot_and_stream_through_kills_of_slots_and_workers(
         with rows.changing(ROWS):
             await in_mid_snapshot(bootstrap, "inventory", ROWS)
             await kill_slot_of("inventory", spark)
+            await in_mid_snapshot(bootstrap, "inventory", ROWS, begun=2)
+            await worker.end(signal.SIGKILL)
+            await worker.start()
+            await in_mid_snapshot(bootstrap, "inventory", ROWS, begun=3)
             await put(worker, "inventory", source_config(rows, "inventory", **FAST))
             await streams_on(bootstrap, "inventory")
             lsn = written_lsn(rows)
