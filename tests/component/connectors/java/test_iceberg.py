@@ -68,20 +68,20 @@ async def test_every_row_is_in_the_table_once_over_kills_of_slot_and_worker(
         config = {**sink_config(bootstrap, topic, warehouse), "tasks.max": "2"}
         made = await worker.ask("PUT", f"/connectors/{name}/config", config)
         assert (made.status_code, made.json().get("type")) == (201, "sink"), made.text
-        await worker.reaches(name, "RUNNING", "RUNNING", "RUNNING", seconds=180)
-        await eventually(lambda: in_kafka(ROWS), seconds=180, what="the sink has committed by its membership")
-        assert sorted(await eventually(lambda: in_table(ROWS), seconds=180, what="rows are read back")) == list(
+        await worker.reaches(name, "RUNNING", "RUNNING", "RUNNING", seconds=300)
+        await eventually(lambda: in_kafka(ROWS), seconds=300, what="the sink has committed by its membership")
+        assert sorted(await eventually(lambda: in_table(ROWS), seconds=300, what="rows are read back")) == list(
             range(ROWS)
         )
 
         await asyncio.to_thread(send, bootstrap, topic, range(ROWS, 2 * ROWS))
         await kill_slot_of(name, spark)
         await asyncio.to_thread(send, bootstrap, topic, range(2 * ROWS, 3 * ROWS))
-        await eventually(lambda: in_kafka(3 * ROWS), seconds=180, what="all is committed after the slot was killed")
+        await eventually(lambda: in_kafka(3 * ROWS), seconds=300, what="all is committed after the slot was killed")
         await worker.end(signal.SIGKILL)
         await asyncio.to_thread(send, bootstrap, topic, range(3 * ROWS, 4 * ROWS))
         await worker.start()
-        await eventually(lambda: in_kafka(4 * ROWS), seconds=180, what="all is committed after the worker was killed")
-        found = await eventually(lambda: in_table(4 * ROWS), seconds=180, what="all rows are read back")
+        await eventually(lambda: in_kafka(4 * ROWS), seconds=300, what="all is committed after the worker was killed")
+        found = await eventually(lambda: in_table(4 * ROWS), seconds=300, what="all rows are read back")
         assert sorted(found) == list(range(4 * ROWS)), "each once"
         assert await worker.end() == 0
