@@ -248,12 +248,15 @@ class _Call:
 
 
 @contextlib.asynccontextmanager
-async def _errors_as_status(context: Any, call: _Call) -> AsyncIterator[None]:
-    """Reports an error raised within to the client as a status; is not entered by a call that is refused."""
+async def _errors_as_status(request: Any, context: Any, call: _Call) -> AsyncIterator[None]:
+    """Reports an error raised within to the client as a status; is not entered by a call that is refused. Of a request
+    that is passed on as bytes, or comes as a stream, nothing is known here."""
     method = call.method
     try:
         if call.authorize is not None:
             await call.authorize(method, context)
+        if isinstance(request, Message):
+            check_enums(request)
         yield
     except KeelmanError as error:
         await context.abort_with_status(to_status(error))
@@ -266,16 +269,9 @@ async def _errors_as_status(context: Any, call: _Call) -> AsyncIterator[None]:
         await context.abort(grpc.StatusCode.INTERNAL, f"{method} failed: see the log of this service")
 
 
-def _check(request: Any) -> None:
-    """Of what is passed on as bytes, or comes as a stream, nothing is known here."""
-    if isinstance(request, Message):
-        check_enums(request)
-
-
 def _unary(inner: Any, about: _Call) -> Any:
     async def call(request: Any, context: Any) -> Any:
-        async with _errors_as_status(context, about):
-            _check(request)
+        async with _errors_as_status(request, context, about):
             return await inner(request, context)
 
     return call
@@ -283,7 +279,7 @@ def _unary(inner: Any, about: _Call) -> Any:
 
 def _upload(inner: Any, about: _Call) -> Any:
     async def call(requests: Any, context: Any) -> Any:
-        async with _errors_as_status(context, about):
+        async with _errors_as_status(requests, context, about):
             try:
                 return await inner(requests, context)
             except KeelmanError:
@@ -307,8 +303,7 @@ async def _drain(requests: Any) -> None:
 
 def _stream(inner: Any, about: _Call) -> Any:
     async def call(request: Any, context: Any) -> Any:
-        async with _errors_as_status(context, about):
-            _check(request)
+        async with _errors_as_status(request, context, about):
             result = inner(request, context)
             if hasattr(result, "__aiter__"):
                 async for message in result:
