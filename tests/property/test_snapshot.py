@@ -10,6 +10,7 @@ from keelman.model.cluster import (
     Annotations,
     BrokerCluster,
     ClusterGoal,
+    ExternalBrokers,
     ManagedBrokers,
     Origin,
     WorkerCluster,
@@ -32,6 +33,13 @@ brokers = st.builds(
     ),
     st.sampled_from(CLUSTERS), st.lists(st.sampled_from(NODES), unique=True), st.sampled_from(["", "no port"]),
 )  # fmt: skip
+external = st.builds(
+    lambda name, servers, kafka: BrokerCluster(
+        name, name, TIME, TIME, 1, "", ClusterGoal.RUNNING, ExternalBrokers(",".join(servers)), kafka_cluster_id=kafka
+    ),
+    st.sampled_from(CLUSTERS), st.lists(st.sampled_from(["h:1", "H:1 ", "h:2"]), max_size=2),
+    st.sampled_from(["", "one", "two"]),
+)  # fmt: skip
 workers = st.builds(
     lambda name, on, nodes, note: WorkerCluster(
         name, name, TIME, TIME, 1, "", ClusterGoal.RUNNING,
@@ -53,7 +61,7 @@ spark = st.builds(
     lambda on, port: Workload(f"spark/{on}", on, 1, Goal.RUNNING, SparkSpec("h", port, "local")),
     st.sampled_from(NODES), st.sampled_from(PORTS),
 )  # fmt: skip
-change = st.one_of(node, brokers, workers, worker, spark, st.integers(0, 20))
+change = st.one_of(node, brokers, external, workers, worker, spark, st.integers(0, 20))
 history = st.lists(st.tuples(st.lists(change, max_size=6), st.booleans()), max_size=6)
 
 
@@ -70,6 +78,7 @@ def questions(snapshot: Snapshot) -> dict[str, object]:
         "naming": {p: sorted(snapshot.naming(p)) for p in PORTS},
         "origins": {c: snapshot.of_origin(WORKER_CLUSTER, Origin("a", "s", c)) for c in CLUSTERS},
         "kafka": {(b, c): snapshot.named_in_kafka(b, f"keelman-{c}", ["t"]) for b in CLUSTERS for c in CLUSTERS},
+        "one kafka": {c: snapshot.names_of_kafka(c) for c in CLUSTERS},
         "waiting": {noun: snapshot.waiting(noun) for noun in (BROKER_CLUSTER, WORKER_CLUSTER)},
         "pinned": {(noun, n): snapshot.pinned_to(noun, n) for noun in (BROKER_CLUSTER, WORKER_CLUSTER) for n in NODES},
     }

@@ -15,6 +15,7 @@ from keelman.model.plugins.plugin import Plugin
 from keelman.model.plugins.plugin_import import PluginImport
 from keelman.model.topic import Topic
 from keelman.model.workload import WorkerSpec, Workload
+from keelman.state.clusters.kafkas import kafka_keys
 from keelman.state.clusters.properties import group_of, topics_of
 
 Key: TypeAlias = tuple[Any, ...]
@@ -54,7 +55,7 @@ def keys_of(resource: object, host_of: Callable[[str], str]) -> set[Key]:
 def _of_broker_cluster(cluster: BrokerCluster) -> set[Key]:
     noun = cluster.NOUN
     found: set[Key] = {("waits", noun)} if cluster.note else set()
-    found |= _of_origin(noun, cluster.spec.annotations.origin)
+    found |= _of_origin(noun, cluster.spec.annotations.origin) | kafka_keys(cluster)
     nodes: tuple[str, ...] = ()
     if isinstance(cluster.spec, ManagedBrokers):
         nodes = cluster.spec.nodes

@@ -20,6 +20,7 @@ from keelman.model.plugins.plugin_import import PluginImport
 from keelman.model.rules.names import found_by_name
 from keelman.model.topic import Topic
 from keelman.model.workload import Workload, WorkloadKind
+from keelman.state.clusters.kafkas import kafka_keys, same_kafka
 from keelman.state.index_keys import keys_of
 from keelman.state.layers import Layer
 
@@ -292,6 +293,14 @@ class Snapshot:
     def users_of(self, broker_cluster: str) -> list[WorkerCluster]:
         """Worker clusters on a broker cluster, by name."""
         return [self.worker_clusters[n] for n in sorted(self._index.get(("users", broker_cluster), NO_NAMES))]
+
+    def names_of_kafka(self, broker_cluster: str) -> list[str]:
+        """The broker clusters that are the same Kafka, itself included, by name; none where it is unknown."""
+        mine = self.broker_clusters.get(broker_cluster)
+        if mine is None:
+            return []
+        alike = NO_NAMES.union(*(self._index.get(key, NO_NAMES) for key in kafka_keys(mine)), {broker_cluster})
+        return [name for name in sorted(alike) if same_kafka(mine, self.broker_clusters[name])]
 
     def is_past(self, cluster: BrokerCluster | WorkerCluster) -> bool:
         """True of a cluster that is being deleted and of which nothing runs: what only one can have is free."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers, WorkerCluster, WorkerClusterSpec
+from keelman.model.cluster import ClusterGoal, WorkerCluster, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition
 from keelman.state.clusters.properties import OFFSET_TOPIC, group_of, topics_of
 from keelman.state.resources.checks import origin_facts
@@ -34,13 +34,13 @@ def clash(cluster: WorkerCluster, snapshot: Snapshot) -> str:
 
 def users_of_kafka(broker_cluster: str, snapshot: Snapshot) -> list[WorkerCluster]:
     """The worker clusters on the Kafka of a broker cluster, under whatever name they know it."""
-    return [user for name in _names_of_kafka(broker_cluster, snapshot) for user in snapshot.users_of(name)]
+    return [user for name in snapshot.names_of_kafka(broker_cluster) for user in snapshot.users_of(name)]
 
 
 def rivals_of(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> Iterator[WorkerCluster]:
     """Other worker clusters on the same Kafka that have the group or one of the topics."""
     group, topics = group_of(name, spec.properties), topics_of(name, spec.properties)
-    for brokers in _names_of_kafka(spec.broker_cluster, snapshot):
+    for brokers in snapshot.names_of_kafka(spec.broker_cluster):
         found = snapshot.named_in_kafka(brokers, group, topics.values()) - {name}
         rivals = (snapshot.worker_clusters[rival] for rival in sorted(found))
         yield from (rival for rival in rivals if not snapshot.is_past(rival))
@@ -77,30 +77,6 @@ def _where(spec: WorkerClusterSpec, other: WorkerCluster) -> str:
 def _held_by(other: WorkerCluster) -> dict[str, str]:
     facts = {"worker_cluster": other.name, "broker_cluster": other.spec.broker_cluster}
     return facts | origin_facts(other.spec.annotations.origin)
-
-
-def same_kafka(one: BrokerCluster, other: BrokerCluster) -> bool:
-    """True when two broker clusters are one Kafka: by its id where both are known, else by a server of both."""
-    if one.name == other.name:
-        return True
-    if one.kafka_cluster_id and other.kafka_cluster_id:
-        return one.kafka_cluster_id == other.kafka_cluster_id
-    return not _servers(one).isdisjoint(_servers(other))
-
-
-def _servers(cluster: BrokerCluster) -> set[str]:
-    external = isinstance(cluster.spec, ExternalBrokers)
-    text = cluster.spec.bootstrap_servers if isinstance(cluster.spec, ExternalBrokers) else ""
-    servers = text if external else cluster.status.bootstrap_servers
-    return {server.strip().lower() for server in servers.split(",") if server.strip()}
-
-
-def _names_of_kafka(broker_cluster: str, snapshot: Snapshot) -> list[str]:
-    """The broker clusters that are the same Kafka, itself included; none where it is unknown."""
-    mine = snapshot.broker_clusters.get(broker_cluster)
-    if mine is None:
-        return []
-    return [name for name in sorted(snapshot.broker_clusters) if same_kafka(mine, snapshot.broker_clusters[name])]
 
 
 def _age(cluster: WorkerCluster) -> tuple[datetime, str]:

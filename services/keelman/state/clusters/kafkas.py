@@ -1,0 +1,29 @@
+"""Which Kafka a broker cluster is: several may be one. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keelman.model.cluster import BrokerCluster, ExternalBrokers
+
+
+def same_kafka(one: BrokerCluster, other: BrokerCluster) -> bool:
+    """True when two broker clusters are one Kafka: by its id where both are known, else by a server of both."""
+    if one.name == other.name:
+        return True
+    if one.kafka_cluster_id and other.kafka_cluster_id:
+        return one.kafka_cluster_id == other.kafka_cluster_id
+    return not servers_of(one).isdisjoint(servers_of(other))
+
+
+def kafka_keys(cluster: BrokerCluster) -> set[tuple[Any, ...]]:
+    """Under which keys it is found: two that are the same Kafka have one in common."""
+    found: set[tuple[Any, ...]] = {("kafka at", server) for server in servers_of(cluster)}
+    return found | ({("kafka", cluster.kafka_cluster_id)} if cluster.kafka_cluster_id else set())
+
+
+def servers_of(cluster: BrokerCluster) -> set[str]:
+    """host:port of the brokers, as they are known to clients."""
+    spec = cluster.spec
+    text = spec.bootstrap_servers if isinstance(spec, ExternalBrokers) else cluster.status.bootstrap_servers
+    return {server.strip().lower() for server in text.split(",") if server.strip()}
