@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from keelman.model.cluster import BrokerCluster, WorkerCluster
-from keelman.model.node import Node
+from keelman.model.node import Node, NodeFigures
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.failpoints import hit
 from keelman.state.nouns import plan as plans
@@ -45,7 +45,7 @@ class Executor:
     which it was there."""
     _leads: bool = True
     _checked: float | None = None
-    _figures: dict[str, Node] = field(default_factory=dict)
+    _figures: dict[str, NodeFigures | None] = field(default_factory=dict)
     _figures_taken: float | None = None
 
     def lead(self, leads: bool) -> None:
@@ -83,9 +83,10 @@ class Executor:
         is_check = self._checked is None or self.clock() - self._checked >= CHECK_SECONDS
         if not (is_check or self._changes):
             return
+        self._look_again()
         count, seen = len(self._changes), self.store.revision
         scope = self._scope(self.store.snapshot, is_check=is_check)
-        plan = make_plan(self._with_figures(self.store.snapshot), self.limits, scope)
+        plan = make_plan(self.store.snapshot, self.limits, scope, self._figures_of)
         if plan.is_empty:
             self._done(count, seen, is_check=is_check)
             return
@@ -94,7 +95,7 @@ class Executor:
             if self.store.revision != seen:
                 count, seen = len(self._changes), self.store.revision
                 scope = self._scope(tx.snapshot, is_check=is_check)
-                plan = make_plan(self._with_figures(tx.snapshot), self.limits, scope)
+                plan = make_plan(tx.snapshot, self.limits, scope, self._figures_of)
             first = tx.turn.revision + 1
             _apply(tx, plan)
             await plans.save(tx, first, plan.changes)
@@ -122,17 +123,17 @@ class Executor:
         if self.on_planned is not None:
             self.on_planned(seen)
 
-    def _with_figures(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot as the planner is to see it: with what the hosts use. Nothing of that is stored."""
+    def _look_again(self) -> None:
+        """Forgets what hosts used, once that is old."""
         if self._figures_taken is None or self.clock() - self._figures_taken >= FIGURES_SECONDS:
-            seen = {name: self.alive(node) for name, node in snapshot.nodes.items()}
-            self._figures = {name: node for name, node in seen.items() if node.figures is not None}
+            self._figures.clear()
             self._figures_taken = self.clock()
-        draft = snapshot.draft()
-        for name, seen_then in self._figures.items():
-            if name in snapshot.nodes:
-                draft.put(dataclasses.replace(snapshot.nodes[name], figures=seen_then.figures))
-        return draft
+
+    def _figures_of(self, node: Node) -> NodeFigures | None:
+        """What a node's host uses, as the planner is to see it. Nothing of that is stored."""
+        if node.name not in self._figures:
+            self._figures[node.name] = self.alive(node).figures
+        return self._figures[node.name]
 
 
 def _apply(tx: Transaction, plan: Plan) -> None:

@@ -1,9 +1,11 @@
-"""Which generation of a cluster has been planned, as answers say it."""
+"""Which generation of a cluster has been planned, as answers say it; and what a plan asks for."""
 
+import dataclasses
 from pathlib import Path
 
 from keelman.model.cluster import BrokerCluster, ExternalBrokers, WorkerCluster, WorkerClusterSpec
-from keelman.state.executor import Executor
+from keelman.model.node import Node, NodeState
+from keelman.state.executor import FIGURES_SECONDS, Executor
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.planning.draft import Limits
 from keelman.state.store import open_store
@@ -62,3 +64,36 @@ async def test_who_does_not_lead_is_told_what_is_planned(tmp_path: Path) -> None
         await leader.reconcile()
         assert follower.observed(store.snapshot.worker_cluster("demo")) == 2
         assert told == sorted(told)
+
+
+async def test_what_hosts_use_is_asked_for_when_there_is_something_to_place(tmp_path: Path) -> None:
+    asked: list[str] = []
+    now = [0.0]
+
+    def alive(node: Node) -> Node:
+        asked.append(node.name)
+        return node
+
+    async with open_store(str(tmp_path / "state.db")) as store:
+        executor = Executor(store, LIMITS, alive, clock=lambda: now[0])
+        store.listen(executor.changed)
+        async with store.write() as tx:
+            for name in ("n1", "n2"):
+                tx.put(Node(name, name, tx.now, tx.now, NodeState.ONLINE, "h:1", address="10.0.0.1"))
+            broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+            worker_cluster.create(tx, "demo", WorkerClusterSpec("default", count=1))
+        await executor.reconcile()
+        assert asked == [], "nothing is to be placed"
+        async with store.write() as tx:
+            worker_cluster.start(tx, "demo", "")
+        await executor.reconcile()
+        assert sorted(asked) == ["n1", "n2"]
+        async with store.write() as tx:
+            worker_cluster.update(tx, "demo", "", lambda spec: dataclasses.replace(spec, count=2))
+        await executor.reconcile()
+        assert len(asked) == 2, "for a while they are taken to use what they used"
+        now[0] += FIGURES_SECONDS
+        async with store.write() as tx:
+            worker_cluster.update(tx, "demo", "", lambda spec: dataclasses.replace(spec, count=3))
+        await executor.reconcile()
+        assert len(asked) == 4

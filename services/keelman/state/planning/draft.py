@@ -23,7 +23,7 @@ from keelman.model.workload import (
     broker_name,
 )
 from keelman.state.planning.kept_brokers import nodes_with_brokers, numbers_of
-from keelman.state.planning.places import Places
+from keelman.state.planning.places import Figures, Places, own_figures
 from keelman.state.snapshot import WORKLOAD, Snapshot
 
 PORT_TAKEN = "PORT_TAKEN"
@@ -52,13 +52,13 @@ class NoPort(Exception):
 class Draft:
     """The workloads as the plan will leave them."""
 
-    def __init__(self, snapshot: Snapshot, limits: Limits) -> None:
+    def __init__(self, snapshot: Snapshot, limits: Limits, figures: Figures = own_figures) -> None:
         self.snapshot = snapshot
         self.limits = limits
         self.made = snapshot.draft()
         """The snapshot as the plan will leave it; only the methods here put into it."""
         self.workloads = self.made.workloads
-        self.places = Places(self.made)
+        self.places = Places(self.made, figures)
         self.freed = False
         """True when the plan has freed a port or a place since this was last set to False."""
         self.sparks: dict[str, Workload] = {}

@@ -6,25 +6,33 @@ Overcommitting is allowed: what does not fit anywhere goes where there is least 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import TypeAlias
 
 from keelman.model.cluster import WorkerCluster, WorkerClusterSpec
-from keelman.model.node import Node
+from keelman.model.node import Node, NodeFigures
 from keelman.model.workload import ResourceLimits
 from keelman.state.snapshot import Snapshot
 
 WORKER_CPUS, WORKER_MEMORY = 0.25, 256 << 20
 """What a worker without a limit counts as."""
 UNKNOWN_CPUS, UNKNOWN_MEMORY = 1.0, 1 << 30
+Figures: TypeAlias = Callable[[Node], NodeFigures | None]
+"""What a node's host uses, where that is known; the same each time while a plan is made."""
 _Key: TypeAlias = tuple[float, float, str]
+
+
+def own_figures(node: Node) -> NodeFigures | None:
+    """Those that the node itself has."""
+    return node.figures
 
 
 class Places:
     """The nodes that take new workloads, the least loaded first; kept in order as workloads come and go."""
 
-    def __init__(self, made: Snapshot) -> None:
+    def __init__(self, made: Snapshot, figures: Figures = own_figures) -> None:
         self._made = made
+        self._figures = figures
         self._keys: dict[str, _Key] = {}
         self._order: list[_Key] | None = None
 
@@ -65,7 +73,7 @@ class Places:
 
     def _key(self, node: Node) -> _Key:
         used = 0.0
-        if (seen := node.figures) is not None:
+        if (seen := self._figures(node)) is not None:
             free = seen.memory_available_bytes / (node.memory_bytes or UNKNOWN_MEMORY)
             used = round(max(seen.cpus_used / (node.cpus or UNKNOWN_CPUS), 1 - free), 1)
         return self._share(node), used, node.name

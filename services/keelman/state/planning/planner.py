@@ -19,6 +19,7 @@ from keelman.model.workload import Workload
 from keelman.state.planning.brokers import plan_brokers
 from keelman.state.planning.changes import change_of
 from keelman.state.planning.draft import Draft, Limits
+from keelman.state.planning.places import Figures, own_figures
 from keelman.state.planning.scope import Scope, everything, scope_of
 from keelman.state.planning.sparks import plan_sparks
 from keelman.state.planning.workers import plan_workers
@@ -47,12 +48,15 @@ class Plan:
         return self == Plan()
 
 
-def make_plan(snapshot: Snapshot, limits: Limits, scope: Scope | None = None) -> Plan:
+def make_plan(
+    snapshot: Snapshot, limits: Limits, scope: Scope | None = None, figures: Figures = own_figures
+) -> Plan:
     """The plan for one snapshot, or for what `scope` says may have changed since the last plan: that gives the same.
+    `figures` are asked for once there is something to place, of the nodes that may get it.
 
     Planning again for what the plan leads to gives an empty plan.
     """
-    draft = Draft(snapshot, limits)
+    draft = Draft(snapshot, limits, figures)
     scope = everything(snapshot) if scope is None else scope
     broker_clusters = {name: snapshot.broker_clusters[name] for name in sorted(scope.broker_clusters)}
     gone_brokers = tuple(n for n, c in broker_clusters.items() if plan_brokers(draft, c))
