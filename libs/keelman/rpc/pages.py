@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_UNSPECIFIED, Connector, ConnectorState
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.model.errors import InvalidArgument
 
@@ -52,3 +53,19 @@ def copy_run_key(run: CopyRun) -> str:
     """Orders copy runs by worker cluster, connector, task and creation: the same wherever they are listed."""
     created = run.create_time.ToNanoseconds()
     return f"{run.worker_cluster}\0{run.connector}\0{run.task:010d}\0{created:020d}\0{run.uid}"
+
+
+def connector_key(cluster: str, name: str) -> str:
+    """Orders connectors by worker cluster, then name: NUL sorts before every letter of a name."""
+    return f"{cluster}\0{name}"
+
+
+def key_parts(key: str) -> tuple[str, str]:
+    """Worker cluster and name of a key."""
+    cluster, _, name = key.partition("\0")
+    return cluster, name
+
+
+def is_in(connector: Connector, state: ConnectorState.ValueType) -> bool:
+    """Whether it, or a task of it, is in this state; unspecified is any."""
+    return state in (CONNECTOR_STATE_UNSPECIFIED, connector.state, *(t.state for t in connector.tasks))

@@ -1,19 +1,19 @@
 """Lists of connectors: what workers have reported, and what this gateway has written a moment ago.
 
-Workers are asked only where there are no reports.
+Workers are asked only where there are no reports. A page costs what is in it, and what was written.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_UNSPECIFIED, Connector, ConnectorState
+from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_UNSPECIFIED, Connector
 from keelman.api.connect.v1.connector_service_pb2 import ListConnectorsRequest, ListConnectorsResponse
 from keelman.connect.config.secret_keys import shown
 from keelman.gateway.state import State
-from keelman.rpc.pages import page
+from keelman.rpc.pages import connector_key, is_in, key_of, key_parts, page_limit, token_for
 from keelman.workers.rest.connectors import Connectors
 
 FRESH_SECONDS = 10.0  # so long at most it takes until a report says what was written
@@ -39,6 +39,23 @@ class Written:
         return {key: connector for key, (_, connector) in self._newest.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The keys that a page is of: behind those of the page before, up to the last that was reported on it."""
+
+    after: str
+    end: str
+    """Empty for the last page, which has no end."""
+
+    def has(self, key: str) -> bool:
+        """Whether a connector of this key belongs there."""
+        return key > self.after and (not self.end or key <= self.end)
+
+    def reaches(self, cluster: str) -> bool:
+        """Whether connectors of a worker cluster may belong there."""
+        return key_parts(self.after)[0] <= cluster and (not self.end or cluster <= key_parts(self.end)[0])
+
+
 class Listing:
     """Answers ListConnectors."""
 
@@ -50,29 +67,44 @@ class Listing:
     async def page(self, request: ListConnectorsRequest) -> ListConnectorsResponse:
         """A page of connectors. Raises NotFound for an unknown worker cluster."""
         answer = await self._state.connector_reports(request)
-        recent = self._written.recent()
-        if not answer.unreported and not recent:
-            return ListConnectorsResponse(connectors=answer.connectors, next_page_token=answer.next_page_token)
-        reported = await self._state.all_connector_reports(request.worker_cluster)
-        asked = await self._connectors.all(answer.unreported)
-        known = {(c.worker_cluster, c.name): c for c in (*reported, *(hidden(c) for c in asked.connectors))}
-        unreported = {*answer.unreported}
-        for (cluster, name), connector in recent.items():
-            if cluster in unreported or request.worker_cluster not in ("", cluster):
-                continue
-            if connector is None:
-                known.pop((cluster, name), None)
-            else:
-                known.setdefault((cluster, name), hidden(connector))
-        found = [c for c in known.values() if is_in(c, request.state)]
-        # NUL sorts before every letter of a name: worker cluster first, then connector.
-        cut, token = page(found, lambda c: f"{c.worker_cluster}\0{c.name}", request.page_size, request.page_token)
-        return ListConnectorsResponse(connectors=cut, next_page_token=token, unreachable=asked.unreachable)
+        stretch = Stretch(key_of(request.page_token), key_of(answer.next_page_token))
+        found = {connector_key(one.worker_cluster, one.name): one for one in answer.connectors}
+        unreported = set(answer.unreported)
+        asked = await self._connectors.all(sorted(filter(stretch.reaches, unreported)))
+        for one in asked.connectors:
+            if is_in(one, request.state):
+                found[connector_key(one.worker_cluster, one.name)] = hidden(one)
+        for (cluster, name), connector in self._written.recent().items():
+            if connector is None and cluster not in unreported:
+                found.pop(connector_key(cluster, name), None)
+        for one in await self._unreported_yet(request, stretch, found, unreported):
+            found[connector_key(one.worker_cluster, one.name)] = hidden(one)
+        keys = sorted(filter(stretch.has, found))
+        cut, token = keys[: page_limit(request.page_size)], answer.next_page_token
+        if len(cut) < len(keys):
+            token = token_for(cut[-1])
+        return ListConnectorsResponse(
+            connectors=[found[key] for key in cut], next_page_token=token, unreachable=asked.unreachable
+        )
 
-
-def is_in(connector: Connector, state: ConnectorState.ValueType) -> bool:
-    """Whether it, or a task of it, is in this state; unspecified is any."""
-    return state in (CONNECTOR_STATE_UNSPECIFIED, connector.state, *(t.state for t in connector.tasks))
+    async def _unreported_yet(
+        self, request: ListConnectorsRequest, stretch: Stretch, found: dict[str, Connector], unreported: set[str]
+    ) -> Sequence[Connector]:
+        """What was written a moment ago, belongs on this page and is in no report yet."""
+        written = [
+            connector
+            for (cluster, name), connector in self._written.recent().items()
+            if connector is not None
+            and cluster not in unreported
+            and request.worker_cluster in ("", cluster)
+            and stretch.has(key := connector_key(cluster, name))
+            and key not in found
+            and is_in(connector, request.state)
+        ]
+        if not written or request.state == CONNECTOR_STATE_UNSPECIFIED:
+            return written
+        reported = await self._state.reported_connectors(written)  # those are in other states
+        return [one for one in written if (one.worker_cluster, one.name) not in reported]
 
 
 def hidden(connector: Connector) -> Connector:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.connect.v1.connector_report_service_pb2 import (
     ListConnectorReportsRequest,
@@ -19,6 +21,7 @@ from keelman.api.node.v1.workload_service_pb2 import ListWorkloadsRequest
 from keelman.gateway.calls import Calls
 from keelman.model.errors import NotFound, Unavailable
 from keelman.rpc.channels import Channel
+from keelman.rpc.pages import LARGEST_SIZE
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
@@ -51,9 +54,14 @@ class State:
         answer: ListConnectorReportsResponse = await self._calls.ask(asked)
         return answer
 
-    async def all_connector_reports(self, cluster: str) -> list[Connector]:
-        """All connectors that workers have reported, of one worker cluster or, with "", of each."""
-        return await self._calls.all(ListConnectorReportsRequest, worker_cluster=cluster)
+    async def reported_connectors(self, connectors: Sequence[Connector]) -> set[tuple[str, str]]:
+        """Worker cluster and name of those of these connectors that workers have reported."""
+        found: set[tuple[str, str]] = set()
+        for start in range(0, len(connectors), LARGEST_SIZE):
+            names = [f"{one.worker_cluster}/{one.name}" for one in connectors[start : start + LARGEST_SIZE]]
+            answer = await self._calls.ask(ListConnectorReportsRequest(connectors=names))
+            found.update((one.worker_cluster, one.name) for one in answer.connectors)
+        return found
 
     async def rest_urls(self, cluster: str) -> tuple[str, ...]:
         """URLs of the running workers' REST APIs, without a final slash, group members first.

@@ -11,9 +11,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_UNSPECIFIED, Connector, ConnectorState
+from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorState
 from keelman.api.event.v1.report_pb2 import ConnectorReport, ConnectorsReport
-from keelman.rpc.pages import key_of, page_limit, token_for
+from keelman.rpc.pages import connector_key, is_in, key_of, key_parts, page_limit, token_for
 
 SILENT_SECONDS = 20.0  # a worker reports every 5 s
 
@@ -138,19 +138,26 @@ class ConnectorReports:
         """All connectors of a worker cluster; None while what is known of them is not whole."""
         return self._whole[cluster].connectors.values() if self.reported(cluster) else None
 
+    def these(self, names: Iterable[str], clusters: Iterable[str], state: ConnectorState.ValueType) -> list[Connector]:
+        """Of these connectors, each named as demo/lines, those that are reported of these worker clusters, in order."""
+        wanted = {(cluster, name) for cluster, _, name in (one.partition("/") for one in names)}
+        among = set(clusters)
+        found = (self.one(cluster, name) for cluster, name in sorted(wanted) if cluster in among)
+        return [one for one in found if one is not None and is_in(one, state)]
+
     def page(
         self, clusters: Iterable[str], state: ConnectorState.ValueType, page_size: int, page_token: str
     ) -> tuple[list[Connector], str]:
         """A page of the connectors of these worker clusters, which are in order; and the token of the next."""
-        limit, (after, _, name) = page_limit(page_size), key_of(page_token).partition("\0")
+        limit, (after, name) = page_limit(page_size), key_parts(key_of(page_token))
         found: list[Connector] = []
         for cluster in clusters:
             if cluster < after or cluster not in self._whole:
                 continue
             for one in self._whole[cluster].after(name if cluster == after else ""):
-                if state != CONNECTOR_STATE_UNSPECIFIED and state not in (one.state, *(t.state for t in one.tasks)):
+                if not is_in(one, state):
                     continue
                 if len(found) == limit:
-                    return found, token_for(f"{found[-1].worker_cluster}\0{found[-1].name}")
+                    return found, token_for(connector_key(found[-1].worker_cluster, found[-1].name))
                 found.append(one)
         return found, ""

@@ -1,0 +1,121 @@
+"""Whatever is reported, was written a moment ago, or is only known to workers: pages together are the whole list, and
+each asks for no more reports than it shows."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keelman.api.connect.v1 import connector_pb2 as pb
+from keelman.api.connect.v1.connector_report_service_pb2 import ListConnectorReportsResponse
+from keelman.api.connect.v1.connector_service_pb2 import ListConnectorsRequest
+from keelman.api.event.v1.report_pb2 import ConnectorReport, ConnectorsReport
+from keelman.gateway.listing import Listing, Written
+from keelman.rpc.pages import connector_key, is_in
+from keelman.state.reports.connector_reports import ConnectorReports
+from keelman.workers.rest import connectors as rest
+
+CLUSTERS, SILENT = ("a", "b", "d"), "c"
+STATES = (pb.CONNECTOR_STATE_RUNNING, pb.CONNECTOR_STATE_FAILED)
+found = st.dictionaries(st.sampled_from("pqrstuvw"), st.sampled_from(STATES), max_size=8)
+written = st.dictionaries(
+    st.tuples(st.sampled_from((*CLUSTERS, SILENT)), st.sampled_from("pqrstuvwxyz")),
+    st.none() | st.sampled_from(STATES),
+    max_size=8,
+)
+
+
+def connector(cluster: str, name: str, state: Any) -> pb.Connector:
+    return pb.Connector(worker_cluster=cluster, name=name, state=state)
+
+
+class Reported:
+    """What the state service answers; `shown` counts the connectors in its answers."""
+
+    def __init__(self, reports: ConnectorReports) -> None:
+        self.reports, self.shown = reports, 0
+
+    async def connector_reports(self, request: ListConnectorsRequest) -> ListConnectorReportsResponse:
+        clusters = [one for one in CLUSTERS if request.worker_cluster in ("", one)]
+        part, token = self.reports.page(clusters, request.state, request.page_size, request.page_token)
+        self.shown += len(part)
+        unreported = [SILENT] if request.worker_cluster in ("", SILENT) else []
+        return ListConnectorReportsResponse(connectors=part, next_page_token=token, unreported=unreported)
+
+    async def reported_connectors(self, connectors: Sequence[pb.Connector]) -> set[tuple[str, str]]:
+        names = [f"{one.worker_cluster}/{one.name}" for one in connectors]
+        these = self.reports.these(names, CLUSTERS, pb.CONNECTOR_STATE_UNSPECIFIED)
+        self.shown += len(these)
+        return {(one.worker_cluster, one.name) for one in these}
+
+
+class Workers:
+    """The workers of the cluster that nothing is reported of."""
+
+    def __init__(self, there: dict[str, Any]) -> None:
+        self.there = there
+
+    async def all(self, clusters: Iterable[str]) -> rest.Listing:
+        return rest.Listing([connector(one, name, state) for one in clusters for name, state in self.there.items()], {})
+
+
+async def listed(listing: Listing, **given_: Any) -> list[pb.Connector]:
+    everything: list[pb.Connector] = []
+    token = ""
+    while True:
+        answer = await listing.page(ListConnectorsRequest(page_token=token, **given_))
+        assert len(answer.connectors) <= given_["page_size"]
+        everything += answer.connectors
+        token = answer.next_page_token
+        if not token:
+            return everything
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    reported=st.fixed_dictionaries(dict.fromkeys(CLUSTERS, found)), asked=found, recent=written,
+    size=st.integers(1, 7), state=st.sampled_from((pb.CONNECTOR_STATE_UNSPECIFIED, *STATES)),
+    only=st.sampled_from(("", *CLUSTERS, SILENT)),
+)  # fmt: skip
+def test_pages_are_the_list(*, reported: Any, asked: Any, recent: Any, size: int, state: Any, only: str) -> None:
+    reports, notes = ConnectorReports(lambda: 0.0), Written(lambda: 0.0)
+    known = {(SILENT, name): connector(SILENT, name, one) for name, one in asked.items()}
+    for cluster, connectors in reported.items():
+        for name, one in connectors.items():
+            known[cluster, name] = connector(cluster, name, one)
+            reports.fold(ConnectorReport(connector=known[cluster, name], round="1"), f"{cluster}/{name}")
+        reports.close(ConnectorsReport(worker_cluster=cluster, round="1"), cluster)
+        reports.hear(cluster)
+    for (cluster, name), one in recent.items():
+        made = None if one is None else connector(cluster, name, one)
+        notes.note(cluster, name, made)
+        if cluster == SILENT:
+            continue  # its workers have just said it better
+        if made is None:
+            known.pop((cluster, name), None)
+        else:
+            known.setdefault((cluster, name), made)
+    wanted = [
+        one for key, one in sorted(known.items(), key=lambda pair: connector_key(*pair[0])) if only in ("", key[0])
+    ]
+    source = Reported(reports)
+    listing = Listing(cast(Any, source), cast(Any, Workers(asked)), notes)
+    got = asyncio.run(listed(listing, page_size=size, state=state, worker_cluster=only))
+    assert got == [one for one in wanted if is_in(one, state)]
+
+
+def test_what_was_written_makes_no_page_dearer() -> None:
+    reports, notes = ConnectorReports(lambda: 0.0), Written(lambda: 0.0)
+    for number in range(2000):
+        one = connector("a", f"c{number:04}", pb.CONNECTOR_STATE_RUNNING)
+        reports.fold(ConnectorReport(connector=one, round="1"), f"a/{one.name}")
+    reports.close(ConnectorsReport(worker_cluster="a", round="1"), "a")
+    reports.hear("a")
+    notes.note("a", "c0005x", connector("a", "c0005x", pb.CONNECTOR_STATE_UNASSIGNED))
+    source = Reported(reports)
+    page = ListConnectorsRequest(page_size=10, worker_cluster="a")
+    answer = asyncio.run(Listing(cast(Any, source), cast(Any, Workers({})), notes).page(page))
+    assert [one.name for one in answer.connectors][5:8] == ["c0005", "c0005x", "c0006"]
+    assert source.shown == 10
