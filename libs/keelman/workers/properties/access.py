@@ -45,8 +45,13 @@ def read_access(reader: PropertyReader) -> Access:
     return Access(
         origins=reader.take(lambda: _origins(raw.get(ORIGIN, "")), None),
         methods=methods or USUAL_METHODS,
-        headers=reader.take(lambda: _rules(raw.get(HEADERS, "")), ()),
+        headers=read_header_rules(reader),
     )
+
+
+def read_header_rules(reader: PropertyReader) -> tuple[HeaderRule, ...]:
+    """Those of every answer; what is wrong is noted by the reader."""
+    return reader.take(lambda: _rules(reader.raw.get(HEADERS, "")), ())
 
 
 def _origins(text: str) -> tuple[re.Pattern[str], ...] | None:

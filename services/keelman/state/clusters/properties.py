@@ -9,6 +9,7 @@ from keelman.kafka.properties.table import ALL, TABLE
 from keelman.model.cluster import WorkerCluster, WorkerClusterSpec, WorkerEngine
 from keelman.model.errors import InvalidArgument, Violation
 from keelman.state.clusters.listeners import ADMIN_LISTENERS, OF_PORTS, listeners
+from keelman.workers.properties import kafka_connect
 from keelman.workers.properties.known_properties import notes, notes_of_kafka_connect
 from keelman.workers.properties.refusals import refusals
 
@@ -111,13 +112,15 @@ def check_worker_properties(
             key = f"{NAMES}.{provider}.class"
             legal = "a class of Kafka's: only keelman's own workers read secrets of the installation"
             found += InvalidArgument.of(f"spec.properties.{key}", given[key], legal).violations
-        raise_all(found)  # what its own workers say to the rest is theirs
-        return
     given = {**for_workers(client_properties), **given}
     complete = completed(name, given, bootstrap_servers="a-node:9092", brokers=1, listener="") | listeners(
         "a-node", 8083, admin_port=spec.admin_port, metrics_port=spec.metrics_port, https=spec.https
     )
-    raise_all(found + in_field("spec.properties", refusals(complete)))
+    if spec.engine is WorkerEngine.KAFKA_CONNECT:
+        wrong = kafka_connect.refusals(complete, https=spec.https)
+    else:
+        wrong = refusals(complete)
+    raise_all(found + in_field("spec.properties", wrong))
 
 
 def in_field(field: str, found: Iterable[Violation]) -> list[Violation]:

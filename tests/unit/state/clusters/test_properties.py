@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from keelman.kafka.properties.broker_keys import SET_ELSEWHERE
-from keelman.model.cluster import ExternalBrokers, ManagedBrokers, WorkerClusterSpec
+from keelman.model.cluster import ExternalBrokers, ManagedBrokers, WorkerClusterSpec, WorkerEngine
 from keelman.model.errors import InvalidArgument
 from keelman.model.node import Node, NodeState
 from keelman.state.clusters.broker_checks import check
@@ -79,6 +79,19 @@ def test_properties_are_judged_with_those_by_which_its_brokers_are_reached() -> 
     (found,) = refused(half).violations
     assert "sasl.jaas.config is missing" in found.description
     check_worker_properties("demo", WorkerClusterSpec("default", count=1, properties=half), LOGIN)
+
+
+def test_workers_of_kafka_connect_are_held_to_what_they_refuse_themselves() -> None:
+    given = {"session.timeout.ms": "soon", "offset.storage.partitions": "0", "keelman.cpus": "none", "acme.own": "x"}
+    error = refused(given, engine=WorkerEngine.KAFKA_CONNECT)
+    fields = {one.field.removeprefix("spec.properties.") for one in error.violations}
+    assert fields == {"session.timeout.ms", "offset.storage.partitions"}
+    assert "spec.properties.session.timeout.ms: Invalid value soon" in error.message
+    (found,) = refused({}, engine=WorkerEngine.KAFKA_CONNECT, https=True).violations
+    assert found.field == "spec.properties.ssl.keystore.location"
+    own = {"value.converter": "com.example.Own", "metric.reporters": "com.example.Own"}
+    spec = WorkerClusterSpec("default", count=1, properties=own, engine=WorkerEngine.KAFKA_CONNECT)
+    check_worker_properties("demo", spec)
 
 
 def test_no_secret_is_in_what_is_refused() -> None:
