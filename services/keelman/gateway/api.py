@@ -20,12 +20,41 @@ from keelman.rpc.pages import key_of, page_limit
 from keelman.rpc.server import Context
 from keelman.workers.rest.connectors import Connectors
 
+KEY = "config."
+
 
 def _named(request: Any) -> tuple[str, str]:
     checked_name("worker_cluster", request.worker_cluster)
     if not request.name.strip():
         raise InvalidArgument.of("name", request.name, "not empty")
     return request.worker_cluster, request.name
+
+
+def _terms(request: Any) -> dict[str, str]:
+    """On which a connector is changed: over which configuration, and under which id."""
+    return {"etag": request.etag, "request_id": checked_request_id("request_id", request.request_id)}
+
+
+def _keys(request: wire.UpdateConnectorRequest) -> dict[str, str | None] | None:
+    """The keys that an update is to change, None for one that is to be removed; None where it is the whole
+    configuration."""
+    paths = request.update_mask.paths
+    if not paths or "config" in paths:
+        return None
+    for path in paths:
+        if not path.startswith(KEY) or path == KEY:
+            raise InvalidArgument.of("update_mask", path, "config, or one of its keys, e.g. config.tasks.max")
+    keys = [path.removeprefix(KEY) for path in paths]
+    if others := sorted(request.config.keys() - set(keys)):
+        raise InvalidArgument.of("config", ", ".join(others), "keys that update_mask names")
+    return {key: request.config.get(key) for key in keys}
+
+
+def _update(api: Connectors, request: wire.UpdateConnectorRequest) -> Awaitable[Any]:
+    keys, (cluster, name) = _keys(request), _named(request)
+    if keys is None:
+        return api.update(cluster, name, request.config, **_terms(request))
+    return api.patch(cluster, name, keys, **_terms(request))
 
 
 def _asking(answer: type[Message], ask: Callable[[Connectors, Any], Awaitable[Any]]) -> Any:
@@ -65,16 +94,14 @@ class ConnectorApi(ConnectorServiceServicer):
         return wire.CreateConnectorResponse(connector=made)
 
     GetConnector = _asking(wire.GetConnectorResponse, lambda api, r: api.get(*_named(r)))
-    UpdateConnector = _asking(
-        wire.UpdateConnectorResponse, lambda api, r: api.update(*_named(r), r.config, etag=r.etag)
-    )
-    DeleteConnector = _asking(wire.DeleteConnectorResponse, lambda api, r: api.delete(*_named(r), etag=r.etag))
-    PauseConnector = _asking(wire.PauseConnectorResponse, lambda api, r: api.pause(*_named(r)))
-    ResumeConnector = _asking(wire.ResumeConnectorResponse, lambda api, r: api.resume(*_named(r)))
-    StopConnector = _asking(wire.StopConnectorResponse, lambda api, r: api.stop(*_named(r)))
+    UpdateConnector = _asking(wire.UpdateConnectorResponse, _update)
+    DeleteConnector = _asking(wire.DeleteConnectorResponse, lambda api, r: api.delete(*_named(r), **_terms(r)))
+    PauseConnector = _asking(wire.PauseConnectorResponse, lambda api, r: api.pause(*_named(r), **_terms(r)))
+    ResumeConnector = _asking(wire.ResumeConnectorResponse, lambda api, r: api.resume(*_named(r), **_terms(r)))
+    StopConnector = _asking(wire.StopConnectorResponse, lambda api, r: api.stop(*_named(r), **_terms(r)))
     RestartConnector = _asking(
         wire.RestartConnectorResponse,
-        lambda api, r: api.restart(*_named(r), include_tasks=r.include_tasks, only_failed=r.only_failed),
+        lambda api, r: api.restart(*_named(r), include_tasks=r.include_tasks, only_failed=r.only_failed, **_terms(r)),
     )
 
 

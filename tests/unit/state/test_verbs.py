@@ -9,23 +9,26 @@ import pytest
 
 READS = ("Get", "List", "Watch", "Peek", "Describe", "Stream", "Download")
 MAKES = ("Create", "Put", "Upload", "Import")
-NO_RESOURCES_OF_STATE = ("ConnectorService", "AgentService", "SessionService")
-"""Connectors belong to their workers, which answer as Connect's REST does; the others are links, not resources."""
-NO_REQUEST_ID = {"UploadPlugin": "its stream begins with a message that has one"}
+NO_RESOURCES = ("AgentService", "SessionService", "JoinService", "CertificateService", "SignatureService")
+"""Links, and who may have one."""
+NO_REQUEST_ID = {
+    "UploadPlugin": "its stream begins with a message that has one",
+}
 NO_ETAG = {
+    "DeleteJoinToken": "a token never changes",
     "RestartWorker": "a worker is derived from its cluster, and has none",
     "WriteBatch": "each of its writes has its own",
 }
 
 
 def verbs() -> Iterator[Any]:
-    for area in ("connect", "node"):
+    for area in ("connect", "node", "access"):
         package = importlib.import_module(f"keelman.api.{area}.v1")
         for module in pkgutil.iter_modules(package.__path__):
             if module.name.endswith("_service_pb2"):
                 found = importlib.import_module(f"{package.__name__}.{module.name}").DESCRIPTOR
                 for service in found.services_by_name.values():
-                    if service.name not in NO_RESOURCES_OF_STATE:
+                    if service.name not in NO_RESOURCES:
                         yield from (one for one in service.methods if not one.name.startswith(READS))
 
 
@@ -35,9 +38,11 @@ def test_a_verb_takes_a_request_id_and_an_etag(verb: Any) -> None:
     assert ("request_id" in fields) == (verb.name not in NO_REQUEST_ID)
     if not verb.name.startswith(MAKES):
         assert ("etag" in fields) == (verb.name not in NO_ETAG)
+    if verb.name.startswith("Update"):
+        assert "update_mask" in fields
 
 
 def test_the_verbs_of_all_nouns_are_looked_at() -> None:
     names = {one.name for one in verbs()}
-    assert {"UpdateNode", "StartBrokerCluster", "DeleteTopic", "UpdateSecret", "RestartDedicatedConnector"} <= names
+    assert {"UpdateNode", "StartBrokerCluster", "DeleteTopic", "UpdateSecret", "PauseConnector"} <= names
     assert len(names) > 40

@@ -1,8 +1,8 @@
 """Judges properties of workers of Apache Kafka Connect on another host: what each such worker refuses at its start.
 
-Keys, types and bounds are those of DistributedConfig of Kafka 4.3, as tests/recorded/data/worker_facts.json has them, and
-what its group and its storage refuse before the first of them answers. What only its host knows is taken to be right:
-values that references stand for, classes, files, certificates.
+Keys, types and bounds are those of DistributedConfig of Kafka 4.3 (tests/recorded/data/worker_facts.json); besides,
+what its group and its storage refuse before it answers. What only its host knows is taken to be right: values that
+references stand for, classes, files, certificates.
 """
 
 from __future__ import annotations

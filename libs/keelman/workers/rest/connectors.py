@@ -25,7 +25,7 @@ PRECONDITION_FAILED = 412
 NOTES, PROBLEMS = "keelman-notes", "keelman-problems"
 """Headers of a worker's answers about configurations (keelman.worker.rest.key_notes)."""
 UID, REQUEST_ID = "keelman-uid", b"keelman-request-id"
-"""Headers of an answer about a connector (keelman.worker.rest.views), and of a request that creates one (repeats)."""
+"""Headers of an answer about a connector (keelman.worker.rest.views), and of a request that changes one (repeats)."""
 HEADERS = ((b"content-type", b"application/json"), (b"accept", b"application/json"), (NOTES.encode(), b"wanted"))
 
 
@@ -85,35 +85,50 @@ class Connectors:
             made = await self._ask(cluster, "POST", "/connectors", body, request_id=request_id or uuid.uuid4().hex)
         return await self._written(cluster, name, made)
 
-    async def update(self, cluster: str, name: str, config: Mapping[str, str], *, etag: str = "") -> pb.Connector:
+    async def update(
+        self, cluster: str, name: str, config: Mapping[str, str], *, etag: str = "", request_id: str = ""
+    ) -> pb.Connector:
         """Replaces the configuration of an existing connector (Connect's own PUT would create it). Raises Conflict when
-        an `etag` is given that the present configuration does not have; so does `delete`."""
+        an `etag` is given that the present configuration does not have; what an earlier request of the same id has done
+        is not done again. So do all that follow."""
         await self._call(cluster, "GET", _path(name))
-        made = await self._ask(cluster, "PUT", _path(name, "/config"), dict(config), etag=etag)
+        path = _path(name, "/config")
+        made = await self._ask(cluster, "PUT", path, dict(config), etag=etag, request_id=request_id)
         return await self._written(cluster, name, made)
 
-    async def delete(self, cluster: str, name: str, *, etag: str = "") -> None:
+    async def patch(
+        self, cluster: str, name: str, patch: Mapping[str, str | None], *, etag: str = "", request_id: str = ""
+    ) -> pb.Connector:
+        """Changes some keys of a configuration; one that is to be None is removed."""
+        path = _path(name, "/config")
+        made = await self._ask(cluster, "PATCH", path, dict(patch), etag=etag, request_id=request_id)
+        return await self._written(cluster, name, made)
+
+    async def delete(self, cluster: str, name: str, *, etag: str = "", request_id: str = "") -> None:
         """Deletes a connector."""
-        await self._ask(cluster, "DELETE", _path(name), etag=etag)
+        await self._ask(cluster, "DELETE", _path(name), etag=etag, request_id=request_id)
         self.on_write(cluster, name, None)
 
-    async def pause(self, cluster: str, name: str) -> None:
+    async def pause(self, cluster: str, name: str, *, etag: str = "", request_id: str = "") -> None:
         """Pauses a connector and its tasks."""
-        await self._call(cluster, "PUT", _path(name, "/pause"))
+        await self._ask(cluster, "PUT", _path(name, "/pause"), etag=etag, request_id=request_id)
 
-    async def resume(self, cluster: str, name: str) -> None:
+    async def resume(self, cluster: str, name: str, *, etag: str = "", request_id: str = "") -> None:
         """Resumes a paused or stopped connector."""
-        await self._call(cluster, "PUT", _path(name, "/resume"))
+        await self._ask(cluster, "PUT", _path(name, "/resume"), etag=etag, request_id=request_id)
 
-    async def stop(self, cluster: str, name: str) -> None:
+    async def stop(self, cluster: str, name: str, *, etag: str = "", request_id: str = "") -> None:
         """Stops a connector and ends its tasks."""
-        await self._call(cluster, "PUT", _path(name, "/stop"))
+        await self._ask(cluster, "PUT", _path(name, "/stop"), etag=etag, request_id=request_id)
 
-    async def restart(self, cluster: str, name: str, *, include_tasks: bool, only_failed: bool) -> None:
+    async def restart(
+        self, cluster: str, name: str, *, include_tasks: bool, only_failed: bool, etag: str = "", request_id: str = ""
+    ) -> None:
         """Restarts a connector, its tasks too, or only what has failed."""
         given = {"includeTasks": include_tasks, "onlyFailed": only_failed}
         query = urlencode({k: "true" for k, v in given.items() if v})
-        await self._call(cluster, "POST", _path(name, "/restart") + (f"?{query}" if query else ""))
+        path = _path(name, "/restart") + (f"?{query}" if query else "")
+        await self._ask(cluster, "POST", path, etag=etag, request_id=request_id)
 
     async def _list(self, cluster: str, listing: Listing) -> None:
         try:

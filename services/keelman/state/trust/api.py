@@ -21,6 +21,7 @@ from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.pages import page
 from keelman.rpc.server import Context, Service, is_local, peer_host
 from keelman.rpc.times import from_duration, to_timestamp
+from keelman.state.database.requests import once
 from keelman.state.resources.rows import moment
 from keelman.state.trust.callers import caller_of
 from keelman.state.trust.members import DEFAULT_TTL, Members, refused_members
@@ -86,8 +87,13 @@ class JoinTokenApi(_Api, join_token_service_pb2_grpc.JoinTokenServiceServicer):
         self, request: join_token_service_pb2.DeleteJoinTokenRequest, context: Context
     ) -> join_token_service_pb2.DeleteJoinTokenResponse:
         """See the proto."""
-        row = await self.members.delete_token(request.name)
-        return join_token_service_pb2.DeleteJoinTokenResponse(join_token=token_message(row))
+        answer = join_token_service_pb2.DeleteJoinTokenResponse
+
+        async def make() -> join_token_service_pb2.DeleteJoinTokenResponse:
+            return answer(join_token=token_message(await self.members.delete_token(tx, request.name)))
+
+        async with self.members.store.write() as tx:
+            return await once(tx, request.request_id, "DeleteJoinToken", answer(), make)
 
 
 @dataclass(frozen=True, slots=True)

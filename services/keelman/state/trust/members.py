@@ -91,14 +91,13 @@ class Members:
         async with self.store.database.read() as session:
             return (await session.exec(select(JoinTokenRow).order_by(col(JoinTokenRow.name)))).all()
 
-    async def delete_token(self, name: str) -> JoinTokenRow:
+    async def delete_token(self, tx: Transaction, name: str) -> JoinTokenRow:
         """The token that is gone. Raises NotFound."""
-        async with self.store.write() as tx:
-            row = await tx.session.get(JoinTokenRow, name)
-            if row is None:
-                raise NotFound(f"there is no join token {name!r}", metadata={"join_token": name})
-            await tx.session.delete(row)
-            await tx.session.flush()
+        row = await tx.session.get(JoinTokenRow, name)
+        if row is None:
+            raise NotFound(f"there is no join token {name!r}", metadata={"join_token": name})
+        await tx.session.delete(row)
+        await tx.session.flush()
         return row
 
     async def join(self, token: str, holder: Identity, request: str, hosts: Sequence[str]) -> str:

@@ -32,6 +32,7 @@ from keelman.worker.rest.validated_secrets import problems_with
 from keelman.worker.rest.views import Views, etag_of
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED, ConnectorIdentity, RestartRequest
+from keelman.worker.storage.config_state import CONFIG, DELETE, RESTART
 from keelman.worker.storage.recent import Recent
 from keelman.worker.storage.status_state import FAILED, RESTARTING
 from keelman.worker.storage.topic_tracking import TopicTracking
@@ -80,8 +81,8 @@ class Operations:
     ) -> tuple[bool, dict[str, Any]]:
         """Creates or, unless `create`, changes a connector: (created, ConnectorInfo). The leader's.
 
-        With an `etag` only when the configuration has it. With a `request_id` a connector that a request of this id has
-        created is as good as created now, as it is. Raises 400, 409, 412.
+        With an `etag` only when the configuration has it. With a `request_id` what a request of this id has created or
+        changed is as good as done now, and as it is. Raises 400, 409, 412.
         """
         target = None if initial_state is None else INITIAL_STATES.get(initial_state.upper())
         if initial_state is not None and target is None:
@@ -102,6 +103,8 @@ class Operations:
             identity = self._store.config.identities.get(name, records.NOT_KNOWN)
             if create and exists and request_id and identity.request_id == request_id:
                 return Change((), lambda: (True, self._views.info(name)))
+            if exists and not create and self._store.config.is_answered(CONFIG, name, request_id):
+                return Change((), lambda: (False, self._views.info(name)))
             if create and exists:
                 raise RestError(409, f"Connector {name} already exists")
             self._require(name, etag)
@@ -126,10 +129,14 @@ class Operations:
                     await self._store.config_topic.next_record()
         return self._views.info(name) if name in state.connectors else info
 
-    async def patch_config(self, name: str, patch: Config, *, etag: str = "") -> dict[str, Any]:
-        """Merges keys into a configuration; None removes one: ConnectorInfo. The leader's. Raises 404, 400, 412."""
-
+    async def patch_config(self, name: str, patch: Config, *, etag: str = "", request_id: str = "") -> dict[str, Any]:
+        """Merges keys into a configuration; None removes one: ConnectorInfo. `etag` and `request_id` as in
+        `put_config`. The leader's. Raises 404, 400, 412."""
         since = repeats.since()
+
+        def is_done(config: Config) -> bool:
+            state = self._store.config
+            return state.has_since(name, patched(config), since) or state.is_answered(CONFIG, name, request_id)
 
         def patched(config: Config) -> dict[str, str]:
             whole = {**config, **patch}
@@ -137,13 +144,13 @@ class Operations:
 
         def read() -> dict[str, str]:
             config = self._views.config(name)
-            if not self._store.config.has_since(name, patched(config), since):
+            if not is_done(config):
                 self._require(name, etag)
             return config
 
         while True:
             before = await self._lead(name, lambda: Change((), read))
-            if self._store.config.has_since(name, patched(before), since):
+            if is_done(before):
                 return self._views.info(name)
             merged = await self.check(patched(before))
             if merged.get("name", name) != name:
@@ -152,32 +159,38 @@ class Operations:
             def decide(before: Config = before, merged: dict[str, str] = merged) -> Change[dict[str, Any] | None]:
                 if read() != before:
                     return Change((), lambda: None)
-                return Change([self._connector_record(name, merged)], lambda: self._views.info(name))
+                return Change([self._connector_record(name, merged, request_id)], lambda: self._views.info(name))
 
             info = await self._lead(name, decide)
             if info is not None:
                 await self.key_notes.log(name, merged)
                 return info
 
-    async def delete(self, name: str, *, etag: str = "") -> None:
-        """Deletes a connector; its offsets and its group stay. With an `etag` only when the configuration has it. The
-        leader's. Raises 404, 412."""
-
-        since = repeats.since()
+    async def delete(self, name: str, *, etag: str = "", request_id: str = "") -> None:
+        """Deletes a connector; its offsets and its group stay. With an `etag` only when the configuration has it; with
+        a `request_id` that has deleted it before, it is as good as deleted now. The leader's. Raises 404, 412."""
+        state, since = self._store.config, repeats.since()
 
         def decide() -> Change[None]:
-            if self._store.config.deleted.since(name, since):
+            if state.deleted.since(name, since) or state.is_answered(DELETE, name, request_id):
                 return Change((), lambda: None)
-            self._views.config(name)
+            config = self._views.config(name)
             self._require(name, etag)
-            tasks = len(self._store.config.tasks.get(name, ()))
-            return Change(records.deletion_records(name, tasks), lambda: None)
+            written: list[Record] = []
+            if request_id:
+                identity = state.identities.get(name, records.NOT_KNOWN)
+                written.append(records.connector_record(name, config, identity, deleted_by=request_id))
+            written += records.deletion_records(name, len(state.tasks.get(name, ())))
+            return Change(written, lambda: None)
 
         await self._lead(name, decide)
         await self._tracking.clear([name])
 
-    async def set_target(self, name: str, target: str) -> None:
-        """Pauses or resumes. Any worker's."""
+    async def set_target(self, name: str, target: str, *, etag: str = "", request_id: str = "") -> None:
+        """Pauses or resumes. Any worker's, but for one with an `etag` or `request_id`, which is the leader's."""
+        if etag or request_id:
+            await self._lead(name, lambda: self._target_change(name, target, etag, request_id))
+            return
 
         async def do() -> None:
             await self._store.config_topic.read()
@@ -187,19 +200,25 @@ class Operations:
 
         await self._herder.call(do, seconds=remaining())
 
-    async def stop(self, name: str) -> None:
+    async def stop(self, name: str, *, etag: str = "", request_id: str = "") -> None:
         """Stops: no tasks, then STOPPED. The leader's."""
+        await self._lead(name, lambda: self._target_change(name, STOPPED, etag, request_id))
 
-        def decide() -> Change[None]:
-            self._require_known(name)
-            # In one write: half of it would be a connector that runs and has no tasks.
-            written = [records.commit_record(name, 0), records.target_record(name, STOPPED)]
-            # It may be resumed before the leader's next look.
-            return Change(written, lambda: self._herder.leader.forget(name))
+    def _target_change(self, name: str, target: str, etag: str, request_id: str) -> Change[None]:
+        self._require_known(name)
+        if self._store.config.is_answered(target, name, request_id):
+            return Change((), lambda: None)
+        self._require(name, etag)
+        written = [records.target_record(name, target, written_by=request_id)]
+        if target != STOPPED:
+            return Change(written, lambda: None)
+        # In one write: half of it would be a connector that runs and has no tasks. It may be resumed before the
+        # leader's next look.
+        return Change([records.commit_record(name, 0), *written], lambda: self._herder.leader.forget(name))
 
-        await self._lead(name, decide)
-
-    async def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> dict[str, Any]:
+    async def restart(
+        self, name: str, *, include_tasks: bool, only_failed: bool, etag: str = "", request_id: str = ""
+    ) -> dict[str, Any]:
         """Restarts a connector and, if asked, its tasks: the state with RESTARTING where it applies. The leader's."""
         request, since = RestartRequest(name, include_tasks, only_failed), repeats.since()
 
@@ -215,8 +234,11 @@ class Operations:
                     one["state"] = RESTARTING
                     one.pop("trace", None)
                     one.pop(MORE, None)  # of the failure, which is forgotten
-            done = self._store.config.restarted.since(request, since)
-            return Change([] if done else [records.restart_record(request)], lambda: before)
+            state = self._store.config
+            done = state.restarted.since(request, since) or state.is_answered(RESTART, name, request_id)
+            if not done:
+                self._require(name, etag)
+            return Change([] if done else [records.restart_record(request, written_by=request_id)], lambda: before)
 
         await self._lead(name, lambda: Change((), known))
         await self._views.awaited_status(name)  # of one that was created a moment ago
@@ -307,10 +329,10 @@ class Operations:
         """Stores the configuration of the connector that there is, or else of a new one."""
         identity = self._store.config.identities.get(name)
         if identity is None:
-            identity = ConnectorIdentity(str(uuid.uuid4()), request_id)
-        elif not identity.uid:
+            return records.connector_record(name, config, ConnectorIdentity(str(uuid.uuid4()), request_id))
+        if not identity.uid:
             identity = dataclasses.replace(identity, uid=str(uuid.uuid4()))
-        return records.connector_record(name, config, identity)
+        return records.connector_record(name, config, identity, written_by=request_id)
 
     def _require_known(self, name: str) -> None:
         if name not in self._store.config.connectors:

@@ -29,6 +29,9 @@ class ConnectorIdentity:
 
 NOT_KNOWN = ConnectorIdentity()
 UID, REQUEST_ID = "keelman.uid", "keelman.request.id"
+WRITTEN_BY, DELETED_BY = "keelman.written.by", "keelman.deleted.by"
+"""The id that its client gave to the request which wrote a record; and, in a last one before its tombstone, which
+deletes the connector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +59,38 @@ def work_in(text: str) -> Work | None:
 
 
 def connector_record(
-    name: str, config: Mapping[str, str], identity: ConnectorIdentity = NOT_KNOWN
+    name: str,
+    config: Mapping[str, str],
+    identity: ConnectorIdentity = NOT_KNOWN,
+    *,
+    written_by: str = "",
+    deleted_by: str = "",
 ) -> tuple[bytes, bytes]:
     """Key and value that store a connector. Kafka Connect reads "properties" alone."""
-    known = {key: text for key, text in ((UID, identity.uid), (REQUEST_ID, identity.request_id)) if text}
-    return f"connector-{name}".encode(), _dump({"properties": dict(config), **known})
+    known = {UID: identity.uid, REQUEST_ID: identity.request_id, WRITTEN_BY: written_by, DELETED_BY: deleted_by}
+    return f"connector-{name}".encode(), _dump({"properties": dict(config), **_given(known)})
 
 
 def identity_in(data: Mapping[str, object]) -> ConnectorIdentity:
     """What a stored connector's value says of which it is."""
-    uid, request_id = (text if isinstance(text := data.get(key), str) else "" for key in (UID, REQUEST_ID))
-    return ConnectorIdentity(uid, request_id)
+    return ConnectorIdentity(text_in(data, UID), text_in(data, REQUEST_ID))
 
 
-def target_record(name: str, target: str) -> tuple[bytes, bytes]:
+def text_in(data: Mapping[str, object], key: str) -> str:
+    """The text under a key of ours; empty where there is none."""
+    return text if isinstance(text := data.get(key), str) else ""
+
+
+def _given(known: Mapping[str, str]) -> dict[str, str]:
+    return {key: text for key, text in known.items() if text}
+
+
+def target_record(name: str, target: str, *, written_by: str = "") -> tuple[bytes, bytes]:
     """Key and value that store a target state; older readers know no STOPPED, and see PAUSED."""
     old = PAUSED if target == STOPPED else target
-    return f"target-state-{name}".encode(), _dump({"state": old, "state.v2": target})
+    return f"target-state-{name}".encode(), _dump(
+        {"state": old, "state.v2": target, **_given({WRITTEN_BY: written_by})}
+    )
 
 
 def task_records(name: str, configs: Iterable[Mapping[str, str]]) -> list[tuple[bytes, bytes | None]]:
@@ -109,11 +127,10 @@ def session_key_record(key: str, algorithm: str, made_ms: int) -> tuple[bytes, b
     return b"session-key", _dump({"key": key, "algorithm": algorithm, "creation-timestamp": made_ms})
 
 
-def restart_record(request: RestartRequest) -> tuple[bytes, bytes]:
+def restart_record(request: RestartRequest, *, written_by: str = "") -> tuple[bytes, bytes]:
     """Key and value that ask for a restart."""
-    return f"restart-connector-{request.connector}".encode(), _dump(
-        {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
-    )
+    asked = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
+    return f"restart-connector-{request.connector}".encode(), _dump({**asked, **_given({WRITTEN_BY: written_by})})
 
 
 def logger_record(logger: str, level: str) -> tuple[bytes, bytes]:

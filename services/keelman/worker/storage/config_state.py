@@ -9,22 +9,27 @@ from dataclasses import dataclass, field
 from keelman.connect.config.copying_keys import LABELS
 from keelman.model.work import Work
 from keelman.worker.storage.config_records import (
+    DELETED_BY,
     LOGGER,
     MAX_TASKS,
     NO_KEY,
     PAUSED,
     STARTED,
     STOPPED,
+    WRITTEN_BY,
     ConnectorIdentity,
     RestartRequest,
     connector_of,
     identity_in,
     object_of,
+    text_in,
     work_in,
 )
 from keelman.worker.storage.recent import Recent
 from keelman.worker.storage.stored_tasks import StoredTasks
 
+CONFIG, DELETE, RESTART = "config", "delete", "restart"
+"""What clients ask for under an id of theirs, beside target states."""
 NO_NAME = "its key names no connector"
 NO_TASK = f"its key names no task of a connector: task-<connector>-<number below {MAX_TASKS}>"
 NO_OBJECT = "its value is no JSON object"
@@ -44,7 +49,8 @@ class ConfigState:
     put into force: that is what they run with until the leader has put new ones into force. `session_key`, base64,
     signs what workers ask of each other. `placements` has what connectors say of where they may be.
     `shape` is another number once there are other connectors, or other numbers of tasks. `written`, `deleted` and
-    `restarted` know the newest such records. `lapsing` names connectors whose tasks in force are others than the topic
+    `restarted` know the newest such records, `answered` those that were written for a request with an id of its own:
+    what it asked for, connector and id. `lapsing` names connectors whose tasks in force are others than the topic
     will have once it is compacted: their commit record is not the last.
     `spoilt` has the keys whose newest record is passed over, though an earlier one counts.
     """
@@ -66,9 +72,11 @@ class ConfigState:
     written: Recent[str] = field(default_factory=Recent)
     deleted: Recent[str] = field(default_factory=Recent)
     restarted: Recent[RestartRequest] = field(default_factory=Recent)
+    answered: Recent[tuple[str, str, str]] = field(default_factory=Recent)
     placements: dict[str, str] = field(default_factory=dict)
     lapsing: set[str] = field(default_factory=set)
     spoilt: set[str] = field(default_factory=set)
+    _deleting: dict[str, str] = field(default_factory=dict)
     _stored: StoredTasks = field(default_factory=StoredTasks)
     _buffered: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
     _work: tuple[int, frozenset[Work]] = (0, frozenset())
@@ -129,6 +137,15 @@ class ConfigState:
         """Whether the connector has this configuration by a record at this offset or later; never for None."""
         return self.written.since(name, since) and self.connectors.get(name) == config
 
+    def is_answered(self, what: str, name: str, request_id: str) -> bool:
+        """Whether a request of this id has been done, as far as the topic remembers: CONFIG, DELETE, RESTART, or a
+        target state, asked for a connector. Never for an empty id."""
+        return bool(request_id) and self.answered.since((what, name, request_id), 0)
+
+    def _answer(self, what: str, name: str, request_id: str) -> None:
+        if request_id:
+            self.answered.note((what, name, request_id), self.offset - 1)
+
     def may_have_lingering_target(self, name: str) -> bool:
         """Whether the topic may have, perhaps unread, a target state behind the deletion of this connector: any worker
         pauses and resumes, also one that has not read of the deletion."""
@@ -154,6 +171,7 @@ class ConfigState:
             return NO_PROPERTIES
         (self.deleted if data is None else self.written).note(name, self.offset - 1)
         if data is None:
+            self._answer(DELETE, name, self._deleting.pop(name, ""))
             self.shape += name in self.connectors
             self.connectors.pop(name, None)
             self.identities.pop(name, None)
@@ -168,6 +186,10 @@ class ConfigState:
         self.shape += name not in self.connectors
         config = self.connectors[name] = _strings(properties)
         self.identities[name] = identity_in(data)
+        self._answer(CONFIG, name, text_in(data, WRITTEN_BY))
+        self._deleting.pop(name, None)
+        if deleted_by := text_in(data, DELETED_BY):
+            self._deleting[name] = deleted_by
         self._stored.compare(name, connector=True)
         self.placements.pop(name, None)
         if config.get(LABELS.name):
@@ -185,6 +207,7 @@ class ConfigState:
         if state not in (STARTED, PAUSED, STOPPED):
             return f'its value has neither as "state.v2" nor as "state" one of {STARTED}, {PAUSED}, {STOPPED}'
         self.targets[name] = str(state)
+        self._answer(str(state), name, text_in(data, WRITTEN_BY))
         return ""
 
     def _task(self, rest: str, data: Mapping[str, object] | None) -> str:
@@ -267,6 +290,7 @@ class ConfigState:
             request = RestartRequest(name, include is True, failed is True)
             self.restarts.append(request)
             self.restarted.note(request, self.offset - 1)
+            self._answer(RESTART, name, text_in(data, WRITTEN_BY))
         return ""
 
 

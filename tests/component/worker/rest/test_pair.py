@@ -101,7 +101,7 @@ async def test_a_repeated_create_gets_what_the_first_one_made(pair: Pair) -> Non
         (one, "GET", "/connectors/again/config", None),
         (two, "POST", "/connectors", new),
     ):
-        answer = await worker.ask(method, path, change, headers=ids)
+        answer = await worker.ask(method, path, change, headers=ids if method == "POST" else {})
         assert {answer.headers["keelman-uid"]} == uids, answer.text
     assert answer.json()["config"]["batch.size"] == "2", "as it is now"
     for worker in (one, two):
@@ -114,6 +114,35 @@ async def test_a_repeated_create_gets_what_the_first_one_made(pair: Pair) -> Non
     assert answer.status_code == 201
     assert answer.headers["keelman-uid"] not in uids, "another one of its name"
     assert (await one.ask("DELETE", "/connectors/again")).status_code == 204
+
+
+async def test_whatever_is_repeated_with_its_id_is_done_once(pair: Pair) -> None:
+    one, two, _ = pair
+    path = "/connectors/once"
+    await one.ask("PUT", f"{path}/config", SOURCE)
+    tag = {"If-Match": (await two.ask("GET", path)).headers["etag"]}
+    for method, to, body, status in (
+        ("PUT", "/config", {**SOURCE, "batch.size": "5"}, 200),
+        ("PATCH", "/config", {"batch.size": "6"}, 200),
+        ("PUT", "/pause", None, 202),
+        ("PUT", "/resume", None, 202),
+        ("POST", "/restart?includeTasks=true", None, 202),
+        ("PUT", "/stop", None, 204),
+        ("DELETE", "", None, 204),
+    ):
+        ids = {"keelman-request-id": f"{method}{to}"}
+        old = await two.ask(method, path + to, body, headers={"If-Match": "no such tag"})
+        assert old.status_code == 412, (method, to, old.text)
+        for worker in (two, one):
+            answer = await worker.ask(method, path + to, body, headers={**ids, **tag})
+            assert answer.status_code == status, (method, to, answer.text)
+        if method != "DELETE":
+            tag = {"If-Match": (await two.ask("GET", path)).headers["etag"]}
+    assert (await one.ask("DELETE", path)).status_code == 404, "another request"
+    await one.ask("PUT", f"{path}/config", SOURCE)
+    assert (await one.ask("DELETE", path, headers={"keelman-request-id": "DELETE"})).status_code == 204
+    assert (await one.ask("GET", path)).status_code == 200, "the one that it has deleted is another"
+    assert (await one.ask("DELETE", path)).status_code == 204
 
 
 async def test_the_largest_head_that_one_takes_the_other_takes_too(pair: Pair) -> None:

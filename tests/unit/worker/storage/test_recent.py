@@ -4,8 +4,8 @@ import pytest
 
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage import recent
-from keelman.worker.storage.config_records import RestartRequest
-from keelman.worker.storage.config_state import ConfigState
+from keelman.worker.storage.config_records import PAUSED, STARTED, RestartRequest
+from keelman.worker.storage.config_state import CONFIG, DELETE, RESTART, ConfigState
 
 
 def applied(*written: tuple[bytes, bytes | None]) -> ConfigState:
@@ -39,3 +39,21 @@ def test_only_the_last_written_are_remembered(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(recent, "MOST", 2)
     state = applied(*(records.connector_record(name, {}) for name in ("x", "y", "x", "z")))
     assert [name for name in "xyz" if state.has_since(name, {}, 0)] == ["x", "z"]
+
+
+def test_a_request_with_an_id_of_its_clients_is_known_by_what_it_wrote() -> None:
+    made, gone = records.connector_record("x", {"a": "b"}, written_by="r-1"), (b"connector-x", None)
+    paused = records.target_record("x", PAUSED, written_by="r-2")
+    again = records.restart_record(RestartRequest("x", True, False), written_by="r-3")
+    state = applied(made, paused, again)
+    assert state.is_answered(CONFIG, "x", "r-1")
+    assert state.is_answered(PAUSED, "x", "r-2")
+    assert state.is_answered(RESTART, "x", "r-3")
+    assert not state.is_answered(STARTED, "x", "r-2"), "it asked for something else"
+    assert not state.is_answered(CONFIG, "y", "r-1")
+    assert not state.is_answered(DELETE, "x", "r-4")
+    assert not state.is_answered(CONFIG, "x", "")
+    deleting = records.connector_record("x", {"a": "b"}, deleted_by="r-4")
+    assert not applied(made, deleting).is_answered(DELETE, "x", "r-4"), "its tombstone was never written"
+    assert applied(made, deleting, gone).is_answered(DELETE, "x", "r-4")
+    assert not applied(made, deleting, made, gone).is_answered(DELETE, "x", "r-4"), "another has deleted it"

@@ -40,13 +40,14 @@ class Writes:
         return await context.forwarder.done(request, do)
 
     async def put_config(self, request: Request) -> Response:
-        """PUT /connectors/x/config; with If-Match only over the configuration that has this tag."""
-        name, etag = name_in(request), request.headers.get("if-match", "")
+        """PUT /connectors/x/config; with If-Match only over the configuration that has this tag, and a repeated one of
+        the same `keelman-request-id` only once. So are all that change a connector."""
+        name, terms = name_in(request), _terms(request)
         config = _named(name, wanted_map(await json_body(request), "The configuration"))
         context = self._context()
 
         async def do() -> Response:
-            created, info = await context.operations.put_config(name, config, create=False, etag=etag)
+            created, info = await context.operations.put_config(name, config, create=False, **terms)
             headers = await _about(context, info)
             if created:
                 headers["location"] = location(request, name)
@@ -55,41 +56,44 @@ class Writes:
         return await context.forwarder.done(request, do)
 
     async def patch_config(self, request: Request) -> Response:
-        """PATCH /connectors/x/config; If-Match as in `put_config`."""
-        name, etag = name_in(request), request.headers.get("if-match", "")
+        """PATCH /connectors/x/config; its terms as in `put_config`."""
+        name, terms = name_in(request), _terms(request)
         patch = wanted_map(await json_body(request), "The patch")
         context = self._context()
 
         async def do() -> Response:
-            info = await context.operations.patch_config(name, patch, etag=etag)
+            info = await context.operations.patch_config(name, patch, **terms)
             return json_response(info, headers=await _about(context, info))
 
         return await context.forwarder.done(request, do)
 
     async def delete(self, request: Request) -> Response:
-        """DELETE /connectors/x; If-Match as in `put_config`."""
-        name, etag = name_in(request), request.headers.get("if-match", "")
-        return await self._void(request, lambda context: context.operations.delete(name, etag=etag), 204)
+        """DELETE /connectors/x; its terms as in `put_config`."""
+        name, terms = name_in(request), _terms(request)
+        return await self._void(request, lambda context: context.operations.delete(name, **terms), 204)
 
     async def pause(self, request: Request) -> Response:
         """PUT /connectors/x/pause."""
-        return await self._void(request, lambda context: context.operations.set_target(name_in(request), PAUSED), 202)
+        return await self._set_target(request, PAUSED)
 
     async def resume(self, request: Request) -> Response:
         """PUT /connectors/x/resume."""
-        return await self._void(request, lambda context: context.operations.set_target(name_in(request), STARTED), 202)
+        return await self._set_target(request, STARTED)
 
     async def stop(self, request: Request) -> Response:
         """PUT /connectors/x/stop."""
-        return await self._void(request, lambda context: context.operations.stop(name_in(request)), 204)
+        terms = _terms(request)
+        return await self._void(request, lambda context: context.operations.stop(name_in(request), **terms), 204)
 
     async def restart(self, request: Request) -> Response:
         """POST /connectors/x/restart, in both forms."""
         include, only_failed = flag_in(request, "includeTasks"), flag_in(request, "onlyFailed")
-        context = self._context()
+        context, terms = self._context(), _terms(request)
 
         async def do() -> Response:
-            state = await context.operations.restart(name_in(request), include_tasks=include, only_failed=only_failed)
+            state = await context.operations.restart(
+                name_in(request), include_tasks=include, only_failed=only_failed, **terms
+            )
             return json_response(state, 202) if include or only_failed else Response(status_code=204)
 
         return await context.forwarder.done(request, do)
@@ -134,9 +138,18 @@ class Writes:
         accepted = accepted_algorithms(store.properties.raw)
         signatures.check(request.headers, await request.body(), store.config.session_key, accepted)
 
+    async def _set_target(self, request: Request, target: str) -> Response:
+        name, terms = name_in(request), _terms(request)
+        return await self._void(request, lambda context: context.operations.set_target(name, target, **terms), 202)
+
     async def _void(self, request: Request, do: Callable[[RestContext], Awaitable[None]], status: int) -> Response:
         context = self._context()
         return await context.forwarder.done(request, lambda: void(do(context), status))
+
+
+def _terms(request: Request) -> dict[str, str]:
+    """On which a connector is changed: over which configuration, and the id of the client's request."""
+    return {"etag": request.headers.get("if-match", ""), "request_id": repeats.id_in(request.headers)}
 
 
 def _named(name: str, config: Config) -> Config:
