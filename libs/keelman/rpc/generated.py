@@ -33,15 +33,27 @@ def stub_of(link: Channel, area: str, noun: str) -> Any:
 
 def method_of(link: Channel, request: type[Message]) -> Any:
     """What calls the unary method that takes a request, on a channel."""
+    path, how = _call_of(request)
+    return link.unary_unary(path, **how)
+
+
+def stream_of(link: Channel, request: type[Message]) -> Any:
+    """The same of a method that answers with a stream."""
+    path, how = _call_of(request)
+    return link.unary_stream(path, **how)
+
+
+def _call_of(request: type[Message]) -> tuple[str, dict[str, Any]]:
+    """The path of the method that takes a request, and how this and its answers are encoded."""
     services = request.DESCRIPTOR.file.services_by_name.values()
     methods = (method for service in services for method in service.methods)
     found = next(method for method in methods if method.input_type.full_name == request.DESCRIPTOR.full_name)
     answer: Any = found.output_type
-    return link.unary_unary(
-        f"/{found.containing_service.full_name}/{found.name}",
-        request_serializer=request.SerializeToString,
-        response_deserializer=GetMessageClass(answer).FromString,
-    )
+    path = f"/{found.containing_service.full_name}/{found.name}"
+    return path, {
+        "request_serializer": request.SerializeToString,
+        "response_deserializer": GetMessageClass(answer).FromString,
+    }
 
 
 def _name(noun: str) -> str:

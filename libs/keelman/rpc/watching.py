@@ -7,6 +7,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorChanges
+from keelman.api.connect.v1.connector_service_pb2 import WatchConnectorsRequest
+from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceStub
 from keelman.api.event.v1.event_pb2 import EVENT_TYPE_CREATED, EVENT_TYPE_DELETED, EVENT_TYPE_UPDATED, Event
 from keelman.api.event.v1.watch_service_pb2 import WatchRequest, WatchResponse
 from keelman.api.event.v1.watch_service_pb2_grpc import WatchServiceStub
@@ -17,6 +20,10 @@ from keelman.runtime.backoff import Backoff
 
 Key: TypeAlias = tuple[str, str]
 """Noun and name."""
+ConnectorKey: TypeAlias = tuple[str, str]
+"""Worker cluster and name."""
+Changed: TypeAlias = list[tuple[ConnectorKey, Connector | None]]
+"""Connectors that are new or have changed; None for those that are gone."""
 
 
 @dataclass(slots=True)
@@ -97,6 +104,80 @@ async def watch(
                 changed = known.fold(answer)
                 if changed or answer.snapshot_end:
                     yield known, changed
+        except Unavailable as error:
+            if backoff.is_first:
+                on_away(error)
+        finally:
+            call.cancel()
+        await asyncio.sleep(backoff.next())
+
+
+@dataclass(slots=True)
+class KnownConnectors:
+    """What a watch has shown so far. `revision` is where the next one goes on; 0 before all has come once."""
+
+    revision: int = 0
+    connectors: dict[ConnectorKey, Connector] = field(default_factory=dict)
+    unreachable: dict[str, str] = field(default_factory=dict)
+    """Why those of some worker clusters are not known."""
+    _parts: list[ConnectorChanges] = field(default_factory=list)
+
+    def begin(self) -> int:
+        """A new stream begins: the revision that it is to go on from. Half a change is forgotten."""
+        self._parts.clear()
+        return self.revision
+
+    def fold(self, changes: ConnectorChanges) -> Changed | None:
+        """Takes a message in; returns what it and those before it change in what is known, None while there is more."""
+        self._parts.append(changes)
+        if changes.more:
+            return None
+        first, news = self._parts[0], dict[ConnectorKey, Connector | None]()
+        begun = {cluster for part in self._parts for cluster in part.worker_clusters}
+        for key in self.connectors:
+            if first.snapshot or key[0] in begun:
+                news[key] = None
+        for part in self._parts:
+            if part.HasField("unreachable"):
+                self.unreachable = dict(part.unreachable.reasons)
+            news.update({(one.worker_cluster, one.name): None for one in part.gone})
+            news.update({(one.worker_cluster, one.name): one for one in part.connectors})
+        self._parts.clear()
+        self.revision = changes.revision or self.revision
+        return [(key, one) for key, one in sorted(news.items()) if self._take(key, one)]
+
+    def _take(self, key: ConnectorKey, connector: Connector | None) -> bool:
+        """Whether this is new."""
+        if self.connectors.get(key) == connector:
+            return False
+        if connector is None:
+            del self.connectors[key]
+        else:
+            self.connectors[key] = connector
+        return True
+
+
+async def watch_connectors(
+    link: Channel, *, worker_cluster: str = "", name: str = "", on_away: Callable[[Unavailable], None] = lambda _: None
+) -> AsyncIterator[tuple[KnownConnectors, Changed]]:
+    """What changes of connectors, of a worker cluster and a name where they are given; first all there are, for ever.
+
+    While nobody answers it tries again and calls `on_away` once; what changes meanwhile comes afterwards, nothing
+    twice.
+    Raises NotFound for a worker cluster that there is not.
+    """
+    known, backoff, is_first = KnownConnectors(), Backoff(first=0.1, most=2.0), True
+    stub = ConnectorServiceStub(link)
+    while True:
+        wanted = WatchConnectorsRequest(worker_cluster=worker_cluster, name=name, from_revision=known.begin())
+        call: Any = stub.WatchConnectors(wanted)
+        try:
+            async for answer in translated_stream(call):
+                backoff.reset()
+                changed = known.fold(answer.changes)
+                if changed or (changed is not None and (is_first or answer.changes.HasField("unreachable"))):
+                    yield known, changed
+                    is_first = False
         except Unavailable as error:
             if backoff.is_first:
                 on_away(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 from google.protobuf.message import Message
@@ -11,6 +12,7 @@ from keelman.api.connect.v1 import connector_service_pb2 as wire
 from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceServicer
 from keelman.api.node.v1 import agent_service_pb2 as agent
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer
+from keelman.gateway.connector_watch import ConnectorWatch
 from keelman.gateway.listing import Listing
 from keelman.gateway.state import State
 from keelman.gateway.trust import Agents
@@ -70,9 +72,10 @@ def _asking(answer: type[Message], ask: Callable[[Connectors, Any], Awaitable[An
 class ConnectorApi(ConnectorServiceServicer):
     """ConnectorService over the workers' REST API."""
 
-    def __init__(self, connectors: Connectors, listing: Listing) -> None:
+    def __init__(self, connectors: Connectors, listing: Listing, watch: ConnectorWatch) -> None:
         self._connectors = connectors
         self._listing = listing
+        self._watch = watch
 
     async def ListConnectors(
         self, request: wire.ListConnectorsRequest, context: Context
@@ -83,6 +86,18 @@ class ConnectorApi(ConnectorServiceServicer):
         if request.worker_cluster:
             checked_name("worker_cluster", request.worker_cluster)
         return await self._listing.page(request)
+
+    async def WatchConnectors(
+        self, request: wire.WatchConnectorsRequest, context: Context
+    ) -> AsyncIterator[wire.WatchConnectorsResponse]:
+        """See the proto."""
+        if request.worker_cluster:
+            checked_name("worker_cluster", request.worker_cluster)
+        if request.from_revision < 0:
+            raise InvalidArgument.of("from_revision", request.from_revision, "0, or the revision of an answer")
+        async with aclosing(self._watch.changes(request)) as found:
+            async for changes in found:
+                yield wire.WatchConnectorsResponse(changes=changes)
 
     async def CreateConnector(
         self, request: wire.CreateConnectorRequest, context: Context

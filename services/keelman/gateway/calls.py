@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 from google.protobuf.message import Message
@@ -10,7 +10,8 @@ from google.protobuf.message import Message
 from keelman.api.connect.v1 import dedicated_connector_service_pb2 as dedicated
 from keelman.model.connectors.dedicated_connector import SCALING_SECONDS
 from keelman.rpc.channels import Channel
-from keelman.rpc.generated import method_of
+from keelman.rpc.errors import translated_stream
+from keelman.rpc.generated import method_of, stream_of
 
 PAGE = 1000
 SECONDS = 10.0
@@ -26,7 +27,7 @@ LONGER: Mapping[type[Message], float] = dict.fromkeys(
 
 
 class Calls:
-    """Unary calls on the gateway's channel to the state service. They raise the errors of keelman.model.errors."""
+    """Calls on the gateway's channel to the state service. They raise the errors of keelman.model.errors."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -49,6 +50,15 @@ class Calls:
             token = answer.next_page_token
             if not token:
                 return
+
+    async def stream(self, request: Message) -> AsyncGenerator[Any, None]:
+        """The answers to a request that is answered by a stream; without a deadline."""
+        call = stream_of(self._channel, type(request))(request)
+        try:
+            async for answer in translated_stream(call):
+                yield answer
+        finally:
+            call.cancel()
 
     async def all(self, request_type: Any, **given: Any) -> list[Any]:
         """The same at once."""

@@ -8,6 +8,7 @@ from functools import partial
 
 from keelman.gateway.access.service import Access
 from keelman.gateway.api import ConnectorApi, LogApi
+from keelman.gateway.connector_watch import ConnectorWatch
 from keelman.gateway.listing import Listing, Written
 from keelman.gateway.managed_connect.members import VERSION
 from keelman.gateway.managed_connect.service import managed_connect_api
@@ -73,7 +74,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
                 for area, nouns in FORWARDED.items()
                 for noun in nouns
             ),
-            Service.of(ConnectorApi(connectors, Listing(state, connectors, written))),
+            Service.of(
+                ConnectorApi(connectors, Listing(state, connectors, written), ConnectorWatch(state, connectors))
+            ),
             Service.of(LogApi(state, trust.agents)),
         ]
         apis = ohara | managed

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.connect.v1.connector_report_service_pb2 import (
     ListConnectorReportsRequest,
     ListConnectorReportsResponse,
+    WatchConnectorReportsRequest,
+    WatchConnectorReportsResponse,
 )
 from keelman.api.connect.v1.connector_service_pb2 import ListConnectorsRequest
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
@@ -53,6 +55,12 @@ class State:
         )
         answer: ListConnectorReportsResponse = await self._calls.ask(asked)
         return answer
+
+    def watched_connectors(
+        self, request: WatchConnectorReportsRequest
+    ) -> AsyncGenerator[WatchConnectorReportsResponse, None]:
+        """What workers have reported of connectors, and each change. Raises NotFound, Unavailable."""
+        return self._calls.stream(request)
 
     async def reported_connectors(self, connectors: Sequence[Connector]) -> set[tuple[str, str]]:
         """Worker cluster and name of those of these connectors that workers have reported."""

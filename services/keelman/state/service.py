@@ -27,6 +27,7 @@ from keelman.state.events.watch import Tail, WatchApi
 from keelman.state.executor import Executor
 from keelman.state.hub import Hub
 from keelman.state.nouns import registry
+from keelman.state.nouns.connector import ConnectorReportApi
 from keelman.state.operations.apply_connector import CALL_SECONDS
 from keelman.state.operations.kinds import Tools
 from keelman.state.operations.registry import all_kinds
@@ -97,9 +98,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             store, sessions, reports, plugins, executor, topics, limits.chosen_ports, commits, limits.buckets,
             trust.authority,
         )  # fmt: skip
-        session_api = SessionApi(sessions, trust.callers)
+        session_api, reported = SessionApi(sessions, trust.callers), ConnectorReportApi(parts)
         of_trust = services(trust.members, settings.address, UsedSignatures(store.database))
-        served = (*map(Service.of, (session_api, copy_runs, watch)), *of_trust)
+        served = (*map(Service.of, (session_api, copy_runs, watch, reported)), *of_trust)
         server = _server(settings, trust, *registry.all_services(parts), *served)
         siblings = await stack.enter_async_context(Siblings())
         health = await stack.enter_async_context(server)
@@ -131,8 +132,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         log.info("ready", host=settings.host, port=settings.port)
         await stop.wait()
         await drain([health], settings.drain_seconds)
-        copy_runs.stopping.set()
-        watch.stopping.set()
+        for streams in (copy_runs, watch, reported):
+            streams.stopping.set()
         sessions.close()
 
 

@@ -41,8 +41,8 @@ SOURCE = {"connector.class": "FileStreamSource", "file": "/data/in", "topic": "t
 class Leader:
     """Reports as the leader of a worker cluster does."""
 
-    def __init__(self, publisher: ReportPublisher, worker_id: str) -> None:
-        self.publisher, self.worker_id, self.cpu = publisher, worker_id, 0.0
+    def __init__(self, publisher: ReportPublisher, worker_id: str, cluster: str = "demo") -> None:
+        self.publisher, self.worker_id, self.cluster, self.cpu = publisher, worker_id, cluster, 0.0
 
     def _publish(self, topic: str, key: str, **subject: object) -> None:
         now = Timestamp()
@@ -52,26 +52,28 @@ class Leader:
     def alive(self) -> None:
         self.cpu += 0.5
         usage = WorkerUsage(cpu_time=to_duration(self.cpu), memory_bytes=7, lag_records=3)
-        about = WorkerReport(worker_cluster="demo", worker_id=self.worker_id, usage=usage)
+        about = WorkerReport(worker_cluster=self.cluster, worker_id=self.worker_id, usage=usage)
         about.membership.CopyFrom(WorkerMembership(joined=True, leader=True))
         self._publish(WORKER_REPORTS, self.worker_id, worker=about)
 
     def lags(self, **records: int) -> None:
         lags = [ConnectorLag(connector=name.replace("_", "-"), records=count) for name, count in records.items()]
-        about = LagReport(worker_cluster="demo", worker_id=self.worker_id, connectors=lags)
+        about = LagReport(worker_cluster=self.cluster, worker_id=self.worker_id, connectors=lags)
         self._publish(WORKER_REPORTS, f"{self.worker_id}/lag", lags=about)
 
     def tell(self, name: str, state: int = CONNECTOR_STATE_RUNNING) -> None:
-        connector = Connector(worker_cluster="demo", name=name, state=state, config={"topic": "t"})
-        self._publish(CONNECTOR_REPORTS, f"demo/{name}", connector=ConnectorReport(connector=connector, round="1"))
+        connector = Connector(worker_cluster=self.cluster, name=name, state=state, config={"topic": "t"})
+        self._publish(
+            CONNECTOR_REPORTS, f"{self.cluster}/{name}", connector=ConnectorReport(connector=connector, round="1")
+        )
 
     def close(self) -> None:
-        about = ConnectorsReport(worker_cluster="demo", round="1")
-        self._publish(CONNECTOR_REPORTS, "demo", connectors=about)
+        about = ConnectorsReport(worker_cluster=self.cluster, round="1")
+        self._publish(CONNECTOR_REPORTS, self.cluster, connectors=about)
 
 
-async def demo_runs(gateway: Channel, bootstrap: str) -> str:
-    """A worker cluster "demo" whose events are on this broker; where its worker answers."""
+async def demo_runs(gateway: Channel, bootstrap: str, name: str = "demo") -> str:
+    """A worker cluster of this name whose events are on this broker; where its worker answers."""
     external = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers=bootstrap))
     await BrokerClusterServiceStub(gateway).CreateBrokerCluster(
         brokers.CreateBrokerClusterRequest(name="default", spec=external)
@@ -81,13 +83,13 @@ async def demo_runs(gateway: Channel, bootstrap: str) -> str:
 
     async def created() -> bool:
         try:
-            await stub.CreateWorkerCluster(clusters.CreateWorkerClusterRequest(name="demo", spec=spec))
+            await stub.CreateWorkerCluster(clusters.CreateWorkerClusterRequest(name=name, spec=spec))
         except Exception:  # no node has registered yet
             return False
         return True
 
     await eventually(created)
-    await stub.StartWorkerCluster(clusters.StartWorkerClusterRequest(name="demo"))
+    await stub.StartWorkerCluster(clusters.StartWorkerClusterRequest(name=name))
 
     async def found() -> str:
         listed = await WorkerServiceStub(gateway).ListWorkers(workers.ListWorkersRequest())

@@ -38,7 +38,7 @@ def update(*paths: str, **config: str) -> wire.UpdateConnectorRequest:
 
 def api(asked: Asked) -> ConnectorApi:
     nothing = cast(Any, None)
-    return ConnectorApi(cast(Any, asked), nothing)
+    return ConnectorApi(cast(Any, asked), nothing, nothing)
 
 
 @pytest.mark.parametrize(

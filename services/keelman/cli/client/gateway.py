@@ -79,8 +79,7 @@ class Gateway:
         while True:
             answer = await self.call("List", kind, **fields)
             for name, reason in getattr(answer, "unreachable", {}).items():
-                who = "" if repr(name) in reason else f"worker cluster {name} could not be asked: "
-                print(f"keelman: {who}{reason}", file=sys.stderr)
+                print_unreachable(name, reason)
             items += getattr(answer, kind.fields)
             if not answer.next_page_token:
                 return items
@@ -328,6 +327,12 @@ class Gateway:
             return await call(request, timeout=CALL_SECONDS, wait_for_ready=True)
         except DeadlineExceeded as error:
             raise Unavailable(f"the gateway gave no answer in time: {error.message}") from None
+
+
+def print_unreachable(cluster: str, reason: str) -> None:
+    """Tells people that the connectors of a worker cluster are not known."""
+    who = "" if repr(cluster) in reason else f"worker cluster {cluster} could not be asked: "
+    print(f"keelman: {who}{reason}", file=sys.stderr, flush=True)
 
 
 def _spec_of(kind: Kind, found: Resource) -> Any:

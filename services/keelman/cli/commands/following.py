@@ -7,6 +7,7 @@ import contextlib
 import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -14,12 +15,12 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from keelman.api.connect.v1.worker_pb2 import Worker
 from keelman.api.event.v1.event_pb2 import EVENT_TYPE_DELETED, Event
 from keelman.cli import kinds
-from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.gateway import Gateway, print_unreachable
 from keelman.cli.kinds import Kind
 from keelman.cli.output import columns
 from keelman.cli.output.printing import plain, print_list, table
 from keelman.model.errors import Unavailable
-from keelman.rpc.watching import resource_of, watch
+from keelman.rpc.watching import resource_of, watch, watch_connectors
 from keelman.runtime.supervise import supervise
 
 LOOK_SECONDS = 1.0
@@ -39,8 +40,11 @@ NOUNS: Mapping[Kind, str] = {
     kinds.OPERATIONS: "operation",
     kinds.DOCUMENTS: "document",
 }
+WATCHED = (*NOUNS, kinds.CONNECTORS)
+"""The kinds that a watch has."""
 # What agents and workers report of them, which is no event: lists say it.
 REPORTED: Mapping[Kind, Sequence[str]] = {
+    kinds.CONNECTORS: ("lag_records", "lag_bytes"),
     kinds.NODES: ("status.heartbeat_time", "status.figures", "status.pinned_workloads"),
     kinds.WORKER_CLUSTERS: ("status.problems", "status.problem_connectors", "status.verdict"),
     kinds.WORKERS: ("membership", "usage"),
@@ -54,6 +58,7 @@ REPORTED: Mapping[Kind, Sequence[str]] = {
 }
 # What of it changes all the time: a table shows it, lines are not printed for it.
 RESTLESS: Mapping[Kind, Sequence[str]] = {
+    kinds.CONNECTORS: ("lag_records", "lag_bytes"),
     kinds.NODES: ("status.heartbeat_time", "status.figures"),
     kinds.WORKERS: ("usage", "membership.report_time"),
     kinds.WORKLOADS: ("status.memory_bytes", "status.observe_time"),
@@ -72,13 +77,19 @@ class Followed:
 
     def fold(self, events: Iterable[Event]) -> list[tuple[str, Any]]:
         """Takes changes in; returns what is to be shown for them, in order: None for what is gone."""
-        found = []
+        changed = []
         for event in events:
             resource = shown_as(self._kind, event)
+            if resource is not None:
+                is_gone = event.type == EVENT_TYPE_DELETED
+                changed.append((columns.key_of(self._kind, resource), None if is_gone else resource))
+        return self.take(changed)
+
+    def take(self, changed: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+        """The same of resources by their names; None for what is gone."""
+        found = []
+        for key, resource in changed:
             if resource is None:
-                continue
-            key = columns.key_of(self._kind, resource)
-            if event.type == EVENT_TYPE_DELETED:
                 self._known.pop(key, None)
                 self._reported.pop(key, None)
             else:
@@ -113,7 +124,7 @@ class Followed:
         made = type(self._known[key])()
         made.CopyFrom(self._known[key])
         if key in self._reported and self._kind in REPORTED:
-            FieldMask(paths=REPORTED[self._kind]).MergeMessage(self._reported[key], made, True, True)
+            _merge(REPORTED[self._kind], self._reported[key], made)
         return made
 
 
@@ -135,6 +146,15 @@ def shown_as(kind: Kind, event: Event) -> Any:
     )
 
 
+def _merge(paths: Sequence[str], reported: Any, made: Any) -> None:
+    """Puts what is reported into a message. A mask would set to 0 what is not known."""
+    unknown = [p for p in paths if "." not in p and reported.DESCRIPTOR.fields_by_name[p].has_presence]
+    unknown = [p for p in unknown if not reported.HasField(p)]
+    FieldMask(paths=[p for p in paths if p not in unknown]).MergeMessage(reported, made, True, True)
+    for path in unknown:
+        made.ClearField(path)
+
+
 def _key(kind: Kind, full: str) -> str:
     """The name under which events tell of one."""
     if kind is kinds.PLUGINS:
@@ -154,7 +174,7 @@ def _clear(message: Any, path: str) -> None:
 async def follow(
     client: Gateway, kind: Kind, wanted: Callable[[Any], bool], form: str, *, name: str | None, cluster: str
 ) -> None:
-    """Shows what there is of a kind of NOUNS and each change, for ever.
+    """Shows what there is of a kind of WATCHED and each change, for ever.
 
     Raises NotFound for a name or cluster that there is not.
     """
@@ -172,7 +192,7 @@ async def follow(
         )
 
     followed = Followed(kind, keep)
-    watched = watch(client.link, [NOUNS[kind]], name=_key(kind, full), on_away=_say_away)
+    changes = _changes(client, kind, followed, full, cluster)
     with _screen(kind, form) as show:
 
         async def list_now() -> list[Any]:
@@ -183,11 +203,11 @@ async def follow(
 
         async def hear() -> None:
             first = True
-            async for _, changed in watched:
+            async for take in changes:
                 if first and kind in REPORTED:
                     followed.report(await list_now())
                 first = False
-                show(followed.fold(changed), followed)
+                show(take(), followed)
 
         async def look() -> None:
             while True:
@@ -197,6 +217,25 @@ async def follow(
 
         moves = kind in REPORTED and (kind not in RESTLESS or kind is kinds.WORKERS or _on_screen(form))
         await supervise(hear, *([look] if moves else []))
+
+
+async def _changes(
+    client: Gateway, kind: Kind, followed: Followed, full: str, cluster: str
+) -> AsyncIterator[Callable[[], list[tuple[str, Any]]]]:
+    """Each change of a kind, as what takes it in and returns what is to be shown for it."""
+    if kind is kinds.CONNECTORS:
+        owner, _, name = full.partition("/")
+        watched = watch_connectors(client.link, worker_cluster=owner or cluster, name=name, on_away=_say_away)
+        told: dict[str, str] = {}
+        async for known, connectors in watched:
+            for one, why in known.unreachable.items():
+                if told.get(one) != why:
+                    print_unreachable(one, why)
+            told = dict(known.unreachable)
+            yield partial(followed.take, [("/".join(key), one) for key, one in connectors])
+        return
+    async for _, events in watch(client.link, [NOUNS[kind]], name=_key(kind, full), on_away=_say_away):
+        yield partial(followed.fold, events)
 
 
 async def look_again(

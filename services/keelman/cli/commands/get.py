@@ -104,7 +104,7 @@ def get(
 
     async def body(client: Gateway) -> None:
         if watch:
-            if found in following.NOUNS:
+            if found in following.WATCHED:
                 await following.follow(client, found, keeps, form, name=name, cluster=cluster)
             await following.look_again(client, found, find, form)
         shown = await find(client)

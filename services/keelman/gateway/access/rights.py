@@ -62,6 +62,7 @@ _SERVICES: Mapping[str, Mapping[str, Needs]] = {
     "keelman.api.connect.v1.ConnectorService": {
         "GetConnector": _view(CLUSTER),
         "ListConnectors": _view(scopes.CONNECTORS),
+        "WatchConnectors": _view(scopes.CONNECTOR_CHANGES),
         "CreateConnector": _operate(CLUSTER),
         "UpdateConnector": _operate(CLUSTER),
         "DeleteConnector": _operate(CLUSTER),

@@ -128,6 +128,17 @@ def _cut_connectors(answer: Any, caller: Caller) -> None:
         del answer.unreachable[name]
 
 
+def _cut_connector_changes(answer: Any, caller: Caller) -> None:
+    changes = answer.changes
+    for field in ("connectors", "gone"):
+        _only(field, lambda one: str(one.worker_cluster))(changes, caller)
+    seen = [name for name in changes.worker_clusters if caller.sees(name)]
+    del changes.worker_clusters[:]
+    changes.worker_clusters.extend(seen)
+    for name in [name for name in changes.unreachable.reasons if not caller.sees(name)]:
+        del changes.unreachable.reasons[name]
+
+
 def _cut_copy_run(answer: Any, caller: Caller) -> None:
     if not caller.sees(answer.copy_run.worker_cluster):
         raise refused_scope(caller, (answer.copy_run.worker_cluster,))
@@ -171,6 +182,7 @@ COPY_RUN = Scope("cluster of the copy run", _none, _cut_copy_run)
 WORKER_CLUSTERS = Scope(_OWN, _none, _only("worker_clusters", lambda one: str(one.name)))
 DEDICATED = Scope(_OWN, _none, _only("dedicated_connectors", lambda one: str(one.name)))
 EVENTS = Scope(_OWN, _none, _only("events", _of_event))
+CONNECTOR_CHANGES = Scope(_OWN, _open_or(_at("worker_cluster")), _cut_connector_changes)
 CONNECTORS = Scope(_OWN, _open_or(_at("worker_cluster")), _cut_connectors)
 
 

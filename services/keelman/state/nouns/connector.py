@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 
 from keelman.api.connect.v1 import connector_report_service_pb2 as pb
 from keelman.api.connect.v1 import connector_report_service_pb2_grpc as grpc
 from keelman.model.cluster import ClusterState
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.pages import LARGEST_SIZE
 from keelman.rpc.server import Context
+from keelman.runtime.supervise import first_of
 from keelman.state.resources.noun import Parts
 from keelman.state.snapshot import WORKER_CLUSTER
 
+LOOK_SECONDS = 1.0
+"""So often a watch looks whether workers have fallen silent."""
+TOGETHER_SECONDS = 0.05
+"""For so long what is reported is gathered for a watch."""
 ENDED = (ClusterState.STOPPED, ClusterState.STOPPING, ClusterState.DELETING)
+
+
+@dataclass(slots=True)
+class _Shown:
+    """The worker clusters that are to run and are not reported; looked for anew for all watches together."""
+
+    unreported: list[str] = field(default_factory=list)
+    looked_at: float | None = None
+    revision: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
-    """Lists of connectors that ask no worker."""
+    """Lists and watches of connectors that ask no worker."""
 
     parts: Parts
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    _shown: _Shown = field(default_factory=_Shown)
 
     async def ListConnectorReports(
         self, request: pb.ListConnectorReportsRequest, context: Context
@@ -33,7 +51,7 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
         snapshot, known = self.parts.store.snapshot, self.parts.reports
         if request.worker_cluster:
             snapshot.worker_cluster(request.worker_cluster)
-        running = [n for n in snapshot.names(WORKER_CLUSTER) if snapshot.worker_clusters[n].status.state not in ENDED]
+        running = self._running()
         reported = [n for n in running if request.worker_cluster in ("", n) and known.connectors.reported(n)]
         asked = [request.worker_cluster] if request.worker_cluster else running
         if request.connectors:
@@ -46,5 +64,42 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
         part = [known.with_lag(one, workers[one.worker_cluster]) for one in part]
         return pb.ListConnectorReportsResponse(connectors=part, next_page_token=token, unreported=unreported)
 
+    async def WatchConnectorReports(
+        self, request: pb.WatchConnectorReportsRequest, context: Context
+    ) -> AsyncIterator[pb.WatchConnectorReportsResponse]:
+        """The present connectors, or what is new since a revision, then each change. Raises NotFound for an unknown
+        worker cluster."""
+        if request.worker_cluster:
+            self.parts.store.snapshot.worker_cluster(request.worker_cluster)
+        known, revision = self.parts.reports.connectors, request.from_revision
+        told: list[str] | None = None
+        with self.parts.commits.subscribe(WORKER_CLUSTER) as commit, known.hub.subscribe() as report:
+            while not self.stopping.is_set():
+                look = commit.is_set()
+                commit.clear()
+                report.clear()
+                unreported = [n for n in self._unreported(now=look) if request.worker_cluster in ("", n)]
+                news = known.feed.after(revision, request.worker_cluster, request.name)
+                if unreported != told:
+                    clusters = pb.UnreportedClusters(worker_clusters=unreported)
+                    yield pb.WatchConnectorReportsResponse(unreported=clusters)
+                for part in news.parts() if news or told is None else ():
+                    yield pb.WatchConnectorReportsResponse(changes=part)
+                told, revision = unreported, news.revision
+                await first_of(commit.wait(), report.wait(), self.stopping.wait(), asyncio.sleep(LOOK_SECONDS))
+                await first_of(self.stopping.wait(), asyncio.sleep(TOGETHER_SECONDS))
+        raise Unavailable("the state service is stopping: watch again", reason="STOPPING")
 
-API = ConnectorReportApi
+    def _running(self) -> list[str]:
+        """The worker clusters that are to run, by name."""
+        snapshot = self.parts.store.snapshot
+        return [n for n in snapshot.names(WORKER_CLUSTER) if snapshot.worker_clusters[n].status.state not in ENDED]
+
+    def _unreported(self, *, now: bool) -> list[str]:
+        """Those of them that are not reported, as of a moment ago, or of now."""
+        known, shown, revision = self.parts.reports.connectors, self._shown, self.parts.store.revision
+        is_old = shown.looked_at is None or known.clock() - shown.looked_at >= LOOK_SECONDS
+        if is_old or (now and shown.revision != revision):
+            shown.unreported = known.show(self._running())
+            shown.looked_at, shown.revision = known.clock(), revision
+        return shown.unreported

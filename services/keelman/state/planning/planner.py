@@ -48,9 +48,7 @@ class Plan:
         return self == Plan()
 
 
-def make_plan(
-    snapshot: Snapshot, limits: Limits, scope: Scope | None = None, figures: Figures = own_figures
-) -> Plan:
+def make_plan(snapshot: Snapshot, limits: Limits, scope: Scope | None = None, figures: Figures = own_figures) -> Plan:
     """The plan for one snapshot, or for what `scope` says may have changed since the last plan: that gives the same.
     `figures` are asked for once there is something to place, of the nodes that may get it.
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorState
 from keelman.api.event.v1.report_pb2 import ConnectorReport, ConnectorsReport
 from keelman.rpc.pages import connector_key, is_in, key_of, key_parts, page_limit, token_for
+from keelman.state.hub import Hub
+from keelman.state.reports.connector_feed import ConnectorFeed
 
 SILENT_SECONDS = 20.0  # a worker reports every 5 s
 
@@ -49,12 +51,17 @@ class ConnectorReports:
     """What was reported of each worker cluster's connectors."""
 
     clock: Callable[[], float] = time.monotonic
+    hub: Hub = field(default_factory=Hub)
+    """Is woken by each report of a connector."""
+    feed: ConnectorFeed = field(default_factory=ConnectorFeed)
     _whole: dict[str, Round] = field(default_factory=dict)
     _coming: dict[str, Round] = field(default_factory=dict)
     _heard: dict[str, float] = field(default_factory=dict)
     _keys: dict[str, set[str]] = field(default_factory=dict)
     """All keys of the topic that have no tombstone, by worker cluster."""
     _stale: set[str] = field(default_factory=set)
+    _unreported: set[str] = field(default_factory=set)
+    """Worker clusters that were to run, and were not reported, when `show` was called last."""
 
     def hear(self, worker_cluster: str) -> None:
         """One of its workers has reported anything."""
@@ -67,6 +74,8 @@ class ConnectorReports:
         whole = self._whole.get(connector.worker_cluster)
         if whole is not None and whole.name == report.round:
             whole.put(connector)
+            self.feed.put(connector)
+            self.hub.wake()
             return
         coming = self._coming.get(connector.worker_cluster)
         if coming is None or coming.name != report.round:
@@ -80,7 +89,10 @@ class ConnectorReports:
         whole, coming = self._whole.get(cluster), self._coming.pop(cluster, None)
         if whole is not None and whole.name == report.round:
             return
-        self._whole[cluster] = coming if coming is not None and coming.name == report.round else Round(report.round)
+        now = coming if coming is not None and coming.name == report.round else Round(report.round)
+        self._whole[cluster] = now
+        self.feed.become(cluster, now.connectors)
+        self.hub.wake()
 
     def drop(self, key: str) -> None:
         """A key's tombstone."""
@@ -89,6 +101,8 @@ class ConnectorReports:
         for rounds in (self._whole, self._coming):
             if slash and cluster in rounds:
                 rounds[cluster].drop(name)
+        self.feed.drop(cluster, name)
+        self.hub.wake()
 
     def sweep(self, gone: Collection[str]) -> list[str]:
         """Forgets what means nothing any more and returns its keys; to be called now and then with the worker clusters
@@ -103,6 +117,7 @@ class ConnectorReports:
             self._whole.pop(cluster, None)
             self._coming.pop(cluster, None)
             self._heard.pop(cluster, None)
+            self.feed.hide(cluster)
         stale: set[str] = set()
         for cluster in self._keys.keys() & self._whole.keys():
             known = {f"{cluster}/{name}" for one in self._rounds(cluster) for name in one.connectors} | {cluster}
@@ -137,6 +152,25 @@ class ConnectorReports:
     def of(self, cluster: str) -> Collection[Connector] | None:
         """All connectors of a worker cluster; None while what is known of them is not whole."""
         return self._whole[cluster].connectors.values() if self.reported(cluster) else None
+
+    def show(self, running: Iterable[str]) -> list[str]:
+        """Has the feed show the connectors of those of these worker clusters, which are all that are to run, that are
+        reported; returns the others."""
+        reported, unreported = set[str](), list[str]()
+        for cluster in running:
+            if self.reported(cluster):
+                reported.add(cluster)
+            else:
+                unreported.append(cluster)
+        shown = self.feed.shown
+        for cluster in shown - reported:
+            self.feed.hide(cluster)
+        for cluster in self._unreported.difference(reported, unreported):
+            self.feed.end(cluster)
+        self._unreported = set(unreported)
+        for cluster in sorted(reported - shown):
+            self.feed.show(cluster, self._whole[cluster].connectors)
+        return unreported
 
     def these(self, names: Iterable[str], clusters: Iterable[str], state: ConnectorState.ValueType) -> list[Connector]:
         """Of these connectors, each named as demo/lines, those that are reported of these worker clusters, in order."""

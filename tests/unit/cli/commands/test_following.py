@@ -1,7 +1,8 @@
-"""What `get --watch` shows of plugins, which have a name and a version."""
+"""What `get --watch` shows of plugins, which have a name and a version, and of connectors."""
 
 from __future__ import annotations
 
+from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_FAILED, CONNECTOR_STATE_RUNNING, Connector
 from keelman.api.connect.v1.plugin_pb2 import Plugin
 from keelman.api.event.v1.event_pb2 import EVENT_TYPE_CREATED, EVENT_TYPE_DELETED, EVENT_TYPE_UPDATED, Event
 from keelman.cli import kinds
@@ -28,3 +29,18 @@ def test_versions_are_apart_and_what_only_lists_say_is_shown() -> None:
     assert followed.fold([event(EVENT_TYPE_DELETED, ONE)]) == [("acme:1", None)]
     assert followed.all() == [changed]
     assert table(kinds.PLUGINS, followed.all(), wide=False).row_count == 1
+
+
+def test_what_connectors_have_left_is_shown_and_no_change_of_theirs() -> None:
+    runs = Connector(worker_cluster="demo", name="in", state=CONNECTOR_STATE_RUNNING)
+    failed = Connector(worker_cluster="demo", name="in", state=CONNECTOR_STATE_FAILED)
+    followed = Followed(kinds.CONNECTORS, lambda one: True)
+    assert followed.take([("demo/in", runs)]) == [("demo/in", runs)]
+    lagging = Connector(worker_cluster="demo", name="in", state=CONNECTOR_STATE_RUNNING, lag_records=7)
+    assert followed.report([lagging]) == [], "a line is printed for no lag"
+    assert followed.all() == [lagging]
+    assert followed.report([runs]) == []
+    assert not followed.all()[0].HasField("lag_records"), "what is not known is not 0"
+    assert followed.take([("demo/in", failed)]) == [("demo/in", failed)]
+    assert followed.take([("demo/in", None)]) == [("demo/in", None)]
+    assert followed.all() == []

@@ -1,0 +1,28 @@
+"""What a watch of connectors tells a caller whose role is for one worker cluster alone."""
+
+from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorChanges, ConnectorName, UnreachableClusters
+from keelman.api.connect.v1.connector_service_pb2 import WatchConnectorsResponse
+from keelman.gateway.access.caller import Caller
+from keelman.gateway.access.scopes import CONNECTOR_CHANGES
+from keelman.model.access.roles import Role
+
+
+def changes(*clusters: str) -> WatchConnectorsResponse:
+    found = ConnectorChanges(
+        revision=7,
+        worker_clusters=clusters,
+        connectors=[Connector(worker_cluster=one, name="c") for one in clusters],
+        gone=[ConnectorName(worker_cluster=one, name="d") for one in clusters],
+        unreachable=UnreachableClusters(reasons=dict.fromkeys(clusters, "no answer")),
+    )
+    return WatchConnectorsResponse(changes=found)
+
+
+def test_changes_of_other_worker_clusters_are_cut_out() -> None:
+    answer = changes("mine", "theirs")
+    assert CONNECTOR_CHANGES.cut is not None
+    CONNECTOR_CHANGES.cut(answer, Caller("me", Role.VIEWER, frozenset({"mine"})))
+    assert answer == changes("mine")
+    empty = WatchConnectorsResponse(changes=ConnectorChanges(revision=7))
+    CONNECTOR_CHANGES.cut(empty, Caller("me", Role.VIEWER, frozenset({"mine"})))
+    assert not empty.changes.HasField("unreachable")
