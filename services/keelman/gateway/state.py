@@ -22,6 +22,7 @@ from keelman.api.node.v1.workload_pb2 import WORKLOAD_STATE_RUNNING
 from keelman.api.node.v1.workload_service_pb2 import ListWorkloadsRequest
 from keelman.gateway.calls import Calls
 from keelman.model.errors import NotFound, Unavailable
+from keelman.model.workload import WorkloadKind
 from keelman.rpc.channels import Channel
 from keelman.rpc.pages import LARGEST_SIZE
 from keelman.runtime.logs.logging import get_logger
@@ -97,7 +98,7 @@ class State:
 
     async def agent_of(self, workload: str) -> tuple[str, str]:
         """The node that carries the workload, and its agent's gRPC address. Raises NotFound, Unavailable (NO_AGENT)."""
-        async for found in self._calls.pages(ListWorkloadsRequest):
+        async for found in self._calls.pages(ListWorkloadsRequest, **_among(workload)):
             if found.name == workload:
                 node: Node = (await self._calls.ask(GetNodeRequest(name=found.node))).node
                 if not node.status.agent_address:
@@ -118,6 +119,17 @@ class State:
             reason="NO_RUNNING_WORKER",
             metadata={"worker_cluster": cluster},
         )
+
+
+def _among(workload: str) -> dict[str, str]:
+    """What a list has to be of for a workload to be in it, as far as its name says."""
+    kind, _, rest = workload.partition("/")
+    match kind:
+        case WorkloadKind.WORKER:
+            return {"worker_cluster": rest.rpartition("/")[0]}
+        case WorkloadKind.SPARK:
+            return {"node": rest}
+    return {}
 
 
 def _rest_urls(workers: list[Worker]) -> tuple[str, ...]:
