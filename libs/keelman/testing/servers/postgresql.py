@@ -83,6 +83,11 @@ class PostgresqlServer:
             self._server.wait(60)
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    @property
+    def folder(self) -> Path:
+        """Where all that it keeps is."""
+        return self._folder
+
     def url(self, database: str) -> str:
         """Of a database, for clients of libpq."""
         return f"postgresql://{USER}@{self._host}:{self.port}/{database}"

@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
+import sqlalchemy as sa
 
 from keelman.api.connect.v1 import broker_cluster_pb2, document_pb2, worker_cluster_pb2
 from keelman.api.connect.v1 import document_service_pb2 as documents_pb
@@ -26,6 +27,7 @@ from keelman.rpc.channels import Channel, channel
 from keelman.rpc.watching import watch
 from keelman.runtime.home import Home
 from keelman.testing.eventually import eventually
+from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer, running_postgresql
 from support.cli.system import FILE, STRING, Keelman
 from support.state.service import Clients, brokers_pb, workers_pb
 
@@ -62,10 +64,13 @@ ELSEWHERE = (
 
 
 @contextlib.asynccontextmanager
-async def system(home: Path) -> AsyncIterator[Keelman]:
-    """A whole system that logs all it can, with the events on an external broker cluster."""
+async def system(home: Path, database: str) -> AsyncIterator[Keelman]:
+    """A whole system that logs all it can, with the events on an external broker cluster; `database` is the URL of
+    another one than its own file, if not empty."""
     made = Keelman(home)
     loud = ["--set", "state.events_broker_cluster=far"]
+    if database:
+        loud += ["--set", f"state.database={database}", "--set", f"state.key_file={home / 'secrets.key'}"]
     loud += [w for s in ("state", "gateway", "agent") for w in ("--set", f"{s}.log_level=debug")]
     try:
         await made.ok("up", "--detach", "--free-ports", "--no-broker", *loud)
@@ -210,6 +215,34 @@ def in_files(root: Path) -> dict[str, set[str]]:
     return found
 
 
+def in_tables(url: str) -> dict[str, bytes]:
+    """What all tables of a database hold, uncompressed."""
+    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    try:
+        tables = sa.MetaData()
+        tables.reflect(engine)
+        with engine.connect() as connection:
+            return {
+                name: b"\n".join(
+                    value if isinstance(value, bytes) else str(value).encode()
+                    for row in connection.execute(sa.select(table))
+                    for value in row
+                )
+                for name, table in tables.tables.items()
+            }
+    finally:
+        engine.dispose()
+
+
+def in_server(server: PostgresqlServer, url: str) -> dict[str, set[str]]:
+    """Where canaries stand in a PostgreSQL: in its tables, its files and its log."""
+    held = in_tables(url)
+    assert b"acme.node" in held["document"], "what is there is found"
+    held |= {str(file): file.read_bytes() for file in server.folder.rglob("*") if file.is_file()}
+    assert any(b"acme.node" in data for name, data in held.items() if "pg_wal" in name)
+    return {name: names for name, data in held.items() if (names := canaries_in(data))}
+
+
 async def failed_start(home: Path) -> str:
     """What a state service says whose database does not answer."""
     home.mkdir()
@@ -225,12 +258,30 @@ async def failed_start(home: Path) -> str:
     return said
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def server(request: pytest.FixtureRequest) -> Iterator[PostgresqlServer | None]:
+    if request.param == "sqlite":
+        yield None
+        return
+    if not BINARIES:
+        pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
+    with running_postgresql({"log_statement": "all"}) as made:
+        yield made
+
+
 @pytest.mark.slow
-async def test_secrets_are_where_a_process_needs_them_and_nowhere_else(tmp_path: Path) -> None:
+async def test_secrets_are_where_a_process_needs_them_and_nowhere_else(
+    tmp_path: Path, server: PostgresqlServer | None
+) -> None:
     home, secrets, said = Home(tmp_path / "home"), tmp_path / "connector.properties", list[str]()
+    database = "" if server is None else server.database()
     secrets.write_text("password=canary-connector\n")
     secrets.with_name("lines").write_text("one\ntwo\n")
-    async with system(home.root) as keelman, channel(keelman.system["gateway"]) as made, watched(made) as seen:
+    async with (
+        system(home.root, database) as keelman,
+        channel(keelman.system["gateway"]) as made,
+        watched(made) as seen,
+    ):
         clients = Clients(made)
         bootstrap = await plant(keelman, clients, secrets, said)
         async with httpx.AsyncClient(base_url=f"{keelman.system['http']}/clusters/demo") as rest:
@@ -250,6 +301,7 @@ async def test_secrets_are_where_a_process_needs_them_and_nowhere_else(tmp_path:
             "keelman.events.document.v1",
             "keelman.reports.worker.v1",
         } <= held.keys()
+        assert server is None or in_server(server, database) == {}
         found, (spark,) = in_files(home.root), [one.name for one in home.workloads.glob("spark-*")]
     said.append(await failed_start(tmp_path / "failed"))
     assert {topic: names for topic, data in held.items() if (names := canaries_in(data))} == {}
