@@ -167,7 +167,7 @@ async def test_drift_is_told_and_put_right_when_asked(world: World) -> None:
         await eventually(told, seconds=60, what=f"drifts are {expected}")
 
     await drifts()
-    await worker.ask("PUT", "/connectors/drifting/config", CONFIG | {"tasks.max": "3", "my.password": "other"})
+    await worker.ask("PUT", "/connectors/drifting/config", CONFIG | {"tasks.max": "3", "my.password": "renewed-canary"})
     await worker.ask("PUT", "/connectors/drifting/pause")
     changed = "config: tasks.max is 3, was not there when applied"
     await drifts(changed, "state: PAUSED, was applied as RUNNING")
