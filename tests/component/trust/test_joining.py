@@ -240,7 +240,9 @@ async def of_installation(made: Installation) -> Authority:
     return Authority.of(certificate, sealer.open({"secret": sealed}, "authority")["secret"])
 
 
-async def test_certificates_that_tls_refuses_are_explained(made: Installation) -> None:
+async def test_certificates_that_tls_refuses_are_explained(
+    made: Installation, capfd: pytest.CaptureFixture[str]
+) -> None:
     await made.join("tls")
     own = credentials(made.homes["tls"], node("tls"))
     other = signed(Authority.made(datetime.now(UTC)), node("tls"), timedelta(), HOUR)
@@ -260,6 +262,12 @@ async def test_certificates_that_tls_refuses_are_explained(made: Installation) -
         assert "check the clock, or join again" in await handshake_problem(made.state, shown, STATE_NAME)
     assert await handshake_problem(made.state, own, STATE_NAME) == ""
     assert "is of somebody else" in await handshake_problem(made.state, own, server_name(node("tls")))
+    told = capfd.readouterr().err  # in the log of the state service, by grpc itself
+    for reason in (
+        "certificate has expired", "certificate is not yet valid", "self signed certificate in certificate chain",
+        "PEER_DID_NOT_RETURN_A_CERTIFICATE",
+    ):  # fmt: skip
+        assert reason in told
 
 
 async def test_a_node_that_is_deleted_is_let_in_no_more(made: Installation) -> None:
