@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from keelman.connect.config.providers import NAMES, secret_providers
 from keelman.kafka.properties.table import ALL, TABLE
+from keelman.kafka.security.oauth import ALLOWED_KEY
 from keelman.model.cluster import WorkerCluster, WorkerClusterSpec, WorkerEngine
 from keelman.model.errors import InvalidArgument, Violation
 from keelman.state.clusters.listeners import ADMIN_LISTENERS, OF_PORTS, listeners
@@ -63,7 +64,7 @@ def for_workers(client_properties: Mapping[str, str]) -> dict[str, str]:
     else is each client's own, under its prefix."""
     found: dict[str, str] = {}
     for key, value in client_properties.items():
-        if key.startswith(SECURITY):
+        if key.startswith(SECURITY) or key == ALLOWED_KEY:
             found[key] = value
         elif key not in NOT_SHARED:
             found |= {f"{client}.{key}": value for client in CLIENTS}

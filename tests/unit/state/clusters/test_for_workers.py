@@ -1,0 +1,12 @@
+"""What workers take of the client properties of their brokers."""
+
+from keelman.state.clusters.properties import for_workers
+
+
+def test_where_tokens_may_come_from_goes_with_how_they_are_asked_for() -> None:
+    given = {"sasl.mechanism": "OAUTHBEARER", "keelman.oauthbearer.allowed.urls": "http://a/token"}
+    assert for_workers(given) == given
+
+
+def test_what_is_a_clients_own_is_behind_its_prefix() -> None:
+    assert for_workers({"linger.ms": "5"}).keys() == {f"{one}.linger.ms" for one in ("producer", "consumer", "admin")}
