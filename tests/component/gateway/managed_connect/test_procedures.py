@@ -47,7 +47,7 @@ def with_offsets_in(world: World, name: str, topic: str) -> dict[str, Any]:
 async def created(world: World, name: str, config: dict[str, str], **more: Any) -> str:
     """The ARN of a new connector that runs."""
     arn: str = world.sdk.create_connector(**connector(name, world.bootstrap, config, **more))["connectorArn"]
-    await world.state(arn, "RUNNING")
+    await world.state(arn, "RUNNING", seconds=240)
     return arn
 
 
@@ -58,7 +58,7 @@ async def deleted(world: World, arn: str) -> None:
 
 async def wrote(output: Path, text: str) -> None:
     """Waits until a sink has written just this."""
-    await eventually(lambda: output.exists() and output.read_text() == text, seconds=90, what=f"{output} has {text!r}")
+    await eventually(lambda: output.exists() and output.read_text() == text, seconds=240, what=f"{output} has {text!r}")
 
 
 async def test_a_connector_goes_on_where_one_of_its_name_was(world: World, tmp_path: Path) -> None:
@@ -108,7 +108,9 @@ async def test_connectors_share_an_offset_topic(world: World, tmp_path: Path) ->
 
     async def copied(*lines: str) -> None:
         for topic in files:
-            await eventually(lambda topic=topic: _lines(world, topic) == [*lines], seconds=90, what=f"{topic}: {lines}")
+            await eventually(
+                lambda topic=topic: _lines(world, topic) == [*lines], seconds=240, what=f"{topic}: {lines}"
+            )
 
     await copied("one")
     for arn in first:
@@ -154,7 +156,7 @@ async def test_an_update_that_fails_is_taken_back_and_says_so(world: World, tmp_
         assert told["errorInfo"]["code"] == code, told
         assert named in told["errorInfo"]["message"]
         assert told["endTime"] >= told["creationTime"]
-        after = await world.state(arn, "RUNNING")
+        after = await world.state(arn, "RUNNING", seconds=240)
         assert (after["connectorConfiguration"], after["currentVersion"]) == (config, version)
         assert after["capacity"] == connector("x", "y", {})["capacity"]
 
@@ -215,12 +217,12 @@ async def test_a_restart_of_failed_tasks_leaves_the_others_running(world: World,
     assert "task 1" in found["stateDescription"]["message"]
     (tmp_path / "fails-1").unlink()
     await restarted(onlyFailedTasks=True)
-    await world.state(arn, "RUNNING")
+    await world.state(arn, "RUNNING", seconds=240)
     assert [starts(tmp_path, number) for number in (0, 1)] == [1, 2], "the one that ran went on"
     await restarted(onlyFailedTasks=True)
     assert [starts(tmp_path, number) for number in (0, 1)] == [1, 2], "nothing had failed"
     await restarted()
-    await world.state(arn, "RUNNING")
+    await world.state(arn, "RUNNING", seconds=240)
     assert [starts(tmp_path, number) for number in (0, 1)] == [2, 3]
     await deleted(world, arn)
     sdk.delete_custom_plugin(customPluginArn=plugin)
