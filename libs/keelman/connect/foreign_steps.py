@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from keelman.connect.config.plugin_kinds import PluginKind
+from keelman.connect.config.plugin_kinds import PluginType
 
 Make = Callable[[Mapping[str, str]], Any]
 """Makes one of its own keys, without the prefix of its alias. Raises ConfigValueError, ConnectError."""
-_known: dict[tuple[str, PluginKind], Make] = {}
+_known: dict[tuple[str, PluginType], Make] = {}
 
 
-def note(class_name: str, kind: PluginKind, make: Make) -> None:
+def note(class_name: str, kind: PluginType, make: Make) -> None:
     """From now on this process has the class, by its full name."""
     _known[class_name, kind] = make
 
 
-def of_kind(kind: PluginKind) -> Mapping[str, Make]:
+def of_kind(kind: PluginType) -> Mapping[str, Make]:
     """Those that were noted."""
     return {name: make for (name, one), make in _known.items() if one is kind}
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.config.plugin_keys import misfit
-from keelman.connect.config.plugin_kinds import PluginKind, meant
+from keelman.connect.config.plugin_kinds import PluginType, meant
 from keelman.connect.config.versions import VersionRangeError, ordered, requirement
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Direction
@@ -28,7 +28,7 @@ class Step:
     """A converter, transform or predicate of a plugin. `keys` asks the class for them and raises what it raises."""
 
     class_name: str
-    kind: PluginKind
+    kind: PluginType
     version: str
     keys: Callable[[], ConfigDef]
 
@@ -39,7 +39,7 @@ JAVA = "java:"
 _added: dict[str, tuple[Load, ...]] = {}
 _broken: set[str] = set()
 """Those of them that cannot be used: they have no alias, so that they hide nobody else's."""
-_steps: dict[tuple[str, PluginKind], tuple[Step, ...]] = {}
+_steps: dict[tuple[str, PluginType], tuple[Step, ...]] = {}
 _CONNECTORS = {one.class_name: one for one in shipped.ALL if one.is_connector}
 
 
@@ -48,7 +48,7 @@ class Listed:
     """A plugin as Connect's REST API lists it."""
 
     class_name: str
-    kind: PluginKind
+    kind: PluginType
     version: str
 
 
@@ -97,12 +97,12 @@ def full_name(name: str) -> str | None:
 
 def _meant(name: str) -> list[str]:
     """The full names that a name may mean; of those with an alias the ones that can be used, if any can."""
-    kinds: dict[str, set[PluginKind]] = {}
+    kinds: dict[str, set[PluginType]] = {}
     for one in shipped.ALL:
         kinds.setdefault(one.class_name, set()).add(one.kind)
     for added in _added:
         if not added.startswith(JAVA):
-            kinds.setdefault(added, {PluginKind.SOURCE})  # source or sink: their aliases are made alike
+            kinds.setdefault(added, {PluginType.SOURCE})  # source or sink: their aliases are made alike
     for step, kind in _steps:
         kinds.setdefault(step, set()).add(kind)
     if name.strip() in _added:
@@ -137,7 +137,7 @@ def find_connector(class_name: str, version: str | None = None) -> type[Connecto
         return cast("type[Connector]", _load(_CONNECTORS[full]))
     if full is None and _several(class_name):
         return find_connector(class_name, version)
-    described = ", ".join(_described(one) for one in listed(PluginKind.SINK, PluginKind.SOURCE))
+    described = ", ".join(_described(one) for one in listed(PluginType.SINK, PluginType.SOURCE))
     raise NotFound(
         f"Failed to find any class that implements Connector and which name matches {class_name}, "
         f"available connectors are: {described}",
@@ -208,15 +208,15 @@ def _loaded(full: str) -> list[type[Connector]]:
     return found
 
 
-def listed(*kinds: PluginKind) -> list[Listed]:
+def listed(*kinds: PluginType) -> list[Listed]:
     """All plugins of these kinds, kind by kind, sorted by class name; but for those that are for tests."""
     found: list[Listed] = []
-    if PluginKind.SINK in kinds or PluginKind.SOURCE in kinds:
-        found += [Listed(one.names[0], PluginKind(one.direction.value), one.version) for one in all_connectors()]
+    if PluginType.SINK in kinds or PluginType.SOURCE in kinds:
+        found += [Listed(one.names[0], PluginType(one.direction.value), one.version) for one in all_connectors()]
     found += [Listed(one.class_name, one.kind, CONVERTER_VERSION) for one in shipped.ALL if not one.is_connector]
     found += dict.fromkeys(Listed(*key, one.version) for key, steps in _steps.items() for one in steps)
     shown = [one for one in found if one.kind in kinds and one.class_name not in shipped.FOR_TESTS]
-    return sorted(shown, key=lambda one: (list(PluginKind).index(one.kind), one.class_name))
+    return sorted(shown, key=lambda one: (list(PluginType).index(one.kind), one.class_name))
 
 
 class Registry:
@@ -230,11 +230,11 @@ class Registry:
             return name
         return known
 
-    def classes(self, kind: PluginKind) -> list[str]:
+    def classes(self, kind: PluginType) -> list[str]:
         """The classes of a kind, sorted."""
         return [one.class_name for one in listed(kind)]
 
-    def is_a(self, class_name: str, kind: PluginKind) -> bool:
+    def is_a(self, class_name: str, kind: PluginType) -> bool:
         """Whether the class is of this kind."""
         return (class_name, kind) in _steps or any(
             one.class_name == class_name and one.kind is kind for one in shipped.ALL
@@ -255,7 +255,7 @@ class Registry:
             found += [] if found else [find_connector(class_name).version]
         return found
 
-    def definition(self, class_name: str, kind: PluginKind, wanted: str | None = None) -> ConfigDef:
+    def definition(self, class_name: str, kind: PluginType, wanted: str | None = None) -> ConfigDef:
         """The keys of a class that is no connector, in the latest version that is as wanted. Raises
         VersionRangeError."""
         for one in shipped.ALL:
@@ -266,17 +266,17 @@ class Registry:
         return next((one.keys() for one in fits), ConfigDef())
 
 
-def kind_of(class_name: str) -> PluginKind | None:
+def kind_of(class_name: str) -> PluginType | None:
     """The kind of a class by its full name, the first in Connect's order of those that it is of; None when unknown."""
     if class_name in _added:
         return _kind(find_connector(class_name).direction)
     kinds = [one.kind for one in shipped.ALL if one.class_name == class_name]
     kinds += [kind for name, kind in _steps if name == class_name]
-    return min(kinds, key=list(PluginKind).index, default=None)
+    return min(kinds, key=list(PluginType).index, default=None)
 
 
-def _kind(direction: Direction) -> PluginKind:
-    return PluginKind(direction.value)
+def _kind(direction: Direction) -> PluginType:
+    return PluginType(direction.value)
 
 
 def _described(one: Listed) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from keelman.connect.config.plugin_kinds import PluginKind
+from keelman.connect.config.plugin_kinds import PluginType
 
 CONVERTER_VERSION = "4.3.0"
 """Converters, transforms and predicates are those of this version of Connect."""
@@ -13,7 +13,7 @@ CONVERTER_VERSION = "4.3.0"
 class Shipped(NamedTuple):
     """One plugin: kind, full Java name, and the module and attribute of our class; none for a class without keys."""
 
-    kind: PluginKind
+    kind: PluginType
     class_name: str
     module: str = ""
     attribute: str = ""
@@ -21,7 +21,7 @@ class Shipped(NamedTuple):
     @property
     def is_connector(self) -> bool:
         """Whether it is a source or a sink."""
-        return self.kind in (PluginKind.SINK, PluginKind.SOURCE)
+        return self.kind in (PluginType.SINK, PluginType.SOURCE)
 
 
 _APACHE, _OURS = "org.apache.kafka.connect", "keelman.connectors"
@@ -55,44 +55,44 @@ _TRANSFORMS = {
 }
 _WHOLE = ("DropHeaders", "Filter", "InsertHeader", "RegexRouter", "TimestampRouter", "ValueToKey")
 ALL = (
-    Shipped(PluginKind.SINK, f"{_APACHE}.file.FileStreamSinkConnector", f"{_OURS}.file.sink", "FileStreamSink"),
+    Shipped(PluginType.SINK, f"{_APACHE}.file.FileStreamSinkConnector", f"{_OURS}.file.sink", "FileStreamSink"),
     Shipped(
-        PluginKind.SOURCE,
+        PluginType.SOURCE,
         "com.couchbase.connect.kafka.CouchbaseSourceConnector",
         f"{_OURS}.couchbase.official",
         "CouchbaseSource",
     ),
     Shipped(
-        PluginKind.SOURCE,
+        PluginType.SOURCE,
         f"{_APACHE}.couchbase.CouchbaseSourceConnector",
         f"{_OURS}.couchbase.first",
         "CouchbaseSource2016",
     ),
-    Shipped(PluginKind.SOURCE, f"{_APACHE}.file.FileStreamSourceConnector", f"{_OURS}.file.source", "FileStreamSource"),
-    Shipped(PluginKind.SINK, f"{_OURS}.KafkaSinkConnector", f"{_OURS}.kafka_sink", "KafkaSink"),
-    Shipped(PluginKind.SOURCE, f"{_APACHE}.mirror.MirrorSourceConnector", f"{_OURS}.mirror.source", "MirrorSource"),
-    Shipped(PluginKind.SINK, f"{_TOOLS}.MockSinkConnector", f"{_OURS}.tools.mock", "MockSink"),
-    Shipped(PluginKind.SOURCE, f"{_TOOLS}.MockSourceConnector", f"{_OURS}.tools.mock", "MockSource"),
-    Shipped(PluginKind.SINK, f"{_OURS}.SparkSinkConnector", f"{_OURS}.spark.sink", "SparkSink"),
-    Shipped(PluginKind.SOURCE, f"{_OURS}.SparkSourceConnector", f"{_OURS}.spark.source", "SparkSource"),
-    Shipped(PluginKind.SINK, f"{_TOOLS}.VerifiableSinkConnector", f"{_OURS}.tools.verifiable", "VerifiableSink"),
-    Shipped(PluginKind.SOURCE, f"{_TOOLS}.VerifiableSourceConnector", f"{_OURS}.tools.verifiable", "VerifiableSource"),
+    Shipped(PluginType.SOURCE, f"{_APACHE}.file.FileStreamSourceConnector", f"{_OURS}.file.source", "FileStreamSource"),
+    Shipped(PluginType.SINK, f"{_OURS}.KafkaSinkConnector", f"{_OURS}.kafka_sink", "KafkaSink"),
+    Shipped(PluginType.SOURCE, f"{_APACHE}.mirror.MirrorSourceConnector", f"{_OURS}.mirror.source", "MirrorSource"),
+    Shipped(PluginType.SINK, f"{_TOOLS}.MockSinkConnector", f"{_OURS}.tools.mock", "MockSink"),
+    Shipped(PluginType.SOURCE, f"{_TOOLS}.MockSourceConnector", f"{_OURS}.tools.mock", "MockSource"),
+    Shipped(PluginType.SINK, f"{_OURS}.SparkSinkConnector", f"{_OURS}.spark.sink", "SparkSink"),
+    Shipped(PluginType.SOURCE, f"{_OURS}.SparkSourceConnector", f"{_OURS}.spark.source", "SparkSource"),
+    Shipped(PluginType.SINK, f"{_TOOLS}.VerifiableSinkConnector", f"{_OURS}.tools.verifiable", "VerifiableSink"),
+    Shipped(PluginType.SOURCE, f"{_TOOLS}.VerifiableSourceConnector", f"{_OURS}.tools.verifiable", "VerifiableSource"),
     # Converters convert headers too, as in Connect.
     *(
         Shipped(kind, name, *where)
-        for kind in (PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER)
+        for kind in (PluginType.CONVERTER, PluginType.HEADER_CONVERTER)
         for name, where in _CONVERTERS.items()
     ),
-    *(Shipped(PluginKind.CONVERTER, name, *where) for name, where in _CONFLUENT.items()),
+    *(Shipped(PluginType.CONVERTER, name, *where) for name, where in _CONFLUENT.items()),
     Shipped(
-        PluginKind.HEADER_CONVERTER,
+        PluginType.HEADER_CONVERTER,
         f"{_APACHE}.storage.SimpleHeaderConverter",
         "keelman.connect.converters.header_converter",
         "SimpleHeaderConverter",
     ),
     *(
         Shipped(
-            PluginKind.TRANSFORMATION,
+            PluginType.TRANSFORMATION,
             f"{_APACHE}.transforms.{name}{part}",
             f"keelman.connect.transforms.{module}",
             name,
@@ -103,7 +103,7 @@ ALL = (
     ),
     *(
         Shipped(
-            PluginKind.PREDICATE,
+            PluginType.PREDICATE,
             f"{_APACHE}.transforms.predicates.{name}",
             "keelman.connect.transforms.predicates",
             name,

@@ -79,7 +79,12 @@ async def last_records(
             begins, ends = await consumer.beginning_offsets(parts), await consumer.end_offsets(parts)
             for part in parts:
                 found += await _last_of(consumer, part, begins[part], ends[part], count)
-    return sorted(found, key=lambda one: (one.timestamp_ms, one.partition, one.offset))[-count:]
+    return sorted(found, key=_by_time)[-count:]
+
+
+def _by_time(one: PeekedRecord) -> tuple[int, int, int]:
+    """Those without a time come first."""
+    return (-1 if one.timestamp_ms is None else one.timestamp_ms, one.partition, one.offset)
 
 
 async def _last_of(

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from keelman.api.connect.v1 import connector_pb2 as pb
-from keelman.model.connectors.status_notes import failure_reason, failures, is_failing, waits_for
+from keelman.model.connectors.status_notes import failures, waits_for
 
 TYPES = {"source": pb.CONNECTOR_TYPE_SOURCE, "sink": pb.CONNECTOR_TYPE_SINK}
 
 
-def noted(task: pb.ConnectorTask, more: Mapping[str, object]) -> pb.ConnectorTask:
-    """The task with what its status says beyond Kafka Connect's own fields."""
+def add_notes(task: pb.ConnectorTask, more: Mapping[str, object]) -> pb.ConnectorTask:
+    """Adds to a task what its status says beyond Kafka Connect's own fields."""
     task.waits_for = waits_for(more)
-    if is_failing(more):
-        task.failed_attempts, task.last_failure = failures(more), failure_reason(more)
+    task.failed_attempts, task.last_failure = failures(more)
     return task

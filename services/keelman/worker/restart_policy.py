@@ -111,11 +111,6 @@ class Restarts:
         self.attempts = self.forbidden = self._passing = self._crashes = 0
 
     @property
-    def passing(self) -> int:
-        """Failures in a row for which nothing had to be paid."""
-        return self._passing
-
-    @property
     def unhealthy(self) -> bool:
         """Whether there were attempts since it was last healthy."""
         return self.attempts + self.forbidden > 0

@@ -7,7 +7,7 @@ import pytest
 
 from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.config.info import problems
-from keelman.connect.config.plugin_kinds import PluginKind
+from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connect.errors import ConfigValueError
 from keelman.connectors import registry
 from keelman.connectors.file.source import FileStreamSource
@@ -17,10 +17,10 @@ from keelman.connectors.validation.configuration import validate
 FILE = {"connector.class": "FileStreamSource", "name": "lines", "topic": "lines", "file": "/tmp/lines"}
 WORKER = {"bootstrap.servers": "127.0.0.1:9092"}
 KINDS = {
-    "acme.Unwrap": PluginKind.TRANSFORMATION,
-    "acme.IsLate": PluginKind.PREDICATE,
-    "acme.Packed": PluginKind.CONVERTER,
-    "acme.Heads": PluginKind.HEADER_CONVERTER,
+    "acme.Unwrap": PluginType.TRANSFORMATION,
+    "acme.IsLate": PluginType.PREDICATE,
+    "acme.Packed": PluginType.CONVERTER,
+    "acme.Heads": PluginType.HEADER_CONVERTER,
 }
 
 
@@ -123,7 +123,7 @@ def keys(name: str) -> ConfigDef:
 )
 def test_the_keys_of_a_transform_are_those_of_the_version_that_is_asked_for(wanted: dict[str, str], key: str) -> None:
     registry.add_steps(
-        registry.Step("acme.Unwrap", PluginKind.TRANSFORMATION, version, partial(keys, name))
+        registry.Step("acme.Unwrap", PluginType.TRANSFORMATION, version, partial(keys, name))
         for version, name in (("1", "old"), ("2", "new"))
     )
     config = {**FILE, "transforms": "a", "transforms.a.type": "acme.Unwrap"}

@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from keelman.connect.config.plugin_kinds import PluginKind, aliases
+from keelman.connect.config.plugin_kinds import PluginType, aliases
 from keelman.connect.converters.configured import CONVERTERS, converter_for, find_converter
 from keelman.connect.converters.converter import Role
 from keelman.connect.errors import ConfigValueError
@@ -23,22 +23,22 @@ NAMES = sorted(
 MISSING = {"transforms": "x", "transforms.x.predicate": "p"}
 
 
-def run(kind: PluginKind, name: str) -> None:
+def run(kind: PluginType, name: str) -> None:
     """Finds the class as a copy run does. Raises ConfigValueError."""
-    if kind is PluginKind.TRANSFORMATION:
+    if kind is PluginType.TRANSFORMATION:
         Chain({"transforms": "x", "transforms.x.type": name})
-    elif kind is PluginKind.PREDICATE:
+    elif kind is PluginType.PREDICATE:
         Chain({**MISSING, "transforms.x.type": "Filter", "predicates.p.type": name})
     else:
-        find_converter("header" if kind is PluginKind.HEADER_CONVERTER else "value", name)
+        find_converter("header" if kind is PluginType.HEADER_CONVERTER else "value", name)
 
 
 @pytest.mark.parametrize(
     "kind",
-    [PluginKind.TRANSFORMATION, PluginKind.PREDICATE, PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER],
+    [PluginType.TRANSFORMATION, PluginType.PREDICATE, PluginType.CONVERTER, PluginType.HEADER_CONVERTER],
     ids=lambda kind: kind.value,
 )
-def test_what_validation_accepts_is_what_runs(kind: PluginKind) -> None:
+def test_what_validation_accepts_is_what_runs(kind: PluginType) -> None:
     registry, accepted, runs = Registry(), set(), set()
     for name in NAMES:
         found = registry.find(name)
@@ -55,14 +55,14 @@ def test_what_validation_accepts_is_what_runs(kind: PluginKind) -> None:
 
 
 def test_the_table_is_what_the_code_has() -> None:
-    table: dict[PluginKind, dict[str, object]] = {kind: {} for kind in PluginKind}
+    table: dict[PluginType, dict[str, object]] = {kind: {} for kind in PluginType}
     for one in shipped.ALL:
         table[one.kind][one.class_name] = getattr(importlib.import_module(one.module), one.attribute)
-    assert table[PluginKind.TRANSFORMATION] == {name: made.func for name, made in TRANSFORMS.items()}  # type: ignore[attr-defined]
-    assert table[PluginKind.PREDICATE] == PREDICATES
-    for kind in (PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER):
+    assert table[PluginType.TRANSFORMATION] == {name: made.func for name, made in TRANSFORMS.items()}  # type: ignore[attr-defined]
+    assert table[PluginType.PREDICATE] == PREDICATES
+    for kind in (PluginType.CONVERTER, PluginType.HEADER_CONVERTER):
         assert table[kind] == {name: one for name, one in CONVERTERS.items() if kind in one.kinds}
-    connectors = {**table[PluginKind.SINK], **table[PluginKind.SOURCE]}
+    connectors = {**table[PluginType.SINK], **table[PluginType.SOURCE]}
     assert {name: one.names[0] for name, one in connectors.items()} == {name: name for name in connectors}  # type: ignore[attr-defined]
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from keelman.connect.config.info import ConfigError, problems
-from keelman.connect.config.plugin_kinds import PluginKind, aliases
+from keelman.connect.config.plugin_kinds import PluginType, aliases
 from keelman.connect.plugin import Connector
 from keelman.connectors import registry
 from keelman.connectors.file.source import FileStreamSource
@@ -44,16 +44,16 @@ def another() -> Iterator[type[Connector]]:
 @pytest.mark.parametrize(
     ("class_name", "kind", "found"),
     [
-        (FILE, PluginKind.SOURCE, {"FileStreamSourceConnector", "FileStreamSource"}),
-        (JSON, PluginKind.CONVERTER, {"JsonConverter", "Json"}),
-        ("a.SimpleHeaderConverter", PluginKind.HEADER_CONVERTER, {"SimpleHeaderConverter", "Simple"}),
-        ("a.Cast$Key", PluginKind.TRANSFORMATION, {"Key"}),
-        ("a.MyTransformation", PluginKind.TRANSFORMATION, {"MyTransformation", "My"}),
-        ("a.Connector", PluginKind.SINK, {"Connector"}),
-        ("Bare", PluginKind.SOURCE, {"Bare"}),
+        (FILE, PluginType.SOURCE, {"FileStreamSourceConnector", "FileStreamSource"}),
+        (JSON, PluginType.CONVERTER, {"JsonConverter", "Json"}),
+        ("a.SimpleHeaderConverter", PluginType.HEADER_CONVERTER, {"SimpleHeaderConverter", "Simple"}),
+        ("a.Cast$Key", PluginType.TRANSFORMATION, {"Key"}),
+        ("a.MyTransformation", PluginType.TRANSFORMATION, {"MyTransformation", "My"}),
+        ("a.Connector", PluginType.SINK, {"Connector"}),
+        ("Bare", PluginType.SOURCE, {"Bare"}),
     ],
 )
-def test_aliases_are_made_as_connect_makes_them(class_name: str, kind: PluginKind, found: set[str]) -> None:
+def test_aliases_are_made_as_connect_makes_them(class_name: str, kind: PluginType, found: set[str]) -> None:
     assert aliases(class_name, kind) == found
 
 
@@ -68,7 +68,7 @@ def test_an_alias_of_two_classes_names_neither(another: type[Connector]) -> None
 def test_a_third_partys_version_is_told_and_checked(another: type[Connector]) -> None:
     config = {"name": "n", "connector.class": another.names[0], "topic": "t"}
     assert Registry().versions(another.names[0]) == ["3.1"]
-    assert kind_of(another.names[0]) is PluginKind.SOURCE
+    assert kind_of(another.names[0]) is PluginType.SOURCE
     assert faults({**config, "connector.plugin.version": "[3,4)"}, WORKER) == []
     one, other = faults({**config, "connector.plugin.version": "[4,)"}, WORKER)
     assert (one.key, other.key) == ("connector.class", "connector.plugin.version")
@@ -107,9 +107,9 @@ def test_names_are_trimmed_and_unknown_ones_unknown() -> None:
 
 
 def test_kinds_stand_one_after_the_other() -> None:
-    kinds = [list(PluginKind).index(one.kind) for one in listed(*PluginKind)]
+    kinds = [list(PluginType).index(one.kind) for one in listed(*PluginType)]
     assert all(before <= after for before, after in pairwise(kinds))
-    classes = [one.class_name for one in listed(PluginKind.SOURCE)]
+    classes = [one.class_name for one in listed(PluginType.SOURCE)]
     assert classes == sorted(classes)
     assert not [name for name in classes if "Mock" in name or "Verifiable" in name]
 

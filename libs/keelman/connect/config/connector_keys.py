@@ -23,7 +23,7 @@ from keelman.connect.config.definition import (
     unique,
 )
 from keelman.connect.config.plugin_keys import CLASS, Classes, ConnectorVersions, Versions, converter_rule, version_rule
-from keelman.connect.config.plugin_kinds import PluginKind, Plugins
+from keelman.connect.config.plugin_kinds import Plugins, PluginType
 from keelman.connect.config.rules import names, refuse
 from keelman.connect.java.regex import JavaPattern, PatternError
 
@@ -159,7 +159,7 @@ def _error_keys() -> tuple[ConfigKey, ...]:
 
 
 def _converter_keys(plugins: Plugins | None, role: str, default: ConverterDefault) -> tuple[ConfigKey, ConfigKey]:
-    kind = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
+    kind = PluginType.HEADER_CONVERTER if role == "header" else PluginType.CONVERTER
     name, title = f"{role}.converter", f"{role.capitalize()} converter"
     doc = f"Converter of {role}s; the worker's when absent."
     which = f"Version of the {role} converter, or a range of them."

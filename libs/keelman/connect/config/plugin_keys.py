@@ -20,7 +20,7 @@ from keelman.connect.config.definition import (
     Width,
     parse_type,
 )
-from keelman.connect.config.plugin_kinds import PluginKind, Plugins
+from keelman.connect.config.plugin_kinds import Plugins, PluginType
 from keelman.connect.config.rules import Rule
 from keelman.connect.config.versions import VersionRange, VersionRangeError, requirement
 from keelman.connect.errors import ConfigValueError
@@ -30,7 +30,7 @@ IMPLICIT = ConfigDef(
     ConfigKey("predicate", Type.STRING, None, Importance.MEDIUM, "Alias of the predicate that this is bound to."),
     ConfigKey("negate", Type.BOOLEAN, False, Importance.MEDIUM, "Whether this is for records that do not match."),
 )
-PLACES = {PluginKind.TRANSFORMATION: ("transforms", "Transforms"), PluginKind.PREDICATE: ("predicates", "Predicates")}
+PLACES = {PluginType.TRANSFORMATION: ("transforms", "Transforms"), PluginType.PREDICATE: ("predicates", "Predicates")}
 
 
 def version_rule(name: str, value: str | None) -> None:
@@ -41,7 +41,7 @@ def version_rule(name: str, value: str | None) -> None:
         raise ConfigValueError(name, value, whole=str(error)) from None
 
 
-def converter_rule(plugins: Plugins | None, kind: PluginKind) -> Validator:
+def converter_rule(plugins: Plugins | None, kind: PluginType) -> Validator:
     """The class, if any, is of the kind."""
 
     def check(name: str, value: str | None) -> None:
@@ -51,7 +51,7 @@ def converter_rule(plugins: Plugins | None, kind: PluginKind) -> Validator:
     return check
 
 
-def check_kind(plugins: Plugins, name: str, class_name: str, kind: PluginKind) -> None:
+def check_kind(plugins: Plugins, name: str, class_name: str, kind: PluginType) -> None:
     """Raises ConfigValueError for a class of another kind, or of none."""
     if plugins.is_a(class_name, kind):
         return
@@ -107,7 +107,7 @@ class Classes:
     """Recommends the classes of a kind."""
 
     plugins: Plugins | None
-    kind: PluginKind
+    kind: PluginType
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[str]:
         """All of them."""
@@ -123,7 +123,7 @@ class Versions:
     """Recommends the versions of the class that another key names."""
 
     plugins: Plugins | None
-    kind: PluginKind
+    kind: PluginType
     key: str
     always: bool = False
 
@@ -138,14 +138,14 @@ class Versions:
         return self.always or parsed[self.key] is not None
 
 
-def alias_keys(plugins: Plugins, config: Mapping[str, str | None], kind: PluginKind) -> list[ConfigKey]:
+def alias_keys(plugins: Plugins, config: Mapping[str, str | None], kind: PluginType) -> list[ConfigKey]:
     """What the aliases of transforms or of predicates add."""
     place = PLACES[kind][0]
     aliases = parse_type(place, config.get(place), Type.LIST) or []
     return [key for alias in dict.fromkeys(aliases) for key in _keys_of(plugins, config, kind, alias)]
 
 
-def _keys_of(plugins: Plugins, config: Mapping[str, str | None], kind: PluginKind, alias: str) -> list[ConfigKey]:
+def _keys_of(plugins: Plugins, config: Mapping[str, str | None], kind: PluginType, alias: str) -> list[ConfigKey]:
     place, title = PLACES[kind]
     prefix, group = f"{place}.{alias}.", f"{title}: {alias}"
     word = kind.value
@@ -154,7 +154,7 @@ def _keys_of(plugins: Plugins, config: Mapping[str, str | None], kind: PluginKin
     usable = found is not None and plugins.is_a(found, kind)
 
     def rule(name: str, value: str | None) -> None:
-        if f"{prefix}negate" in config and f"{prefix}predicate" not in config and kind is PluginKind.TRANSFORMATION:
+        if f"{prefix}negate" in config and f"{prefix}predicate" not in config and kind is PluginType.TRANSFORMATION:
             whole = (
                 f"Config '{prefix}negate' was provided but there is no config '{prefix}predicate' "
                 "defining a predicate to be negated."
@@ -200,7 +200,7 @@ def _keys_of(plugins: Plugins, config: Mapping[str, str | None], kind: PluginKin
     if not usable or found is None or _unfit(plugins, found, wanted):
         return keys
     own = plugins.definition(found, kind, wanted)
-    if kind is PluginKind.TRANSFORMATION:
+    if kind is PluginType.TRANSFORMATION:
         own = own + IMPLICIT
     return keys + own.embedded(prefix, group, 2)
 

@@ -10,7 +10,7 @@ from keelman.connect.config.definition import ConfigDef
 from keelman.connect.config.types import trim
 
 
-class PluginKind(Enum):
+class PluginType(Enum):
     """Kinds of plugins under Connect's names, in the order in which Connect lists them."""
 
     SINK = "sink"
@@ -23,18 +23,18 @@ class PluginKind(Enum):
     @property
     def interface(self) -> str:
         """The simple name of Java's interface for it; without it a class's name is its alias."""
-        words = "connector" if self in (PluginKind.SINK, PluginKind.SOURCE) else self.value
+        words = "connector" if self in (PluginType.SINK, PluginType.SOURCE) else self.value
         return "".join(word.capitalize() for word in words.split("_"))
 
 
-def aliases(class_name: str, kind: PluginKind) -> set[str]:
+def aliases(class_name: str, kind: PluginType) -> set[str]:
     """The simple name, and that without what its interface is called: `FileStreamSource`; of `Cast$Key` it is `Key`."""
     simple = class_name.rpartition(".")[2].rpartition("$")[2]
     place = simple.rfind(kind.interface)
     return {simple, simple[:place] if place > 0 else simple}
 
 
-def resolved(name: str, classes: Mapping[str, Collection[PluginKind]]) -> str | None:
+def resolved(name: str, classes: Mapping[str, Collection[PluginType]]) -> str | None:
     """Which class, of these with their kinds, a name means: the full name, or an alias that no other class has.
 
     None when unknown, and when several have the alias.
@@ -43,7 +43,7 @@ def resolved(name: str, classes: Mapping[str, Collection[PluginKind]]) -> str | 
     return found[0] if len(found) == 1 else None
 
 
-def meant(name: str, classes: Mapping[str, Collection[PluginKind]]) -> list[str]:
+def meant(name: str, classes: Mapping[str, Collection[PluginType]]) -> list[str]:
     """The classes, of these with their kinds, that a name may mean: that of the full name, else all with the alias."""
     wanted = trim(name)
     if wanted in classes:
@@ -57,10 +57,10 @@ class Plugins(Protocol):
     def find(self, name: str) -> str | None:
         """The full name of a class by its full name, its simple one or its alias; None when unknown or ambiguous."""
 
-    def classes(self, kind: PluginKind) -> list[str]:
+    def classes(self, kind: PluginType) -> list[str]:
         """The classes of a kind, sorted."""
 
-    def is_a(self, class_name: str, kind: PluginKind) -> bool:
+    def is_a(self, class_name: str, kind: PluginType) -> bool:
         """Whether the class is of this kind."""
 
     def nested(self, class_name: str) -> list[str]:
@@ -69,6 +69,6 @@ class Plugins(Protocol):
     def versions(self, class_name: str) -> list[str]:
         """The versions that there are, one for each kind that the class is of."""
 
-    def definition(self, class_name: str, kind: PluginKind, wanted: str | None = None) -> ConfigDef:
+    def definition(self, class_name: str, kind: PluginType, wanted: str | None = None) -> ConfigDef:
         """The keys of a class, in the latest version that is as wanted. Raises VersionRangeError, and what the class
         raises."""

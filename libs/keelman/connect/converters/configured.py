@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from keelman.connect import foreign_steps
 from keelman.connect.config import converter_keys
-from keelman.connect.config.plugin_kinds import PluginKind, resolved
+from keelman.connect.config.plugin_kinds import PluginType, resolved
 from keelman.connect.converters.converter import SIMPLE_HEADERS, ByteArrayConverter, Converter, Role, StringConverter
 from keelman.connect.converters.header_converter import SimpleHeaderConverter
 from keelman.connect.converters.json_converter import JsonConverter
@@ -79,14 +79,14 @@ def find_converter(role: Role, class_name: str) -> Callable[[Mapping[str, str]],
 
     Raises ConfigValueError naming the role's key with Connect's message."""
     key = f"{role}.converter"
-    foreign = {} if role == "header" else foreign_steps.of_kind(PluginKind.CONVERTER)
+    foreign = {} if role == "header" else foreign_steps.of_kind(PluginType.CONVERTER)
     kinds = {name: _PLAIN.get(name, Converter).kinds for name in CONVERTERS}
-    full = resolved(class_name, {**dict.fromkeys(foreign, (PluginKind.CONVERTER,)), **kinds})
+    full = resolved(class_name, {**dict.fromkeys(foreign, (PluginType.CONVERTER,)), **kinds})
     if full is None:
         raise ConfigValueError(key, class_name, f"Class {class_name} could not be found.")
     if full not in CONVERTERS:
         return foreign[full]
-    kind = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
+    kind = PluginType.HEADER_CONVERTER if role == "header" else PluginType.CONVERTER
     if kind not in CONVERTERS[full].kinds:
         whole = f"Class class {full} does not implement the {kind.interface} interface"
         raise ConfigValueError(key, class_name, whole=whole)

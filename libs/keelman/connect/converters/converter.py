@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from keelman.connect.config import converter_keys
 from keelman.connect.config.definition import ConfigDef
-from keelman.connect.config.plugin_kinds import PluginKind
+from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java.numbers import java_class
 from keelman.connect.java.text import java_text
@@ -28,7 +28,7 @@ class Converter(ABC):
 
     name: ClassVar[str]
     """The full name of Connect's class."""
-    kinds: ClassVar[tuple[PluginKind, ...]] = (PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER)
+    kinds: ClassVar[tuple[PluginType, ...]] = (PluginType.CONVERTER, PluginType.HEADER_CONVERTER)
     """What it converts, as in Connect."""
     by_topic: ClassVar[bool] = False
     """Whether payloads depend on the topic: then only what `of_topic` gives converts."""

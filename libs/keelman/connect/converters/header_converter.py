@@ -7,7 +7,7 @@ import datetime
 from typing import Any
 
 from keelman.connect.config.definition import ConfigDef
-from keelman.connect.config.plugin_kinds import PluginKind
+from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connect.converters.converter import SIMPLE_HEADERS, Converter
 from keelman.connect.converters.literals import parse_literal
 from keelman.connect.converters.logical import iso_text
@@ -21,7 +21,7 @@ class SimpleHeaderConverter(Converter):
 
     name = SIMPLE_HEADERS
     reads_anything = True
-    kinds = (PluginKind.HEADER_CONVERTER,)
+    kinds = (PluginType.HEADER_CONVERTER,)
 
     @classmethod
     def config_def(cls) -> ConfigDef:

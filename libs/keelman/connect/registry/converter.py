@@ -8,7 +8,7 @@ from typing import ClassVar, Self, TypeVar
 
 from keelman.connect.config.converter_keys import ROLE
 from keelman.connect.config.definition import ConfigDef
-from keelman.connect.config.plugin_kinds import PluginKind
+from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connect.converters.converter import Converter
 from keelman.connect.errors import ConnectError, DataError
 from keelman.connect.registry import keys as registry_keys
@@ -49,7 +49,7 @@ class RegistryConverter(Converter):
     """Converts for one topic after another: `of_topic` gives the one for a topic, which shares all caches but that of
     ids. Only such a one may write or read."""
 
-    kinds = (PluginKind.CONVERTER,)
+    kinds = (PluginType.CONVERTER,)
     by_topic = True
     kind: ClassVar[SchemaKind]
 

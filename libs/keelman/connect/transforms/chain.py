@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from keelman.connect import foreign_steps
 from keelman.connect.columns import ColumnBatch
-from keelman.connect.config.plugin_kinds import PluginKind, resolved
+from keelman.connect.config.plugin_kinds import PluginType, resolved
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.record import Record
 from keelman.connect.shapes import batch_of, records_of, shaped
@@ -129,7 +129,7 @@ class Chain:
 def _step(config: Mapping[str, str], alias: str) -> Step:
     prefix = f"transforms.{alias}."
     own = under(prefix, config)
-    make = _found(TRANSFORMS, PluginKind.TRANSFORMATION, f"{prefix}type", own)
+    make = _found(TRANSFORMS, PluginType.TRANSFORMATION, f"{prefix}type", own)
     bound = own.get("predicate", "").strip()
     predicate = _predicate(config, bound) if bound else None
     return Step(alias, _made(make, own, prefix), predicate, own.get("negate", "false").strip().lower() == "true")
@@ -138,7 +138,7 @@ def _step(config: Mapping[str, str], alias: str) -> Step:
 def _predicate(config: Mapping[str, str], alias: str) -> Predicate:
     prefix = f"predicates.{alias}."
     own = under(prefix, config)
-    return _made(_found(PREDICATES, PluginKind.PREDICATE, f"{prefix}type", own), own, prefix)
+    return _made(_found(PREDICATES, PluginType.PREDICATE, f"{prefix}type", own), own, prefix)
 
 
 def _made(make: Callable[[Mapping[str, str]], Made], own: Mapping[str, str], prefix: str) -> Made:
@@ -151,7 +151,7 @@ def _made(make: Callable[[Mapping[str, str]], Made], own: Mapping[str, str], pre
         raise ConfigValueError(whole, error.value, whole=named if named != text else f"{whole}: {text}") from None
 
 
-def _found(classes: Mapping[str, Made], kind: PluginKind, key: str, own: Mapping[str, str]) -> Made:
+def _found(classes: Mapping[str, Made], kind: PluginType, key: str, own: Mapping[str, str]) -> Made:
     name = own.get("type", "")
     known: Mapping[str, Any] = {**foreign_steps.of_kind(kind), **classes}
     full = resolved(name, dict.fromkeys(known, (kind,)))

@@ -12,7 +12,7 @@ from typing import Any
 
 from keelman.connect import foreign_steps
 from keelman.connect.config.definition import ConfigDef
-from keelman.connect.config.plugin_kinds import PluginKind, aliases
+from keelman.connect.config.plugin_kinds import PluginType, aliases
 from keelman.connect.config.versions import ordered
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector
@@ -41,7 +41,7 @@ def use(plugin: JavaPlugin, *, quick: bool) -> None:
     ]
     registry.add_steps(steps)
     for step in steps:
-        if step.kind is not PluginKind.HEADER_CONVERTER and not registry.is_ours(step.class_name):
+        if step.kind is not PluginType.HEADER_CONVERTER and not registry.is_ours(step.class_name):
             foreign_steps.note(step.class_name, step.kind, _maker(plugin, step, quick=quick))
 
 
@@ -145,7 +145,7 @@ def _loader(plugin: JavaPlugin) -> PluginLoader:
     others: dict[str, Callable[[], PluginLoader]] = {}
     for whose in reversed((plugin, *_others(plugin))):  # the plugin's own win, then the latest version
         for one in whose.steps:
-            names |= dict.fromkeys(aliases(one.class_name, PluginKind(one.type)), one.class_name)
+            names |= dict.fromkeys(aliases(one.class_name, PluginType(one.type)), one.class_name)
             if one.class_name not in own and not registry.is_ours(one.class_name):
                 others[one.class_name] = functools.partial(_loader, whose)
     versions = functools.partial(_versions, plugin)

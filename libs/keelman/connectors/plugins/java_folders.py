@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from keelman.connect.config.definition import ConfigDef
-from keelman.connect.config.plugin_kinds import PluginKind
+from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connectors import registry
 from keelman.model.errors import InvalidArgument
 from keelman.model.plugins.plugin import PluginClass
@@ -32,7 +32,7 @@ ANSWERS = "answers.json"
 FORMAT = 2
 """Of the description: one of another form is written again."""
 CONNECTORS = ("source", "sink")
-_KINDS = frozenset(kind.value for kind in PluginKind)
+_KINDS = frozenset(kind.value for kind in PluginType)
 UNDEFINED = "undefined"
 """The version of a class that tells none, in Connect's word."""
 StepKeys = Callable[[str, str], ConfigDef]
@@ -82,7 +82,7 @@ class JavaPlugin:
         for one in self.steps:
             if not self.problem_of(one.class_name):
                 asks = functools.partial(keys, one.class_name, one.type)
-                yield registry.Step(one.class_name, PluginKind(one.type), one.version or UNDEFINED, asks)
+                yield registry.Step(one.class_name, PluginType(one.type), one.version or UNDEFINED, asks)
 
     def problem_of(self, class_name: str) -> str:
         """Why the class cannot be used; empty when it can, or was not loaded yet."""

@@ -14,7 +14,7 @@ from keelman.connect.config.error_keys import budget_keys, dead_letter_keys
 from keelman.connect.config.info import Info, config_infos, infos
 from keelman.connect.config.life_keys import life_keys
 from keelman.connect.config.plugin_keys import CLASS, alias_keys, latest, version_problem
-from keelman.connect.config.plugin_kinds import PluginKind
+from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connect.config.types import trim
 from keelman.connect.config.versions import VersionRangeError
 from keelman.connect.converters.converter import SIMPLE_HEADERS
@@ -92,7 +92,7 @@ def definition_of(connector: type[Connector], config: Config, worker: Mapping[st
     version = latest(registry, connector.names[0])
     whole = _framework(connector, common_keys(registry, version, defaults))
     return whole + ConfigDef(
-        *alias_keys(registry, config, PluginKind.TRANSFORMATION), *alias_keys(registry, config, PluginKind.PREDICATE)
+        *alias_keys(registry, config, PluginType.TRANSFORMATION), *alias_keys(registry, config, PluginType.PREDICATE)
     )
 
 
@@ -110,7 +110,7 @@ def _converter_default(registry: Registry, role: str, config: Config, worker: Ma
     default = None if shared is None else registry.find(shared) or shared
     if own is not None:
         known = full_name(own) if own == trim(own) else None
-        kind = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
+        kind = PluginType.HEADER_CONVERTER if role == "header" else PluginType.CONVERTER
         version = latest(registry, known) if known is not None and registry.is_a(known, kind) else None
     else:
         version = worker.get(f"{key}.plugin.version") or (None if default is None else latest(registry, default))

@@ -13,7 +13,7 @@ from keelman.connect.config.definition import ConfigValue, Type, parse_type
 from keelman.connect.config.info import Info, prefixed_infos, value_info
 from keelman.connect.config.override_policies import refused
 from keelman.connect.config.plugin_keys import version_problem
-from keelman.connect.config.plugin_kinds import PluginKind, Plugins
+from keelman.connect.config.plugin_kinds import Plugins, PluginType
 from keelman.connect.config.types import trim
 from keelman.connect.java.regex import JavaPattern, PatternError
 from keelman.connect.java.text import hash_order, java_text
@@ -75,7 +75,7 @@ def converter_infos(plugins: Plugins, config: Config, values: dict[str, ConfigVa
     found: list[Info] = []
     groups: list[str] = []
     for role in ("header", "key", "value"):
-        name, kind = f"{role}.converter", PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
+        name, kind = f"{role}.converter", PluginType.HEADER_CONVERTER if role == "header" else PluginType.CONVERTER
         class_name = _usable(plugins, name, config, values)
         if class_name is None:
             continue

@@ -11,7 +11,7 @@ from keelman.connect import contract
 from keelman.connect.config.client_definitions import client_keys
 from keelman.connect.config.connector_keys import ROLES
 from keelman.connect.config.near_keys import mistyped, similar
-from keelman.connect.config.plugin_kinds import PluginKind
+from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connect.plugin import Connector, Direction
 from keelman.connect.topic_creation import DEFAULT, GROUPS, OWN_KEYS, PREFIX
 from keelman.connectors import shipped
@@ -64,7 +64,7 @@ def _known(connector: type[Connector], config: Config, worker: Config) -> set[st
     registry = Registry()
     for role in ROLES:
         named = registry.find(config.get(f"{role}.converter") or "")
-        kind = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
+        kind = PluginType.HEADER_CONVERTER if role == "header" else PluginType.CONVERTER
         if named is not None:
             found.update(f"{role}.converter.{name}" for name in registry.definition(named, kind).keys)
     if connector.direction is Direction.SOURCE:

@@ -9,25 +9,14 @@ MORE = "keelman"
 WAITS_FOR = "waits_for"
 
 
-def failures(more: Mapping[str, object]) -> int:
-    """How many attempts have failed in a row, as far as the status says."""
-    own, restart = more.get("failures"), more.get("restart")
-    found = (
-        own.get("count") if isinstance(own, dict) else 0,
-        restart.get("attempt") if isinstance(restart, dict) else 0,
-    )
-    return max((number for number in found if isinstance(number, int)), default=0)
-
-
-def failure_reason(more: Mapping[str, object]) -> str:
-    """Why the last of them failed; empty where the status does not say."""
-    found = more.get("failures") or more.get("restart")
-    return str(found.get("reason") or "") if isinstance(found, dict) else ""
-
-
-def is_failing(more: Mapping[str, object]) -> bool:
-    """Whether more than one attempt in a row has failed: a single failure is no problem yet."""
-    return failures(more) > 1
+def failures(more: Mapping[str, object]) -> tuple[int, str]:
+    """How many attempts have failed since anything was committed, and why the last one did; (0, "") below two: a single
+    failure is no problem yet."""
+    found = more.get("failures")
+    count = found.get("count") if isinstance(found, dict) else 0
+    if not isinstance(found, dict) or not isinstance(count, int) or count < 2:
+        return 0, ""
+    return count, str(found.get("reason") or "")
 
 
 def waits_for(more: Mapping[str, object]) -> str:

@@ -19,7 +19,7 @@ from keelman.connect.config.copying_keys import (
     WORKER_LABELS,
 )
 from keelman.connect.config.life_keys import life_keys
-from keelman.connect.config.plugin_kinds import PluginKind
+from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connect.converters.configured import CONVERTERS, converter_for
 from keelman.connect.converters.converter import Role
 from keelman.connect.errors import ConfigValueError
@@ -223,7 +223,7 @@ def _check_converter(role: Role, raw: Mapping[str, str]) -> None:
     except ConfigValueError as error:
         if error.key != key:
             raise
-        kind = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
+        kind = PluginType.HEADER_CONVERTER if role == "header" else PluginType.CONVERTER
         legal = ", ".join(name for name, one in CONVERTERS.items() if kind in one.kinds)
         raise InvalidArgument(f"{error} Those there are: {legal}", metadata={"field": key}) from None
 

@@ -85,7 +85,7 @@ class Call:
         return f"managed-connect/{self.caller.key_id}/{given}" if _INVOCATION.fullmatch(given) else ""
 
 
-async def send_of(scope: Scope, receive: Receive) -> Sent:
+async def read_request(scope: Scope, receive: Receive) -> Sent:
     """The request as it came. Raises WireError for a body that is too large, ClientGone."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     headers: dict[str, str] = {}

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from keelman.gateway.access.replays import Replays
 from keelman.gateway.access.rights import MANAGED_CONNECT
 from keelman.gateway.access.signatures import MISSING, Sent, SignedCaller
-from keelman.gateway.managed_connect.call import Call, ClientGone, failed, ok, query_of, segments_of, send_of
+from keelman.gateway.managed_connect.call import Call, ClientGone, failed, ok, query_of, read_request, segments_of
 from keelman.gateway.managed_connect.errors import WireError, error_of, not_found
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.logging import get_logger
@@ -59,7 +59,7 @@ class ManagedConnectApi:
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         if self._replays is not None and not any(name.lower() == b"authorization" for name, _ in scope["headers"]):
             raise WireError("ForbiddenException", MISSING)
-        sent = await send_of(scope, receive)
+        sent = await read_request(scope, receive)
         caller = self._caller(sent)
         words = segments_of(sent.path.removeprefix(f"{PREFIX}/"))
         for method, pattern, handler, conflicts, right in self._routes:

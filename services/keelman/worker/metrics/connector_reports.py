@@ -21,7 +21,7 @@ from keelman.worker.storage.change_set import ChangeSet
 from keelman.worker.storage.config_records import NOT_KNOWN
 from keelman.worker.storage.status_state import Status
 from keelman.worker.storage.store import Store
-from keelman.workers.connector_messages import TYPES, noted
+from keelman.workers.connector_messages import TYPES, add_notes
 
 LOOK_SECONDS = 0.5
 ROUND_SECONDS = 600.0
@@ -110,7 +110,7 @@ class ConnectorReports:
         """Those with a status; before there is any, those that are configured, as REST's answers have them."""
         for number, status in known:
             trace = (status.trace or "")[:TRACE]
-            yield noted(
+            yield add_notes(
                 pb.ConnectorTask(task=number, state=_state(status), worker_id=status.worker_id, trace=trace),
                 status.more,
             )

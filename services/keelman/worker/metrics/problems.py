@@ -12,7 +12,7 @@ from keelman.api.connect.v1.connector_problem_pb2 import (
     ConnectorProblem,
     ConnectorProblemState,
 )
-from keelman.model.connectors.status_notes import failure_reason, failures, is_failing
+from keelman.model.connectors.status_notes import failures
 from keelman.model.traces import why_line
 from keelman.model.work import Work
 from keelman.worker.storage import status_state as states
@@ -49,10 +49,8 @@ def _problem(work: Work, state: ConnectorProblemState.ValueType, status: Status,
     if state == CONNECTOR_PROBLEM_STATE_STALLED:
         reason = _stalled(status.more)
     else:
-        reason = (
-            why_line(status.trace or "")
-            or f"failed {failures(status.more)} times in a row: {failure_reason(status.more)}"
-        )
+        count, last = failures(status.more)
+        reason = why_line(status.trace or "") or f"failed {count} times in a row: {last}"
     return ConnectorProblem(
         connector=work.connector,
         task=work.task if work.is_task else None,
@@ -68,7 +66,7 @@ def _state(status: Status) -> ConnectorProblemState.ValueType | None:
         return CONNECTOR_PROBLEM_STATE_FAILED
     if "stalled" in status.more:
         return CONNECTOR_PROBLEM_STATE_STALLED
-    return CONNECTOR_PROBLEM_STATE_RESTARTING if is_failing(status.more) else None
+    return CONNECTOR_PROBLEM_STATE_RESTARTING if failures(status.more)[0] else None
 
 
 def _stalled(more: Mapping[str, object]) -> str:

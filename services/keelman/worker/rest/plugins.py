@@ -7,7 +7,7 @@ from typing import Any
 
 from keelman.connect.config.info import key_info
 from keelman.connect.config.plugin_keys import version_problem
-from keelman.connect.config.plugin_kinds import PluginKind
+from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connect.config.versions import VersionRangeError
 from keelman.connect.errors import ConfigValueError
 from keelman.connectors import registry
@@ -18,7 +18,7 @@ from keelman.runtime.own_thread import in_thread
 from keelman.worker.asking.third_party import infos_of
 from keelman.worker.errors import RestError, not_found
 
-CONNECTORS = (PluginKind.SINK, PluginKind.SOURCE)
+CONNECTORS = (PluginType.SINK, PluginType.SOURCE)
 # Connect's `validate` wraps what it raises, so that its clients see a 500 that begins so.
 BAD_REQUEST = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException"
 _SUFFIX = "Connector"
@@ -26,7 +26,7 @@ _SUFFIX = "Connector"
 
 async def list_plugins(*, connectors_only: bool) -> list[dict[str, Any]]:
     """Class, type and version of every plugin, kind by kind."""
-    kinds = CONNECTORS if connectors_only else tuple(PluginKind)
+    kinds = CONNECTORS if connectors_only else tuple(PluginType)
     _, found = in_thread(lambda: registry.listed(*kinds))
     return [{"class": one.class_name, "type": one.kind.value, "version": one.version} for one in await found]
 

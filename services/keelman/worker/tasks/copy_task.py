@@ -70,10 +70,11 @@ class CopyTask:
         self._state = ""
         self._trace: str | None = None  # as reported
         self._failing = ""  # why copy runs have failed since anything was committed
+        self._failures = 0  # how many of them
         self._since = time.monotonic()
         self._quiet_since: float | None = None
         self._stalled = False
-        self._repeats = False  # as reported: it fails again and again, for reasons that may pass
+        self._repeats = False  # as reported: it fails again and again
         self._waits_for = ""  # as reported
         self._running = False  # the present copy run copies
         self.watermark = Watermark(time.monotonic())
@@ -90,6 +91,7 @@ class CopyTask:
     def restart(self) -> None:
         """End the copy run, or forget the failure, and begin a new one, with the whole budget."""
         self._state = self._failing = ""
+        self._failures = 0
         self._copying.split_again()
         self._restarts.healthy()
         self._orders.restart()
@@ -102,7 +104,7 @@ class CopyTask:
         """Takes an update of one of its present copy runs."""
         if (run := self._found(update.run_uid)) is not None:
             if update.HasField("progress") and self.watermark.note(update.run_uid, update.progress, time.monotonic()):
-                self._failing = ""
+                self._failing, self._failures = "", 0
             run.update(update)
 
     def lost(self, uid: str) -> None:
@@ -244,7 +246,7 @@ class CopyTask:
                 continue
             last = await self._copy()
             if last is None or last.reason == MOVED:
-                self._failing = ""
+                self._failing, self._failures = "", 0
                 continue
             if last.reason in LEFT_OPEN and self._copying.may_write:
                 await self._host.fence()
@@ -280,6 +282,7 @@ class CopyTask:
         trace = last.trace or f"{CONNECT_ERROR}: {last.message or last.reason}\n"
         names = {**self._names, "reason": last.reason, "error": last.message}
         self._failing = f"{last.reason}: {last.message}" if last.message else last.reason
+        self._failures = 1 if healthy >= self._restarts.passing_seconds[1] else self._failures + 1
         if cause is Cause.PASSING:
             log.info("copy_run_failed", **names)
             self._report(states.RESTARTING, trace)
@@ -308,7 +311,7 @@ class CopyTask:
 
     def _say(self) -> None:
         """Writes the status as it is now: the state and the trace that were reported last, with what goes with them."""
-        self._repeats = bool(self._failing) and self._restarts.passing > 1
+        self._repeats = self._failures > 1
         self._host.report(self._state, self._trace, self._more())
 
     def _more(self) -> Mapping[str, object]:
@@ -321,7 +324,7 @@ class CopyTask:
         if self._attempt is not None and self._restarts.unhealthy:
             more["restart"] = self._attempt.value()
         if self._repeats:
-            more["failures"] = {"count": self._restarts.passing, "reason": self._failing}
+            more["failures"] = {"count": self._failures, "reason": self._failing}
         if self._waits_for and self._state == states.RUNNING:
             more[WAITS_FOR] = self._waits_for
         return more

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keelman.connect.config.definition import ConfigDef
-from keelman.connect.config.plugin_kinds import PluginKind
+from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connectors import registry
 from keelman.connectors.java import jvm
 from keelman.connectors.registry import Registry, Step
@@ -51,19 +51,19 @@ async def test_without_jpype_a_connector_is_refused_with_what_to_type(
 
 def test_steps_of_plugins_are_known_and_listed() -> None:
     registry.add_steps(
-        [Step(STAMP, PluginKind.TRANSFORMATION, version, ConfigDef) for version in ("1.9", "1.10")]
-        + [Step("org.apache.kafka.connect.json.JsonConverter", PluginKind.CONVERTER, "1", ConfigDef)]
+        [Step(STAMP, PluginType.TRANSFORMATION, version, ConfigDef) for version in ("1.9", "1.10")]
+        + [Step("org.apache.kafka.connect.json.JsonConverter", PluginType.CONVERTER, "1", ConfigDef)]
     )
     known = Registry()
     assert known.find(STAMP) == known.find(f" {STAMP} ") == STAMP
     assert known.nested("com.acme.Stamp") == [STAMP]
     assert known.versions(STAMP) == ["1.10", "1.9"]
     assert known.versions("org.apache.kafka.connect.json.JsonConverter") == ["4.3.0", "4.3.0"]
-    assert known.is_a(STAMP, PluginKind.TRANSFORMATION)
-    assert not known.is_a(STAMP, PluginKind.PREDICATE)
-    assert registry.kind_of(STAMP) is PluginKind.TRANSFORMATION
-    assert [one.version for one in registry.listed(PluginKind.TRANSFORMATION) if one.class_name == STAMP] == [
+    assert known.is_a(STAMP, PluginType.TRANSFORMATION)
+    assert not known.is_a(STAMP, PluginType.PREDICATE)
+    assert registry.kind_of(STAMP) is PluginType.TRANSFORMATION
+    assert [one.version for one in registry.listed(PluginType.TRANSFORMATION) if one.class_name == STAMP] == [
         "1.10",
         "1.9",
     ]
-    assert STAMP not in {one.class_name for one in registry.listed(PluginKind.SINK, PluginKind.SOURCE)}
+    assert STAMP not in {one.class_name for one in registry.listed(PluginType.SINK, PluginType.SOURCE)}

@@ -383,18 +383,19 @@ async def test_a_failed_task_that_is_paused_tells_of_no_restart_before_it_is_res
     await eventually(lambda: world.state == "RUNNING")
 
 
-async def test_what_fails_again_and_again_for_reasons_that_may_pass_says_so_until_it_commits(world: World) -> None:
+@pytest.mark.parametrize(("reason", "passes"), [("BROKER_LOST", True), ("TASK_FAILED", False)])
+async def test_what_fails_again_and_again_says_so_until_it_commits(world: World, reason: str, passes: bool) -> None:
     def starts() -> list[str]:
         return [order.run_uid for order in world.sent if order.HasField("start")]
 
     for count in (1, 2):
         before, failed = starts(), copy.COPY_RUN_STATE_FAILED
         world.task.update(
-            RunUpdate(run_uid=before[-1], state=failed, reason="BROKER_LOST", message="away", retriable=True)
+            RunUpdate(run_uid=before[-1], state=failed, reason=reason, message="away", retriable=passes)
         )
         await eventually(lambda before=before: starts() != before and world.state == "RUNNING")
         assert ("failures" in world.more) == (count > 1)
-    assert world.more["failures"] == {"count": 2, "reason": "BROKER_LOST: away"}
+    assert world.more["failures"] == {"count": 2, "reason": f"{reason}: away"}
     progress = copy.CopyProgress(records=5, lag=0, lag_unit=copy.LAG_UNIT_BYTES)
     world.task.update(RunUpdate(run_uid=starts()[-1], state=RUNNING, progress=progress))
     world.task.judge(time.monotonic(), 60.0)

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 from keelman.connect.columns import ColumnBatch
 from keelman.connect.config import converter_keys
-from keelman.connect.config.plugin_kinds import PluginKind
+from keelman.connect.config.plugin_kinds import PluginType
 from keelman.connect.converters.converter import Converter
 from keelman.connect.errors import ConnectError, DataError
 from keelman.connect.record import Header, Record
@@ -31,15 +31,15 @@ T = TypeVar("T")
 _log = get_logger()
 
 
-def made_step(loader: PluginLoader, class_name: str, kind: PluginKind, config: Mapping[str, str]) -> Any:
+def made_step(loader: PluginLoader, class_name: str, kind: PluginType, config: Mapping[str, str]) -> Any:
     """A Converter, Transform or Predicate around the configured class, and said so. Raises ConnectError."""
     _log.warning("java_step_slow", class_name=class_name, why="each record crosses to Java and back, field by field")
     base = {
-        PluginKind.TRANSFORMATION: JavaTransform,
-        PluginKind.PREDICATE: JavaPredicate,
-        PluginKind.CONVERTER: JavaConverter,
+        PluginType.TRANSFORMATION: JavaTransform,
+        PluginType.PREDICATE: JavaPredicate,
+        PluginType.CONVERTER: JavaConverter,
     }[kind]
-    simple = class_name if kind is PluginKind.CONVERTER else class_name.rpartition(".")[2]
+    simple = class_name if kind is PluginType.CONVERTER else class_name.rpartition(".")[2]
     return type(simple, (base,), {"name": simple})(loader, class_name, config)
 
 
@@ -83,7 +83,7 @@ class JavaPredicate(_OfRecords, Predicate):
 class JavaConverter(Converter):
     """Converts keys or values with a Converter of Java's."""
 
-    kinds = (PluginKind.CONVERTER,)
+    kinds = (PluginType.CONVERTER,)
     by_topic = True
 
     def __init__(self, loader: PluginLoader, class_name: str, config: Mapping[str, str]) -> None:
