@@ -254,7 +254,7 @@ FAULTS: dict[str, Fault] = {
         Fault("transactions' leader killed", chaos_brokers.transactions_lost, brokers=3),
         Fault("groups' leader killed", chaos_brokers.groups_lost, brokers=3),
         Fault("unclean election", chaos_brokers.unclean, READING, brokers=3),
-        Fault("source topic made anew", chaos_brokers.made_anew, READING, brokers=3),
+        Fault("source topic made again", chaos_brokers.made_anew, READING, brokers=3),
         Fault("paused past offsets' retention", chaos_brokers.kept_out("pause"), SINKS, brokers=3),
         Fault("stopped past offsets' retention", chaos_brokers.kept_out("stop"), SINKS, brokers=3),
     )

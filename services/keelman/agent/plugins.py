@@ -72,19 +72,19 @@ class Plugins:
         """Whether all of these are here."""
         return all(self._of(file).is_dir() for file in files)
 
-    async def ensure(self, files: Iterable[PluginFile], told: Callable[[str], None]) -> None:
-        """Returns when all of these are here; `told` hears what is waited for, for people.
+    async def ensure(self, files: Iterable[PluginFile], on_progress: Callable[[str], None]) -> None:
+        """Returns when all of these are here; `on_progress` hears what is waited for, for people.
 
         May be cancelled: the next call goes on where this one was. Raises Unavailable (PLUGIN_UNAVAILABLE) for what
         cannot be had, InvalidArgument (PLUGIN_BROKEN) for what cannot be unpacked.
         """
         for file in files:
             turn = self._turns.setdefault(file.sha256, asyncio.Lock())
-            told(f"waits for the files of plugin {_words(file)}")
+            on_progress(f"waits for the files of plugin {_words(file)}")
             async with turn:  # of several that want it one fetches it
                 if not self._of(file).is_dir():
                     async with self._room:
-                        await self._fetch(file, told)
+                        await self._fetch(file, on_progress)
             with contextlib.suppress(OSError):
                 os.utime(self._of(file))
 
@@ -120,12 +120,12 @@ class Plugins:
     def _of(self, file: PluginFile) -> Path:
         return self._folder / file.sha256
 
-    async def _fetch(self, file: PluginFile, told: Callable[[str], None]) -> None:
+    async def _fetch(self, file: PluginFile, on_progress: Callable[[str], None]) -> None:
         part = self._folder / f".{file.sha256}{PART}"
         begun = time.monotonic()
         try:
-            await self._receive(file, part, told)
-            told(f"unpacks plugin {_words(file)}")
+            await self._receive(file, part, on_progress)
+            on_progress(f"unpacks plugin {_words(file)}")
             await asyncio.to_thread(unpack, part, self._of(file), name=file.name, file_name=file.file_name)
         except OSError as error:
             if error.errno in NO_ROOM:
@@ -139,13 +139,13 @@ class Plugins:
         part.unlink(missing_ok=True)
         log.info("plugin_fetched", plugin=_words(file), digest=file.sha256, seconds=round(time.monotonic() - begun, 2))
 
-    async def _receive(self, file: PluginFile, part: Path, told: Callable[[str], None]) -> None:
+    async def _receive(self, file: PluginFile, part: Path, on_progress: Callable[[str], None]) -> None:
         """Leaves the whole file, verified, in `part`."""
         backoff, tries, wrong = Backoff(), 0, 0
         while True:
             have = part.stat().st_size if part.exists() else 0
             try:
-                await self._append(file, part, have, told)
+                await self._append(file, part, have, on_progress)
                 if await asyncio.to_thread(digest_of, part) == file.sha256:
                     return
                 part.unlink()
@@ -161,10 +161,10 @@ class Plugins:
             tries = 0 if part.exists() and part.stat().st_size > have else tries + 1
             if tries >= MAX_TRIES:
                 raise _unavailable(file, why)
-            told(f"plugin {_words(file)} did not come yet: {why}")
+            on_progress(f"plugin {_words(file)} did not come yet: {why}")
             await asyncio.sleep(backoff.next() if tries else 0.1)
 
-    async def _append(self, file: PluginFile, part: Path, have: int, told: Callable[[str], None]) -> None:
+    async def _append(self, file: PluginFile, part: Path, have: int, on_progress: Callable[[str], None]) -> None:
         if have and have == file.size_bytes:
             return
         if have > file.size_bytes > 0:
@@ -183,7 +183,7 @@ class Plugins:
                         raise _unavailable(file, f"more came than its {file.size_bytes} bytes")
                     await asyncio.to_thread(stream.write, piece)
                     share = f", {100 * have // file.size_bytes} %" if file.size_bytes else ""
-                    told(f"fetches plugin {_words(file)}{share}")
+                    on_progress(f"fetches plugin {_words(file)}{share}")
 
 
 def files_of(workload: Workload | None) -> Sequence[PluginFile]:

@@ -68,7 +68,7 @@ class Preview:
         steps: list[View] = [{"step": "read", "record": {"offset": record.offset, **_written(read)}}]
 
         def walk() -> str:
-            converted = self._walk.opened(record, key, value, headers)
+            converted = self._walk.decode(record, key, value, headers)
             steps.append({"step": "converted", "record": typed(converted)})
             after = self._walk.through(converted, lambda passed: steps.append(self._passed(passed)))
             return "dropped" if after is None else "given"

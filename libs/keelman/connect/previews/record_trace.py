@@ -50,20 +50,20 @@ class StepResult:
     record: Record | None
 
 
-Seen = Callable[[StepResult], None]
+OnStep = Callable[[StepResult], None]
 
 
-def unseen(_passed: StepResult) -> None:
+def pass_over(_passed: StepResult) -> None:
     """For those who care for the end alone."""
 
 
 class Steps(Protocol):
     """One connector's steps for single records. Used by one thread. All methods raise StepFailure."""
 
-    def through(self, record: Record, seen: Seen = unseen) -> Record | None:
+    def through(self, record: Record, on_step: OnStep = pass_over) -> Record | None:
         """The record behind all transforms; None when one dropped it."""
 
-    def opened(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
+    def decode(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
         """A record of a topic with what key, value and headers hold."""
 
     def headers(self, headers: Headers) -> list[Header]:
@@ -91,16 +91,16 @@ class RecordTrace:
         self._headers = converter_for("header", config, worker)
         self._chain = Chain(config)
 
-    def through(self, record: Record, seen: Seen = unseen) -> Record | None:
+    def through(self, record: Record, on_step: OnStep = pass_over) -> Record | None:
         """The record behind all transforms; None when one dropped it."""
         found: Record | None = record
         for step in self._chain.steps:
             if found is None:
                 break
-            found = self._pass(step, found, seen)
+            found = self._pass(step, found, on_step)
         return found
 
-    def opened(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
+    def decode(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
         """A record of a topic with what key, value and headers hold."""
         with _at(CONVERTER_STAGES["key"], "key.converter"):
             record.key_schema, record.key = opened(self._keys.of_topic(record.topic), key)
@@ -132,14 +132,14 @@ class RecordTrace:
             headers = [(one.name, self._header_bytes(one)) for one in record.headers]
         return Written(record.topic, record.partition, record.timestamp_ms, key, value, headers)
 
-    def _pass(self, step: Step, record: Record, seen: Seen) -> Record | None:
+    def _pass(self, step: Step, record: Record, on_step: OnStep) -> Record | None:
         found: Record | None = record
         with _at(TRANSFORMATION, f"transforms.{step.alias}"):
             holds = None if step.predicate is None else step.predicate.test(record)
             applied = holds is None or holds != step.negate
             if applied:
                 found = step.transform.apply(record)
-        seen(StepResult(step.alias, step.negate, applied, holds, found))
+        on_step(StepResult(step.alias, step.negate, applied, holds, found))
         return found
 
     def _header_bytes(self, header: Header) -> bytes | None:

@@ -120,7 +120,7 @@ class ReplayDecisions:
         if not self._to:
             try:
                 record = Record(topic, partition, timestamp_ms=time_ms(message), offset=message.offset())
-                self._walk.through(self._walk.opened(record, letter.key, letter.value, letter.headers))
+                self._walk.through(self._walk.decode(record, letter.key, letter.value, letter.headers))
             except StepFailure as failure:
                 return Fate(message, letter, "failed", why=_text_of(failure))
         sent = Written(topic, partition, time_ms(message), letter.key, letter.value, letter.headers)

@@ -26,7 +26,7 @@ ENDED = (ClusterState.STOPPED, ClusterState.STOPPING, ClusterState.DELETING)
 
 @dataclass(slots=True)
 class _Shown:
-    """The worker clusters that are to run and are not reported; looked for anew for all watches together."""
+    """The worker clusters that are to run and are not reported; looked for again for all watches together."""
 
     unreported: list[str] = field(default_factory=list)
     looked_at: float | None = None

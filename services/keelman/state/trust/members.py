@@ -70,6 +70,9 @@ class Members:
         async with self.store.write() as tx:
             await _forget_old(tx)
             if request_id and (first := await tx.session.get(JoinTokenRow, name)) is not None:
+                if (first.role, first.member) != (role.value, member):
+                    legal = f"an id of its own; this one made token {name}, for {first.role} {first.member or '(any)'}"
+                    raise InvalidArgument.of("request_id", request_id, legal)
                 if first.use_time:
                     text = f"request_id: the token of this request, {name}, was used by {first.role} {first.used_by!r}"
                     raise FailedPrecondition(text, reason="TOKEN_USED", metadata={"join_token": name})

@@ -62,4 +62,4 @@ class UsedSignatures:
 
 
 def _used() -> PermissionDenied:
-    return PermissionDenied("Signature already used: a request is taken once; sign each anew", reason="SIGNATURE_USED")
+    return PermissionDenied("Signature already used: a request is taken once; sign each again", reason="SIGNATURE_USED")

@@ -16,7 +16,7 @@ from keelman.connect.bad_records.replayed import MAX_TEXT, Replayed
 from keelman.connect.bad_records.tolerance import RecordFailure, converter_stage
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.errors import ConnectError
-from keelman.connect.previews.record_trace import OpenSteps, RecordTrace, Seen, StepFailure, unseen
+from keelman.connect.previews.record_trace import OnStep, OpenSteps, RecordTrace, StepFailure, pass_over
 from keelman.connect.record import Record
 from keelman.connect.records import Column, SourceBatch
 from keelman.connect.schema import Schema
@@ -106,7 +106,7 @@ def test_fates(message: Message, asked: dict[str, Any], outcome: str, why: str) 
 class Refusing(RecordTrace):
     """Steps of a connector that has its own."""
 
-    def through(self, record: Record, seen: Seen = unseen) -> Record | None:
+    def through(self, record: Record, on_step: OnStep = pass_over) -> Record | None:
         raise StepFailure("TRANSFORMATION", "transforms.own", ConnectError(f"no {record.value}"))
 
 

@@ -76,6 +76,8 @@ async def test_a_repeated_request_voids_the_token_that_it_made_first(members: Me
     with pytest.raises(FailedPrecondition, match=f"{row.name}, was used by node 'n1'"):
         await members.create_token(JoinRole.NODE, "", 600, "r-1")
     await members.create_token(JoinRole.NODE, "", 600, "r-2")
+    with pytest.raises(InvalidArgument, match=r"request_id: 'r-2' is not legal: an id of its own; .* for node \(any\)"):
+        await members.create_token(JoinRole.GATEWAY, "", 600, "r-2")
 
 
 @pytest.mark.parametrize("seconds", [0, 59, 31 * 86400, float("nan")])

@@ -390,9 +390,7 @@ async def test_what_fails_again_and_again_says_so_until_it_commits(world: World,
 
     for count in (1, 2):
         before, failed = starts(), copy.COPY_RUN_STATE_FAILED
-        world.task.update(
-            RunUpdate(run_uid=before[-1], state=failed, reason=reason, message="away", retriable=passes)
-        )
+        world.task.update(RunUpdate(run_uid=before[-1], state=failed, reason=reason, message="away", retriable=passes))
         await eventually(lambda before=before: starts() != before and world.state == "RUNNING")
         assert ("failures" in world.more) == (count > 1)
     assert world.more["failures"] == {"count": 2, "reason": f"{reason}: away"}

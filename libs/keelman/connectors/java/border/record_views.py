@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from keelman.connect.bad_records.tolerance import CONVERTER_STAGES, TRANSFORMATION, StageName
 from keelman.connect.errors import ConnectError, DataError
-from keelman.connect.previews.record_trace import Seen, StepFailure, StepResult, Written, unseen
+from keelman.connect.previews.record_trace import OnStep, StepFailure, StepResult, Written, pass_over
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Headers
 from keelman.connect.registry.interface import OpenRegistry
@@ -79,7 +79,7 @@ class JavaSteps:
         self._headers = java_class(f"{CONNECT}.header.ConnectHeaders")
         self._types = java_class(f"{COMMON}.record.TimestampType")
 
-    def opened(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
+    def decode(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
         """A record of a topic as Java's converters read it. Raises StepFailure."""
         topic, raw = java_class("java.lang.String")(record.topic), self._raw_of(headers)
         steps = self._steps
@@ -117,13 +117,13 @@ class JavaSteps:
         java = self._source_record(nothing, nothing, topic, partition, *keyed, *valued, _time(record), made)
         return self._views.of(java)
 
-    def through(self, record: Record, seen: Seen = unseen) -> Record | None:
+    def through(self, record: Record, on_step: OnStep = pass_over) -> Record | None:
         """The record behind all transforms; None when one dropped it. Raises StepFailure."""
         found: Any = _java_of(record)
         for step in self._steps.transforms:
             if found is None:
                 return None
-            found = self._pass(step, found, seen)
+            found = self._pass(step, found, on_step)
         return None if found is None else self._views.of(found)
 
     def written(self, record: Record, *, raw: bool) -> Written:
@@ -140,7 +140,7 @@ class JavaSteps:
         named = [(str(one.key()), _bytes(one.value())) for one in headers]
         return Written(record.topic, record.partition, record.timestamp_ms, key, value, named)
 
-    def _pass(self, step: JavaStep, java: Any, seen: Seen) -> Any:
+    def _pass(self, step: JavaStep, java: Any, on_step: OnStep) -> Any:
         found = java
         with self._at(TRANSFORMATION, f"transforms.{step.alias}"):
             holds = None if step.predicate is None else bool(step.predicate.test(java))
@@ -148,7 +148,7 @@ class JavaSteps:
             if applied:
                 found = step.transform.apply(java)
         shown = None if found is None else self._views.of(found)
-        seen(StepResult(step.alias, step.negate, applied, holds, shown))
+        on_step(StepResult(step.alias, step.negate, applied, holds, shown))
         return found
 
     def _raw_of(self, headers: Headers) -> Any:
