@@ -1,4 +1,4 @@
-"""What a slot needs of the rooms above the engine: how it finds a connector's class, and how it becomes a plugin's.
+"""Gives a slot what stands above the engine: it finds a connector's class, and makes the slot one of a plugin.
 
 A SlotOrder names both, and the slot loads them by these names in its own process.
 """

@@ -1,4 +1,4 @@
-"""What a connector's task counts by itself: asked every few seconds, and reported with the progress of its copy run."""
+"""Asks a connector's task every few seconds what it counts by itself, for the progress of its copy run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What of Kafka Connect's inside a connector's code names: classes of its runtime that keelman's engine has not.
+"""Finds which classes of Kafka Connect's runtime a connector's code names that keelman's engine has not.
 
-Told by the constants of class files alone: the classes that code uses, and texts that are names of Connect's classes,
-for reflection. What a connector reaches is what its class names, what those classes name, and so on, within its jars.
+It goes by the constants of class files alone: the classes that code uses, and texts that name Connect's classes, for
+reflection. What a connector reaches is what its class names, what those classes name, and so on, within its jars.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What of the installation an account of the managed Connect API may name: secrets and buckets. Pure."""
+"""Decides which secrets and buckets an account of the managed Connect API may name. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Kafka a broker cluster is: several may be one. Pure."""
+"""Finds the broker clusters that are one Kafka. Pure."""
 
 from __future__ import annotations
 

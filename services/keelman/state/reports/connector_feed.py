@@ -1,4 +1,4 @@
-"""What has changed of the connectors that lists show, in order: for watches, which go on from where others ended.
+"""Keeps the changes of the connectors that lists show, in order: for watches, which go on from where others ended.
 
 It begins when somebody asks for the first time. A revision is this process's own: its number begins with one that no
 other has, so that whoever comes with another process's revision gets everything.

@@ -1,4 +1,4 @@
-"""Where the key comes from that seals secrets: a file that the state service makes, or a command that prints it.
+"""Reads the key that seals secrets: from a file that the state service makes, or from a command that prints it.
 
 Both have a line of base64 for each key: the first one seals, the others only open what was sealed before.
 """

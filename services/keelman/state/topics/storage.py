@@ -1,4 +1,4 @@
-"""What brokers say of the topics in which worker clusters keep configurations, offsets and statuses."""
+"""Asks brokers about the topics in which worker clusters keep configurations, offsets and statuses."""
 
 from __future__ import annotations
 

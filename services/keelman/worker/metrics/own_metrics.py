@@ -1,5 +1,5 @@
-"""What connectors' tasks count by themselves, in a worker's metrics: under the names that jmx_exporter gives the beans
-of Kafka Connect's PluginMetrics without rules, `kafka_connect_plugins_` before the connector's own."""
+"""Shows what connectors' tasks count by themselves among a worker's metrics: under the names that jmx_exporter gives
+the beans of Kafka Connect's PluginMetrics without rules, `kafka_connect_plugins_` before the connector's own."""
 
 from __future__ import annotations
 
