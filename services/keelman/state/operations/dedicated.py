@@ -4,9 +4,9 @@ by the REST of whichever of them answers."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from keelman.kafka.cluster_state import kafka_cluster_id
 from keelman.model.cluster import (
@@ -142,10 +142,15 @@ class _Steps:
         return self._workers(operation, self._waited(operation, names.START))
 
     async def initialize(self, operation: Operation) -> Outcome:
-        """Notes what the connector is now, where the update changes that."""
-        if operation.kind is OperationKind.UPDATE_CONFIG or operation.facts.get(names.RECONFIGURES):
+        """Notes what the connector is now, where the update changes that: of workers that do not run once they do."""
+        if operation.kind is OperationKind.UPDATE_CONFIG:
             return await self.connector.ask(operation)
-        return Done()
+        if not operation.facts.get(names.RECONFIGURES):
+            return Done()
+        cluster = self._store.snapshot.worker_clusters.get(operation.target.name)
+        if operation.facts.get(names.WAKES) or (cluster is not None and not cluster.status.ready_workers):
+            return Done("none of its workers runs")
+        return await self.connector.ask(operation)
 
     async def update_workers(self, operation: Operation) -> Outcome:
         """Gives the worker cluster its new spec, waits until all workers run with it, and gives them the connector's
@@ -153,9 +158,23 @@ class _Steps:
         await self._write_workers(operation, names.WANTED_CLUSTER)
         former, wanted = (operation.facts[key]["node_selector"] for key in (names.FORMER_CLUSTER, names.WANTED_CLUSTER))
         outcome = self._workers(operation, self._waited(operation, names.UPDATE_WORKERS), placed=former != wanted)
-        if isinstance(outcome, Done) and operation.facts.get(names.RECONFIGURES):
-            return await self.connector.configure(operation)
+        if isinstance(outcome, Done) and (operation.facts.get(names.RECONFIGURES) or operation.facts.get(names.WAKES)):
+            return await self._reconfigure(operation)
         return outcome
+
+    async def _reconfigure(self, operation: Operation) -> Outcome:
+        """Gives the workers the connector's configuration; notes before what it was, where that is not known yet."""
+        noted: Mapping[str, Any] = {}
+        if FORMER not in operation.facts:
+            asked = await self.connector.ask(operation)
+            if not isinstance(asked, Done):
+                return asked
+            noted = asked.facts
+            operation = dataclasses.replace(operation, facts={**operation.facts, **noted})
+        outcome = await self.connector.configure(operation)
+        if not isinstance(outcome, Done):
+            return outcome
+        return dataclasses.replace(outcome, facts={**noted, **outcome.facts}, skipped=False)
 
     async def put_workers_back(self, operation: Operation) -> Outcome:
         """Gives the worker cluster its former spec again and waits until all workers run with it, where they ran."""
