@@ -35,6 +35,6 @@ class BrokersNote:
             with open(os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
                 found = json.loads(opened.read(MAX_BYTES))
             note = BrokersNote(int(found["pid"]), str(found["reason"]), str(found["message"])[:MAX_MESSAGE])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return None
         return note if note.pid == pid and note.reason in BROKER_PROBLEMS else None

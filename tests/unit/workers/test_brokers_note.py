@@ -27,6 +27,7 @@ def test_what_a_worker_writes_is_read_of_its_process_alone(tmp_path: Path) -> No
         json.dumps({"pid": 7, "reason": "KILLED", "message": "no"}),
         json.dumps({"pid": [7], "reason": "BROKERS_REFUSE", "message": "no"}),
         json.dumps({"pid": 7, "reason": "BROKERS_REFUSE", "message": "x" * MAX_BYTES}),
+        b'{"pid": 1e999, "reason": "BROKERS_REFUSE", "message": "no"}', b"[" * MAX_BYTES,
     ],
 )  # fmt: skip
 def test_what_is_no_note_says_nothing(tmp_path: Path, content: Any) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from keelman.runtime.home import write_file
 
 VARIABLE = "KEELMAN_EXIT_RECORD"
+MAX_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,11 @@ def write(path: Path | None, exit_code: int, *, reason: str = "", message: str =
 
 
 def read(path: Path, pid: int) -> ExitRecord | None:
-    """The record that process `pid` left; None when it left none."""
+    """The record that process `pid` left; None when it left none. The file is not ours to trust."""
     try:
-        record = ExitRecord(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
+            found = json.loads(opened.read(MAX_BYTES))
+        record = ExitRecord(int(found["pid"]), int(found["exit_code"]), str(found["reason"]), str(found["message"]))
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
-    return record if record.pid == pid else None
+    return record if record.pid == pid and abs(record.exit_code) < 1 << 31 else None
