@@ -8,7 +8,9 @@ from keelman.api.node.v1 import session_service_pb2 as pb
 from keelman.connect.config.providers import is_named, secret_providers
 from keelman.connect.config.references import references_of
 from keelman.model.cluster import ExternalBrokers
+from keelman.model.connectors.dedicated_connector import DedicatedConnector
 from keelman.model.workload import WorkerSpec
+from keelman.state.dedicated.composition import configured_by, runtime_config
 from keelman.state.snapshot import SECRET, Snapshot
 
 
@@ -34,9 +36,14 @@ def users_of(name: str, snapshot: Snapshot) -> list[str]:
             f"connector definition {one.name}" for one in definitions if _refers([one.spec.config], providers, name)
         ]
         dedicated = snapshot.dedicated_connectors.get(cluster.name)
-        if dedicated is not None and _refers([dedicated.spec.config], providers, name):
+        if dedicated is not None and _refers([_given(dedicated, snapshot)], providers, name):
             found.append(f"dedicated connector {dedicated.name}")
     return sorted(found)
+
+
+def _given(dedicated: DedicatedConnector, snapshot: Snapshot) -> dict[str, str]:
+    """The configuration as its workers are given it: some of it is its worker configuration's."""
+    return runtime_config(dedicated, configured_by(dedicated.spec, snapshot))
 
 
 def _refers(configs: Iterable[Mapping[str, str]], providers: Iterable[str], name: str) -> bool:
