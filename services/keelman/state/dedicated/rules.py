@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.model.cluster import ClusterState, RolloutState, WorkerCluster
 from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition, KeelmanError
-from keelman.model.workload import Workload
+from keelman.model.workload import WorkloadKind
 from keelman.state.dedicated.states import brokers_away, failure_reason, workers_reason
 from keelman.state.definitions.states import awaited, failure_of, has_failed
 from keelman.state.operations.moves import Done, Outcome, Waiting
+from keelman.state.snapshot import Snapshot
 
 LOOK_AGAIN_SECONDS = 0.2
 NO_NODE_AFTER = timedelta(seconds=5)
-"""For so long it may be chance that no node takes a worker, or that one says that its brokers are out of reach."""
+"""For so long it may be chance that no node takes a worker, or that all say that their brokers are out of reach."""
 START_WITHIN = timedelta(seconds=180)
 """So long it may take where no cause is known: the first worker of a node waits for its Spark service."""
 MIN_HEALTHY = timedelta(seconds=1)
@@ -25,19 +25,19 @@ NO_CLASS = "Failed to find any class"
 
 
 def workers_outcome(
-    cluster: WorkerCluster, workers: Sequence[Workload], observed: int, waited: timedelta, *, placed: bool = False
+    cluster: WorkerCluster, snapshot: Snapshot, observed: int, waited: timedelta, *, placed: bool = False
 ) -> Outcome:
     """Whether the workers run as wanted. Raises FailedPrecondition once it is known why they do not, and after
     START_WITHIN. `observed` is the newest generation that the planner has seen; `placed`: they are to be elsewhere, so
     that it does not do that they run."""
-    status = cluster.status
+    status, workers = cluster.status, snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
     if observed < cluster.generation:
         return Waiting("its workers are being placed", LOOK_AGAIN_SECONDS)
     if status.rollout is not None and status.rollout.state is RolloutState.HALTED:
         raise FailedPrecondition(status.rollout.message, reason=workers_reason(workers))
     if status.stuck:
         raise FailedPrecondition(status.message, reason=workers_reason(workers))
-    away = next(filter(None, map(brokers_away, workers)), None)
+    away = brokers_away(workers, snapshot)
     if away is not None and waited >= NO_NODE_AFTER:
         raise FailedPrecondition(away.message, reason=away.reason)
     if cluster.note and waited >= NO_NODE_AFTER:

@@ -127,15 +127,16 @@ def _lasts(since: datetime | None, longest: timedelta, now: datetime) -> bool:
 
 def brokers_problem(workers: Sequence[Workload], snapshot: Snapshot) -> DedicatedFailure | None:
     """Why none of these workers reaches its brokers, as their agents say; None where one does, or none says so."""
+    status = brokers_away(workers, snapshot)
+    return None if status is None else DedicatedFailure(code_of(status.reason), status.message)
+
+
+def brokers_away(workers: Sequence[Workload], snapshot: Snapshot) -> WorkloadStatus | None:
+    """What an agent says of the first of these workers where they run and none reaches its brokers. What was last said
+    on nodes that are offline counts for nothing."""
     heard = [w for w in workers if w.goal is Goal.RUNNING and not snapshot.is_offline(w.node)]
-    said = [status for status in map(brokers_away, heard) if status is not None]
-    return DedicatedFailure(code_of(said[0].reason), said[0].message) if said and len(said) == len(heard) else None
-
-
-def brokers_away(worker: Workload) -> WorkloadStatus | None:
-    """What its agent says of a worker that runs and does not reach its brokers; None of another."""
-    status = worker.current
-    return status if status is not None and status.reason in BROKER_PROBLEMS else None
+    said = [w.current for w in heard if w.current is not None and w.current.reason in BROKER_PROBLEMS]
+    return said[0] if said and len(said) == len(heard) else None
 
 
 def workers_reason(workers: Sequence[Workload]) -> str:

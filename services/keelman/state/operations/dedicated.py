@@ -295,8 +295,7 @@ class _Steps:
 
     def _workers(self, operation: Operation, waited: timedelta, *, placed: bool = False) -> Outcome:
         cluster = self._cluster(operation)
-        workers = self._store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
-        return workers_outcome(cluster, workers, self._planned.observed(cluster), waited, placed=placed)
+        return workers_outcome(cluster, self._store.snapshot, self._planned.observed(cluster), waited, placed=placed)
 
     def _cluster(self, operation: Operation) -> WorkerCluster:
         cluster = self._store.snapshot.worker_clusters.get(operation.target.name)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from keelman.model.cluster import WorkerCluster
 from keelman.model.operation import Operation
-from keelman.model.workload import WorkloadKind
 from keelman.state.autoscaling.steps import AWAIT_WORKERS, CLUSTER_UID, REASON, SET, noted, scaled
 from keelman.state.clusters.goals import saved
 from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, START_WITHIN, workers_outcome
@@ -69,8 +68,7 @@ class _Steps:
             return Done(NOT_SCALED, skipped=True)
         start = operation.step(AWAIT_WORKERS).start_time or operation.create_time
         waited = self._store.database.clock() - start
-        workers = self._store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
-        outcome = workers_outcome(cluster, workers, self._planned.observed(cluster), waited)
+        outcome = workers_outcome(cluster, self._store.snapshot, self._planned.observed(cluster), waited)
         if isinstance(outcome, Done) and cluster.status.ready_workers != cluster.wanted_workers:
             return Waiting("its workers are being placed", LOOK_AGAIN_SECONDS)
         return outcome

@@ -23,9 +23,11 @@ from keelman.model.cluster import (
 )
 from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition, Internal
+from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.dedicated.rules import START_WITHIN, coded, health, watched, workers_outcome
 from keelman.state.operations.moves import Done, Waiting
+from keelman.state.snapshot import Snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UP = WorkerClusterStatus(ClusterState.RUNNING, ready_workers=1)
@@ -39,15 +41,26 @@ def worker(reason: str = "", state: ProcessState = ProcessState.FAILED) -> Workl
     return Workload("worker/one/0", "n1", 1, Goal.RUNNING, WorkerSpec("one", "h", 1, {}, ""), status=status)
 
 
+NONE = Snapshot()
+
+
+def seen(*workers: Workload, offline: str = "") -> Snapshot:
+    """These workers, each on its node: n1, n2 and so on."""
+    made = [replace(one, name=f"worker/one/{n}", node=f"n{n + 1}") for n, one in enumerate(workers)]
+    states = {w.node: NodeState.OFFLINE if w.node == offline else NodeState.ONLINE for w in made}
+    nodes = {name: Node(name, name, NOW, NOW, state, "h:1") for name, state in states.items()}
+    return Snapshot(nodes, workloads={one.name: one for one in made})
+
+
 def test_workers_that_run_as_planned_are_there() -> None:
-    assert isinstance(workers_outcome(CLUSTER, [], 3, SOON), Done)
-    assert isinstance(workers_outcome(CLUSTER, [], 2, LATE), Waiting), "what is seen is from before the change"
+    assert isinstance(workers_outcome(CLUSTER, NONE, 3, SOON), Done)
+    assert isinstance(workers_outcome(CLUSTER, NONE, 2, LATE), Waiting), "what is seen is from before the change"
     for status in (
         replace(UP, leaving_workers=1),
         replace(UP, state=ClusterState.STARTING),
         replace(UP, rollout=Rollout(RolloutState.ROLLING, 0, 1)),
     ):
-        assert isinstance(workers_outcome(replace(CLUSTER, status=status), [], 3, SOON), Waiting)
+        assert isinstance(workers_outcome(replace(CLUSTER, status=status), NONE, 3, SOON), Waiting)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +80,8 @@ def test_workers_that_run_as_planned_are_there() -> None:
         (replace(UP, state=ClusterState.STARTING), "", [], LATE, "WORKER_FAILED"),
         (
             replace(UP, state=ClusterState.STARTING), "",
-            [worker("", ProcessState.STARTING), worker("BROKERS_UNREACHABLE", ProcessState.STARTING)],
-            timedelta(seconds=6), "BROKERS_UNREACHABLE",
+            [worker("BROKERS_REFUSE", ProcessState.STARTING), worker("BROKERS_UNREACHABLE", ProcessState.STARTING)],
+            timedelta(seconds=6), "BROKERS_REFUSE",
         ),
     ],
 )  # fmt: skip
@@ -76,16 +89,32 @@ def test_causes_are_known(
     status: WorkerClusterStatus, note: str, workers: list[Workload], waited: timedelta, reason: str
 ) -> None:
     with pytest.raises(FailedPrecondition) as raised:
-        workers_outcome(replace(CLUSTER, status=status, note=note), workers, 3, waited)
+        workers_outcome(replace(CLUSTER, status=status, note=note), seen(*workers), 3, waited)
     assert raised.value.reason == reason
+
+
+def test_one_worker_out_of_reach_of_its_brokers_is_no_cause_nor_one_that_is_heard_no_more() -> None:
+    starting = replace(CLUSTER, status=replace(UP, state=ClusterState.STARTING))
+    away, well = worker("BROKERS_UNREACHABLE", ProcessState.RUNNING), worker("", ProcessState.RUNNING)
+    for snapshot in (
+        seen(away, well),
+        seen(away, offline="n1"),
+        seen(away, well, offline="n1"),
+        seen(replace(away, goal=Goal.REMOVED), well),
+    ):
+        assert isinstance(workers_outcome(starting, snapshot, 3, timedelta(seconds=6)), Waiting)
+        assert isinstance(workers_outcome(CLUSTER, snapshot, 3, timedelta(seconds=6)), Done)
+    with pytest.raises(FailedPrecondition) as raised:
+        workers_outcome(starting, seen(away, well, offline="n2"), 3, timedelta(seconds=6))
+    assert raised.value.reason == "BROKERS_UNREACHABLE"
 
 
 def test_workers_that_cannot_go_where_they_are_to_be() -> None:
     stays = replace(CLUSTER, note="no node has the labels")
-    assert isinstance(workers_outcome(stays, [], 3, SOON), Done)
-    assert isinstance(workers_outcome(stays, [], 3, SOON, placed=True), Waiting)
+    assert isinstance(workers_outcome(stays, NONE, 3, SOON), Done)
+    assert isinstance(workers_outcome(stays, NONE, 3, SOON, placed=True), Waiting)
     with pytest.raises(FailedPrecondition, match="no node has the labels"):
-        workers_outcome(stays, [], 3, timedelta(seconds=6), placed=True)
+        workers_outcome(stays, NONE, 3, timedelta(seconds=6), placed=True)
 
 
 def connector(state: int, *tasks: int) -> Connector:
