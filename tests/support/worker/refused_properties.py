@@ -57,6 +57,8 @@ REFUSED: dict[str, dict[str, str]] = {
     "labels": {"keelman.labels": "zone"},
     "plugins": {"keelman.plugin.answer.timeout.ms": "0", "keelman.plugin.host.memory.bytes": "-1"},
     "slots": {"keelman.plugin.slot.memory.bytes": "much"},
+    "secrets scope": {"keelman.secrets.scope": "prod?/*"},
+    "secrets scope in the middle": {"keelman.secrets.scope": "ok,prod/*/db"},
     "secrets policy": {"keelman.secrets.policy": "deny"},
     "override policy": {"connector.client.config.override.policy": "Some"},
     "signature": {"inter.worker.signature.algorithm": "HmacMD5"},

@@ -245,6 +245,9 @@ SECRETS_OF_OTHERS = ("com.github.jcustenborder.kafka.config.aws.SecretsManagerCo
 """Providers of managed services: what they would find elsewhere is a secret of the installation here."""
 SCOPE = "keelman.secrets.scope"
 """A worker's property: the names of secrets that all of its providers stay within, with * for any rest."""
+SECRET_NAMES = re.compile(r"[A-Za-z0-9/_+=.@-]{0,255}\*?")
+"""What names secrets in a scope, and so for an account: one, or the beginning of several with * for any rest."""
+LEGAL_SCOPE = "names of secrets with commas, each at most at its end with * for any rest"
 _Kind = type[FileProvider | DirectoryProvider | EnvVarProvider | SecretsProvider]
 _KINDS: Mapping[str, _Kind] = {
     kind.java_class: kind for kind in (FileProvider, DirectoryProvider, EnvVarProvider, SecretsProvider)
@@ -284,16 +287,20 @@ def secret_providers(properties: Mapping[str, str]) -> dict[str, tuple[str, ...]
     """The providers of secrets that a worker's properties name, each with the patterns of names that it may read."""
     names = _names(properties) if NAMES in properties else []
     classes = (SecretsProvider.java_class, *SECRETS_OF_OTHERS)
-    scope = properties.get(SCOPE)
     found = {
         name: secret_patterns(_parameters(properties, name))
         for name in names
         if properties[f"{NAMES}.{name}.class"].strip() in classes
     }
-    if scope is None:
+    if SCOPE not in properties:
         return found
-    within = secret_patterns({SecretsProvider.parameter: scope})
+    within = scope_of(properties[SCOPE])
     return {name: narrowed(patterns, within) for name, patterns in found.items()}
+
+
+def scope_of(text: str) -> tuple[str, ...]:
+    """The names of secrets, with * for any rest, in the text of a scope."""
+    return secret_patterns({SecretsProvider.parameter: text})
 
 
 def with_secrets_file(properties: Mapping[str, str], file: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.connect.config.providers import provided, provider_problems
+from keelman.connect.config.providers import LEGAL_SCOPE, SCOPE, provided, provider_problems
 from keelman.connect.config.secret_keys import is_secret_key, literal_secrets
 from keelman.kafka.security.oauth import ALLOWED_KEY
 from keelman.model.errors import Violation
@@ -27,6 +27,8 @@ def refusals(properties: Mapping[str, str]) -> tuple[Violation, ...]:
     reader = PropertyReader(known, unknown=elsewhere | ({ALLOWED_KEY} - known.keys()))
     for key, text in provider_problems(written):
         reader.note(key, text)
+    if SCOPE in elsewhere:  # it bounds what is given to the worker, so it cannot be the worker's to find out
+        reader.refuse(SCOPE, written[SCOPE], LEGAL_SCOPE)
     check_tls(reader, read_typed(reader).listeners)
     return _hidden(reader.problems, known)
 

@@ -20,6 +20,7 @@ from keelman.connect.config.copying_keys import (
 )
 from keelman.connect.config.life_keys import life_keys
 from keelman.connect.config.plugin_kinds import PluginType
+from keelman.connect.config.providers import LEGAL_SCOPE, SCOPE, SECRET_NAMES, scope_of
 from keelman.connect.converters.configured import CONVERTERS, converter_for
 from keelman.connect.converters.converter import Role
 from keelman.connect.errors import ConfigValueError
@@ -114,6 +115,8 @@ def read_typed(
     on the worker's host; raises InvalidArgument."""
     raw = reader.raw
     reader.choice(SECRETS_POLICY, ALLOW, (ALLOW, REFERENCES))
+    if not all(map(SECRET_NAMES.fullmatch, scope_of(raw.get(SCOPE, "")))):
+        reader.refuse(SCOPE, raw[SCOPE], LEGAL_SCOPE)
     required = REQUIRED | (REQUIRED_ALONE if standalone else REQUIRED_OF_A_GROUP)
     for key, legal in required.items():
         if not raw.get(key):

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from keelman.gateway.access.accounts import BUCKET, SECRET, Account
+from keelman.connect.config.providers import SECRET_NAMES
+from keelman.gateway.access.accounts import BUCKET, Account
 from keelman.gateway.access.caller import Caller
 from keelman.gateway.access.signatures import ACCOUNT, KEY_ID, AccessKey
 from keelman.model.access.roles import Role
@@ -105,7 +106,8 @@ def _accounts(label: str, document: Mapping[str, Any]) -> dict[str, Account]:
             raise InvalidArgument.of(f"{where}: id", number, "12 digits, as a text, unlike all others")
         own = Account.own(number)
         found[number] = Account(
-            _patterns(where, table, "secrets", SECRET, own.secrets), _patterns(where, table, "buckets", BUCKET, ())
+            _patterns(where, table, "secrets", SECRET_NAMES, own.secrets),
+            _patterns(where, table, "buckets", BUCKET, ()),
         )
     return found
 

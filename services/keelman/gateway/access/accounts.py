@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 ALL = ("*",)
-SECRET = re.compile(r"[A-Za-z0-9/_+=.@-]{0,255}\*?")
 BUCKET = re.compile(r"[a-z0-9.-]{0,63}\*?")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import javaproperties
 import pytest
 
+from keelman.connect.config.providers import SCOPE
 from keelman.model.errors import InvalidArgument
 from keelman.testing.certificates import PASSWORD, Authority
 from keelman.testing.worker_properties import OF_A_GROUP
@@ -14,7 +15,7 @@ from keelman.worker.config.typed import read_properties
 from keelman.worker.rest.front.front import peer_tls
 from keelman.workers.properties.listeners import server_tls
 from keelman.workers.properties.refusals import refusals
-from support.worker.refused_properties import ILLEGAL, REFUSED, TAKEN
+from support.worker.refused_properties import ENVIRONMENT, ILLEGAL, REFUSED, TAKEN
 
 KEYSTORE, PASSWORD_OF = "ssl.keystore.location", "ssl.keystore.password"
 CASES = {**REFUSED, **{f"{key} {value}": {key: value} for key, value, _ in ILLEGAL}}
@@ -60,6 +61,16 @@ def test_each_refusal_has_a_key(case: str) -> None:
 @pytest.mark.parametrize("case", sorted(TAKEN))
 def test_what_the_host_may_make_right_is_not_refused(case: str) -> None:
     assert refusals(OF_A_GROUP | TAKEN[case]) == ()
+
+
+@pytest.mark.parametrize("scope", ["", "db", "*", "prod/*,shared", " prod/* , a+b=c.d@e_f-g "])
+def test_a_scope_names_secrets_as_an_account_does(scope: str) -> None:
+    assert refusals(OF_A_GROUP | {SCOPE: scope}) == ()
+
+
+def test_the_worker_itself_does_not_find_out_to_which_secrets_it_is_bound() -> None:
+    found = refusals(OF_A_GROUP | ENVIRONMENT | {SCOPE: "${env:SCOPE}"})
+    assert [one.field for one in found] == [SCOPE]
 
 
 def test_secrets_are_hidden_in_what_is_refused() -> None:
