@@ -106,7 +106,7 @@ class WorkloadLoop:
             await self._supervisor.launcher.do(step, local)
         except (KeelmanError, OSError, TimeoutError) as error:
             text = error.message if isinstance(error, KeelmanError) else repr(error)
-            local.reason, local.message = "FAULT", f"{step.action.value} failed: {text}"
+            local.note_fault(f"{step.action.value} failed: {text}")
             log.warning("step_failed", workload=local.name, step=step.action.value, error=text)
             return time.monotonic() + FAULT_SECONDS
         if local.child is not None and local.child is not before:

@@ -56,6 +56,10 @@ def test_a_failure_says_nothing_of_a_plan_that_came_since() -> None:
     made = local.status(draining=False)
     assert (made.state, made.generation) == (WorkloadState.WORKLOAD_STATE_PENDING, 2)
     assert (made.reason, made.message) == ("", "")
+    local.note_fault("prepare failed: no space left")
+    made = local.status(draining=False)
+    assert (made.state, made.reason) == (WorkloadState.WORKLOAD_STATE_PENDING, "FAULT"), "why it is not tried"
+    assert made.message == "prepare failed: no space left"
     local.could_not_start("PORT_TAKEN", "port 1", NOW)
     assert local.status(draining=False).state == WorkloadState.WORKLOAD_STATE_FAILED
 

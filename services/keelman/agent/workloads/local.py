@@ -23,6 +23,8 @@ GOALS = {
     WorkloadGoal.WORKLOAD_GOAL_STOPPED: Goal.STOPPED,
     WorkloadGoal.WORKLOAD_GOAL_REMOVED: Goal.REMOVED,
 }
+FAULT = "FAULT"
+"""Reason while a step of its loop fails, such as one that prepares its folder; it is tried again."""
 WRONG_USAGE = 2
 """Exit code of a service whose settings cannot be."""
 WORDS_OF_KILLED = {
@@ -206,6 +208,10 @@ class Local:
             self.reason, self.message = "UNHEALTHY", "runs but no longer answers its health check"
         return True
 
+    def note_fault(self, message: str) -> None:
+        """Notes that a step towards what is wanted failed."""
+        self.reason, self.message = FAULT, message
+
     def note_brokers(self, note: BrokersNote | None) -> bool:
         """Notes why its brokers are out of its reach, if they are; True when that is news."""
         news, self.brokers = note != self.brokers, note
@@ -259,7 +265,7 @@ class Local:
             limited_by=self.record.limited_by if self.child and self.record else "",
             log_problems=self.log_problems,
         )
-        if self._failed_before:
+        if self._failed_before and self.reason != FAULT:
             made.reason = made.message = ""
         if of_process and self.brokers is not None and not made.reason:
             made.reason, made.message = self.brokers.reason, self.brokers.message
