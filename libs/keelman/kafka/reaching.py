@@ -21,10 +21,13 @@ NEXT_SECONDS = 1.0
 SOON_SECONDS = 0.25
 """Who has not taken a connection by then may be silent."""
 REMEMBERED_SECONDS = 10.0
-UNHEARD_MS = 15_000
+UNHEARD_MS = 30_000
 """So long a connection may have sent what the other host has not taken, or have heard nothing from it. The system's own
 way is to send again after twice the time, and twice that: where the network was cut for half a minute, a connection is
-silent for another half after it heals."""
+silent for another half after it heals.
+
+Not less: the system counts a host, too, that lives and takes no more, as one whose broker reads nothing from a client
+that is beyond its quota, or stands still. Clients wait for an answer as long by themselves (request.timeout.ms)."""
 ALIVE = {"SO_KEEPALIVE": 1, "TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": UNHEARD_MS}
 
 N = TypeVar("N")
@@ -43,9 +46,9 @@ async def reach(host: str, port: int) -> socket.socket:
         except OSError as error:  # a family that this host does not have
             problem = error
             continue
-        made.setblocking(False)
-        _bound(made)
         try:
+            made.setblocking(False)
+            _bound(made)
             async with asyncio.timeout(SILENT_SECONDS):
                 await loop.sock_connect(made, address)
         except TimeoutError:

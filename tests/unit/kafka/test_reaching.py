@@ -105,6 +105,28 @@ async def test_a_process_that_was_held_up_takes_no_host_for_silent(monkeypatch: 
             assert made.getpeername() == ("127.0.0.1", port)
 
 
+async def test_an_address_whose_socket_cannot_be_set_up_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[socket.socket] = []
+
+    def refused(made: socket.socket) -> None:
+        tried.append(made)
+        if len(tried) == 1:
+            raise OSError("no such option")
+
+    monkeypatch.setattr(reaching, "_bound", refused)
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = (socket.AF_INET, socket.SOCK_STREAM, 0, "", server.getsockname())
+
+        async def two(*_: object, **__: object) -> list[object]:
+            return [address, address]
+
+        monkeypatch.setattr(loop, "getaddrinfo", two)
+        with await reach("a-host", 9092) as made:
+            assert made is tried[1]
+    assert tried[0].fileno() == -1, "closed"
+
+
 async def test_a_connection_whose_other_end_is_not_heard_is_given_up_by_the_system() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, await reach(*server.getsockname()) as made:
         assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == reaching.UNHEARD_MS
