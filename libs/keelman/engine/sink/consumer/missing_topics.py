@@ -44,8 +44,10 @@ class MissingTopics:
         now = self._clock()
         if self._suspected and (self._looked_at is None or now - self._looked_at >= LOOK_SECONDS):
             self._looked_at = now
-            self._suspected = self._topics.absent(self._suspected)
-            self._missing = [topic for topic in self._subscription.topics if topic in self._suspected]
+            absent = self._topics.absent(self._suspected)
+            if absent is not None:  # else it is asked again: the consumer may not say it twice
+                self._suspected = absent
+                self._missing = [topic for topic in self._subscription.topics if topic in absent]
         return _waits_for(self._missing)
 
 

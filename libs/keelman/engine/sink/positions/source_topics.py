@@ -89,8 +89,9 @@ class SourceTopics:
         """
         return self._asked(self._agree(topics, expected))
 
-    def absent(self, topics: Collection[str]) -> set[str]:
-        """Those of these topics that do not exist; none where no broker answers soon, or none reports topic ids."""
+    def absent(self, topics: Collection[str]) -> set[str] | None:
+        """Those of these topics that do not exist; none where brokers report no topic ids. None where no broker answers
+        soon: that says nothing of them."""
         return self._asked(self._absent(set(topics)))
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -124,13 +125,13 @@ class SourceTopics:
             await self._close_client()  # what it knows of the brokers may be of before
             return {}
 
-    async def _absent(self, topics: set[str]) -> set[str]:
+    async def _absent(self, topics: set[str]) -> set[str] | None:
         try:
             async with asyncio.timeout(TOPICS_SECONDS):
                 known = await self._ask_ids(topics, [])
         except (KeelmanError, TimeoutError):
             await self._close_client()
-            return set()
+            return None
         return set() if known is None else topics - known.keys()
 
     async def _close_client(self) -> None:

@@ -1,5 +1,6 @@
 """Which of its topics a sink says that it waits for, and when it asks the brokers."""
 
+import socket
 from collections.abc import Collection
 from typing import cast
 
@@ -15,10 +16,11 @@ class Brokers:
 
     def __init__(self, *topics: str) -> None:
         self.topics, self.asked, self.now = set(topics), 0, 0.0
+        self.answer = True
 
-    def absent(self, topics: Collection[str]) -> set[str]:
+    def absent(self, topics: Collection[str]) -> set[str] | None:
         self.asked += 1
-        return set(topics) - self.topics
+        return set(topics) - self.topics if self.answer else None
 
     def clock(self) -> float:
         return self.now
@@ -57,6 +59,21 @@ def test_a_sink_that_reads_asks_only_for_a_topic_that_its_consumer_met_an_error_
     assert brokers.asked == 2, "no more once all are there"
 
 
+def test_what_is_suspected_and_what_was_said_stay_while_no_broker_answers() -> None:
+    brokers = Brokers("a")
+    missing = missing_topics({"topics": "a,b,c"}, brokers, assigned="a")
+    missing.suspect("b")
+    brokers.answer = False
+    assert missing.waits_for() == ""
+    brokers.answer, brokers.now = True, LOOK_SECONDS
+    assert missing.waits_for() == "waits for the topic b"
+    brokers.answer, brokers.now = False, 2 * LOOK_SECONDS
+    missing.suspect("c")
+    assert missing.waits_for() == "waits for the topic b"
+    brokers.answer, brokers.now = True, 3 * LOOK_SECONDS
+    assert missing.waits_for() == "waits for the topics b, c"
+
+
 def test_a_sink_that_has_no_answer_of_its_group_says_nothing() -> None:
     brokers = Brokers()
     missing = MissingTopics(Subscription({"topics": "a"}), Positions(), cast("SourceTopics", brokers), brokers.clock)
@@ -74,3 +91,11 @@ def test_a_pattern_that_nothing_matches_is_named() -> None:
     brokers = Brokers()
     assert missing_topics({"topics.regex": "or.*"}, brokers).waits_for() == "waits for a topic that matches or.*"
     assert brokers.asked == 0
+
+
+def test_brokers_that_do_not_answer_say_nothing_of_topics() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and listens not: nobody answers there
+        address = "{}:{}".format(*taken.getsockname())
+        topics = SourceTopics({"bootstrap.servers": address}, lambda: None)
+        assert topics.absent({"a"}) is None
