@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tempfile
 from dataclasses import dataclass
@@ -172,6 +173,19 @@ def write_file(path: Path, content: bytes, *, mode: int = 0o600, owner: tuple[in
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def read_json(path: Path, most_bytes: int) -> Any:
+    """The JSON in a file that is not ours to trust: of a link and a pipe nothing is read, of others so many bytes.
+
+    Raises OSError, and ValueError for what is no JSON or is nested without an end.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        content = file.read(most_bytes)
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply") from None
 
 
 def sync_folder(folder: Path) -> None:

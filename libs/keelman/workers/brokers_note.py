@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from keelman.model.workload import BROKER_PROBLEMS
-from keelman.runtime.home import write_file
+from keelman.runtime.home import read_json, write_file
 
 FILE = "brokers.json"
 """Its name in a worker's folder."""
@@ -32,9 +31,8 @@ class BrokersNote:
     def read(file: Path, pid: int) -> BrokersNote | None:
         """What this process has written; None where that is nothing. The file is not ours to trust."""
         try:
-            with open(os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
-                found = json.loads(opened.read(MAX_BYTES))
+            found = read_json(file, MAX_BYTES)
             note = BrokersNote(int(found["pid"]), str(found["reason"]), str(found["message"])[:MAX_MESSAGE])
-        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
             return None
         return note if note.pid == pid and note.reason in BROKER_PROBLEMS else None

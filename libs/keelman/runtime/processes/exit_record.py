@@ -11,7 +11,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from keelman.runtime.home import write_file
+from keelman.runtime.home import read_json, write_file
 
 VARIABLE = "KEELMAN_EXIT_RECORD"
 MAX_BYTES = 1 << 18
@@ -47,9 +47,8 @@ def write(path: Path | None, exit_code: int, *, reason: str = "", message: str =
 def read(path: Path, pid: int) -> ExitRecord | None:
     """The record that process `pid` left; None when it left none. The file is not ours to trust."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
-            found = json.loads(opened.read(MAX_BYTES))
+        found = read_json(path, MAX_BYTES)
         record = ExitRecord(int(found["pid"]), int(found["exit_code"]), str(found["reason"]), str(found["message"]))
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
     return record if record.pid == pid and abs(record.exit_code) < 1 << 31 else None

@@ -19,7 +19,7 @@ from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.connect.config.providers import secret_providers, with_secrets_file
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.workload import joined_address
-from keelman.runtime.home import Home
+from keelman.runtime.home import Home, read_json
 from keelman.runtime.processes.private_hosts import with_routes
 from keelman.workers import brokers_note
 from keelman.workers.properties.plugin_folders import with_folders
@@ -46,6 +46,7 @@ PLUGINS = "plugins.json"  # digests of the plugins that it was last prepared wit
 OWN_KEYS = "keelman."  # of worker properties that Apache Kafka Connect does not know
 HEAP_SHARE, MIN_HEAP_MB = 0.6, 128  # of the limit of a Java worker: the rest is for what is not in the heap
 ROUTES = "routes.json"
+MAX_BYTES = 1 << 20  # of PLUGINS and ROUTES: they are in a folder of the workload's user
 STORES = {"tls_keystore": KEYSTORE, "tls_truststore": AUTHORITY}
 MEMBER = "member.json"  # where a worker notes its place in its group, and whose it has left none when it left in order
 Command: TypeAlias = Callable[[Workload, Home], Prepared]
@@ -234,7 +235,7 @@ def routed(prepared: Prepared, routes: Mapping[str, str], folder: Path) -> Prepa
 def prepared_plugins(folder: Path) -> set[str]:
     """Digests of the plugins that the workload of a folder was last prepared with."""
     try:
-        return set(json.loads((folder / PLUGINS).read_bytes()))
+        return set(read_json(folder / PLUGINS, MAX_BYTES))
     except (OSError, ValueError, TypeError):
         return set()
 
@@ -257,7 +258,7 @@ def farewell(folder: Path) -> tuple[str, ...]:
 
 def _has_routes(folder: Path) -> bool:
     try:
-        return bool(json.loads((folder / ROUTES).read_bytes()))
+        return bool(read_json(folder / ROUTES, MAX_BYTES))
     except (OSError, ValueError):
         return False
 

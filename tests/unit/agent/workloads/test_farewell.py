@@ -1,9 +1,12 @@
 """When an agent has a farewell said for a worker, and the note that the worker keeps for it."""
 
+import os
 import sys
 from pathlib import Path
 
-from keelman.agent.workloads.commands import MEMBER, farewell
+import pytest
+
+from keelman.agent.workloads.commands import MEMBER, PLUGINS, ROUTES, farewell, prepared_plugins
 from keelman.worker.group.farewell import Note, NoteKeeper
 
 
@@ -43,3 +46,17 @@ def test_a_note_that_is_none_is_none(tmp_path: Path) -> None:
     for text in ("", "[]", "{}", '{"member":"m"}', '{"member":"m","url":"http://w:1/","leader":false}'):
         (tmp_path / MEMBER).write_text(text)
         assert Note.read(tmp_path / MEMBER) is None
+
+
+@pytest.mark.parametrize("content", [None, b"[" * (1 << 16), b"{", b"7"])
+def test_a_worker_cannot_have_its_agent_wait_or_end_by_what_it_puts_into_its_folder(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    keeper(tmp_path)("m-1", False)
+    for name in (PLUGINS, ROUTES):
+        if content is None:
+            os.mkfifo(tmp_path / name)
+        else:
+            (tmp_path / name).write_bytes(content)
+    assert prepared_plugins(tmp_path) == set()
+    assert "keelman.worker.group.farewell" in farewell(tmp_path)
