@@ -46,7 +46,7 @@ class KeyChange:
     _asked: float = 0.0
     """When the command was asked last; at first the start has just asked it."""
     _begun: bytes = b""
-    """What all was to be sealed with last."""
+    """What all is to be sealed with; empty once it is. It may be among the keys that open, and is no former one."""
     _logged: str = ""
 
     def __post_init__(self) -> None:
@@ -63,6 +63,7 @@ class KeyChange:
             return
         sealer, first = self._sealer, self._keys[0] if self._keys else self._sealer.key
         if first == sealer.key:
+            self._begun = b""
             return
         is_former, is_file = first in sealer.others and first != self._begun, isinstance(self.source, Path)
         if sealer.key in self._keys or (not is_former and not is_file):
@@ -98,13 +99,14 @@ class KeyChange:
         self._begun = key
         async with self.database.write() as turn:
             if self._sealer.key != old.key:  # another state service was quicker
+                self._begun = b""
                 return
             self.database.sealer = replace(old, others=(key, *old.others))  # readers may see either from the commit on
             connection = await turn.session.connection()
             rows = await reseal(connection, lambda spec, *place: new.seal(old.open(spec, *place), *place))
             handed_on = "" if self.database.is_sole else old.handed_on(key)
             await write_proof(connection, new, handed_on, micros(self.database.clock()))
-        self.database.sealer = new
+        self.database.sealer, self._begun = new, b""
         log.info("key_changed", rows=rows, **{setting_of(self.source).rpartition(".")[2]: str(self.source)})
         async with self.database.between_writes() as engine:
             await wipe(engine)
