@@ -24,7 +24,7 @@ async def rekey(url: str, source: KeySource, *, seconds: float = FOLLOW_SECONDS)
     """Seals everything with a new key, which takes the place of the old one in its file; says what was done.
 
     Raises InvalidArgument where the key is from a command, as `rekey_file`, and Unavailable where a state service uses
-    the database and does not follow in time: the old key goes on to be used then.
+    the database and does not follow in time: the old key goes on to be used then, or is used again.
     """
     if not isinstance(source, Path):
         legal = "empty: have the command print another key, and the state services follow within a minute"
@@ -45,12 +45,12 @@ async def rekey(url: str, source: KeySource, *, seconds: float = FOLLOW_SECONDS)
 async def _followed(url: str, file: Path, seconds: float) -> None:
     """Puts a new key before the old one in the file, and waits until a state service has sealed everything with it."""
     try:
-        old = read_keys(file)[0]
+        known = read_keys(file)
     except FileNotFoundError:
         raise InvalidArgument.of("state.key_file", str(file), "the key file of a state service that runs") from None
     new = os.urandom(KEY_BYTES)
     try:
-        replace_keys(file, [new, old])
+        replace_keys(file, [new, *known])
         try:
             async with asyncio.timeout(seconds):
                 while True:
@@ -58,7 +58,8 @@ async def _followed(url: str, file: Path, seconds: float) -> None:
                         break
                     await asyncio.sleep(0.2)
         except TimeoutError:
-            replace_keys(file, [old])
+            # One that follows just now goes back to the old key by itself; until then a start needs either.
+            replace_keys(file, [*known, new])
             raise Unavailable(
                 f"state.key_file: no state service has followed {str(file)!r} within {seconds:g} s: is it theirs?",
                 reason="NOT_FOLLOWED",

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from pathlib import Path
 
 import pytest
 
 from keelman.model.cluster import ExternalBrokers
+from keelman.model.errors import Unavailable
 from keelman.state.main import main
 from keelman.state.nouns import broker_cluster
 from keelman.state.secrets import rekey
 from keelman.state.secrets.key_change import KeyChange
 from keelman.state.secrets.key_source import read_keys
 from keelman.state.store import open_store
+from keelman.testing.eventually import eventually
 
 SPEC = ExternalBrokers("127.0.0.1:1", {"ssl.key.password": "pa55-word"})
 
@@ -54,17 +57,17 @@ def test_a_state_service_that_runs_follows(
         async with open_store(str(database)) as store:
             async with store.write() as tx:
                 broker_cluster.create(tx, "far", SPEC)
-            before = read_keys(key)
+            (before,) = read_keys(key)
             monkeypatch.setattr(rekey.rekey, "__kwdefaults__", {"seconds": 1.0})
             assert await asyncio.to_thread(main, ["rekey", "--home", str(tmp_path)]) == 1, "nobody follows"
-            assert read_keys(key) == before
+            assert read_keys(key)[0] == before, "what comes behind it a service may have sealed with meanwhile"
             monkeypatch.setattr(rekey.rekey, "__kwdefaults__", {"seconds": 60.0})
             following = asyncio.ensure_future(follow(KeyChange(store.database, key)))
             assert await asyncio.to_thread(main, ["rekey", "--home", str(tmp_path)]) == 0
             following.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await following
-            assert (len(read_keys(key)), read_keys(key) != before) == (1, True)
+            assert (len(read_keys(key)), before in read_keys(key)) == (1, False)
             async with store.write() as tx:
                 broker_cluster.create(tx, "next", SPEC)
         async with open_store(str(database)) as store:
@@ -78,3 +81,29 @@ def test_a_state_service_that_runs_follows(
     assert (
         "state.key_command: 'vault' is not legal: empty: have the command print another key" in capsys.readouterr().err
     )
+
+
+async def test_a_state_service_that_follows_too_late_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database, key, is_over = str(tmp_path / "state.db"), tmp_path / "secrets.key", threading.Event()
+
+    def deadline(url: str) -> str:
+        is_over.wait(60.0)
+        raise TimeoutError
+
+    monkeypatch.setattr(rekey, "_proof_in", deadline)
+    async with open_store(database, key_file=key) as store:
+        (old,), change = read_keys(key), KeyChange(store.database, key)
+        async with store.write():
+            asked = asyncio.ensure_future(rekey.rekey(database, key))
+            await eventually(lambda: len(read_keys(key)) == 2)
+            follows = asyncio.ensure_future(change.look())
+            await eventually(lambda: len(change._keys) == 2, what="it has read the new key, and waits for its turn")
+            is_over.set()
+            with pytest.raises(Unavailable, match="no state service has followed"):
+                await asked
+        await follows
+        assert store.database.sealer is not None
+        late = store.database.sealer.key
+        assert (late != old, late in read_keys(key)) == (True, True), "a start opens what it has sealed"
+        await change.look()
+        assert store.database.sealer.key == old
