@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,12 +46,15 @@ async def open_sealer(engine: AsyncEngine, source: KeySource) -> Sealer:
     Raises FailedPrecondition naming where the key is from: KEY_MISSING where the file is gone, KEY_WRONG where it is
     another one; and as `read_keys` and `made_key`.
     """
+    # A command may take its time, and a transaction that stands still is ended. Of two that start at once with one file
+    # the second reads what the first has made within its turn.
+    printed = () if isinstance(source, Path) else await asyncio.to_thread(read_keys, source)
     async with engine.begin() as connection:
         await _take_turn(connection)
         row = (await connection.execute(sa.select(_table(SealingRow)))).one_or_none()
         if row is not None:
-            return _sealer_of(row.proof, row.handed_on, source)
-        key = made_key(source) if isinstance(source, Path) else read_keys(source)[0]
+            return _sealer_of(row.proof, row.handed_on, source, printed)
+        key = made_key(source) if isinstance(source, Path) else printed[0]
         sealer = _with_proof(Sealer(key, source))
         sealed = await reseal(connection, sealer.seal)
         hidden = await _hide_messages(connection)
@@ -116,18 +119,20 @@ def opened(session: AsyncSession, noun: str, row: Any) -> Any:
     return SimpleNamespace(**values)
 
 
-def _sealer_of(proof: str, handed_on: str, source: KeySource) -> Sealer:
-    places = (source, new_key_file(source)) if isinstance(source, Path) else (source,)
-    for place in places:
+def _sealer_of(proof: str, handed_on: str, source: KeySource, printed: Sequence[bytes]) -> Sealer:
+    """The sealer of a database's proof, with the keys of the file, or with those that the command has printed."""
+    if not isinstance(source, Path):
+        return Sealer(printed[0], source, printed[1:]).after(proof, handed_on)
+    for place in (source, new_key_file(source)):
         try:
             first, *others = read_keys(place)
             sealer = Sealer(first, source, others).after(proof, handed_on)
         except (FileNotFoundError, FailedPrecondition):
             continue
-        if isinstance(place, Path) and isinstance(source, Path) and place != source:
+        if place != source:
             place.replace(source)  # a change of the key was cut off after its commit
         return sealer
-    if not isinstance(source, Path) or source.exists():
+    if source.exists():
         raise wrong_key(source, "what is stored was sealed with another")
     raise FailedPrecondition(
         f"{setting_of(source)}: {str(source)!r} is not there, and this database's secrets are sealed with the key in "
