@@ -33,7 +33,7 @@ from keelman.state.trust.rows import AUTHORITY, AuthorityRow
 log = get_logger()
 SPEC = "spec"
 ROWS_AT_ONCE = 100
-"""So many rows are sealed without a pause for what else the process does."""
+"""So many rows are sealed without a pause."""
 _AREAS = ("connect", "node")
 _MESSAGES = ((OutboxRow, "revision", "payload", ""), (RequestRow, "request_id", "answer", "method"))
 """Rows with messages of the wire: their key, the bytes, and what names the message; an event where nothing does."""
@@ -172,13 +172,19 @@ async def reseal(connection: AsyncConnection, change: Callable[..., Any]) -> int
         for number, (name, spec) in enumerate(rows, 1):
             if (new := change(spec, noun.name, name, SPEC)) != spec:
                 changed.append({"key": name, SPEC: new})
-            if number % ROWS_AT_ONCE == 0:
-                await asyncio.sleep(0)
+            await _go_on(connection, number)
         if changed:
             statement = sa.update(table).where(table.c.name == sa.bindparam("key")).values(spec=sa.bindparam(SPEC))
             await connection.execute(statement, changed)
         count += len(changed)
     return count + await _reseal_authority(connection, change)
+
+
+async def _go_on(connection: AsyncConnection, number: int) -> None:
+    """Says something to the database now and then: PostgreSQL ends a transaction that stands still, and what else the
+    process does has its turn meanwhile."""
+    if number % ROWS_AT_ONCE == 0:
+        await connection.execute(sa.select(1))
 
 
 async def _reseal_authority(connection: AsyncConnection, change: Callable[..., Any]) -> int:
@@ -198,13 +204,15 @@ async def _hide_messages(connection: AsyncConnection) -> int:
         table = _table(row)
         columns = [table.c[key], table.c[column], *([table.c[kind]] if kind else [])]
         found = []
-        for name, data, *method in (await connection.execute(sa.select(*columns))).all():
+        rows = (await connection.execute(sa.select(*columns))).all()
+        for number, (name, data, *method) in enumerate(rows, 1):
             message = _answer_of(method[0]) if method else event_pb2.Event()
             if message is not None and data:
                 message.ParseFromString(data)
                 hide(message)
                 if (new := message.SerializeToString(deterministic=True)) != data:
                     found.append({"key": name, "new": new})
+            await _go_on(connection, number)
         if found:
             statement = sa.update(table).where(table.c[key] == sa.bindparam("key"))
             await connection.execute(statement.values({column: sa.bindparam("new")}), found)

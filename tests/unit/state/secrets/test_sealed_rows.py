@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from keelman.model.cluster import ExternalBrokers
 from keelman.state.database.database import open_database
+from keelman.state.nouns import broker_cluster
 from keelman.state.secrets import sealed_rows
 from keelman.state.secrets.key_source import KeyCommand, KeySource
+from keelman.state.store import open_store
 
 
 async def test_a_command_is_asked_before_the_transaction_and_beside_the_loop(
@@ -30,3 +35,29 @@ async def test_a_command_is_asked_before_the_transaction_and_beside_the_loop(
             sealer = await sealed_rows.open_sealer(database.engine, KeyCommand("vault read key"))
             assert sealer.key == b"n" * 32
     assert asked == [(0, False)] * 2
+
+
+async def test_a_transaction_that_seals_many_rows_never_stands_still_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL ends one after 10 s without a statement."""
+    monkeypatch.setattr(sealed_rows, "ROWS_AT_ONCE", 2)
+    done: list[str] = []
+
+    def change(spec: Any, *place: str) -> Any:
+        done.append("row")
+        return spec
+
+    async with open_store(str(tmp_path / "state.db")) as store:
+        async with store.write() as tx:
+            for number in range(5):
+                broker_cluster.create(tx, f"b{number}", ExternalBrokers("127.0.0.1:1"))
+        async with store.database.engine.begin() as connection:
+
+            @sa.event.listens_for(store.database.engine.sync_engine, "before_cursor_execute")
+            def said(*_: Any) -> None:
+                done.append("statement")
+
+            await sealed_rows.reseal(connection, change)
+    runs = [len(list(run)) for what, run in itertools.groupby(done) if what == "row"]
+    assert runs == [2, 2, 1]
