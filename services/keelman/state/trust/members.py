@@ -197,9 +197,15 @@ class Members:
         node = tx.snapshot.nodes.get(holder.name) if holder.kind is IdentityKind.NODE else None
         if node is not None and node.state not in GONE:
             raise _taken(holder, f"its agent is {node.state}: stop that one first, or join by another name (--node)")
-        if row is not None and not is_named and (node is not None or row.end_time > micros(tx.now)):
-            created = f"--node {holder.name}" + (" --as-gateway" if holder.kind is IdentityKind.GATEWAY else "")
+        if is_named:
+            return
+        created = f"--node {holder.name}" + (" --as-gateway" if holder.kind is IdentityKind.GATEWAY else "")
+        if row is not None and (node is not None or row.end_time > micros(tx.now)):
             raise _taken(holder, f"another host joined by it: create the token with {created} to replace that one")
+        if node is not None and node.state is NodeState.OFFLINE:  # it never joined, e.g. before there was a CA
+            raise _taken(
+                holder, f"it is that of a node which is OFFLINE: create the token with {created} to replace it"
+            )
 
     async def _signed(
         self, tx: Transaction, holder: Identity, request: str, key: str, hosts: Sequence[str], *, asked_from: str = ""

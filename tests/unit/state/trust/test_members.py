@@ -130,6 +130,21 @@ async def test_the_name_of_a_node_that_is_offline_is_free_for_a_token_of_that_na
     await members.join(await token(members, member="n1"), N1, OTHER, [])
 
 
+async def test_a_node_that_never_joined_keeps_its_name_while_it_is_offline(members: Members) -> None:
+    async with members.store.write() as tx:
+        tx.put(Node("n1", "n1", tx.now, tx.now, NodeState.OFFLINE, agent_address=""))
+    error = await refused(members, await token(members))
+    assert (error.reason, "OFFLINE: create the token with --node n1" in error.message) == ("NAME_TAKEN", True)
+    await members.join(await token(members, member="n1"), N1, REQUEST, [])
+
+
+async def test_a_node_that_is_expected_is_free_for_any_token_until_a_host_has_joined(members: Members) -> None:
+    async with members.store.write() as tx:
+        tx.put(Node("n1", "n1", tx.now, tx.now, NodeState.EXPECTED, agent_address=""))
+    await members.join(await token(members), N1, REQUEST, [])
+    assert (await refused(members, await token(members), request=OTHER)).reason == "NAME_TAKEN"
+
+
 async def test_what_a_gateway_is_called_no_node_is(members: Members) -> None:
     await members.issue(G1, REQUEST, ["10.0.0.1", "kafka.example.org"])
     pem = await members.join(await token(members), N1, OTHER, ["10.0.0.1", "10.0.0.2", "kafka.example.org"])
