@@ -64,6 +64,8 @@ class Exchange:
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _committed: int = 0
     """The newest revision that anybody has committed, as far as was heard."""
+    _planned_elsewhere: int = 0
+    """How far another has planned, as far as was heard."""
     _commits: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, planned: Callable[[int], None]) -> None:
@@ -94,7 +96,7 @@ class Exchange:
             try:
                 async with self._connected() as connection:
                     backoff.reset()
-                    await first_of(self._hear(connection, planned), self._catch_up(), self._send_news())
+                    await first_of(self._hear(connection, planned), self._catch_up(planned), self._send_news())
             except (psycopg.Error, KeelmanError, OSError) as error:
                 if backoff.is_new(str(error)):
                     log.warning("exchange_lost", error=str(error).strip())
@@ -135,18 +137,24 @@ class Exchange:
             self._own = self.clock()
             self.heard.listens()
         else:
-            planned(told["planned"])
+            self._planned_elsewhere = max(self._planned_elsewhere, told["planned"])
+            if self._planned_elsewhere <= self.store.revision:
+                planned(self._planned_elsewhere)
+            else:  # what was planned is still to be taken in
+                self._committed = max(self._committed, self._planned_elsewhere)
+                self._commits.set()
             for node, *figures in told["nodes"]:
                 self.heard.note(node, NodeFigures(*figures[:_FIGURES]) if figures else None)
 
-    async def _catch_up(self) -> None:
-        """Takes in commits of others. Beside what hears of them: it waits behind all writers of this process, and one
-        that hears nothing for so long takes itself for cut off."""
+    async def _catch_up(self, planned: Callable[[int], None]) -> None:
+        """Takes in commits of others, and then how far was planned. Beside what hears of them: it waits behind all
+        writers of this process, and one that hears nothing for so long takes itself for cut off."""
         while True:
             await self._commits.wait()
             self._commits.clear()
             if self._committed > self.store.revision:
                 await self.store.catch_up()
+            planned(self._planned_elsewhere)
 
     async def _send_news(self) -> None:
         """Sends which nodes were heard of here, and how far is planned, as often as nodes say something and when there

@@ -3,13 +3,15 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import psycopg
+import pytest
 
 from keelman.state.replicas.exchange import COMMITTED, PAYLOAD_BYTES, TOLD, Exchange, _parts
 from keelman.state.replicas.heard import Heard
+from keelman.testing.eventually import eventually
 from keelman.testing.fake_time import FakeProcess, FakeTimeLoop
 
 BEAT = 2.0
@@ -82,6 +84,49 @@ def test_who_waits_behind_its_own_writers_is_not_cut_off() -> None:
 
     loop.run(busy(), most_seconds=120.0)
     assert calls == []
+
+
+class Told(Busy):
+    """One that hears what another tells."""
+
+    notes: Sequence[tuple[str, object]] = ()
+
+    async def notifies(self, timeout: float) -> AsyncIterator[Any]:
+        while self.notes:
+            (channel, told), *self.notes = self.notes
+            yield psycopg.Notify(channel, json.dumps(told), 1)
+        await asyncio.Event().wait()
+
+
+class Slow:
+    """A store that takes in what others commit when it may."""
+
+    def __init__(self, said: list[str]) -> None:
+        self.said, self.may, self.revision = said, asyncio.Event(), 5
+
+    async def catch_up(self) -> None:
+        await self.may.wait()
+        self.revision = 7
+        self.said.append("taken in 7")
+
+
+@pytest.mark.parametrize("committed", [[(COMMITTED, 7)], []])
+async def test_a_commit_is_taken_in_before_it_counts_as_planned(committed: list[tuple[str, object]]) -> None:
+    said: list[str] = []
+    slow = Slow(said)
+    store: Any = slow
+    exchange = Told("", store, Heard(), BEAT, lambda: None)
+    plans = [(TOLD, {"from": "another", "planned": revision, "nodes": []}) for revision in (5, 7)]
+    exchange.notes = [plans[0], *committed, plans[1]]
+    task = asyncio.ensure_future(exchange.run(lambda revision: said.append(f"planned {revision}")))
+    await eventually(lambda: exchange._planned_elsewhere == 7)
+    before = list(said)
+    slow.may.set()
+    await eventually(lambda: said[-1] == "planned 7")
+    task.cancel()
+    await asyncio.wait([task])
+    assert before == ["planned 5"]
+    assert list(dict.fromkeys(said)) == ["planned 5", "taken in 7", "planned 7"]
 
 
 def test_many_nodes_are_told_in_several_messages() -> None:
