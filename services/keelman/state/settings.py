@@ -10,6 +10,7 @@ from keelman.model.rules.shapes import LARGEST_PORT
 from keelman.model.workload import joined_address
 from keelman.rpc.server import INSTALLATION
 from keelman.runtime.home import Home
+from keelman.runtime.logs.redaction import HIDDEN
 from keelman.runtime.settings import setting
 from keelman.state.secrets.key_source import KeyCommand, KeySource
 from keelman.workers.rest.settings import WorkerAccessSettings
@@ -38,6 +39,7 @@ class Settings(WorkerAccessSettings):
         "",
         "Command, without a shell, that prints this key, in place of a file: 32 random bytes in base64. It is asked at "
         "the start and each minute: when it prints another one, everything is sealed with that.",
+        secret=True,
     )
     events_broker_cluster: str = setting("default", "Broker cluster that holds the topics of events and reports.")
     oauth_urls: str = setting(
@@ -125,7 +127,7 @@ class Settings(WorkerAccessSettings):
         """The key's command, or its file, resolved. Raises InvalidArgument where both are set."""
         if self.key_command:
             if self.key_file is not None:
-                raise InvalidArgument.of("state.key_command", self.key_command, "empty where key_file is set")
+                raise InvalidArgument.of("state.key_command", HIDDEN, "empty where key_file is set")
             return KeyCommand(self.key_command)
         return self.folder.secrets_key if self.key_file is None else self.key_file.expanduser().absolute()
 

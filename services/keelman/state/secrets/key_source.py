@@ -14,12 +14,13 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.logs.redaction import HIDDEN
 
 log = get_logger()
 KEY_BYTES = 32
@@ -29,9 +30,9 @@ MAX_ERROR_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class KeyCommand:
-    """A command line, without a shell, that prints the key."""
+    """A command line, without a shell, that prints the key. Who prints this object sees no argument."""
 
-    line: str
+    line: str = field(repr=False)
 
     @property
     def words(self) -> list[str]:
@@ -39,7 +40,7 @@ class KeyCommand:
         with contextlib.suppress(ValueError):
             if words := shlex.split(self.line):
                 return words
-        raise InvalidArgument.of("state.key_command", self.line, "a program and its arguments, in quotes where needed")
+        raise InvalidArgument.of("state.key_command", HIDDEN, "a program and its arguments, in quotes where needed")
 
     def __str__(self) -> str:
         """The program alone: arguments may be nobody's business."""

@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.state.main import main
 from keelman.state.secrets import key_source
 from keelman.state.secrets.key_source import KeyCommand, made_key, read_keys, replace_keys
 from keelman.state.settings import Settings
@@ -73,7 +74,7 @@ def test_a_command_prints_the_key() -> None:
     ("command", "error", "text"),
     [
         (KeyCommand("/no/such --program"), InvalidArgument, r"state\.key_command: '/no/such' is not legal: a program"),
-        (KeyCommand("'"), InvalidArgument, r"state\.key_command: \"'\" is not legal: a program and its arguments"),
+        (KeyCommand("vault 'token"), InvalidArgument, r"key_command: '\[hidden\]' is not legal: a program and its arg"),
         (python("print('nothing')"), InvalidArgument, r"is not legal: a command that prints 32 bytes of base64"),
         (python("raise SystemExit('sealed vault')"), Unavailable, r"gives no key: it ended with 1: sealed vault"),
     ],
@@ -91,5 +92,10 @@ def test_a_command_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch
 
 def test_a_key_has_one_source(tmp_path: Path) -> None:
     assert Settings(key_command="vault read key").secrets_key == KeyCommand("vault read key")
-    with pytest.raises(InvalidArgument, match=r"state\.key_command: .* is not legal: empty where key_file is set"):
+    with pytest.raises(InvalidArgument, match=r"key_command: '\[hidden\]' is not legal: empty where key_file is set"):
         assert Settings(key_command="vault read key", key_file=tmp_path / "key").secrets_key
+
+
+def test_the_arguments_of_a_command_are_shown_nowhere(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "--key-command", "vault read --token t0ken"]) == 0
+    assert "t0ken" not in capsys.readouterr().out + repr(KeyCommand("vault read --token t0ken"))
