@@ -28,8 +28,8 @@ from keelman.runtime.processes.ports import check_port, port_taken
 log = get_logger()
 
 __all__ = [
-    "INSTALLATION", "LOOPBACK", "MESH", "Authorize", "Context", "Health", "Service", "Tls", "checked_address",
-    "drain", "is_local", "is_loopback", "peer_host", "port_taken", "serve",
+    "INSTALLATION", "LOOPBACK", "MESH", "Authorize", "Context", "Health", "Service", "Tls", "check_drain",
+    "checked_address", "drain", "is_local", "is_loopback", "peer_host", "port_taken", "serve",
 ]  # fmt: skip
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -99,6 +99,12 @@ class Health:
     async def _set(self, status: Any) -> None:
         for name in self._names:
             await self._servicer.set(name, status)
+
+
+def check_drain(service: str, seconds: float, grace_seconds: float) -> None:
+    """Raises InvalidArgument where a process would still drain when its time to end is over, and it is cut."""
+    if seconds >= grace_seconds:
+        raise InvalidArgument.of(f"{service}.drain_seconds", seconds, f"less than grace_seconds ({grace_seconds:g})")
 
 
 async def drain(switches: Sequence[Health], seconds: float) -> None:

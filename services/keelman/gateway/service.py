@@ -21,7 +21,7 @@ from keelman.gateway.validation import check
 from keelman.gateway.web import application
 from keelman.rpc.forward import forwarded
 from keelman.rpc.generated import service_of
-from keelman.rpc.server import Service, drain, serve
+from keelman.rpc.server import Service, check_drain, drain, serve
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.own_lines import OWN
 from keelman.runtime.supervise import first_of
@@ -50,6 +50,7 @@ FORWARDED = {
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """Serves until `stop` is set. Raises KeelmanError for settings that cannot be."""
+    check_drain("gateway", settings.drain_seconds, settings.grace_seconds)
     trust = await Trust.of(settings)
     read_log = partial(trust.agents.logs, seconds=settings.request_seconds)
     access, of_workers = Access(settings, trust.tls), WorkerAccess.of("gateway", settings)

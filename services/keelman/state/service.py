@@ -12,7 +12,7 @@ from typing import Any
 from keelman.api.node.v1.session_service_pb2 import BucketKeys
 from keelman.kafka.security.oauth import allow_urls
 from keelman.model.errors import InvalidArgument
-from keelman.rpc.server import Health, Service, drain, serve
+from keelman.rpc.server import Health, Service, check_drain, drain, serve
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings
@@ -70,6 +70,7 @@ SWEEP_SECONDS = 600.0
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """Runs until `stop`; then ends the sessions and watches, and lets calls end."""
+    check_drain("state", settings.drain_seconds, settings.grace_seconds)
     limits, buckets = _limits(settings), _buckets(settings)
     allow_urls(settings.oauth_urls)
     url = settings.database or str(settings.folder.database)

@@ -117,7 +117,7 @@ class Settings(WorkerAccessSettings):
     drain_seconds: float = setting(
         0.0,
         "So long after SIGTERM it goes on answering, while its health says NOT_SERVING: whoever sends calls here looks "
-        "elsewhere before it ends. It is part of grace_seconds.",
+        "elsewhere before it ends. It is part of grace_seconds, and less.",
         unit="s",
         minimum=0,
     )

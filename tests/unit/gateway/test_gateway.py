@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import orjson
@@ -17,7 +18,7 @@ from keelman.api.copy.v1 import copy_run_service_pb2 as runs
 from keelman.api.node.v1 import node_pb2, workload_pb2
 from keelman.api.node.v1 import node_service_pb2 as nodes
 from keelman.gateway.proxy import not_forwarded
-from keelman.gateway.service import FORWARDED
+from keelman.gateway.service import FORWARDED, run
 from keelman.gateway.settings import Settings
 from keelman.gateway.validation import UNNAMED, check
 from keelman.model import errors
@@ -209,3 +210,10 @@ def test_a_certificate_needs_its_key() -> None:
         tls(settings(tls_certificate="/c.pem"))
     with pytest.raises(InvalidArgument, match=r"gateway\.tls_certificate"):
         tls(settings(tls_key="/k.pem"))
+
+
+@pytest.mark.parametrize(("drain", "grace"), [(30.0, 30.0), (5.0, 1.5), (float("inf"), 30.0)])
+async def test_a_process_that_drains_until_it_is_cut_is_refused(drain: float, grace: float) -> None:
+    (stop := asyncio.Event()).set()
+    with pytest.raises(InvalidArgument, match=r"gateway\.drain_seconds: .* less than grace_seconds"):
+        await run(Settings(drain_seconds=drain, grace_seconds=grace), stop)

@@ -1,7 +1,9 @@
 """The state service's pure parts: port ranges, a worker's properties, statuses, what makes a copy run lost."""
 
+import asyncio
 import dataclasses
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +19,8 @@ from keelman.state.clusters.properties import worker_properties
 from keelman.state.hub import Hub
 from keelman.state.planning.status import worker_cluster_status
 from keelman.state.reports.reports import Reports
-from keelman.state.settings import port_range
+from keelman.state.service import run
+from keelman.state.settings import Settings, port_range
 from keelman.state.snapshot import Snapshot
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -47,6 +50,13 @@ def test_a_port_range(text: str, wanted: range) -> None:
 def test_a_port_range_that_cannot_be(text: str) -> None:
     with pytest.raises(InvalidArgument, match=r"state.worker_ports: .* first-last"):
         port_range("state.worker_ports", text)
+
+
+async def test_a_process_that_drains_until_it_is_cut_is_refused(tmp_path: Path) -> None:
+    (stop := asyncio.Event()).set()
+    legal = r"state\.drain_seconds: 30\.0 is not legal: less than grace_seconds \(30\)"
+    with pytest.raises(InvalidArgument, match=legal):
+        await run(Settings(drain_seconds=30.0, home=tmp_path), stop)
 
 
 def test_the_users_properties_win_but_not_over_where_the_worker_is() -> None:
