@@ -289,13 +289,13 @@ def _upload(inner: Any, about: _Call) -> Any:
             try:
                 return await inner(requests, context)
             except KeelmanError:
-                await _drain(requests)
+                await _read_to_end(requests)
                 raise
 
     return call
 
 
-async def _drain(requests: Any) -> None:
+async def _read_to_end(requests: Any) -> None:
     """Lets a client send what it is sending, within bounds: one that is answered in the middle of a write takes that
     for a fault of the connection, in Python at least, and never sees the answer."""
     left = DRAINED_BYTES
