@@ -26,6 +26,8 @@ DETAILS_KEY = "grpc-status-details-bin"
 # Clients refuse trailers over 8 KiB, and the whole error with them. The message stands in the status line
 # (percent-encoded), in the details and often in a violation.
 MESSAGE_COST = 5_000
+NOT_SERVED = "NOT_SERVED"
+"""The reason of a method that the other end does not know, as it is older."""
 
 _CODES: dict[type[errors.KeelmanError], grpc.StatusCode] = {
     errors.InvalidArgument: grpc.StatusCode.INVALID_ARGUMENT,
@@ -113,6 +115,8 @@ def from_rpc_error(error: grpc.aio.AioRpcError, *, peer: str = "") -> errors.Kee
         error.code(), errors.Unavailable if error.code() is grpc.StatusCode.CANCELLED else errors.Internal
     )
     reason, metadata, violations = None, {}, []
+    if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+        reason = NOT_SERVED
     with contextlib.suppress(ValueError):
         status = rpc_status.from_call(error)
         for detail in status.details if status else ():

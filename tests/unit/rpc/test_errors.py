@@ -14,7 +14,7 @@ from google.protobuf import empty_pb2
 from keelman.model import errors
 from keelman.model.errors import Internal, InvalidArgument, KeelmanError, Unavailable, Violation
 from keelman.rpc.channels import channel, is_serving
-from keelman.rpc.errors import translated, translated_stream
+from keelman.rpc.errors import NOT_SERVED, translated, translated_stream
 from keelman.rpc.server import Service, Tls, checked_address, serve
 from keelman.runtime.processes.ports import free_ports
 
@@ -97,6 +97,13 @@ async def test_every_class_arrives_as_itself(cls: type[KeelmanError], tmp_path: 
         sent.metadata,
         sent.violations,
     )
+
+
+async def test_a_method_that_an_older_server_does_not_know_has_a_reason_of_its_own(tmp_path: Path) -> None:
+    async with echoing(tmp_path) as (_, to):
+        with pytest.raises(Internal) as caught:
+            await to.unary_unary("/test.Echo/Later", _bytes, empty_pb2.Empty.FromString)(empty_pb2.Empty(), timeout=30)
+    assert caught.value.reason == NOT_SERVED
 
 
 async def test_a_subclass_travels_as_its_parent(tmp_path: Path) -> None:
