@@ -12,6 +12,7 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from cryptography.exceptions import InvalidTag
@@ -124,9 +125,15 @@ def sealer_of(session: AsyncSession) -> Sealer:
 
 def wrong_key(source: KeySource, why: str) -> FailedPrecondition:
     """The error of a key that does not open what is stored."""
+    if isinstance(source, Path):
+        remedy = "put the one back that it was started with before"
+    else:
+        remedy = (
+            "print the one that it was started with before, behind the new one in a line of its own until a state "
+            "service has logged key_changed"
+        )
     return FailedPrecondition(
-        f"{setting_of(source)}: {str(source)!r} is not the key of this database's secrets ({why}): put the one back "
-        "that it was started with before",
+        f"{setting_of(source)}: {str(source)!r} is not the key of this database's secrets ({why}): {remedy}",
         reason="KEY_WRONG",
         metadata={"key_file": str(source)},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import threading
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from keelman.model.cluster import ExternalBrokers
+from keelman.model.errors import FailedPrecondition
 from keelman.state.database.database import open_database
 from keelman.state.nouns import broker_cluster
 from keelman.state.secrets import sealed_rows
@@ -35,6 +37,17 @@ async def test_a_command_is_asked_before_the_transaction_and_beside_the_loop(
             sealer = await sealed_rows.open_sealer(database.engine, KeyCommand("vault read key"))
             assert sealer.key == b"n" * 32
     assert asked == [(0, False)] * 2
+
+
+async def test_a_command_that_prints_a_new_key_alone_is_told_what_to_print(tmp_path: Path) -> None:
+    first, second = [KeyCommand(f"echo {base64.b64encode(letter * 32).decode()}") for letter in (b"1", b"2")]
+    async with open_database(str(tmp_path / "state.db")) as database:
+        await sealed_rows.open_sealer(database.engine, first)
+        with pytest.raises(FailedPrecondition, match=r"in a line of its own until a state service has logged") as wrong:
+            await sealed_rows.open_sealer(database.engine, second)
+        assert wrong.value.reason == "KEY_WRONG"
+        both = KeyCommand(f"printf '%s\\n%s' {second.words[1]} {first.words[1]}")
+        assert (await sealed_rows.open_sealer(database.engine, both)).key == b"1" * 32
 
 
 async def test_a_transaction_that_seals_many_rows_never_stands_still_for_long(
