@@ -25,6 +25,7 @@ T = TypeVar("T")
 SERVICES = ("gateway", "state", "agent", "broker", "spark", "worker", "kafka_connect")
 
 _REQUIRED: Any = object()
+HIDDEN = "[hidden]"
 
 
 def setting(
@@ -78,7 +79,7 @@ class Origin:
     def shown(self) -> str:
         """The value for people; a secret's is hidden."""
         if self.secret and self.value:
-            return "[hidden]"
+            return HIDDEN
         return "" if self.value is None else str(self.value)
 
 
@@ -173,6 +174,8 @@ def _convert(key: str, raw: Any, hint: Any, meta: Mapping[str, Any]) -> Any:
         if raw is None or raw == "":
             return None
         return _convert(key, raw, options[0], meta)
+    if hint is str and meta.get("secret") and isinstance(raw, (Mapping, list, tuple)):
+        raise InvalidArgument.of(key, HIDDEN, "a text")
     value = _typed(key, raw, hint, origin)
     choices = meta.get("choices") or ()
     if choices and value not in choices:

@@ -21,6 +21,7 @@ class Demo:
     mode: str = setting("a", "A choice.", choices=("a", "b"))
     json: bool = setting(False, "A switch.")
     password: str = setting("", "A secret.", secret=True)
+    logins: dict[str, str] = setting({}, "Secrets by name.", secret=True)
     certificate: Path | None = setting(None, "A file.")
     names: tuple[str, ...] = setting((), "A list.")
     properties: dict[str, str] = setting({}, "A map.")
@@ -135,6 +136,9 @@ def test_a_secret_is_hidden() -> None:
     result = load(Demo, "demo", flags={"home": "/h", "password": "hunter2"})
     assert {o.key: o.shown for o in result.origins}["password"] == "[hidden]"
     assert result.settings.password == "hunter2"
+    with pytest.raises(InvalidArgument, match=r"demo\.password: '\[hidden\]' is not legal: a text"):
+        load(Demo, "demo", flags={"home": "/h", "password": ["hunter2"]})
+    assert load(Demo, "demo", flags={"home": "/h", "logins": {"a": "b"}}).settings.logins == {"a": "b"}
 
 
 def test_a_default_that_can_change_is_not_shared() -> None:
