@@ -299,8 +299,7 @@ class Changes:
         if reason not in FORESEEN:
             _log.warning("couchbase_stream_ended", node=connection.where, vbucket=vbucket.number, reason=reason)
         if reason == COLLECTION_DROPPED:
-            with contextlib.suppress(AwayError):
-                await connection.request(Opcode.CLOSE_STREAM, vbucket=vbucket.number)
+            await connection.close_stream(vbucket.number)
         elif reason == FILTER_EMPTY:
             await self._nodes.learn_manifest(self._vbuckets)
         elif reason != CLOSED and reason not in PAUSED:

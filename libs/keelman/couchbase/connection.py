@@ -132,6 +132,17 @@ class Connection(asyncio.Protocol):
         if self._decoder is not None:
             self._decoder.vbuckets.pop(vbucket, None)
 
+    async def close_stream(self, vbucket: int) -> None:
+        """Has the server end a stream that was left. Where it does not say that there is none any more, the connection
+        is left too: a request for another stream would be answered with that one, whose events were dropped here."""
+        try:
+            status = (await self.request(frames.Opcode.CLOSE_STREAM, vbucket=vbucket)).status
+        except AwayError as error:
+            self.leave(f"the stream of vbucket {vbucket} was not closed: {error}")
+            return
+        if status not in (frames.Status.SUCCESS, frames.Status.KEY_NOT_FOUND):
+            self.leave(f"the stream of vbucket {vbucket} was not closed: status {status:#04x}")
+
     def acknowledge(self, size: int) -> None:
         """So many bytes of events were taken, or dropped: the server may send as many again."""
         self._unacknowledged += size

@@ -2,14 +2,14 @@
 
 import asyncio
 import struct
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from keelman.couchbase import connection as connection_module
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import COLLECTION_DROPPED, Connection
-from keelman.couchbase.frames import Opcode, encoded
+from keelman.couchbase.frames import HEADER, RESPONSE, Opcode, Status, encoded
 from keelman.couchbase.manifest import Collection, Manifest, Selection
 from keelman.couchbase.messages import Decoder
 from keelman.couchbase.vbucket import Event, Vbucket
@@ -18,8 +18,13 @@ from keelman.couchbase.vbucket import Event, Vbucket
 class Wire(asyncio.Transport):
     """To a server that gives nothing by itself."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+
     def write(self, data: object) -> None:
         """It goes nowhere."""
+        self.written.append(cast("bytes", data))
 
     def abort(self) -> None:
         """Nothing is open."""
@@ -31,6 +36,7 @@ class Heard:
     def __init__(self) -> None:
         self.seqnos: list[int] = []
         self.ended: list[tuple[int, int]] = []
+        self.losses: list[str] = []
 
     def events(self, connection: Connection, events: list[Event]) -> None:
         self.seqnos += [event.seqno for event in events]
@@ -42,7 +48,7 @@ class Heard:
         self.ended.append((vbucket, reason))
 
     def lost(self, connection: Connection, why: str) -> None:
-        raise AssertionError(why)
+        self.losses.append(why)
 
 
 async def open_stream() -> tuple[Heard, Connection, Vbucket]:
@@ -74,6 +80,7 @@ async def test_an_unknown_opcode_is_logged_once(monkeypatch: pytest.MonkeyPatch)
     assert warned == [{"name": "couchbase_unknown_opcode", "node": "one:11210", "opcode": "0x77"}]
     assert heard.seqnos == [1]
     connection.close()
+    assert heard.losses == []
 
 
 async def test_the_end_of_a_stream_that_was_left_is_not_that_of_the_next() -> None:
@@ -87,4 +94,30 @@ async def test_the_end_of_a_stream_that_was_left_is_not_that_of_the_next() -> No
     connection.data_received(ended(5, 1) + mutation(3) + ended(6, 2))
     assert heard.seqnos == [1, 2, 3]
     assert heard.ended == [(1, COLLECTION_DROPPED), (1, 2)]
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "losses"),
+    [
+        (Status.SUCCESS, []),
+        (Status.KEY_NOT_FOUND, []),
+        (Status.TEMPORARY_FAILURE, ["the stream of vbucket 1 was not closed: status 0x86"]),
+        (None, ["the stream of vbucket 1 was not closed: one:11210 does not answer within 0 s"]),
+    ],
+)
+async def test_a_connection_that_does_not_close_a_stream_is_left(
+    monkeypatch: pytest.MonkeyPatch, status: Status | None, losses: list[str]
+) -> None:
+    heard, connection, _ = await open_stream()
+    if status is None:
+        monkeypatch.setattr(connection_module, "REQUEST_SECONDS", 0.0)
+    closing = asyncio.ensure_future(connection.close_stream(1))
+    await asyncio.sleep(0)
+    _, opcode, _, _, _, vbucket, _, opaque, _ = HEADER.unpack(cast("Wire", connection._transport).written[-1])
+    assert (opcode, vbucket) == (Opcode.CLOSE_STREAM, 1)
+    if status is not None:
+        connection.data_received(encoded(opcode, magic=RESPONSE, status=status, opaque=opaque))
+    await closing
+    assert heard.losses == losses
     connection.close()
