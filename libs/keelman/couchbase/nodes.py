@@ -80,8 +80,8 @@ class Nodes:
         await asyncio.shield(self._learning)
 
     async def _learn_manifest(self, vbuckets: Iterable[int]) -> None:
-        with contextlib.suppress(AwayError):
-            for address in self._cluster.actives(vbuckets):
+        for address in self._cluster.actives(vbuckets):
+            with contextlib.suppress(AwayError):
                 self._manifest.learn(await manifest_of(await self.connect(address)))
                 return
 
