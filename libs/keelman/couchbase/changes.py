@@ -31,6 +31,7 @@ FORESEEN = PAUSED | {0, CLOSED, 2, 6, COLLECTION_DROPPED}
 LOST_SECONDS, MAX_LOST_SECONDS = 0.032, 4.0
 NEW_MAP_SECONDS = 0.05
 REFUSED_FOR_NOW = PASSING | {Status.NOT_MY_VBUCKET, Status.NO_BUCKET, Status.CONFIG_ONLY}
+UNKNOWN = frozenset((Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE))
 MAX_REFUSED_SECONDS = 300.0
 """A server that opens no stream for what passes is asked again for so long."""
 OWN_WINDOW_BYTES = 20 << 20
@@ -193,17 +194,18 @@ class Changes:
     async def _follow(self, vbucket: Vbucket) -> None:
         again, lost = Backoff(AGAIN_SECONDS, MAX_AGAIN_SECONDS), Backoff(LOST_SECONDS, MAX_LOST_SECONDS)
         refused, loop, number = 0, asyncio.get_running_loop(), vbucket.number
-        since: float | None = None
+        since: tuple[bool, float] | None = None  # of refusals of one kind, one after the other
         try:
             while True:
                 changed = self._cluster.changed
                 try:
                     asked = await self._ask(vbucket, changed)
                 except AwayError as error:
-                    self._problems[number] = str(error)
+                    self._problems[number], since = str(error), None
                     await wait_or_stop(changed, again.next())
                     continue
                 if asked is None:
+                    since = None
                     continue
                 connection, answer = asked
                 if answer.status in (Status.SUCCESS, Status.KEY_EXISTS):
@@ -220,13 +222,15 @@ class Changes:
                     continue
                 connection.forget(number)
                 if answer.status == Status.ROLLBACK:
+                    since = None
                     self._roll_back(vbucket, int.from_bytes(answer.value[:8]))
                 elif answer.status == Status.RANGE_ERROR:
-                    refused += 1
+                    refused, since = refused + 1, None
                     await self._out_of_range(connection, vbucket, refused)
                 else:
-                    since = loop.time() if since is None else since
-                    passed = loop.time() - since
+                    kind = answer.status in UNKNOWN
+                    since = since if since is not None and since[0] == kind else (kind, loop.time())
+                    passed = loop.time() - since[1]
                     await self._refused(connection, vbucket, answer, changed=changed, again=again, seconds=passed)
         except asyncio.CancelledError:
             raise
@@ -314,7 +318,7 @@ class Changes:
         stay unknown; AwayError where what may pass does not. `seconds`: for how long it has been refused."""
         text = f"{connection.where} opens no stream of vbucket {vbucket.number}: {status_text(answer)}"
         self._problems[vbucket.number] = text
-        if answer.status in (Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE):
+        if answer.status in UNKNOWN:
             if seconds >= self._cluster.access.bootstrap_seconds:
                 raise CouchbaseError(f"{text}, for {seconds:.0f} s")
             await self._nodes.learn_manifest(self._vbuckets)

@@ -11,8 +11,11 @@ from keelman.couchbase.changes import OWN_WINDOW_BYTES, Changes, StreamOptions
 from keelman.couchbase.cluster import Cluster
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import Connection
+from keelman.couchbase.errors import AwayError, CouchbaseError
+from keelman.couchbase.frames import RESPONSE, Frame, Opcode, Status
 from keelman.couchbase.seeds import Access, Seed
 from keelman.couchbase.vbucket import Vbucket
+from keelman.testing.fake_time import FakeTimeLoop
 
 NODE = NodeAddress("one", 11210)
 
@@ -69,3 +72,57 @@ def test_a_bucket_that_was_made_again_is_told(monkeypatch: pytest.MonkeyPatch) -
 def test_without_flow_control_the_window_is_our_own() -> None:
     assert StreamOptions(buffer_bytes=0).window == OWN_WINDOW_BYTES
     assert StreamOptions(buffer_bytes=5).window == 5
+
+
+class Scripted(Changes):
+    """A client whose servers answer as scripted: a status and when, or None for a node that is away. It hears for how
+    long each refusal has lasted, and ends with the script."""
+
+    def __init__(self, script: list[tuple[float, int | None]]) -> None:
+        super().__init__(new()[0], StreamOptions(), lambda: None)
+        self.script, self.refused_for = script, list[tuple[int, float]]()
+
+    async def _ask(self, vbucket: Vbucket, changed: asyncio.Event) -> tuple[Connection, Frame] | None:
+        if not self.script:
+            raise CouchbaseError("the script ends")
+        seconds, status = self.script.pop(0)
+        await asyncio.sleep(seconds)
+        if status is None:
+            changed.set()
+            raise AwayError("away")
+        connection = type("Asked", (), {"where": "one:11210", "forget": lambda _, number: None})()
+        return cast("Connection", connection), Frame(RESPONSE, Opcode.STREAM_REQUEST, 0, status, 0, 0, b"", b"", b"")
+
+    async def _refused(self, connection: Connection, vbucket: Vbucket, answer: Frame, **given: Any) -> None:
+        self.refused_for.append((answer.status, given["seconds"]))
+
+    def _roll_back(self, vbucket: Vbucket, seqno: int) -> None:
+        """Nothing was read."""
+
+
+def refused_for(*script: tuple[float, int | None]) -> list[tuple[int, float]]:
+    """By the client, on fake time."""
+
+    async def work() -> list[tuple[int, float]]:
+        changes = Scripted(list(script))
+        await changes._follow(Vbucket(1))
+        assert str(changes._failure) == "the script ends"
+        return changes.refused_for
+
+    return FakeTimeLoop().run(work(), most_seconds=10_000)
+
+
+BUSY, LATE, UNKNOWN = Status.BUSY, Status.TEMPORARY_FAILURE, Status.UNKNOWN_COLLECTION
+
+
+def test_a_refusal_lasts_over_all_of_its_kind() -> None:
+    assert refused_for((0, BUSY), (100, LATE), (100, BUSY)) == [(BUSY, 0), (LATE, 100), (BUSY, 200)]
+
+
+def test_a_collection_is_unknown_only_since_that_was_answered() -> None:
+    assert refused_for((0, BUSY), (100, UNKNOWN), (20, UNKNOWN)) == [(BUSY, 0), (UNKNOWN, 0), (UNKNOWN, 20)]
+
+
+@pytest.mark.parametrize("between", [Status.ROLLBACK, None])
+def test_what_is_between_two_refusals_ends_the_first(between: Status | None) -> None:
+    assert refused_for((0, BUSY), (100, between), (100, BUSY), (7, BUSY)) == [(BUSY, 0), (BUSY, 0), (BUSY, 7)]
