@@ -77,7 +77,9 @@ class Changes:
         self._widened = True
         self._dropped: list[Collection] = []
         self._vbuckets: dict[int, Vbucket] = {}
-        self._held = HeldVbuckets(wanted.polling_seconds, self._copies, self._nodes.connect, self._release)
+        self._held = HeldVbuckets(
+            wanted.polling_seconds, self._copies, self._sender, self._nodes.connect, self._release
+        )
         self._given: dict[int, tuple[int, Place]] = {}
         self._taken: dict[int, int] = {}
         self._streamed: set[int] = set()
@@ -387,6 +389,9 @@ class Changes:
     def _copies(self, vbucket: int) -> list[NodeAddress]:
         current = self._cluster.map
         return [] if current is None else current.copies(vbucket)
+
+    def _sender(self, vbucket: int) -> NodeAddress:
+        return self._ended[vbucket][0].address
 
     def _fail(self, error: CouchbaseError | AwayError) -> None:
         if self._failure is None:

@@ -22,7 +22,8 @@ BUSY_INTERVALS = 10
 
 
 class HeldEvents:
-    """Of one vbucket. `copies` gives the nodes that have one now, `connection` reaches a node."""
+    """Of one vbucket. `copies` gives the nodes that have one now, `sender` the one that sent what is held, `connection`
+    reaches a node."""
 
     def __init__(
         self,
@@ -31,9 +32,11 @@ class HeldEvents:
         copies: Callable[[], list[NodeAddress]],
         connection: Callable[[NodeAddress], Awaitable[Connection]],
         release: Callable[[list[Event]], None],
+        *,
+        sender: Callable[[], NodeAddress],
     ) -> None:
         self._vbucket, self._interval = vbucket, interval
-        self._copies, self._connection, self._release = copies, connection, release
+        self._copies, self._sender, self._connection, self._release = copies, sender, connection, release
         self._events: deque[Event] = deque()
         self._asking: asyncio.Task[None] | None = None
 
@@ -78,16 +81,16 @@ class HeldEvents:
         """Up to which change every copy has all on disk; None where it cannot be said now."""
         wanted = self._events[0].place.vbuuid
         try:
-            copies = self._copies()
-            found = await asyncio.gather(*(self._observe(at, wanted, active=at == copies[0]) for at in copies))
+            sender = self._sender()
+            found = await asyncio.gather(*(self._observe(at, wanted, sent=at == sender) for at in self._copies()))
         except (AwayError, CouchbaseError):
             return None
         return None if None in found or not found else min(one for one in found if one is not None)
 
-    async def _observe(self, address: NodeAddress, vbuuid: int, *, active: bool) -> int | None:
+    async def _observe(self, address: NodeAddress, vbuuid: int, *, sent: bool) -> int | None:
         connection = await self._connection(address)
         answer = await connection.request(Opcode.OBSERVE_SEQNO, vbucket=self._vbucket, value=_UUID.pack(vbuuid))
-        if answer.status == Status.KEY_NOT_FOUND and active:
+        if answer.status == Status.KEY_NOT_FOUND and sent:
             connection.leave(f"it does not know the history of vbucket {self._vbucket} that it has sent")
         if answer.status != Status.SUCCESS or len(answer.value) < _OBSERVED.size:
             return None
@@ -96,16 +99,19 @@ class HeldEvents:
 
 
 class HeldVbuckets:
-    """Those of a client. `copies` gives the nodes that have a copy of a vbucket; the rest is as HeldEvents has it."""
+    """Those of a client. `copies` gives the nodes that have a copy of a vbucket, `sender` the one that its events come
+    from; the rest is as HeldEvents has it."""
 
     def __init__(
         self,
         interval: float,
         copies: Callable[[int], list[NodeAddress]],
+        sender: Callable[[int], NodeAddress],
         connection: Callable[[NodeAddress], Awaitable[Connection]],
         release: Callable[[list[Event]], None],
     ) -> None:
-        self._interval, self._copies, self._connection, self._release = interval, copies, connection, release
+        self._interval, self._copies, self._sender = interval, copies, sender
+        self._connection, self._release = connection, release
         self._held: dict[int, HeldEvents] = {}
 
     def add(self, event: Event) -> None:
@@ -114,7 +120,12 @@ class HeldVbuckets:
         held = self._held.get(number)
         if held is None:
             held = self._held[number] = HeldEvents(
-                number, self._interval, lambda: self._copies(number), self._connection, self._release
+                number,
+                self._interval,
+                lambda: self._copies(number),
+                self._connection,
+                self._release,
+                sender=lambda: self._sender(number),
             )
         held.add(event)
 
