@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from keelman.couchbase.cluster_map import ClusterMap, NodeAddress, is_bucket_map, parse_map
 from keelman.couchbase.connection import Connection, Listener
-from keelman.couchbase.errors import AwayError, CouchbaseError, NotReadyError, RefusedError
+from keelman.couchbase.errors import AwayError, CouchbaseError, NotReadyError, RefusedError, UnservedError
 from keelman.couchbase.frames import PASSING, Feature, Opcode, Status
 from keelman.couchbase.handshake import log_in, status_text
 from keelman.couchbase.manifest import Manifest, parse_manifest
@@ -165,11 +165,11 @@ class Cluster:
 
 async def high_seqnos_of(connection: Connection, collection: int | None = None) -> dict[int, int]:
     """The last change of each vbucket whose active copy is on a node, or that of a collection by its id. Raises
-    AwayError."""
+    AwayError, UnservedError."""
     of = b"" if collection is None else struct.pack(">I", collection)
     answer = await connection.request(Opcode.ALL_SEQNOS, extras=_ACTIVE + of)
     if answer.status:
-        raise AwayError(f"{connection.where} does not tell its vbuckets' last changes: {status_text(answer)}")
+        raise UnservedError(f"{connection.where} does not tell its vbuckets' last changes: {status_text(answer)}")
     return dict(_SEQNO.iter_unpack(answer.value[: len(answer.value) // _SEQNO.size * _SEQNO.size]))
 
 
@@ -188,12 +188,12 @@ async def failover_log(connection: Connection, vbucket: int) -> list[Branch]:
 
 async def manifest_of(connection: Connection) -> Manifest:
     """The bucket's collections; those of before there were any where the server knows none. Raises AwayError,
-    CouchbaseError."""
+    UnservedError, CouchbaseError."""
     if Feature.COLLECTIONS not in connection.features:
         return Manifest()
     answer = await connection.request(Opcode.MANIFEST)
     if answer.status:
-        raise AwayError(f"{connection.where} gives no collections: {status_text(answer)}")
+        raise UnservedError(f"{connection.where} gives no collections: {status_text(answer)}")
     return parse_manifest(answer.value)
 
 

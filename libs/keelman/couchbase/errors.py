@@ -23,6 +23,10 @@ class AwayError(Exception):
     """A node does not answer, or ended the connection: it is tried again."""
 
 
+class UnservedError(AwayError):
+    """A node answers, and refuses now what it is asked for."""
+
+
 class NotReadyError(AwayError):
     """A node answers, and cannot serve a vbucket now: that is moved, or read from disk. `cluster_map` is what it says
     of where to ask; empty where it does not."""

@@ -14,7 +14,7 @@ from keelman.connectors.couchbase.values import collection_of
 from keelman.couchbase.cluster import Cluster, Nobody, failover_log, high_seqnos_of, manifest_of
 from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import Connection
-from keelman.couchbase.errors import AwayError, CouchbaseError
+from keelman.couchbase.errors import AwayError, CouchbaseError, UnservedError
 from keelman.couchbase.frames import Feature
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
@@ -148,11 +148,15 @@ class _Bucket:
         self, node: Connection, changed: list[WatchedVbuckets], last: Mapping[int, int], branches: Mapping[int, int]
     ) -> list[WatchedVbuckets]:
         """Those of them whose collection has changed, or where that cannot be said. Raises AwayError."""
-        manifest = await manifest_of(node)
-        ids = [at for at, one in manifest.collections.items() if one == self._collection]
-        if Feature.COLLECTIONS not in node.features or not ids:
+        try:
+            manifest = await manifest_of(node)
+            ids = [at for at, one in manifest.collections.items() if one == self._collection]
+            if Feature.COLLECTIONS not in node.features or not ids:
+                return changed
+            own = await high_seqnos_of(node, ids[0])
+        except UnservedError as error:  # such as one dropped meanwhile: the tasks' own clients find out
+            log.info("watched_collection_not_told", nodes=self._nodes, error=str(error))
             return changed
-        own = await high_seqnos_of(node, ids[0])
         return [one for one in changed if _changed(one.watch, last, branches, own)]
 
     def _numbers(self) -> set[int]:
