@@ -4,7 +4,8 @@ for all tasks that reach the bucket in the same way. The branches of their histo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from keelman.connect.errors import ConnectError
@@ -16,6 +17,7 @@ from keelman.couchbase.cluster_map import NodeAddress
 from keelman.couchbase.connection import Connection
 from keelman.couchbase.errors import AwayError, CouchbaseError, UnservedError
 from keelman.couchbase.frames import Feature
+from keelman.couchbase.manifest import Collection
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
@@ -49,7 +51,7 @@ class VbucketWatches:
     def add(self, vbuckets: WatchedVbuckets) -> None:
         """Watches them from now on."""
         assert self._siblings is not None
-        key = tuple(sorted(vbuckets.watch.properties.items()))
+        key = _key(vbuckets.watch)
         bucket = self._buckets.get(key)
         if bucket is None:
             bucket = self._buckets[key] = _Bucket(dict(key))
@@ -58,7 +60,7 @@ class VbucketWatches:
 
     def remove(self, vbuckets: WatchedVbuckets) -> None:
         """Watches them no more; nothing happens when they are not watched."""
-        bucket = self._buckets.get(tuple(sorted(vbuckets.watch.properties.items())))
+        bucket = self._buckets.get(_key(vbuckets.watch))
         if bucket is not None:
             bucket.watched.pop(vbuckets, None)
 
@@ -74,8 +76,6 @@ class _Bucket:
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
-        chosen = properties.get(COLLECTIONS)
-        self._collection = None if chosen is None else collection_of(chosen)
         self._silent = False
         self.watched: dict[WatchedVbuckets, None] = {}
 
@@ -139,25 +139,39 @@ class _Bucket:
             if history:
                 branches[number] = history[0].vbuuid
         changed = [one for one in self.watched if _changed(one.watch, last, branches)]
-        if changed and self._collection is not None:
-            changed = await self._concerned(node, changed, last, branches)
-        self._wake(changed)
+        self._wake(await self._concerned(node, changed, last, branches))
         return last
 
     async def _concerned(
         self, node: Connection, changed: list[WatchedVbuckets], last: Mapping[int, int], branches: Mapping[int, int]
     ) -> list[WatchedVbuckets]:
-        """Those of them whose collection has changed, or where that cannot be said. Raises AwayError."""
+        """Those of them who read more than one collection, or whose own has changed, or where that cannot be said. Each
+        collection is asked for once. Raises AwayError."""
+        chosen = {one: one.watch.properties.get(COLLECTIONS) for one in changed}
+        own = await self._last_of(node, {name for name in chosen.values() if name is not None})
+        return [one for one in changed if _changed(one.watch, last, branches, own.get(chosen[one]))]
+
+    async def _last_of(self, node: Connection, names: set[str]) -> dict[str | None, Mapping[int, int]]:
+        """The last changes of collections, without those that the node does not tell of. Raises AwayError."""
+        found: dict[str | None, Mapping[int, int]] = {}
+        if not names or Feature.COLLECTIONS not in node.features:
+            return found
+        ids: Mapping[Collection, int] = {}
+        with self._untold():
+            ids = {one: at for at, one in (await manifest_of(node)).collections.items()}
+        for name in sorted(names):
+            if (at := ids.get(collection_of(name))) is not None:
+                with self._untold():
+                    found[name] = await high_seqnos_of(node, at)
+        return found
+
+    @contextmanager
+    def _untold(self) -> Iterator[None]:
+        """What a node refuses to tell, such as a collection dropped meanwhile: the tasks' own clients find out."""
         try:
-            manifest = await manifest_of(node)
-            ids = [at for at, one in manifest.collections.items() if one == self._collection]
-            if Feature.COLLECTIONS not in node.features or not ids:
-                return changed
-            own = await high_seqnos_of(node, ids[0])
-        except UnservedError as error:  # such as one dropped meanwhile: the tasks' own clients find out
+            yield
+        except UnservedError as error:
             log.info("watched_collection_not_told", nodes=self._nodes, error=str(error))
-            return changed
-        return [one for one in changed if _changed(one.watch, last, branches, own)]
 
     def _numbers(self) -> set[int]:
         return {number for one in self.watched for number in one.watch.positions}
@@ -171,6 +185,11 @@ class _Bucket:
         for one in woken:
             self.watched.pop(one, None)
             one.wake()
+
+
+def _key(watch: VbucketWatch) -> tuple[tuple[str, str], ...]:
+    """How its bucket is reached, whatever is read there."""
+    return tuple(sorted((key, text) for key, text in watch.properties.items() if key != COLLECTIONS))
 
 
 def _changed(

@@ -2,7 +2,8 @@
 
 import json
 import struct
-from typing import cast
+from collections.abc import Coroutine
+from typing import Any, cast
 
 import pytest
 
@@ -10,20 +11,26 @@ from keelman.connect.watches import VbucketPosition, VbucketWatch
 from keelman.couchbase.connection import Connection
 from keelman.couchbase.errors import AwayError
 from keelman.couchbase.frames import RESPONSE, Feature, Frame, Opcode, Status
-from keelman.worker.parking.vbucket_watches import WatchedVbuckets, _Bucket
+from keelman.runtime.supervise import Siblings
+from keelman.worker.parking.vbucket_watches import VbucketWatches, WatchedVbuckets, _Bucket
 
 REACHED = {"couchbase.seed.nodes": "one", "couchbase.bucket": "travel"}
-COLLECTIONS = {"a": 8, "b": 9}
+COLLECTIONS = {"a": 8, "b": 9, "c": 10}
+
+
+def reading(collection: str) -> dict[str, str]:
+    """How a task's bucket is reached that reads this collection; the whole of it for an empty name."""
+    return {**REACHED, "couchbase.collections": f"s.{collection}"} if collection else REACHED
 
 
 class Node:
-    """With one vbucket, whose last change is 5, of collection `a`. `status` answers a question about a collection; with
-    `is_away` none is answered."""
+    """With one vbucket, whose last change is 5, of collection `a`. It does not tell of the collection
+    `refused`, and with `is_away` of none."""
 
     where, features = "one:11210", frozenset((Feature.COLLECTIONS,))
 
     def __init__(self) -> None:
-        self.status, self.is_away = Status.SUCCESS, False
+        self.refused, self.is_away = "", False
         self.asked: list[int] = []
 
     async def request(self, opcode: int, *, extras: bytes = b"", vbucket: int = 0) -> Frame:
@@ -39,20 +46,23 @@ class Node:
         elif self.is_away:
             raise AwayError("one:11210: the server ended the connection")
         else:
-            status, value = self.status, struct.pack(">HQ", 0, 5 if extras[-1] == COLLECTIONS["a"] else 3)
+            is_refused = extras[-1] == COLLECTIONS.get(self.refused)
+            status = Status.UNKNOWN_COLLECTION if is_refused else Status.SUCCESS
+            value = struct.pack(">HQ", 0, 5 if extras[-1] == COLLECTIONS["a"] else 3)
         return Frame(RESPONSE, opcode, 0, status, 0, 0, b"", b"", value)
 
 
 class Watched:
     """What is watched of a bucket; each waits behind change 3, and reads collections of scope `s`."""
 
-    def __init__(self, collection: str) -> None:
+    def __init__(self, *collections: str) -> None:
         self.node, self.woken = Node(), list[str]()
-        self.bucket = _Bucket({**REACHED, "couchbase.collections": f"s.{collection}"})
-        self.add(collection)
+        self.bucket = _Bucket(REACHED)
+        for collection in collections:
+            self.add(collection)
 
     def add(self, collection: str) -> None:
-        watch = VbucketWatch({**REACHED, "couchbase.collections": f"s.{collection}"}, {0: VbucketPosition(3, 7)})
+        watch = VbucketWatch(reading(collection), {0: VbucketPosition(3, 7)})
         self.bucket.watched[WatchedVbuckets(watch, lambda: self.woken.append(collection))] = None
 
     async def look(self) -> list[str]:
@@ -66,8 +76,8 @@ async def test_only_changes_of_its_collection_wake_a_task(collection: str, woken
 
 
 async def test_a_node_that_refuses_to_tell_of_a_collection_wakes_who_reads_it() -> None:
-    watched = Watched("b")
-    watched.node.status = Status.UNKNOWN_COLLECTION
+    watched = Watched("c", "b")
+    watched.node.refused = "b"
     assert await watched.look() == ["b"]
 
 
@@ -77,3 +87,28 @@ async def test_a_node_that_is_lost_meanwhile_wakes_nobody() -> None:
     with pytest.raises(AwayError):
         await watched.look()
     assert watched.woken == []
+
+
+async def test_each_collection_is_asked_for_once() -> None:
+    watched = Watched("b", "a", "", "b", "a")
+    assert await watched.look() == ["a", "", "a"]
+    assert watched.node.asked.count(Opcode.ALL_SEQNOS) == 3
+    assert watched.node.asked.count(Opcode.MANIFEST) == 1
+
+
+def test_all_tasks_of_a_bucket_share_its_connections() -> None:
+    watches = VbucketWatches()
+    started = list[str]()
+
+    def start(life: Coroutine[Any, Any, None], *, name: str) -> None:
+        life.close()
+        started.append(name)
+
+    watches.begin(cast("Siblings", type("Some", (), {"start": staticmethod(start)})()))
+    watched = [WatchedVbuckets(VbucketWatch(reading(name), {}), lambda: None) for name in ("a", "b", "")]
+    for one in watched:
+        watches.add(one)
+    assert started == ["vbucket watches"]
+    assert len(watches) == 3
+    watches.remove(watched[0])
+    assert len(watches) == 2
