@@ -90,6 +90,19 @@ class Operations:
         # By the leader alone, where Connect validates twice; and beside what the herder does, for it may take long.
         if not self._herder.leads():
             await self._herder.call(self._leads, seconds=remaining())
+
+        def answered() -> tuple[bool, dict[str, Any]] | None:
+            """What a request of this id has done, if it has."""
+            state = self._store.config
+            if not request_id or name not in state.connectors:
+                return None
+            made = state.identities.get(name, records.NOT_KNOWN).request_id == request_id
+            done = made if create else state.is_answered(CONFIG, name, request_id)
+            return (made, self._views.info(name)) if done else None
+
+        # Before it is judged: what was legal then need not be so now.
+        if request_id and (before := await self._lead(name, lambda: Change((), answered))) is not None:
+            return before
         with self._herder.coming():
             checked = await self.check(config)
         if self._store.config.may_have_lingering_target(name):
@@ -99,18 +112,15 @@ class Operations:
         def decide() -> Change[tuple[bool, dict[str, Any]]]:
             if self._store.config.has_since(name, checked, since):
                 return Change((), lambda: (create, self._views.info(name)))
+            if (before := answered()) is not None:
+                return Change((), lambda: before)
             exists = name in self._store.config.connectors
-            identity = self._store.config.identities.get(name, records.NOT_KNOWN)
-            if create and exists and request_id and identity.request_id == request_id:
-                return Change((), lambda: (True, self._views.info(name)))
-            if exists and not create and self._store.config.is_answered(CONFIG, name, request_id):
-                return Change((), lambda: (False, self._views.info(name)))
             if create and exists:
                 raise RestError(409, f"Connector {name} already exists")
             self._require(name, etag)
             first = target or (STARTED if not exists and name in self._store.config.targets else None)
             written: list[Record] = [records.target_record(name, first)] if first is not None else []
-            written.append(self._connector_record(name, checked, request_id))
+            written.append(self._connector_record(name, checked, request_id, create=create))
             return Change(written, lambda: (not exists, self._views.info(name)))
 
         created, info = await self._lead(name, decide)
@@ -171,9 +181,10 @@ class Operations:
         a `request_id` that has deleted it before, it is as good as deleted now. The leader's. Raises 404, 412."""
         state, since = self._store.config, repeats.since()
 
-        def decide() -> Change[None]:
+        def decide() -> Change[bool]:
+            """Whether nothing of that name is there now: another one may have been made since it was deleted."""
             if state.deleted.since(name, since) or state.is_answered(DELETE, name, request_id):
-                return Change((), lambda: None)
+                return Change((), lambda: name not in state.connectors)
             config = self._views.config(name)
             self._require(name, etag)
             written: list[Record] = []
@@ -181,10 +192,10 @@ class Operations:
                 identity = state.identities.get(name, records.NOT_KNOWN)
                 written.append(records.connector_record(name, config, identity, deleted_by=request_id))
             written += records.deletion_records(name, len(state.tasks.get(name, ())))
-            return Change(written, lambda: None)
+            return Change(written, lambda: True)
 
-        await self._lead(name, decide)
-        await self._tracking.clear([name])
+        if await self._lead(name, decide):
+            await self._tracking.clear([name])
 
     async def set_target(self, name: str, target: str, *, etag: str = "", request_id: str = "") -> None:
         """Pauses or resumes. Any worker's, but for one with an `etag` or `request_id`, which is the leader's."""
@@ -325,11 +336,15 @@ class Operations:
         if config is None or etag not in ("*", etag_of(config)):
             raise RestError(412, f"The configuration of connector {name} is not the one that If-Match names")
 
-    def _connector_record(self, name: str, config: Mapping[str, str], request_id: str = "") -> Record:
-        """Stores the configuration of the connector that there is, or else of a new one."""
+    def _connector_record(
+        self, name: str, config: Mapping[str, str], request_id: str = "", *, create: bool = False
+    ) -> Record:
+        """Stores the configuration of the connector that there is, or else of a new one. `create`: by a request that
+        only creates; its id is no other one's."""
         identity = self._store.config.identities.get(name)
         if identity is None:
-            return records.connector_record(name, config, ConnectorIdentity(str(uuid.uuid4()), request_id))
+            identity = ConnectorIdentity(str(uuid.uuid4()), request_id)
+            return records.connector_record(name, config, identity, written_by="" if create else request_id)
         if not identity.uid:
             identity = dataclasses.replace(identity, uid=str(uuid.uuid4()))
         return records.connector_record(name, config, identity, written_by=request_id)

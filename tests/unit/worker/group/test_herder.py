@@ -18,15 +18,16 @@ from keelman.testing.eventually import eventually
 from keelman.testing.worker_properties import alone
 from keelman.worker import addressed
 from keelman.worker.config.typed import checked
-from keelman.worker.errors import Elsewhere
+from keelman.worker.errors import Elsewhere, RestError
 from keelman.worker.group.herder import IDLE_SECONDS, SOON_SECONDS, Herder
 from keelman.worker.group.leader import Leader
 from keelman.worker.group.membership import GroupPlace, Membership
 from keelman.worker.group.requests import Change
-from keelman.worker.rest.operations import Operations
+from keelman.worker.rest.operations import Config, Operations
 from keelman.worker.standalone import GroupOfOne, StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED
+from keelman.worker.storage.status_state import topic_key, topic_value
 from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
@@ -175,6 +176,55 @@ async def test_a_connector_that_is_made_again_is_not_paused_with_the_one_before(
         await operations.delete("c")
         await operations.put_config("c", SOURCE, create=True, initial_state="PAUSED")
         assert state.target("c") == PAUSED, "as asked for"
+
+
+async def test_a_put_that_created_is_done_once_by_its_id(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as world:
+        operations, state = Operations(world.herder), world.store.config
+        await operations.delete("c")
+        assert (await operations.put_config("c", SOURCE, create=False, request_id="r"))[0]
+        await operations.put_config("c", {**SOURCE, "batch.size": "7"}, create=False, request_id="another")
+        created, info = await operations.put_config("c", SOURCE, create=False, request_id="r")
+        assert created, "as it was answered the first time"
+        assert info["config"] == state.connectors["c"] == {**SOURCE, "batch.size": "7"}
+
+
+@pytest.mark.parametrize("create", [True, False])
+async def test_what_was_done_is_not_judged_again(tmp_path: Path, create: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check(operations: Operations, config: Config) -> dict[str, str]:
+        raise RestError(400, "its plugin is no longer there")
+
+    async with at_work(tmp_path) as world:
+        operations = Operations(world.herder)
+        await operations.delete("c")
+        await operations.put_config("c", SOURCE, create=create, request_id="r")
+        monkeypatch.setattr(Operations, "check", check)
+        assert (await operations.put_config("c", SOURCE, create=create, request_id="r"))[0]
+        with pytest.raises(RestError):
+            await operations.put_config("c", SOURCE, create=False, request_id="another")
+
+
+async def test_the_id_of_a_create_is_none_of_an_update(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as world:
+        operations, state = Operations(world.herder), world.store.config
+        await operations.delete("c")
+        await operations.put_config("c", SOURCE, create=True, request_id="r")
+        await operations.put_config("c", {**SOURCE, "batch.size": "7"}, create=False, request_id="r")
+        assert state.connectors["c"] == {**SOURCE, "batch.size": "7"}
+
+
+async def test_a_repeated_delete_leaves_the_topics_of_the_next_connector(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as world:
+        operations, topics = Operations(world.herder), world.store.statuses.topics
+        await operations.delete("c", request_id="r")
+        await operations.put_config("c", SOURCE, create=True)
+        used = topic_key("lines", "c"), topic_value("lines", Work("c", 0), 1)
+        await world.store.status_topic.write([used])
+        assert topics["c"] == {"lines"}
+        await operations.delete("c", request_id="r")
+        assert topics["c"] == {"lines"}
+        await operations.delete("c")
+        assert "c" not in topics
 
 
 async def test_a_connector_that_is_made_again_has_a_status_again(tmp_path: Path) -> None:
