@@ -41,11 +41,11 @@ def _keys(request: wire.UpdateConnectorRequest) -> dict[str, str | None] | None:
     """The keys that an update is to change, None for one that is to be removed; None where it is the whole
     configuration."""
     paths = request.update_mask.paths
+    for path in paths:
+        if path != "config" and (not path.startswith(KEY) or path == KEY):
+            raise InvalidArgument.of("update_mask", path, "config, or one of its keys, e.g. config.tasks.max")
     if not paths or "config" in paths:
         return None
-    for path in paths:
-        if not path.startswith(KEY) or path == KEY:
-            raise InvalidArgument.of("update_mask", path, "config, or one of its keys, e.g. config.tasks.max")
     keys = [path.removeprefix(KEY) for path in paths]
     if others := sorted(request.config.keys() - set(keys)):
         raise InvalidArgument.of("config", ", ".join(others), "keys that update_mask names")

@@ -58,7 +58,12 @@ async def test_a_configuration_is_replaced_or_some_of_its_keys(request_: Any, ve
 
 @pytest.mark.parametrize(
     ("request_", "field"),
-    [(update("state"), "update_mask"), (update("config."), "update_mask"), (update("config.a", b="2"), "config")],
+    [
+        (update("state"), "update_mask"),
+        (update("config."), "update_mask"),
+        (update("config", "spec.foo"), "update_mask"),
+        (update("config.a", b="2"), "config"),
+    ],
 )
 async def test_a_mask_names_keys_and_no_others_are_given(request_: Any, field: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
