@@ -119,7 +119,7 @@ class KnownConnectors:
     revision: int = 0
     connectors: dict[ConnectorKey, Connector] = field(default_factory=dict)
     unreachable: dict[str, str] = field(default_factory=dict)
-    """Why those of some worker clusters are not known."""
+    """Why those of some worker clusters are not known, or only as they were."""
     _parts: list[ConnectorChanges] = field(default_factory=list)
 
     def begin(self) -> int:

@@ -25,23 +25,34 @@ class Asked:
     time."""
 
     connectors: dict[str, dict[str, Connector] | None] = field(default_factory=dict)
-    unreachable: dict[str, str] = field(default_factory=dict)
-    """Why some do not answer, as it was sent last."""
+    unreachable: dict[str, str] | None = None
+    """Why some do not answer, as it was sent last; None before the first time."""
 
     def ask(self, clusters: list[str]) -> None:
         """These are all that are to be asked from now on."""
         self.connectors = {cluster: self.connectors.get(cluster) for cluster in clusters}
-        self.unreachable = {name: why for name, why in self.unreachable.items() if name in self.connectors}
+
+    def still_unreachable(self) -> UnreachableClusters | None:
+        """What is to be sent since some are not asked any more, or none at all while who watches may know of some by
+        another stream; None for nothing."""
+        if self.unreachable is None and self.connectors:
+            return None  # their first answers say it
+        still = {name: why for name, why in (self.unreachable or {}).items() if name in self.connectors}
+        if still == self.unreachable:
+            return None
+        self.unreachable = still
+        return UnreachableClusters(reasons=still)
 
     def news(
         self, answered: Mapping[str, dict[str, Connector]], unreachable: Mapping[str, str]
     ) -> ConnectorChanges | None:
-        """What is new in the answers of worker clusters, by name, and why some gave none; None for nothing. Those that
-        are not asked any more meanwhile have been told of by their reports."""
+        """What is new in the answers of worker clusters, by name, and why some gave none; None for nothing. Of those
+        nothing else is said. Those that are not asked any more meanwhile have been told of by their reports."""
         changes = ConnectorChanges()
-        if dict(unreachable) != self.unreachable:
-            self.unreachable = dict(unreachable)
-            changes.unreachable.CopyFrom(UnreachableClusters(reasons=unreachable))
+        reasons = {name: why for name, why in unreachable.items() if name in self.connectors}
+        if reasons != self.unreachable:
+            self.unreachable = reasons
+            changes.unreachable.CopyFrom(UnreachableClusters(reasons=reasons))
         for cluster, now in sorted(answered.items()):
             if cluster not in self.connectors:
                 continue
@@ -87,10 +98,15 @@ class ConnectorWatch:
                         asked.ask(list(answer.unreported.worker_clusters))
                         asking.cancel()
                         asking = asyncio.ensure_future(self._ask(list(asked.connectors), request.name, at_once=True))
+                    changes = answer.changes
                     if answer.HasField("changes"):
-                        changes = answer.changes
                         self._spare(changes, asked)
                         is_whole, revision = not changes.more, changes.revision or revision
+                    still = asked.still_unreachable() if is_whole else None
+                    if still is not None:
+                        changes.unreachable.CopyFrom(still)
+                        changes.revision = revision
+                    if answer.HasField("changes"):
                         yield changes
                 else:
                     found, unreachable = asking.result()
@@ -116,13 +132,15 @@ class ConnectorWatch:
     async def _ask(
         self, clusters: list[str], name: str, *, at_once: bool = False
     ) -> tuple[dict[str, dict[str, Connector]], dict[str, str]]:
-        """The connectors of worker clusters by name, as their workers answer; none of those that do not, and why."""
+        """The connectors of the worker clusters that answer, by name; and why others do not."""
         if not clusters:
             await asyncio.Event().wait()
         if not at_once:
             await asyncio.sleep(ASK_SECONDS)
         answered = await self._connectors.all(clusters)
-        found: dict[str, dict[str, Connector]] = {cluster: {} for cluster in clusters}
+        found: dict[str, dict[str, Connector]] = {
+            cluster: {} for cluster in clusters if cluster not in answered.unreachable
+        }
         for one in answered.connectors:
             if name in ("", one.name):
                 found[one.worker_cluster][one.name] = hidden(one)

@@ -55,11 +55,12 @@ async def test_each_change_comes_as_it_is_reported(bootstrap: str, tmp_path: Pat
             await eventually(lambda: seen.states() == {"early": CONNECTOR_STATE_RUNNING}, what="its worker is asked")
             worker.refusal = 500, "it is broken"
             await eventually(
-                lambda: "it is broken" in seen.known.unreachable.get(NAME, ""), what="it says why it is gone"
+                lambda: "it is broken" in seen.known.unreachable.get(NAME, ""), what="it says why it is not known"
             )
-            assert seen.states() == {}
+            assert seen.states() == {"early": CONNECTOR_STATE_RUNNING}, "as it was known last"
             worker.refusal = None
-            await eventually(lambda: (seen.known.unreachable, len(seen.states())) == ({}, 1))
+            await eventually(lambda: seen.known.unreachable == {})
+            assert seen.states() == {"early": CONNECTOR_STATE_RUNNING}
             async with ReportPublisher(bootstrap, "test") as publisher:
                 leader = Leader(publisher, url.removeprefix("http://"), NAME)
                 for name in ("a", "b"):

@@ -1,7 +1,24 @@
 """What a watch says of connectors whose workers are asked, since nothing is reported of them."""
 
-from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_FAILED, CONNECTOR_STATE_RUNNING, Connector
-from keelman.gateway.connector_watch import Asked
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import cast
+
+import pytest
+
+from keelman.api.connect.v1.connector_pb2 import (
+    CONNECTOR_STATE_FAILED,
+    CONNECTOR_STATE_RUNNING,
+    Connector,
+    ConnectorChanges,
+)
+from keelman.api.connect.v1.connector_report_service_pb2 import UnreportedClusters, WatchConnectorReportsResponse
+from keelman.api.connect.v1.connector_service_pb2 import WatchConnectorsRequest
+from keelman.gateway import connector_watch
+from keelman.gateway.connector_watch import Asked, ConnectorWatch
+from keelman.gateway.state import State
+from keelman.rpc.watching import KnownConnectors
+from keelman.workers.rest.connectors import Connectors, Listing
 
 RUNS = Connector(worker_cluster="a", name="x", state=CONNECTOR_STATE_RUNNING)
 FAILED = Connector(worker_cluster="a", name="x", state=CONNECTOR_STATE_FAILED)
@@ -37,10 +54,87 @@ def test_one_that_is_reported_again_is_told_of_no_more_and_begins_anew_later() -
 def test_who_does_not_answer_is_told_of_once_for_a_reason() -> None:
     asked = Asked()
     asked.ask(["a"])
-    first = asked.news({"a": {}}, {"a": "no answer"})
+    first = asked.news({}, {"a": "no answer"})
     assert first is not None
     assert dict(first.unreachable.reasons) == {"a": "no answer"}
-    assert asked.news({"a": {}}, {"a": "no answer"}) is None
+    assert asked.news({}, {"a": "no answer"}) is None
     again = asked.news({"a": {"x": RUNS}}, {})
     assert again is not None
     assert (again.HasField("unreachable"), dict(again.unreachable.reasons)) == (True, {})
+
+
+class World:
+    """A state service and workers. `known` is what a client of the watch knows."""
+
+    def __init__(self) -> None:
+        self.reports: asyncio.Queue[WatchConnectorReportsResponse] = asyncio.Queue()
+        self.listing = Listing([], {})
+        self.known = KnownConnectors()
+        self.watch = self.begun()
+
+    def begun(self) -> AsyncGenerator[ConnectorChanges, None]:
+        """A stream of another gateway."""
+        request = WatchConnectorsRequest(from_revision=self.known.begin())
+        return ConnectorWatch(cast(State, self), cast(Connectors, self)).changes(request)
+
+    async def watched_connectors(self, request: object) -> AsyncGenerator[WatchConnectorReportsResponse, None]:
+        while True:
+            yield await self.reports.get()
+
+    async def all(self, clusters: list[str]) -> Listing:
+        return self.listing
+
+    def unreported(self, *clusters: str) -> None:
+        self.reports.put_nowait(WatchConnectorReportsResponse(unreported=UnreportedClusters(worker_clusters=clusters)))
+
+    def reported(self, revision: int, *connectors: Connector, snapshot: bool = False) -> None:
+        changes = ConnectorChanges(revision=revision, snapshot=snapshot, connectors=connectors)
+        self.reports.put_nowait(WatchConnectorReportsResponse(changes=changes))
+
+    async def fold(self) -> tuple[list[str], dict[str, str]]:
+        """The connectors that are known, and which clusters are not reached, after the next message."""
+        async with asyncio.timeout(30):
+            self.known.fold(await anext(self.watch))
+        return [name for _, name in self.known.connectors], self.known.unreachable
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(connector_watch, "ASK_SECONDS", 0.0)
+    return World()
+
+
+async def test_what_is_known_of_who_does_not_answer_stays(world: World) -> None:
+    world.listing = Listing([RUNS], {})
+    world.unreported("a")
+    world.reported(7, snapshot=True)
+    assert await world.fold() == ([], {})
+    assert await world.fold() == (["x"], {})
+    world.listing = Listing([], {"a": "no answer"})
+    assert await world.fold() == (["x"], {"a": "no answer"})
+    world.listing = Listing([], {})
+    assert await world.fold() == ([], {})
+    await world.watch.aclose()
+
+
+async def test_who_is_reported_again_is_not_said_to_be_away(world: World) -> None:
+    world.listing = Listing([], {"a": "no answer"})
+    world.unreported("a")
+    world.reported(7, snapshot=True)
+    await world.fold()
+    assert await world.fold() == ([], {"a": "no answer"})
+    world.unreported()
+    assert await world.fold() == ([], {})
+    await world.watch.aclose()
+
+
+@pytest.mark.parametrize("unreported", [(), ("a",)])
+async def test_another_gateway_takes_back_who_was_away(world: World, unreported: tuple[str, ...]) -> None:
+    world.known.unreachable = {"a": "no answer"}
+    world.unreported(*unreported)
+    world.reported(7, snapshot=True)
+    await world.fold()
+    if unreported:
+        await world.fold()
+    assert world.known.unreachable == {}
+    await world.watch.aclose()
