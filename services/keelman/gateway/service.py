@@ -60,7 +60,12 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         unchanged = await stack.enter_async_context(trust.to_state(translate=False))
         state_channel = await stack.enter_async_context(trust.to_state(peer="the state service"))
         state = State(state_channel)
-        workers = Rest(state.rest_urls, request_seconds=settings.request_seconds, access=of_workers)
+        workers = Rest(
+            state.rest_urls,
+            request_seconds=settings.request_seconds,
+            access=of_workers,
+            heeds_ids=state.heeds_ids,
+        )
         rest = await stack.enter_async_context(workers)
         written = Written()
         asking = Asking(rest, of_workers)

@@ -12,7 +12,7 @@ from keelman.api.connect.v1.connector_report_service_pb2 import (
     WatchConnectorReportsResponse,
 )
 from keelman.api.connect.v1.connector_service_pb2 import ListConnectorsRequest
-from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.api.connect.v1.worker_cluster_pb2 import WORKER_ENGINE_KAFKA_CONNECT, WorkerCluster
 from keelman.api.connect.v1.worker_cluster_service_pb2 import GetWorkerClusterRequest, ListWorkerClustersRequest
 from keelman.api.connect.v1.worker_pb2 import Worker
 from keelman.api.connect.v1.worker_service_pb2 import ListWorkersRequest
@@ -21,7 +21,7 @@ from keelman.api.node.v1.node_service_pb2 import GetNodeRequest
 from keelman.api.node.v1.workload_pb2 import WORKLOAD_STATE_RUNNING
 from keelman.api.node.v1.workload_service_pb2 import ListWorkloadsRequest
 from keelman.gateway.calls import Calls
-from keelman.model.errors import NotFound, Unavailable
+from keelman.model.errors import KeelmanError, NotFound, Unavailable
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.channels import Channel
 from keelman.rpc.pages import LARGEST_SIZE
@@ -91,6 +91,14 @@ class State:
                 raise
             log.warning("state_away", worker_cluster=cluster, error=error.message)
         return self._known[cluster]
+
+    async def heeds_ids(self, cluster: str) -> bool:
+        """Whether its workers do a request once by its id. False where that is not known now."""
+        try:
+            found = await self.worker_cluster(cluster)
+        except KeelmanError:
+            return False
+        return found.spec.engine != WORKER_ENGINE_KAFKA_CONNECT
 
     def known_urls(self, cluster: str) -> tuple[str, ...]:
         """The last answer of rest_urls; empty before the first."""

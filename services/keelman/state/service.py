@@ -222,7 +222,7 @@ async def _wake(commits: Hub, reconciler: Reconciler, *subjects: str) -> None:
 @contextlib.asynccontextmanager
 async def _workers(store: Store, reports: Reports, settings: Settings) -> AsyncIterator[Connectors]:
     access, urls = WorkerAccess.of("state", settings), WorkerUrls(store, reports)
-    async with Rest(urls.of, request_seconds=CALL_SECONDS, access=access) as rest:
+    async with Rest(urls.of, request_seconds=CALL_SECONDS, access=access, heeds_ids=urls.heeds_ids) as rest:
         yield Connectors(Asking(rest, access))
 
 

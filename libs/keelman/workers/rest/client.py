@@ -23,6 +23,15 @@ Urls: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
 
 Raises NotFound for an unknown worker cluster, Unavailable (NO_RUNNING_WORKER) when none of its workers runs."""
 
+HeedsIds: TypeAlias = Callable[[str], Awaitable[bool]]
+"""Whether the workers of a cluster do a request once by its id: those of keelman do, Apache Kafka Connect's know none.
+False where that is not known now."""
+
+
+async def heeds_none(cluster: str) -> bool:
+    """Workers of which nothing is known."""
+    return False
+
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
@@ -35,16 +44,20 @@ class Outgoing:
     body: Callable[[], AsyncIterable[bytes]] | bytes | None = None
     """Called for each try; a stream that was begun is not tried again."""
     repeatable: bool = False
-    """Whether workers do it once, however often they get it; so it is with every safe method."""
+    """Whether workers of any kind do it once, however often they get it; so it is with every safe method."""
+    has_id: bool = False
+    """Whether it has an id by which those of keelman do it once."""
 
 
 class Rest:
     """Sends requests to whichever worker of a cluster answers."""
 
-    def __init__(self, urls: Urls, *, request_seconds: float, access: WorkerAccess) -> None:
+    def __init__(
+        self, urls: Urls, *, request_seconds: float, access: WorkerAccess, heeds_ids: HeedsIds = heeds_none
+    ) -> None:
         """`access` says by what https workers are trusted."""
         self._access = access
-        self._urls = urls
+        self._urls, self._heeds_ids = urls, heeds_ids
         self._seconds = request_seconds
         self._client = httpx.AsyncClient(
             verify=access.tls,
@@ -78,7 +91,7 @@ class Rest:
             except (httpx.TimeoutException, TimeoutError):
                 raise DeadlineExceeded(f"worker {url} did not answer within {self._seconds:g} s") from None
             except httpx.TransportError as error:
-                if not (request.repeatable or request.method in SAFE) or callable(request.body):
+                if not await self._may_repeat(cluster, request):
                     why = self._access.problem(error)
                     raise Unavailable(
                         f"worker {url} broke off before it answered ({why}): it may have done what was asked",
@@ -96,6 +109,13 @@ class Rest:
             reason="UNREACHABLE",
             metadata={"worker_cluster": cluster},
         )
+
+    async def _may_repeat(self, cluster: str, request: Outgoing) -> bool:
+        if callable(request.body):
+            return False
+        if request.repeatable or request.method in SAFE:
+            return True
+        return request.has_id and await self._heeds_ids(cluster)
 
     async def text(self, url: str, target: bytes) -> str:
         """What one worker answers to a GET; raises Unavailable when it does not answer, or not with 200."""

@@ -171,7 +171,7 @@ class Connectors:
         content = None if body is None else orjson.dumps(body)
         more = ((b"if-match", etag), (REQUEST_ID, request_id))
         headers = (*HEADERS, *((name, text.encode("latin-1", "replace")) for name, text in more if text))
-        outgoing = Outgoing(method, target.encode(), headers, content, repeatable=bool(request_id))
+        outgoing = Outgoing(method, target.encode(), headers, content, has_id=bool(request_id))
         received = await self.asking.ask(cluster, outgoing)
         if received.status == PRECONDITION_FAILED:
             raise errors.Conflict(f"etag: {etag!r} is not the present one: read the connector again")

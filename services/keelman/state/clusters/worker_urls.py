@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keelman.model.cluster import ClusterGoal
+from keelman.model.cluster import ClusterGoal, WorkerEngine
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.model.workload import ProcessState, WorkloadKind
 from keelman.state.nouns.worker import rest_url
@@ -43,6 +43,11 @@ class WorkerUrls:
                 metadata={"worker_cluster": cluster},
             )
         return [rest_url(w) for w in sorted(running, key=lambda w: not self._has_joined(w))]
+
+    async def heeds_ids(self, cluster: str) -> bool:
+        """Whether its workers do a request once by its id."""
+        found = self.store.snapshot.worker_clusters.get(cluster)
+        return found is not None and found.spec.engine is WorkerEngine.KEELMAN
 
     def _has_joined(self, worker: object) -> bool:
         found = self.reports.membership(worker)  # type: ignore[arg-type]

@@ -18,7 +18,10 @@ class State:
     """Where the workers of the cluster are."""
 
     def __init__(self, *ports: int) -> None:
-        self.ports = ports
+        self.ports, self.engine = ports, "keelman"
+
+    async def heeds_ids(self, cluster: str) -> bool:
+        return self.engine == "keelman"
 
     async def rest_urls(self, cluster: str) -> list[str]:
         return [f"http://127.0.0.1:{port}" for port in self.ports]
@@ -36,13 +39,24 @@ async def worker(answer: bytes) -> asyncio.Server:
 
 
 @pytest.mark.parametrize(
-    ("method", "repeatable", "repeated"), [("GET", False, True), ("POST", True, True), ("POST", False, False)]
+    ("method", "given", "engine", "repeated"),
+    [
+        ("GET", {}, "kafka-connect", True),
+        ("POST", {"repeatable": True}, "kafka-connect", True),
+        ("POST", {}, "keelman", False),
+        ("DELETE", {"has_id": True}, "keelman", True),
+        ("DELETE", {"has_id": True}, "kafka-connect", False),
+    ],
 )
-async def test_what_may_be_repeated_is_repeated(method: str, repeatable: bool, repeated: bool) -> None:
+async def test_what_may_be_repeated_is_repeated(
+    method: str, given: dict[str, bool], engine: str, repeated: bool
+) -> None:
     breaking, answering = await worker(b""), await worker(ANSWER)
     state: Any = State(*(server.sockets[0].getsockname()[1] for server in (breaking, answering)))
-    request = Outgoing(method, b"/connectors", repeatable=repeatable)
-    async with breaking, answering, Rest(state.rest_urls, request_seconds=10, access=WorkerAccess()) as rest:
+    request = Outgoing(method, b"/connectors", **given)
+    state.engine = engine
+    made = Rest(state.rest_urls, request_seconds=10, access=WorkerAccess(), heeds_ids=state.heeds_ids)
+    async with breaking, answering, made as rest:
         if repeated:
             async with rest.send("demo", request) as response:
                 assert response.status_code == 201

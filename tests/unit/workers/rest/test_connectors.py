@@ -1,0 +1,32 @@
+"""How changes of connectors are sent to workers: with an id that not all of them know."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from keelman.workers.rest.asking import Asking, Received
+from keelman.workers.rest.client import Outgoing
+from keelman.workers.rest.connectors import REQUEST_ID, Connectors
+
+
+class Workers:
+    """Note what they are asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Outgoing] = []
+
+    async def ask(self, cluster: str, request: Outgoing) -> Received:
+        self.asked.append(request)
+        return Received(200, httpx.Headers(), b'{"name": "c"}')
+
+
+@pytest.mark.parametrize(("verb", "given"), [("delete", {}), ("stop", {}), ("pause", {}), ("update", {"config": {}})])
+async def test_a_change_with_an_id_may_be_repeated_by_that_alone(verb: str, given: dict[str, Any]) -> None:
+    workers = Workers()
+    await getattr(Connectors(cast(Asking, workers)), verb)("demo", "c", *given.values(), request_id="r")
+    (sent,) = (one for one in workers.asked if one.method != "GET")
+    assert (REQUEST_ID, b"r") in sent.headers
+    assert (sent.has_id, sent.repeatable) == (True, False)
