@@ -19,7 +19,7 @@ from keelman.connect.plugin import LEAST_REFRESH_SECONDS, KeptOffset, Reader, Wr
 from keelman.connect.records import Column, PackedRecords, RawOffset, Repeated, SourceBatch, TopicPartition
 from keelman.connect.schema import INTEGER_RANGES, TYPES, Schema, Struct
 from keelman.connect.tasks.data_set import DataSink
-from keelman.connect.tasks.own_metric import OwnMetric
+from keelman.connect.tasks.own_metric import LEGAL, is_legal
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import FileWatch, TopicWatch, VbucketWatch
 
@@ -359,7 +359,8 @@ WIND_UP = ReturnCheck("wind_up", _TRUTH)
 TOPIC_PLAN = ReturnCheck("topic_plan", Expected("None or a TopicPlan", _none_or(_is(TopicPlan))))
 COMMITTED = ReturnCheck("committed", _DONE)
 METRICS = ReturnCheck(
-    "metrics", Expected("a list of OwnMetric", lambda found: _several(found) and _all(_is(OwnMetric), found))
+    "metrics",
+    Expected(f"a list of OwnMetric, each with {LEGAL}", lambda found: _several(found) and _all(is_legal, found)),
 )
 WAITS_FOR = ReturnCheck("waits_for", Expected("a text, empty when it can read", _none_or(_is(str))))
 

@@ -45,7 +45,18 @@ def test_many_and_long_ones_are_cut() -> None:
     assert (len(progress.own_metrics), progress.ByteSize() < 50_000) == (MAX_METRICS, True)
 
 
-def test_what_is_no_metric_is_the_connectors_fault() -> None:
-    wrong: list[OwnMetric] = ["7"]  # type: ignore[list-item]
-    with pytest.raises(WrongAnswer, match="metrics returned is of type list"):
-        OwnMetrics(lambda: wrong).news()
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "7",
+        OwnMetric("polls", None),  # type: ignore[arg-type]
+        OwnMetric("polls", "7"),  # type: ignore[arg-type]
+        OwnMetric(7, 7),  # type: ignore[arg-type]
+        OwnMetric("polls", 7, None),  # type: ignore[arg-type]
+        OwnMetric("polls", 7, "", {"shard": 3}),  # type: ignore[dict-item]
+        OwnMetric("polls", 7, "", None),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_metric_is_the_connectors_fault(wrong: OwnMetric) -> None:
+    with pytest.raises(WrongAnswer, match=r"metrics returned is of type list: .*; expected a list of OwnMetric, each"):
+        OwnMetrics(lambda: [wrong]).news()

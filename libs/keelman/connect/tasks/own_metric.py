@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+LEGAL = "a number as its value, and texts as its name, description and tags"
+
 
 @dataclass(frozen=True, slots=True)
 class OwnMetric:
@@ -14,3 +16,10 @@ class OwnMetric:
     value: float
     description: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def is_legal(found: object) -> bool:
+    """Whether what a connector returned is a metric, and as LEGAL says."""
+    if not isinstance(found, OwnMetric) or not hasattr(found.value, "__float__") or not isinstance(found.tags, Mapping):
+        return False
+    return all(isinstance(one, str) for one in (found.name, found.description, *found.tags, *found.tags.values()))
