@@ -55,6 +55,11 @@ def under_way() -> str:
     return next(reversed(list(_background.values())), "")
 
 
+def background_calls() -> list[str]:
+    """What all of their own threads are in."""
+    return list(_background.values())
+
+
 _standing: dict[int, str] = {}
 
 
@@ -108,7 +113,7 @@ class ReturnCheck:
     def of(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What the method returns. Raises WrongAnswer, and what the method raises."""
         found = method(*args, **kwargs) if _note is None or _background else self._noted(_note, method, *args, **kwargs)
-        what = f"what {self._named(method)} returned"
+        what = f"what {self.named(method)} returned"
         self.legal.expect(what, found)
         if found is not None and self.parts:
             for name, legal in self.parts.items():
@@ -117,13 +122,14 @@ class ReturnCheck:
         return found
 
     def _noted(self, note: Callable[[str], None], method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        note(self._named(method))
+        note(self.named(method))
         try:
             return method(*args, **kwargs)
         finally:
             note(under_way())  # another thread's may have begun meanwhile
 
-    def _named(self, method: Callable[..., Any]) -> str:
+    def named(self, method: Callable[..., Any]) -> str:
+        """Whose method it is that is called, e.g. `SeaReader.read`."""
         owner = getattr(method, "__self__", None)
         if owner is None:
             return self.method

@@ -24,7 +24,7 @@ import setproctitle
 
 from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, SlotBeat, SlotGreeting
 from keelman.api.copy.v1.slot_service_pb2_grpc import SlotServiceStub
-from keelman.connect.contract import under_way
+from keelman.engine.slot.calls import calls_under_way
 from keelman.engine.slot.ending import note_calls
 from keelman.engine.slot.loops import Loops
 from keelman.engine.slot.part_rows import offer_rows
@@ -208,7 +208,7 @@ def host_slot(order: SlotOrder, batches: Iterable[Any]) -> None:
     sys.setrecursionlimit(RECURSION)
     configure("slot", json=order.log_json, level=order.log_level, slot=order.slot)
     if order.path:
-        brake_output(who=under_way)
+        brake_output(who=calls_under_way)
         note_calls()
         use_plugin(order.path, named(order.use_plugin))
     if order.data:

@@ -1,0 +1,61 @@
+"""Which methods of connectors a slot is said to be in."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from keelman.connect import contract
+from keelman.engine.slot.calls import calls_under_way
+
+
+class Slow:
+    """Methods that take until they are let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Semaphore(0), threading.Event()
+
+    def read(self) -> None:
+        self.begun.release()
+        assert self.go_on.wait(30)
+
+
+class Slower(Slow):
+    """Of another connector."""
+
+
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        ([], ""),
+        ([Slow], "Slow.read"),
+        ([Slow, Slow], "Slow.read"),
+        ([Slow, Slower], "Slow.read, Slower.read"),
+    ],
+)
+def test_all_methods_that_are_under_way_are_told_once(calls: list[Callable[[], Slow]], told: str) -> None:
+    connectors = [make() for make in calls]
+    threads = [threading.Thread(target=contract.READ.of, args=(one.read,)) for one in connectors]
+    try:
+        for thread, one in zip(threads, connectors, strict=True):
+            thread.start()
+            assert one.begun.acquire(timeout=30)
+        assert sorted(calls_under_way().split(", ")) == sorted(told.split(", "))
+    finally:
+        for thread, one in zip(threads, connectors, strict=True):
+            one.go_on.set()
+            thread.join()
+    assert calls_under_way() == ""
+
+
+def test_a_thread_of_a_connectors_own_is_told_and_not_who_waits_for_it() -> None:
+    found: list[str] = []
+
+    def read() -> None:
+        contract.note_background("com.acme.SeaTask.poll")
+        found.append(calls_under_way())
+        contract.note_background("")
+        found.append(calls_under_way())
+
+    contract.READ.of(read)
+    assert found == ["com.acme.SeaTask.poll", "read"]
