@@ -24,7 +24,8 @@ from keelman.rpc.watching import resource_of, watch, watch_connectors
 from keelman.runtime.supervise import supervise
 
 LOOK_SECONDS = 1.0
-REPORTED_SECONDS = 2.0
+REPORTED_SECONDS, LAG_SECONDS = 2.0, 10.0
+"""So often lists are asked for what no event says; those of connectors, which may be many, for their lag alone."""
 NOUNS: Mapping[Kind, str] = {
     kinds.NODES: "node",
     kinds.BROKER_CLUSTERS: "broker_cluster",
@@ -211,12 +212,17 @@ async def follow(
 
         async def look() -> None:
             while True:
-                await asyncio.sleep(REPORTED_SECONDS)
+                await asyncio.sleep(pace_of(kind))
                 if found := await list_now():
                     show(followed.report(found), followed)
 
         moves = kind in REPORTED and (kind not in RESTLESS or kind is kinds.WORKERS or _on_screen(form))
         await supervise(hear, *([look] if moves else []))
+
+
+def pace_of(kind: Kind) -> float:
+    """Seconds between two lists of a kind that is followed."""
+    return LAG_SECONDS if kind is kinds.CONNECTORS else REPORTED_SECONDS
 
 
 async def _changes(

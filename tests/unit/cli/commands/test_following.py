@@ -6,7 +6,7 @@ from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_FAILED, CONNECT
 from keelman.api.connect.v1.plugin_pb2 import Plugin
 from keelman.api.event.v1.event_pb2 import EVENT_TYPE_CREATED, EVENT_TYPE_DELETED, EVENT_TYPE_UPDATED, Event
 from keelman.cli import kinds
-from keelman.cli.commands.following import Followed
+from keelman.cli.commands.following import LAG_SECONDS, REPORTED_SECONDS, Followed, pace_of
 from keelman.cli.output.printing import table
 
 ONE, TWO = Plugin(name="acme", version="1"), Plugin(name="acme", version="2")
@@ -44,3 +44,7 @@ def test_what_connectors_have_left_is_shown_and_no_change_of_theirs() -> None:
     assert followed.take([("demo/in", failed)]) == [("demo/in", failed)]
     assert followed.take([("demo/in", None)]) == [("demo/in", None)]
     assert followed.all() == []
+
+
+def test_all_connectors_are_listed_for_their_lag_less_often() -> None:
+    assert (pace_of(kinds.CONNECTORS), pace_of(kinds.NODES)) == (LAG_SECONDS, REPORTED_SECONDS) == (10.0, 2.0)
