@@ -84,11 +84,6 @@ def _collections(name: str, value: Any) -> None:
             raise ConfigValueError(name, ",".join(value), str(error)) from None
 
 
-def _topic(name: str, value: Any) -> None:
-    if not value.strip():
-        raise ConfigValueError(name, value, "names no topic")
-
-
 def _topics(name: str, value: Any) -> None:
     for one in value or ():
         collection, _, topic = one.partition("=")
@@ -147,7 +142,7 @@ def official_keys() -> ConfigDef:
         _key("log.redaction", _TEXT, "NONE", _LOGGING, "Without effect.", one_of("NONE", "PARTIAL", "FULL")),
         _key("log.document.lifecycle", _FLAG, False, _LOGGING, "Without effect."),
         _key("metrics.interval", _TEXT, "10m", _LOGGING, "Without effect.", duration),
-        _key("topic", _TEXT, "${bucket}.${scope}.${collection}", _SOURCE, "Topic of the records.", _topic),
+        _key("topic", _TEXT, "${bucket}.${scope}.${collection}", _SOURCE, "Topic of the records."),
         _key(
             "collection.to.topic",
             _LIST,
@@ -310,6 +305,18 @@ def without_tls(config: Mapping[str, str], parsed: Mapping[str, Any]) -> list[Co
     if not parsed[key] or parsed["couchbase.enable.tls"]:
         return []
     return [ConfigValueError(key, config[key], "needs couchbase.enable.tls=true")]
+
+
+def without_topic(config: Mapping[str, str], parsed: Mapping[str, Any]) -> list[ConfigValueError]:
+    """No topic for all, where not each collection that is read has its own."""
+    topic, chosen = parsed["couchbase.topic"], set(map(collection_of, parsed["couchbase.collections"]))
+    if topic.strip() or (chosen and chosen <= topics_of(config, parsed).keys()):
+        return []
+    text = (
+        "names no topic: write a name, in which ${bucket}, ${scope} and ${collection} may stand; it may be empty where "
+        "each of couchbase.collections has a topic of its own"
+    )
+    return [ConfigValueError("couchbase.topic", topic, text)]
 
 
 def selection_of(parsed: Mapping[str, Any]) -> Selection:

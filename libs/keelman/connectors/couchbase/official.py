@@ -52,7 +52,8 @@ class CouchbaseSource(Connector):
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValueError]:
-        """Keys for one collection that can only be set for all; a scope and collections both; a bucket that is none."""
+        """Keys for one collection that can only be set for all; a scope and collections both; a bucket that is none;
+        records without a topic."""
         parsed = keys.official_keys().parse(config)
         found = [*wrong_contexts(config), *keys.without_tls(config, parsed)]
         if not parsed["couchbase.bucket"]:
@@ -62,7 +63,7 @@ class CouchbaseSource(Connector):
         if parsed["couchbase.scope"] and parsed["couchbase.collections"]:
             text = "couchbase.scope and couchbase.collections exclude each other: set one of them"
             found.append(ConfigValueError("couchbase.scope", parsed["couchbase.scope"], text))
-        return found
+        return found or keys.without_topic(config, parsed)
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:

@@ -61,7 +61,9 @@ def topics_by_collection(config: Mapping[str, str]) -> dict[Collection, str]:
         if match is not None and match[1] == "couchbase.topic":
             try:
                 if not value.strip():
-                    raise ValueError("names no topic")
+                    raise ValueError(
+                        "names no topic: write a name, in which ${bucket}, ${scope} and ${collection} may stand"
+                    )
                 found[collection_of(match[2])] = value
             except ValueError as error:
                 raise ConfigValueError(name, value, str(error)) from None

@@ -201,7 +201,12 @@ GOOD = {
             "overrides (square brackets)",
         ),
         ({"couchbase.client.certificate.path": "/own.p12"}, "needs couchbase.enable.tls=true"),
-        ({"couchbase.topic[a.b]": ""}, "names no topic"),
+        ({"couchbase.topic[a.b]": ""}, "names no topic: write a name"),
+        ({"couchbase.topic": " "}, "names no topic: write a name"),
+        (
+            {"couchbase.topic": "", "couchbase.collections": "a.b,a.c", "couchbase.topic[a.b]": "x"},
+            "each of couchbase.collections",
+        ),
         ({"couchbase.topic[airline]": "x"}, "'airline' is no collection: write scope.collection"),
         ({"couchbase.jsonpath.filter[a.b]": "$.x"}, "couchbase.jsonpath.filter[a.b]: is not served: leave it empty"),
         ({"couchbase.scope": "a", "couchbase.collections": "a.b"}, "exclude each other"),
@@ -211,6 +216,11 @@ def test_configurations_of_the_official_connector(more: dict[str, str], said: st
     assert CouchbaseSource.validate(GOOD) == []
     (error,) = CouchbaseSource.validate({**GOOD, **more})
     assert said in str(error)
+
+
+def test_no_topic_is_needed_where_each_collection_has_its_own() -> None:
+    own = {"couchbase.topic[a.b]": "x", "couchbase.collection.to.topic": "a.c=y"}
+    assert CouchbaseSource.validate({**GOOD, "couchbase.topic": "", "couchbase.collections": "a.b,a.c", **own}) == []
 
 
 def test_handlers_that_are_not_served_are_named() -> None:
@@ -227,7 +237,6 @@ def test_handlers_that_are_not_served_are_named() -> None:
     [
         ("collection.to.topic", "a.b", "'a.b' names no topic: write scope.collection=topic"),
         ("collection.to.topic", "a=b", "'a' is no collection"),
-        ("topic", " ", "names no topic"),
         ("collections", "a.b=c.d", "is no collection"),
     ],
 )
