@@ -89,7 +89,7 @@ class World:
 @given(steps=st.lists(step, max_size=25), most_gone=st.sampled_from((1, 1000)))
 def test_a_watch_knows_what_lists_show(steps: list[Any], most_gone: int) -> None:
     world = World()
-    with mock.patch.multiple(connector_feed, PART=1, MOST_GONE=most_gone):
+    with mock.patch.multiple(connector_feed, PART=1, MAX_GONE=most_gone):
         for one in steps:
             world.do(*one)
         for number in range(len(world.watches)):

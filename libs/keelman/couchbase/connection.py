@@ -52,7 +52,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, address: NodeAddress, listener: Listener, noop_seconds: float) -> None:
         self.address, self.where = address, str(address)
-        self.number = f"{secrets.token_hex(8)}/{secrets.token_hex(8)}".upper()
+        self.id = f"{secrets.token_hex(8)}/{secrets.token_hex(8)}".upper()
         self.features: frozenset[int] = frozenset()
         self._listener = listener
         self._noop_seconds = noop_seconds

@@ -21,7 +21,7 @@ class Requests(Protocol):
     """What a connection lets a handshake do."""
 
     where: str
-    number: str
+    id: str
     """By which servers tell connections apart: no two have one, or the second would close the first."""
 
     async def request(self, opcode: int, *, key: bytes = b"", value: bytes = b"", extras: bytes = b"") -> Frame:
@@ -132,7 +132,7 @@ def _name(connection: Requests, access: Access) -> bytes:
     a stream's name. As long as may be at most."""
     agent = access.agent
     while True:
-        name = json.dumps({"i": connection.number, "a": agent}, separators=(",", ":"))[1:-1].encode()
+        name = json.dumps({"i": connection.id, "a": agent}, separators=(",", ":"))[1:-1].encode()
         if len(name) <= MAX_NAME_BYTES:
             return name
         agent = agent[:-1]

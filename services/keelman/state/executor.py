@@ -83,7 +83,7 @@ class Executor:
         is_check = self._checked is None or self.clock() - self._checked >= CHECK_SECONDS
         if not (is_check or self._changes):
             return
-        self._look_again()
+        self._forget_old_figures()
         count, seen = len(self._changes), self.store.revision
         scope = self._scope(self.store.snapshot, is_check=is_check)
         plan = make_plan(self.store.snapshot, self.limits, scope, self._figures_of)
@@ -123,7 +123,7 @@ class Executor:
         if self.on_planned is not None:
             self.on_planned(seen)
 
-    def _look_again(self) -> None:
+    def _forget_old_figures(self) -> None:
         """Forgets what hosts used, once that is old."""
         if self._figures_taken is None or self.clock() - self._figures_taken >= FIGURES_SECONDS:
             self._figures.clear()

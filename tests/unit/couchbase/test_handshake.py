@@ -13,7 +13,7 @@ from keelman.couchbase.seeds import Access, Seed
 class Server:
     """Answers that all is well."""
 
-    where, number = "one:11210", "03FB3105B88BE224/B00B72E2F48FE457"
+    where, id = "one:11210", "03FB3105B88BE224/B00B72E2F48FE457"
 
     def __init__(self) -> None:
         self.keys: dict[int, bytes] = {}
@@ -31,7 +31,7 @@ async def test_a_connection_has_one_name_that_servers_take(connector: str) -> No
     name, hello = server.keys[Opcode.DCP_OPEN], server.keys[Opcode.HELLO]
     assert hello == b"{%b}" % name
     given = json.loads(hello)
-    assert given["i"] == server.number
+    assert given["i"] == server.id
     assert access.agent.startswith(given["a"])
     assert len(name) <= MAX_NAME_BYTES
     assert name.isascii()

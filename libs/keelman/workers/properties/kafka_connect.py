@@ -27,7 +27,7 @@ from keelman.workers.properties.signature_algorithms import (
 )
 from keelman.workers.properties.typed import REQUIRED, REQUIRED_OF_A_GROUP, TOPIC_NAME, is_topic
 
-MOST = 2**31 - 1
+MAX_INT = 2**31 - 1
 SESSION, HEARTBEAT = "session.timeout.ms", "heartbeat.interval.ms"
 SESSION_MS, HEARTBEAT_MS = 10_000, 3_000
 """Connect's defaults."""
@@ -65,7 +65,7 @@ KEYS = (
     *_keys(Type.INT, "request.timeout.ms", rule=at_least(0)),
     *_keys(Type.INT, "receive.buffer.bytes", "send.buffer.bytes", rule=at_least(-1)),
     *_keys(Type.INT, "metrics.num.samples", rule=at_least(1)),
-    *_keys(Type.INT, "inter.worker.key.ttl.ms", "scheduled.rebalance.max.delay.ms", rule=between(0, MOST)),
+    *_keys(Type.INT, "inter.worker.key.ttl.ms", "scheduled.rebalance.max.delay.ms", rule=between(0, MAX_INT)),
     *_keys(Type.INT, "offset.storage.partitions", "status.storage.partitions", rule=_partitions),
     *_keys(
         Type.SHORT,

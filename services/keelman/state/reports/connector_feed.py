@@ -14,7 +14,7 @@ from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorChanges, Co
 
 PART = 500
 PART_BYTES = 1 << 20  # a client that sets nothing takes messages of up to 4 MiB
-MOST_GONE = 1000
+MAX_GONE = 1000
 """So many deleted connectors of a worker cluster are remembered, and so many worker clusters that are not shown."""
 _PROCESSES = 30  # bits of a revision
 
@@ -89,7 +89,7 @@ class ConnectorFeed:
         self._now += 1
         self._touch(cluster, _Cluster(self._now, shown=False))
         hidden = [name for name, one in self._clusters.items() if not one.shown]
-        for name in hidden[: max(0, len(hidden) - MOST_GONE)]:
+        for name in hidden[: max(0, len(hidden) - MAX_GONE)]:
             self._floor = max(self._floor, self._clusters.pop(name).begun)
 
     def put(self, connector: Connector) -> None:
@@ -110,7 +110,7 @@ class ConnectorFeed:
             return
         self._now += 1
         known.gone[name] = self._now
-        if len(known.gone) > MOST_GONE:  # whoever does not know of the oldest gets all of the cluster
+        if len(known.gone) > MAX_GONE:  # whoever does not know of the oldest gets all of the cluster
             known.begun = known.gone.pop(next(iter(known.gone)))
         self._touch(cluster, known)
 
