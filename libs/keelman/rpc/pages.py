@@ -7,7 +7,6 @@ import binascii
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_UNSPECIFIED, Connector, ConnectorState
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.model.errors import InvalidArgument
 
@@ -64,8 +63,3 @@ def key_parts(key: str) -> tuple[str, str]:
     """Worker cluster and name of a key."""
     cluster, _, name = key.partition("\0")
     return cluster, name
-
-
-def is_in(connector: Connector, state: ConnectorState.ValueType) -> bool:
-    """Whether it, or a task of it, is in this state; unspecified is any."""
-    return state in (CONNECTOR_STATE_UNSPECIFIED, connector.state, *(t.state for t in connector.tasks))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -94,16 +95,27 @@ async def watch(
     twice.
     Raises InvalidArgument for a noun that there is not.
     """
-    known, backoff = Known(), Backoff(first=0.1, most=2.0)
-    stub = WatchServiceStub(link)
+    known, stub = Known(), WatchServiceStub(link)
+
+    def begin() -> Any:
+        return stub.Watch(WatchRequest(nouns=nouns, name=name, from_revision=known.begin()))
+
+    async with aclosing(_answers(begin, on_away)) as answers:
+        async for answer in answers:
+            changed = known.fold(answer)
+            if changed or answer.snapshot_end:
+                yield known, changed
+
+
+async def _answers(begin: Callable[[], Any], on_away: Callable[[Unavailable], None]) -> AsyncGenerator[Any, None]:
+    """Those of one stream after the other, for ever: each ends with its server, or the way to it."""
+    backoff = Backoff(first=0.1, most=2.0)
     while True:
-        call: Any = stub.Watch(WatchRequest(nouns=nouns, name=name, from_revision=known.begin()))
+        call = begin()
         try:
             async for answer in translated_stream(call):
                 backoff.reset()
-                changed = known.fold(answer)
-                if changed or answer.snapshot_end:
-                    yield known, changed
+                yield answer
         except Unavailable as error:
             if backoff.is_first:
                 on_away(error)
@@ -166,21 +178,16 @@ async def watch_connectors(
     twice.
     Raises NotFound for a worker cluster that there is not.
     """
-    known, backoff, is_first = KnownConnectors(), Backoff(first=0.1, most=2.0), True
-    stub = ConnectorServiceStub(link)
-    while True:
-        wanted = WatchConnectorsRequest(worker_cluster=worker_cluster, name=name, from_revision=known.begin())
-        call: Any = stub.WatchConnectors(wanted)
-        try:
-            async for answer in translated_stream(call):
-                backoff.reset()
-                changed = known.fold(answer.changes)
-                if changed or (changed is not None and (is_first or answer.changes.HasField("unreachable"))):
-                    yield known, changed
-                    is_first = False
-        except Unavailable as error:
-            if backoff.is_first:
-                on_away(error)
-        finally:
-            call.cancel()
-        await asyncio.sleep(backoff.next())
+    known, stub, is_first = KnownConnectors(), ConnectorServiceStub(link), True
+
+    def begin() -> Any:
+        return stub.WatchConnectors(
+            WatchConnectorsRequest(worker_cluster=worker_cluster, name=name, from_revision=known.begin())
+        )
+
+    async with aclosing(_answers(begin, on_away)) as answers:
+        async for answer in answers:
+            changed = known.fold(answer.changes)
+            if changed or (changed is not None and (is_first or answer.changes.HasField("unreachable"))):
+                yield known, changed
+                is_first = False

@@ -1,4 +1,5 @@
-"""Parts of the message `Connector` that are made alike from a worker's REST answers and from its own state."""
+"""The message `Connector`: parts that are made alike from a worker's REST answers and from its own state, and which
+connectors a list shows."""
 
 from __future__ import annotations
 
@@ -15,3 +16,8 @@ def add_notes(task: pb.ConnectorTask, more: Mapping[str, object]) -> pb.Connecto
     task.waits_for = waits_for(more)
     task.failed_attempts, task.last_failure = failures(more)
     return task
+
+
+def is_in(connector: pb.Connector, state: pb.ConnectorState.ValueType) -> bool:
+    """Whether it, or a task of it, is in this state; unspecified is any."""
+    return state in (pb.CONNECTOR_STATE_UNSPECIFIED, connector.state, *(t.state for t in connector.tasks))

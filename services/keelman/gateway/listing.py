@@ -13,7 +13,8 @@ from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_UNSPECIFIED, Co
 from keelman.api.connect.v1.connector_service_pb2 import ListConnectorsRequest, ListConnectorsResponse
 from keelman.connect.config.secret_keys import shown
 from keelman.gateway.state import State
-from keelman.rpc.pages import connector_key, is_in, key_of, key_parts, page_limit, token_for
+from keelman.rpc.pages import connector_key, key_of, key_parts, page_limit, token_for
+from keelman.workers.connector_messages import is_in
 from keelman.workers.rest.connectors import Connectors
 
 FRESH_SECONDS = 10.0  # so long at most it takes until a report says what was written

@@ -1,8 +1,16 @@
 """What a watch's client knows after each answer, and what it takes for a change."""
 
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
 from keelman.api.event.v1.event_pb2 import EVENT_TYPE_CREATED, EVENT_TYPE_DELETED, EVENT_TYPE_UPDATED, Event
 from keelman.api.event.v1.watch_service_pb2 import WatchResponse
+from keelman.model.errors import Unavailable
+from keelman.rpc import watching
 from keelman.rpc.watching import Known
+from keelman.runtime.backoff import Backoff
 
 
 def event(revision: int, name: str, kind: int = EVENT_TYPE_UPDATED, text: str = "") -> Event:
@@ -64,3 +72,26 @@ def test_an_event_of_a_noun_that_is_not_known_is_passed_over() -> None:
     known = Known()
     assert known.fold(WatchResponse(revision=3, events=[Event(revision=3, name="x", type=EVENT_TYPE_CREATED)])) == []
     assert known.revision == 3
+
+
+async def test_a_stream_that_ends_is_begun_again_and_its_end_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    away: list[Unavailable] = []
+
+    class Call:
+        def __init__(self) -> None:
+            begun.append(0)
+
+        def cancel(self) -> None:
+            begun[-1] += 1
+
+        async def __aiter__(self) -> AsyncIterator[int]:
+            if len(begun) in (1, 4):
+                yield len(begun)
+            raise Unavailable("the server has ended")
+
+    monkeypatch.setattr(watching, "Backoff", lambda **_: Backoff(first=0.0, most=0.0))
+    async with aclosing(watching._answers(Call, away.append)) as answers:
+        assert [await anext(answers), await anext(answers)] == [1, 4]
+    assert begun == [1, 1, 1, 1], "each call is given back"
+    assert len(away) == 1, "once, until somebody has answered"

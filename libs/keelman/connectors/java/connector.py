@@ -24,9 +24,8 @@ from keelman.connectors.java.jvm import java_class, jpype
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.connectors.java.started import TASK_CLASS, StartedConnectors
 from keelman.connectors.plugins.java_folders import UNDEFINED
+from keelman.workers.plugins.inner_classes import SINK_CONTEXT
 
-SINK_CONTEXT = "org.apache.kafka.connect.runtime.WorkerSinkTaskContext"
-"""A task of a sink that looks into it is given one of that very class."""
 REFRESH_SECONDS = 5.0
 SUPPORT = "exactly.once.support"
 UNKNOWN_SUPPORT = (
@@ -153,7 +152,7 @@ class JavaConnector(Connector):
         """A sink task, started. Raises ConnectError."""
         from keelman.connectors.java.sink.writer import open_writer  # noqa: PLC0415  as above
 
-        looks_inside = SINK_CONTEXT in cls.inner
+        looks_inside = SINK_CONTEXT.replace("/", ".") in cls.inner
         return open_writer(cls.loader, cls._task_class(config), config, task, looks_inside=looks_inside)
 
     @classmethod
