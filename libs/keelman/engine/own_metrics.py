@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
 from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.connect.contract import METRICS
@@ -29,13 +30,17 @@ class OwnMetrics:
         if now < self._next:
             return False
         self._next = now + EVERY_SECONDS
-        before, self._found = self._found, [_message(one) for one in METRICS.of(self._ask) if _is_told(one)]
-        del self._found[MAX_METRICS:]
+        before, self._found = self._found, [_message(one) for one in reported(METRICS.of(self._ask))]
         return self._found != before
 
     def add_to(self, progress: copy.CopyProgress) -> None:
         """Tells them with the progress."""
         progress.own_metrics.extend(self._found)
+
+
+def reported(found: Iterable[OwnMetric]) -> list[OwnMetric]:
+    """Those of a task's metrics that are reported. No more are taken than needed: those of Java cost each."""
+    return list(islice(filter(_is_told, found), MAX_METRICS))
 
 
 def _is_told(one: OwnMetric) -> bool:

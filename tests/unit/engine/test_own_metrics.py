@@ -1,14 +1,14 @@
 """What a connector's task counts by itself, as its copy run reports it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
 from keelman.connect.contract import WrongAnswer
 from keelman.connect.tasks.own_metric import OwnMetric
-from keelman.engine.own_metrics import EVERY_SECONDS, MAX_METRICS, OwnMetrics
+from keelman.engine.own_metrics import EVERY_SECONDS, MAX_METRICS, OwnMetrics, reported
 
 
 def told(metrics: OwnMetrics) -> list[tuple[str, float]]:
@@ -43,6 +43,18 @@ def test_many_and_long_ones_are_cut() -> None:
     progress = CopyProgress()
     metrics.add_to(progress)
     assert (len(progress.own_metrics), progress.ByteSize() < 50_000) == (MAX_METRICS, True)
+
+
+def test_no_more_are_taken_than_are_reported() -> None:
+    taken: list[int] = []
+
+    def found() -> Iterator[OwnMetric]:
+        for number in range(9999):
+            taken.append(number)
+            yield OwnMetric("x", math.nan if number < 10 else number)
+
+    assert len(reported(found())) == MAX_METRICS
+    assert len(taken) == MAX_METRICS + 10
 
 
 @pytest.mark.parametrize(

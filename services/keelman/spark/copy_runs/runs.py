@@ -113,6 +113,8 @@ def fold(run: CopyRun, update: RunUpdate, now: datetime) -> bool:
     if update.HasField("progress") and update.progress.records >= run.progress.records:
         changed = changed or update.progress != run.progress
         run.progress.CopyFrom(update.progress)
+    if run.state in FINAL:
+        run.progress.ClearField("own_metrics")  # they are of a task at work, and ended copy runs are kept
     if changed:
         run.update_time.FromDatetime(now)
     return changed

@@ -118,3 +118,14 @@ def test_filters_and_order() -> None:
     assert [r.uid for r in sorted(book.matching("wc", "", include_ended=False), key=copy_run_key)] == ["3", "2", "1"]
     assert [r.uid for r in book.matching("wc", "b", include_ended=False)] == ["1"]
     assert not list(book.matching("other", "", include_ended=True))
+
+
+@pytest.mark.parametrize("last", [ENDED, FAILED])
+def test_an_ended_copy_run_keeps_no_metrics_of_the_connectors_own(last: int) -> None:
+    made = run().copy_run
+    for state in (RUNNING, last):
+        reported = update(state, records=5)
+        reported.progress.own_metrics.add(name="polls", value=7)
+        assert fold(made, reported, NOW)
+        assert len(made.progress.own_metrics) == (state == RUNNING)
+    assert made.progress.records == 5

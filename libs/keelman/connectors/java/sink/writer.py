@@ -34,6 +34,7 @@ from keelman.connectors.java.sink.task_thread import Job, SinkThread
 from keelman.connectors.java.steps.record_steps import RecordSteps, record_steps
 from keelman.connectors.java.stopping import stop_seconds
 from keelman.engine.control import CutShort, GaveUp
+from keelman.engine.own_metrics import reported
 from keelman.engine.records.conversion import attended
 from keelman.engine.records.registries import open_registry
 from keelman.engine.sink.consumer.own_consumer import ConsumerOrder
@@ -214,7 +215,7 @@ class JavaWriter(Writer):
     def metrics(self) -> Sequence[OwnMetric]:
         """Those of the task and of its steps."""
         with self._loader.entered(), contract.standing(f"{self._thread.class_name}.pluginMetrics"):
-            return list(self._steps.metrics.found())
+            return reported(self._steps.metrics.found())
 
     def committable(self) -> Mapping[TopicPartition, int]:
         """What the task said last."""

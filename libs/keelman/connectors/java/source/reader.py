@@ -36,6 +36,7 @@ from keelman.connectors.java.source.poll_thread import Poll, PollThread, Told
 from keelman.connectors.java.steps.record_steps import RecordSteps, record_steps
 from keelman.connectors.java.stopping import flush_seconds, stop_seconds
 from keelman.engine.control import CutShort
+from keelman.engine.own_metrics import reported
 from keelman.engine.records.conversion import attended
 from keelman.engine.records.registries import open_registry
 
@@ -141,7 +142,7 @@ class JavaReader(Reader):
     def metrics(self) -> Sequence[OwnMetric]:
         """Those of the task and of its steps."""
         with self._loader.entered(), contract.standing(f"{self._thread.class_name}.pluginMetrics"):
-            return list(self._steps.metrics.found())
+            return reported(self._steps.metrics.found())
 
     def wind_up(self) -> bool:
         """Ends polling: what was polled is copied, for some sources have it nowhere else."""
