@@ -10,7 +10,7 @@ from keelman.couchbase import cluster as cluster_module
 from keelman.couchbase.changes import OWN_WINDOW_BYTES, Changes, StreamOptions
 from keelman.couchbase.cluster import Cluster
 from keelman.couchbase.cluster_map import NodeAddress
-from keelman.couchbase.connection import Connection
+from keelman.couchbase.connection import COLLECTION_DROPPED, Connection
 from keelman.couchbase.errors import AwayError, CouchbaseError
 from keelman.couchbase.frames import RESPONSE, Frame, Opcode, Status
 from keelman.couchbase.seeds import Access, Seed
@@ -126,3 +126,24 @@ def test_a_collection_is_unknown_only_since_that_was_answered() -> None:
 @pytest.mark.parametrize("between", [Status.ROLLBACK, None])
 def test_what_is_between_two_refusals_ends_the_first(between: Status | None) -> None:
     assert refused_for((0, BUSY), (100, between), (100, BUSY), (7, BUSY)) == [(BUSY, 0), (BUSY, 0), (BUSY, 7)]
+
+
+async def test_a_stream_that_is_left_for_a_dropped_collection_is_closed_before_the_next() -> None:
+    _, changes = new()
+    closed: list[int] = []
+
+    class Left:
+        where = "one:11210"
+
+        def forget(self, number: int) -> None:
+            """Its events are passed over."""
+
+        async def close_stream(self, number: int) -> None:
+            closed.append(number)
+
+    connection = cast("Connection", Left())
+    ended = asyncio.get_running_loop().create_future()
+    changes._ended[3] = connection, ended
+    ended.set_result(COLLECTION_DROPPED)
+    assert await changes._until_end(connection, Vbucket(3)) == COLLECTION_DROPPED
+    assert closed == [3]
