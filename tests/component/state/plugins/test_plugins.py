@@ -200,11 +200,11 @@ async def test_quotas_are_told_before_the_file_comes_and_hold_without_a_size(tmp
     async with state_in_loop(tmp_path, **limits) as (clients, _):
         await upload(clients.plugins, first)
         large = jar(2000)
-        for size in (0, len(large)):
+        for size in (None, len(large)):
             with pytest.raises(Exhausted, match="plugin_max_bytes allows no more") as caught, translated():
                 await upload(clients.plugins, large, size_bytes=size, version="2")
             assert caught.value.reason == "PLUGIN_TOO_LARGE"
-        for size in (0, len(second)):
+        for size in (None, len(second)):
             with pytest.raises(Exhausted, match="plugins_max_bytes allows no more") as caught, translated():
                 await upload(clients.plugins, second, size_bytes=size, version="2")
             assert caught.value.reason == "PLUGIN_QUOTA"
