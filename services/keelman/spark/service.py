@@ -34,7 +34,7 @@ from keelman.spark.masters.jobs import Spark, SparkJobs
 from keelman.spark.masters.kept import Kept
 from keelman.spark.masters.master import Master, MasterKind, unfit
 from keelman.spark.masters.pack import FOLDER, Pack
-from keelman.spark.masters.slot_home import Door, SlotHome
+from keelman.spark.masters.slot_home import SlotHome, SlotListener
 from keelman.spark.settings import Settings
 from keelman.spark.slots.pool import Times
 from keelman.spark.waits import settled
@@ -122,8 +122,8 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
                 grace_seconds=LINKS_END_SECONDS,
             )
         )
-        if home.door is not None:
-            await stack.enter_async_context(open_door(home.door, dispatcher))
+        if home.listener is not None:
+            await stack.enter_async_context(open_slot_listener(home.listener, dispatcher))
         jobs.warm_up()
         await health.ready()
         log.info("serving", host=settings.host, port=settings.port, seconds=round(time.monotonic() - begun, 2))
@@ -161,21 +161,21 @@ def starter(
 
 
 @contextlib.asynccontextmanager
-async def open_door(door: Door, dispatcher: Dispatcher) -> AsyncIterator[None]:
+async def open_slot_listener(listener: SlotListener, dispatcher: Dispatcher) -> AsyncIterator[None]:
     """Serves slots of other hosts, and nothing else: what workers and people may ask stays on loopback."""
-    if not port_is_free(door.host, door.port):
-        what = f"spark.advertised_address: port {door.port} on {door.host} is taken by another process"
+    if not port_is_free(listener.host, listener.port):
+        what = f"spark.advertised_address: port {listener.port} on {listener.host} is taken by another process"
         raise Unavailable(f"{what}: stop it, or give an address with another one", reason="PORT_TAKEN")
     async with serve(
         Service.of(SlotApi(dispatcher)),
-        host=door.host,
-        port=door.port,
-        tls=door.tls,
+        host=listener.host,
+        port=listener.port,
+        tls=listener.tls,
         label="spark",
         grace_seconds=LINKS_END_SECONDS,
     ) as health:
         await health.ready()
-        log.info("serving_slots", host=door.host, port=door.port, tls=door.tls is not None)
+        log.info("serving_slots", host=listener.host, port=listener.port, tls=listener.tls is not None)
         yield
 
 

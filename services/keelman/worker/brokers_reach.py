@@ -31,7 +31,7 @@ class BrokersReach:
     def __init__(self, file: Path | None, properties: Mapping[str, str], *, client_id: str) -> None:
         """`file` is the note's, None for none."""
         self._file, self._properties, self._client_id = file, properties, client_id
-        self._heard: Callable[[], float] = lambda: -math.inf
+        self._heard: Callable[[], float] | None = None
         self._noted: BrokersNote | None = None
 
     def follow(self, heard: Callable[[], float]) -> None:
@@ -55,7 +55,8 @@ class BrokersReach:
     async def _watch(self, file: Path) -> None:
         answered, problem = time.monotonic(), None
         while True:
-            if time.monotonic() - max(answered, self._heard()) < SILENT_SECONDS:
+            heard = -math.inf if self._heard is None else self._heard()
+            if time.monotonic() - max(answered, heard) < SILENT_SECONDS:
                 problem = None
             elif (problem := await self._problem()) is None:
                 answered = time.monotonic()

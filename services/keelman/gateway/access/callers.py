@@ -22,7 +22,7 @@ T = TypeVar("T")
 HOW = "Authorization: Bearer TOKEN, or a client certificate of a user"
 
 
-class Door(Enum):
+class Admission(Enum):
     """The callers whom a listener lets in: everybody, those that the access file names, or nobody."""
 
     OPEN = "open"
@@ -47,18 +47,18 @@ class Callers:
             legal = "a loopback address, or any with http_tls or trust = mesh: tokens would be sent in plain text"
             raise InvalidArgument.of("gateway.http_host", host, legal)
 
-    def door(self, host: str) -> Door:
+    def admission(self, host: str) -> Admission:
         """Whom a listener at this address lets in."""
         if self._file.is_given:
-            return Door.CHECKED
-        return Door.OPEN if self._open or is_loopback(host) else Door.CLOSED
+            return Admission.CHECKED
+        return Admission.OPEN if self._open or is_loopback(host) else Admission.CLOSED
 
-    def caller(self, door: Door, authorization: str, identity: Identity | None = None) -> Caller:
+    def caller(self, admission: Admission, authorization: str, identity: Identity | None = None) -> Caller:
         """Who calls, by the header and by what its certificate says. Raises Unauthenticated, and PermissionDenied where
         nobody is let in."""
-        if door is Door.OPEN:
+        if admission is Admission.OPEN:
             return EVERYBODY
-        if door is Door.CLOSED:
+        if admission is Admission.CLOSED:
             raise PermissionDenied(
                 "this gateway listens off loopback and has no access file, so that it lets nobody in: set "
                 "gateway.access_file, or gateway.open_access where something else says who reaches it",

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keelman.gateway.access.caller import CALLER, EVERYBODY, Caller
-from keelman.gateway.access.callers import Callers, Door
+from keelman.gateway.access.callers import Admission, Callers
 from keelman.gateway.access.rights import RPCS, Needs, needs_of_route
 from keelman.gateway.access.scopes import EACH, Lookup, refused_scope
 from keelman.gateway.ohara.wire import errors as ohara
@@ -43,9 +43,9 @@ def check_right(caller: Caller, needs: Needs, what: str) -> None:
 class RpcGuard:
     """Judges RPCs."""
 
-    def __init__(self, callers: Callers, door: Door, lookup: Lookup) -> None:
+    def __init__(self, callers: Callers, admission: Admission, lookup: Lookup) -> None:
         self._callers = callers
-        self._door = door
+        self._admission = admission
         self._lookup = lookup
 
     async def admit(self, call: Incoming) -> Change | None:
@@ -53,7 +53,7 @@ class RpcGuard:
         needs = _needs(call.method)
         if needs.right is None:
             return None
-        caller = self._callers.caller(self._door, call.metadata.get("authorization", ""), call.identity)
+        caller = self._callers.caller(self._admission, call.metadata.get("authorization", ""), call.identity)
         if needs.scope is not EACH:
             return await self._judge(caller, call.method, needs, call.request)
         for one in methods_in(call.request):
@@ -89,14 +89,14 @@ def _cutting(cut: Callable[[Any, Caller], None], caller: Caller) -> Change:
 class HttpGuard:
     """An ASGI application around the gateway's own."""
 
-    def __init__(self, app: ASGIApp, callers: Callers, door: Door) -> None:
+    def __init__(self, app: ASGIApp, callers: Callers, admission: Admission) -> None:
         self._app = app
         self._callers = callers
-        self._door = door
+        self._admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request, or refuses it in the form of the API that it is for."""
-        if scope["type"] != "http" or self._door is Door.OPEN:
+        if scope["type"] != "http" or self._admission is Admission.OPEN:
             await self._app(scope, receive, send)
             return
         segments = path_segments(scope)
@@ -115,11 +115,11 @@ class HttpGuard:
         route = needs_of_route(segments)
         needs = route.reads if scope["method"] in SAFE else route.writes
         if needs.right is None:
-            if self._door is Door.CLOSED and segments not in HEALTH:
-                self._callers.caller(self._door, "")
+            if self._admission is Admission.CLOSED and segments not in HEALTH:
+                self._callers.caller(self._admission, "")
             return EVERYBODY, False
         header = next((value.decode("latin-1") for key, value in scope["headers"] if key == b"authorization"), "")
-        caller = self._callers.caller(self._door, header)
+        caller = self._callers.caller(self._admission, header)
         check_right(caller, needs, f"{scope['method']} {scope['path']}")
         about = segments[1] if segments[0:1] == ["clusters"] and len(segments) > 1 else ""
         if not needs.scope.is_any and not caller.sees(about):

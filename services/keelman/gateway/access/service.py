@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from starlette.types import ASGIApp
 
-from keelman.gateway.access.callers import Callers, Door
+from keelman.gateway.access.callers import Admission, Callers
 from keelman.gateway.access.guard import HttpGuard, RpcGuard
 from keelman.gateway.access.lookups import Lookups
 from keelman.gateway.settings import Settings
@@ -31,8 +31,8 @@ class Access:
         legal."""
         self.callers = Callers(settings)
         self._settings = settings
-        self._door = self.callers.door(settings.host)
-        self._http_door = self.callers.door(settings.http_host)
+        self._admission = self.callers.admission(settings.host)
+        self._http_admission = self.callers.admission(settings.http_host)
         self._newest = tls.newest("gateway") if isinstance(tls, Tls) else tls
         for name in ("http_tls", "client_ca"):
             if getattr(settings, name) and self._newest is None:
@@ -44,13 +44,17 @@ class Access:
 
     def interceptors(self, state: Channel) -> Sequence[Guarded]:
         """What judges RPCs, where any are to be judged. `state`: a channel to the state service."""
-        return [] if self._door is Door.OPEN else [Guarded(RpcGuard(self.callers, self._door, Lookups(state)).admit)]
+        return (
+            []
+            if self._admission is Admission.OPEN
+            else [Guarded(RpcGuard(self.callers, self._admission, Lookups(state)).admit)]
+        )
 
     def serve_http(self, app: ASGIApp) -> AbstractAsyncContextManager[int]:
         """The HTTP server, with a guard before the application."""
         given = self._settings
         return serve_http(
-            HttpGuard(app, self.callers, self._http_door),
+            HttpGuard(app, self.callers, self._http_admission),
             host=given.http_host,
             port=given.http_port,
             label="gateway.http",
@@ -94,4 +98,4 @@ class Access:
         """For the log: where HTTP is served, and whom each server lets in."""
         given = self._settings
         url = f"{'https' if given.http_tls else 'http'}://{given.http_host}:{given.http_port}"
-        return {"http": url, "access": self._door.value, "http_access": self._http_door.value}
+        return {"http": url, "access": self._admission.value, "http_access": self._http_admission.value}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from keelman.gateway.ohara.state.control import Turns
+from keelman.gateway.ohara.state.control import WriteTurns
 from keelman.gateway.ohara.wire.call import Call, ClientGone, accepted, call_of, failed, no_content, ok
 from keelman.gateway.ohara.wire.errors import RUNTIME, OharaError, error_of, unsupported
 from keelman.gateway.ohara.wire.filters import filtered
@@ -54,7 +54,7 @@ class OharaApi:
         self.resources = resources
         self.endpoints = endpoints
         self._limit = max_body_bytes
-        self._turns = Turns()
+        self._turns = WriteTurns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""

@@ -13,7 +13,7 @@ from keelman.spark.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class SlotListener:
     """A listener for slots alone. Workers stay on loopback, since their link authenticates nobody."""
 
     host: str
@@ -23,12 +23,12 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class SlotHome:
-    """`address` is host:port, `ca` the PEM certificates to trust (empty: no TLS), `door` None for the main port."""
+    """`address` is host:port, `ca` the PEM certificates to trust (empty: no TLS), `listener` None for the main port."""
 
     address: str
     ca: str = ""
     server_name: str = ""
-    door: Door | None = None
+    listener: SlotListener | None = None
 
     @classmethod
     def of(cls, settings: Settings, master: Master) -> SlotHome:
@@ -49,9 +49,11 @@ class SlotHome:
                     settings.advertised_address,
                     "an address with tls_certificate and tls_key, as it is not loopback",
                 )
-            return cls(settings.advertised_address, door=Door(bind, port, None))
+            return cls(settings.advertised_address, listener=SlotListener(bind, port, None))
         name, file = ("tls_ca", settings.tls_ca) if settings.tls_ca else ("tls_certificate", tls.certificate)
-        return cls(settings.advertised_address, _pem(name, file), settings.tls_server_name, Door(bind, port, tls))
+        return cls(
+            settings.advertised_address, _pem(name, file), settings.tls_server_name, SlotListener(bind, port, tls)
+        )
 
 
 def split_address(setting: str, address: str) -> tuple[str, int]:

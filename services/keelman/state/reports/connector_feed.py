@@ -31,7 +31,7 @@ class _Cluster:
 
 
 @dataclass(slots=True)
-class News:
+class FeedChanges:
     """What is new after a revision. `clusters` are those of which all connectors are in it."""
 
     revision: int
@@ -124,9 +124,9 @@ class ConnectorFeed:
         for connector in connectors.values():
             self.put(connector)
 
-    def after(self, revision: int, cluster: str = "", name: str = "") -> News:
+    def after(self, revision: int, cluster: str = "", name: str = "") -> FeedChanges:
         """What is new to who knows all up to a revision: of a worker cluster, and of a name, where they are given."""
-        news = News(self._now, snapshot=not self._floor <= revision <= self._now)
+        news = FeedChanges(self._now, snapshot=not self._floor <= revision <= self._now)
         for one in reversed(self._clusters):
             known = self._clusters[one]
             if not news.snapshot and self._changed(known) <= revision:
@@ -150,7 +150,7 @@ class ConnectorFeed:
         return max(cluster.begun, newest, next(reversed(cluster.gone.values()), 0))
 
 
-def _collect(news: News, cluster: str, known: _Cluster, revision: int, name: str) -> None:
+def _collect(news: FeedChanges, cluster: str, known: _Cluster, revision: int, name: str) -> None:
     whole = news.snapshot or known.begun > revision
     if whole and not news.snapshot:
         news.clusters.append(cluster)

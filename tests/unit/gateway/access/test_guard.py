@@ -21,7 +21,7 @@ from keelman.api.event.v1.event_pb2 import Event
 from keelman.api.event.v1.watch_service_pb2 import WatchRequest, WatchResponse
 from keelman.api.node.v1 import agent_service_pb2 as agent
 from keelman.api.node.v1 import workload_pb2
-from keelman.gateway.access.callers import Callers, Door
+from keelman.gateway.access.callers import Admission, Callers
 from keelman.gateway.access.guard import RpcGuard
 from keelman.gateway.settings import Settings
 from keelman.model.access.roles import token_digest
@@ -54,7 +54,7 @@ def guard(tmp_path: Path) -> RpcGuard:
         f"[[token]]\nname='op'\nrole='operator'\nsha256='{token_digest('op')}'\nclusters=['a']\n"
         "[[user]]\nname='alice'\nrole='admin'\n"
     )
-    return RpcGuard(Callers(Settings(access_file=file)), Door.CHECKED, Known(of_a="a", of_b="b", done="a"))
+    return RpcGuard(Callers(Settings(access_file=file)), Admission.CHECKED, Known(of_a="a", of_b="b", done="a"))
 
 
 async def admitted(guard: RpcGuard, method: str, request: Any, token: str = "op") -> Change | None:
@@ -174,7 +174,7 @@ def test_settings_that_contradict_the_file_are_refused(tmp_path: Path, settings:
 
 
 def test_doors() -> None:
-    assert [Callers(Settings()).door(host) for host in ("localhost", "::1", "10.0.0.1")] == [
-        Door.OPEN, Door.OPEN, Door.CLOSED,
+    assert [Callers(Settings()).admission(host) for host in ("localhost", "::1", "10.0.0.1")] == [
+        Admission.OPEN, Admission.OPEN, Admission.CLOSED,
     ]  # fmt: skip
-    assert Callers(Settings(open_access=True)).door("10.0.0.1") is Door.OPEN
+    assert Callers(Settings(open_access=True)).admission("10.0.0.1") is Admission.OPEN

@@ -21,7 +21,7 @@ from keelman.spark.masters.executors import Executors
 from keelman.spark.masters.jobs import short
 from keelman.spark.masters.master import Master, MasterKind, unfit
 from keelman.spark.masters.pack import MANIFEST, Pack, installed, python_version
-from keelman.spark.masters.slot_home import Door, SlotHome
+from keelman.spark.masters.slot_home import SlotHome, SlotListener
 from keelman.spark.service import open_door
 from keelman.spark.settings import Settings
 
@@ -64,8 +64,8 @@ def test_slots_of_other_hosts_need_an_address_and_tls(tmp_path: Path) -> None:
     pem.write_text("-----BEGIN CERTIFICATE-----")
     home = SlotHome.of(given, FAR)
     assert (home.address, home.ca, home.server_name) == ("10.0.0.1:7431", pem.read_text(), "slots")
-    assert home.door is not None
-    assert (home.door.host, home.door.port) == ("10.0.0.1", 7431)
+    assert home.listener is not None
+    assert (home.listener.host, home.listener.port) == ("10.0.0.1", 7431)
 
 
 def test_a_master_on_this_host_calls_the_main_port() -> None:
@@ -157,7 +157,7 @@ def test_a_pack_holds_all_that_slots_need_and_nothing_of_the_services() -> None:
 
 async def test_a_door_whose_port_is_taken_is_named_by_its_setting() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        door = Door("127.0.0.1", listener.getsockname()[1], None)
+        door = SlotListener("127.0.0.1", listener.getsockname()[1], None)
         with pytest.raises(Unavailable, match=r"^spark\.advertised_address: port \d+ on 127\.0\.0\.1 is taken"):
             async with open_door(door, cast("Any", None)):
                 pass

@@ -47,7 +47,7 @@ async def again(work: Callable[[], Awaitable[T]]) -> T:
     raise illegal_state("others change this at the same time: try again")
 
 
-class Turns:
+class WriteTurns:
     """Has those that change an object one after another wait for each other here, where each would lose its races
     against all who are faster. Other gateways are met in `again`."""
 
