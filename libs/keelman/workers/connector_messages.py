@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from keelman.api.connect.v1 import connector_pb2 as pb
-from keelman.model.connectors.status_notes import failures, waits_for
+from keelman.workers.status_notes import failures, waits_for
 
 TYPES = {"source": pb.CONNECTOR_TYPE_SOURCE, "sink": pb.CONNECTOR_TYPE_SINK}
 

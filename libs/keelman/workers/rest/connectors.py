@@ -15,11 +15,11 @@ import orjson
 
 from keelman.api.connect.v1 import connector_pb2 as pb
 from keelman.model import errors
-from keelman.model.connectors.status_notes import MORE
 from keelman.runtime.supervise import supervise
 from keelman.workers.connector_messages import TYPES, add_notes
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Outgoing
+from keelman.workers.status_notes import STATUS_FIELD
 
 PRECONDITION_FAILED = 412
 NOTES, PROBLEMS = "keelman-notes", "keelman-problems"
@@ -250,7 +250,7 @@ def _task(found: Mapping[str, Any]) -> pb.ConnectorTask:
         worker_id=found.get("worker_id") or "",
         trace=found.get("trace") or "",
     )
-    return add_notes(task, found.get(MORE) or {})
+    return add_notes(task, found.get(STATUS_FIELD) or {})
 
 
 def _state(found: Mapping[str, Any]) -> pb.ConnectorState.ValueType:

@@ -12,11 +12,11 @@ from keelman.api.connect.v1.connector_problem_pb2 import (
     ConnectorProblem,
     ConnectorProblemState,
 )
-from keelman.model.connectors.status_notes import failures
 from keelman.model.traces import why_line
 from keelman.model.work import Work
 from keelman.worker.storage import status_state as states
 from keelman.worker.storage.status_state import Status
+from keelman.workers.status_notes import failures
 
 MOST = 20
 LONGEST = 200

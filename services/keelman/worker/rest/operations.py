@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from keelman.connect.java.text import hash_order, java_text
 from keelman.connectors.registry import find_connector
 from keelman.kafka.writer import Record
-from keelman.model.connectors.status_notes import MORE
 from keelman.model.errors import DeadlineExceeded, NotFound
 from keelman.model.work import Work
 from keelman.runtime.logs.logging import get_logger
@@ -36,6 +35,7 @@ from keelman.worker.storage.config_state import CONFIG, DELETE, RESTART
 from keelman.worker.storage.recent import Recent
 from keelman.worker.storage.status_state import FAILED, RESTARTING
 from keelman.worker.storage.topic_tracking import TopicTracking
+from keelman.workers.status_notes import STATUS_FIELD
 
 log = get_logger()
 T = TypeVar("T")
@@ -244,7 +244,7 @@ class Operations:
                 if not only_failed or one["state"] == FAILED:
                     one["state"] = RESTARTING
                     one.pop("trace", None)
-                    one.pop(MORE, None)  # of the failure, which is forgotten
+                    one.pop(STATUS_FIELD, None)  # of the failure, which is forgotten
             state = self._store.config
             done = state.restarted.since(request, since) or state.is_answered(RESTART, name, request_id)
             if not done:

@@ -12,7 +12,6 @@ from typing import Any
 
 import orjson
 
-from keelman.model.connectors.status_notes import MORE
 from keelman.model.errors import DeadlineExceeded, Unavailable
 from keelman.model.work import Work
 from keelman.runtime.coalesced import Coalesced
@@ -22,6 +21,7 @@ from keelman.worker.errors import not_found
 from keelman.worker.storage.config_records import NOT_KNOWN
 from keelman.worker.storage.status_state import ConnectorStatuses, Status
 from keelman.worker.storage.store import Store
+from keelman.workers.status_notes import STATUS_FIELD
 
 log = get_logger()
 FRESH_SECONDS = 5.0  # so long may brokers be silent until a read counts them as away
@@ -221,5 +221,5 @@ def state_body(status: Status) -> dict[str, Any]:
     if status.version:
         shown["version"] = status.version
     if status.more:
-        shown[MORE] = status.more
+        shown[STATUS_FIELD] = status.more
     return shown

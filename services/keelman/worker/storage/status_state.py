@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from keelman.connect.java.text import json_text
-from keelman.model.connectors.status_notes import MORE, WAITS_FOR
 from keelman.model.work import CONNECTOR_TASK, Work
 from keelman.worker.storage.config_records import NO_KEY, object_of, work_in
+from keelman.workers.status_notes import STATUS_FIELD, WAITS_FOR
 
 UNASSIGNED, RUNNING, PAUSED, FAILED, RESTARTING, STOPPED = (
     "UNASSIGNED",
@@ -47,7 +47,7 @@ class Status:
                 "worker_id": self.worker_id,
                 "generation": self.generation,
                 "version": self.version,
-                **({MORE: self.more} if self.more else {}),
+                **({STATUS_FIELD: self.more} if self.more else {}),
             }
         ).encode()
 
@@ -203,7 +203,7 @@ def status_in(value: bytes) -> Status | None:
     """The status that a record's value is; None for any other value."""
     data = object_of(value) or {}
     state, worker, generation = data.get("state"), data.get("worker_id"), data.get("generation")
-    trace, version, more = data.get("trace"), data.get("version"), data.get(MORE)
+    trace, version, more = data.get("trace"), data.get("version"), data.get(STATUS_FIELD)
     if not (state in STATES and isinstance(state, str) and isinstance(worker, str) and isinstance(generation, int)):
         return None
     if not (isinstance(trace, str | None) and isinstance(version, str | None)):

@@ -15,7 +15,6 @@ from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.connect.errors import ConnectError
 from keelman.connect.watches import Watch
-from keelman.model.connectors.status_notes import WAITS_FOR
 from keelman.model.errors import KeelmanError
 from keelman.model.work import Work
 from keelman.runtime.logs.logging import get_logger
@@ -29,6 +28,7 @@ from keelman.worker.tasks.start_queue import StartQueue
 from keelman.worker.tasks.task_host import TaskHost
 from keelman.worker.tasks.task_orders import TaskOrders
 from keelman.worker.tasks.watermark import Watermark
+from keelman.workers.status_notes import WAITS_FOR
 
 log = get_logger()
 WAIT_SECONDS = 5.0  # so long a task that is to copy may be without a copy run before its status says so

@@ -29,41 +29,41 @@ class Clock:
 
 def test_a_slot_may_act_while_it_is_awake_and_hears_its_home() -> None:
     clock = Clock()
-    vitals = SlotLease(4.0, clock)
+    lease = SlotLease(4.0, clock)
     for _ in range(20):
         clock.now += 1
-        vitals.tick()
-        vitals.heard()
-        assert vitals.allowed()
+        lease.tick()
+        lease.heard()
+        assert lease.allowed()
 
 
 def test_a_home_not_heard_ends_the_right_to_act() -> None:
     clock = Clock()
-    vitals = SlotLease(4.0, clock)
+    lease = SlotLease(4.0, clock)
     for _ in range(5):
         clock.now += 1
-        vitals.tick()
-    assert not vitals.allowed()
-    assert "no beat" in vitals.lost
+        lease.tick()
+    assert not lease.allowed()
+    assert "no beat" in lease.lost
 
 
 def test_beats_that_waited_in_the_socket_do_not_wake_a_frozen_slot() -> None:
     clock = Clock()
-    vitals = SlotLease(4.0, clock)
+    lease = SlotLease(4.0, clock)
     clock.now += 6
-    vitals.heard()
-    vitals.tick()
-    assert not vitals.allowed()
-    assert "frozen" in vitals.lost
+    lease.heard()
+    lease.tick()
+    assert not lease.allowed()
+    assert "frozen" in lease.lost
 
 
 def test_a_blocked_event_loop_ends_the_right_to_act_too() -> None:
     clock = Clock()
-    vitals = SlotLease(4.0, clock)
+    lease = SlotLease(4.0, clock)
     for _ in range(5):
         clock.now += 1
-        vitals.heard()
-    assert not vitals.allowed()
+        lease.heard()
+    assert not lease.allowed()
 
 
 def test_an_announced_standstill_is_no_reason_to_end_and_counts_to_its_end_only() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keelman.kafka.groups import connect_protocol as layout
+from keelman.kafka.groups import connect_protocol as protocol
 from keelman.kafka.groups.connect_protocol import (
     Metadata,
     OwnFields,
@@ -85,6 +85,6 @@ def test_what_cannot_be_unpacked_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     for wrong in (raw[:-4], raw[:-40] + bytes(40)):
         with pytest.raises(InvalidArgument, match=r"cannot be unpacked|not of this layout"):
             decode_assignment(wrong)
-    monkeypatch.setattr(layout, "MAX_BYTES", 1000)
+    monkeypatch.setattr(protocol, "MAX_BYTES", 1000)
     with pytest.raises(InvalidArgument, match="to at most 1000"):
         decode_assignment(raw)

@@ -22,7 +22,7 @@ from keelman.spark.masters.jobs import short
 from keelman.spark.masters.master import Master, MasterKind, unfit
 from keelman.spark.masters.pack import MANIFEST, Pack, installed, python_version
 from keelman.spark.masters.slot_home import SlotHome, SlotListener
-from keelman.spark.service import open_door
+from keelman.spark.service import open_slot_listener
 from keelman.spark.settings import Settings
 
 FAR = Master.of("spark://far:7077")
@@ -159,5 +159,5 @@ async def test_a_door_whose_port_is_taken_is_named_by_its_setting() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         door = SlotListener("127.0.0.1", listener.getsockname()[1], None)
         with pytest.raises(Unavailable, match=r"^spark\.advertised_address: port \d+ on 127\.0\.0\.1 is taken"):
-            async with open_door(door, cast("Any", None)):
+            async with open_slot_listener(door, cast("Any", None)):
                 pass

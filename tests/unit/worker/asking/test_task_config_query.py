@@ -15,7 +15,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
 from keelman.worker.asking import connector_class
-from keelman.worker.asking import task_config_query as inquiry
+from keelman.worker.asking import task_config_query as query
 from keelman.worker.asking.answer_freshness import due_at
 from keelman.worker.asking.task_config_query import TaskConfigQuery
 from keelman.worker.restart_policy import RestartPolicy
@@ -350,7 +350,7 @@ def test_limits_are_shared_by_the_tasks() -> None:
 
 async def test_a_class_that_hangs_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connector_class, "find_connector", lambda *_: Asked)
-    monkeypatch.setattr(inquiry, "AT_A_TIME", 1)
+    monkeypatch.setattr(query, "AT_A_TIME", 1)
     monkeypatch.setattr(Asked, "go", threading.Event())
     asking = TaskConfigQuery(lambda _: None)
     async with Siblings() as siblings:

@@ -23,13 +23,13 @@ from keelman.cli.configuration import given_config
 from keelman.cli.exits import print_error
 from keelman.cli.one_file import ImportFault, OneFile, choose_class
 from keelman.cli.options import ConfigFile, ConfigValues, command_group
-from keelman.model.connectors.status_notes import MORE, waits_for
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.runtime.home import writable
 from keelman.runtime.logs.logging import configure
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.supervise import run_process, wait_or_stop
+from keelman.workers.status_notes import STATUS_FIELD, waits_for
 
 app, connector = command_group(), command_group()
 app.add_typer(connector, name="connector", help="Run a connector from one Python file, to try it out.")
@@ -195,7 +195,7 @@ def status_lines(status: Mapping[str, Any]) -> list[str]:
     """A line for the connector and for each task, with what it waits for or the trace where there is one."""
     found = []
     for what, one in [("connector", status["connector"]), *((f"task {t['id']}", t) for t in status["tasks"])]:
-        trace = one.get("trace", "").rstrip().expandtabs(4) or waits_for(one.get(MORE, {}))
+        trace = one.get("trace", "").rstrip().expandtabs(4) or waits_for(one.get(STATUS_FIELD, {}))
         if one["state"] == "UNASSIGNED":  # it waits: only for what is worth a line
             trace = trace.partition(": ")[2]
         if trace or one["state"] != "UNASSIGNED":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-MORE = "keelman"
+STATUS_FIELD = "keelman"
 """The field's name, in the status topic and in REST's answers."""
 WAITS_FOR = "waits_for"
 

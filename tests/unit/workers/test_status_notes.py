@@ -3,8 +3,8 @@
 import pytest
 
 from keelman.api.connect.v1.connector_pb2 import ConnectorTask
-from keelman.model.connectors.status_notes import failures, waits_for
 from keelman.workers.connector_messages import add_notes
+from keelman.workers.status_notes import failures, waits_for
 
 
 @pytest.mark.parametrize(
