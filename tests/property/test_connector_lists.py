@@ -13,8 +13,9 @@ from keelman.api.connect.v1.connector_report_service_pb2 import ListConnectorRep
 from keelman.api.connect.v1.connector_service_pb2 import ListConnectorsRequest
 from keelman.api.event.v1.report_pb2 import ConnectorReport, ConnectorsReport
 from keelman.gateway.listing import Listing, Written
-from keelman.rpc.pages import connector_key, is_in
+from keelman.rpc.pages import connector_key
 from keelman.state.reports.connector_reports import ConnectorReports
+from keelman.workers.connector_messages import is_in
 from keelman.workers.rest import connectors as rest
 
 CLUSTERS, SILENT = ("a", "b", "d"), "c"

@@ -16,7 +16,7 @@ import contextlib
 import inspect
 import socket
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from aiokafka import AIOKafkaClient, AIOKafkaConsumer, AIOKafkaProducer
@@ -227,6 +227,11 @@ class BrokerConsumer(AIOKafkaConsumer):  # type: ignore[misc]
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._client = _client(arguments)
+
+    async def learn(self, topics: Iterable[str]) -> None:
+        """Asks for the leaders of all these topics at once. The library, asked for offsets in topics that it does not
+        know, asks for one topic after another, with a pause of a tenth of a second before each."""
+        await self._client.set_topics(list(topics))
 
     async def stop(self) -> None:
         """Leaves its group and closes all. Raises CancelledError where the library would go on."""

@@ -57,6 +57,7 @@ async def list_topics(properties: Mapping[str, str], only: str | None = None) ->
         described = await _describe(properties, only)
         parts = [TopicPartition(name, p["partition"]) for name, found in described.items() for p in found]
         async with _consumer(properties) as consumer:
+            await consumer.learn(described)
             begins, ends = await consumer.beginning_offsets(parts), await consumer.end_offsets(parts)
         counted = dict.fromkeys(described, 0)
         for part in parts:

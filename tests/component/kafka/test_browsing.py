@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
+from keelman.kafka.broker_client import BrokerClient
 from keelman.kafka.browsing import Topic, last_records, list_topics
 from keelman.model.errors import NotFound, Unavailable
 from support.copying.harness import create_topic
@@ -24,6 +25,24 @@ async def test_topics_are_listed_with_their_sizes(bootstrap: str) -> None:
     assert "browsed" in names
     assert names == sorted(names)
     assert not [name for name in names if name.startswith("__")]
+
+
+async def test_the_leaders_of_all_topics_are_asked_for_at_once(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One topic after another, a thousand take minutes."""
+    for number in range(3):
+        create_topic(bootstrap, f"browsed-together-{number}")
+    one_by_one: list[str] = []
+    add = BrokerClient.add_topic
+
+    def noted(client: BrokerClient, topic: str) -> object:
+        one_by_one.append(topic)
+        return add(client, topic)
+
+    monkeypatch.setattr(BrokerClient, "add_topic", noted)
+    assert {f"browsed-together-{n}" for n in range(3)} <= {
+        one.name for one in await list_topics({"bootstrap.servers": bootstrap})
+    }
+    assert one_by_one == []
 
 
 async def test_the_last_records_are_the_last_committed_ones(bootstrap: str) -> None:
