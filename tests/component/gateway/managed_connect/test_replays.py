@@ -16,7 +16,7 @@ from support.gateway.managed_connect.bare import Bare, Told, Wire, bare_system
 from support.gateway.managed_connect.world import KEY, PROPERTIES, REGION, SECRET, sdk_client
 
 pytestmark = pytest.mark.component
-USED = "Signature already used: a request is taken once; sign each anew"
+USED = "Signature already used: a request is taken once; sign each again"
 
 
 @pytest.fixture
