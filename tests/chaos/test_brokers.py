@@ -20,7 +20,7 @@ async def test_nothing_is_lost_or_doubled_on_three_brokers(on_three: System) -> 
     """All beside one another: what befalls the brokers on the way of the mirror befalls the sinks as well."""
     strikes = {
         in_turn(*(FAULTS[name] for name in MOVED), ONE_ROLLED, *(FAULTS[name] for name in LOST)): ("mirror",),
-        FAULTS["source topic made anew"]: ("file sink",),
+        FAULTS["source topic made again"]: ("file sink",),
         FAULTS["stopped past offsets' retention"]: ("Kafka sink",),
     }
     await check(on_three, strikes)
