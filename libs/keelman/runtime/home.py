@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +173,11 @@ def write_file(path: Path, content: bytes, *, mode: int = 0o600, owner: tuple[in
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes a whole file of JSON, as `write_file` does: of a dataclass, or of what JSON has. Raises OSError."""
+    write_file(path, json.dumps(value, default=asdict).encode())
 
 
 def read_json(path: Path, most_bytes: int) -> Any:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.model.workload import BROKER_PROBLEMS
-from keelman.runtime.home import read_json, write_file
+from keelman.runtime.home import read_json, write_json
 
 FILE = "brokers.json"
 """Its name in a worker's folder."""
@@ -25,7 +24,7 @@ class BrokersNote:
 
     def write(self, file: Path) -> None:
         """Writes it down in one step. Raises OSError."""
-        write_file(file, json.dumps(asdict(self)).encode())
+        write_json(file, self)
 
     @staticmethod
     def read(file: Path, pid: int) -> BrokersNote | None:

@@ -12,7 +12,7 @@ from keelman.agent.step import may_replace
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.model.errors import Conflict
-from keelman.runtime.home import write_file
+from keelman.runtime.home import write_json
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
@@ -83,7 +83,7 @@ class Assignments:
             "fences": {name: list(fence) for name, fence in self._fences.items()},
         }
         try:
-            write_file(self._path, json.dumps(document).encode())
+            write_json(self._path, document)
         except OSError as error:
             log.error("assignments_not_kept", path=str(self._path), error=str(error))
 

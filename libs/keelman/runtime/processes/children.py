@@ -17,12 +17,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
-from keelman.runtime.home import write_file
+from keelman.runtime.home import write_json
 from keelman.runtime.processes import exit_record
 from keelman.runtime.processes.process_trees import MARK, family, is_marked, kill_all, marked_leader, start_of
 from keelman.runtime.processes.users import User, open_for
@@ -231,7 +231,7 @@ def exit_of(folder: Path, pid: int, code: int | None) -> Exit:
 
 def write_record(folder: Path, record: Record) -> None:
     """Writes the folder's record.json. Raises OSError."""
-    write_file(folder / "record.json", json.dumps(asdict(record)).encode())
+    write_json(folder / "record.json", record)
 
 
 def read_record(folder: Path, *, owner: int | None = None) -> Record | None:

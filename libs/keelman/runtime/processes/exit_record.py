@@ -6,12 +6,11 @@ it, and writes the file last thing. A process that was killed leaves none, and t
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from keelman.runtime.home import read_json, write_file
+from keelman.runtime.home import read_json, write_json
 
 VARIABLE = "KEELMAN_EXIT_RECORD"
 MAX_BYTES = 1 << 18
@@ -39,7 +38,7 @@ def write(path: Path | None, exit_code: int, *, reason: str = "", message: str =
         return
     record = ExitRecord(os.getpid(), exit_code, reason, message)
     try:
-        write_file(path, json.dumps(asdict(record)).encode())
+        write_json(path, record)
     except OSError:
         return
 

@@ -4,11 +4,11 @@ a file that only the agent reads."""
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from keelman.api.node.v1.session_service_pb2 import NodeSecrets
-from keelman.runtime.home import write_file
+from keelman.runtime.home import write_json
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.redaction import HIDDEN, REDACTOR
 
@@ -46,7 +46,7 @@ class BucketKeys:
             if keys is None:
                 self._file.unlink(missing_ok=True)
             else:
-                write_file(self._file, json.dumps(asdict(keys)).encode())
+                write_json(self._file, keys)
         except OSError as error:
             log.error("bucket_keys_not_kept", file=str(self._file), error=str(error))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from keelman.runtime.home import write_file
+from keelman.runtime.home import write_json
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
@@ -54,4 +54,4 @@ def read_kept(file: Path) -> Kept | None:
 
 def write_kept(file: Path, kept: Kept) -> None:
     """Keeps it, also over a crash of the host. Raises OSError."""
-    write_file(file, json.dumps(asdict(kept)).encode())
+    write_json(file, kept)

@@ -17,7 +17,7 @@ from keelman.agent.workloads.logs import last_line
 from keelman.cli.machine.system import Process
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.home import Home, private_folder, write_file
+from keelman.runtime.home import Home, private_folder, write_file, write_json
 from keelman.runtime.main import SERVICES, Program
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_row, hold_row, port_is_free, variable
@@ -161,7 +161,7 @@ def free_settings(home: Home, note: Callable[[str], None]) -> dict[str, dict[str
             had, has = (f"{one} to {one + count - 1}" for one in (before, first))
             note(f"{why}: this home, which had {had}, has ports {has} now")
         home.root.mkdir(parents=True, exist_ok=True)
-        write_file(file, json.dumps({"first": first, "count": count}).encode())
+        write_json(file, {"first": first, "count": count})
     state, gateway, http, agent = range(first, first + SERVICE_PORTS)
     workers = first + SERVICE_PORTS
     brokers, spark = workers + WORKER_PORTS, workers + WORKER_PORTS + BROKER_PORTS

@@ -25,7 +25,7 @@ from keelman.kafka.groups.farewell import say_farewell
 from keelman.kafka.groups.protocol import GroupClient
 from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
 from keelman.model.errors import KeelmanError
-from keelman.runtime.home import write_file
+from keelman.runtime.home import write_json
 from keelman.runtime.logs.logging import configure, get_logger
 from keelman.runtime.processes.last_words import LastWords
 from keelman.worker.config.file import file_properties
@@ -50,7 +50,7 @@ class Note:
 
     def write(self, file: Path) -> None:
         """Writes it down in one step. Raises OSError."""
-        write_file(file, json.dumps(asdict(self)).encode())
+        write_json(file, self)
 
     @staticmethod
     def read(file: Path) -> Note | None:
