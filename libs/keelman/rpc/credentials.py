@@ -4,16 +4,17 @@ asks for the newest each time follows a renewal without a restart."""
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.tls.pairs import load_pair
 
 log = get_logger()
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,35 @@ class Tls:
         return PemFiles(service, self.certificate, self.key, self.client_ca, roots_setting="client_ca").newest
 
 
+class FollowedFiles(Generic[T]):
+    """What files hold, read again when one of them changed. A change to what cannot be used is logged, and what was
+    read before goes on to be used: who renews files writes one after the other."""
+
+    def __init__(self, files: Sequence[Path], read: Callable[[], T], **logged: str) -> None:
+        """`read` raises InvalidArgument for what cannot be used, which this raises at the start; `logged` names the
+        setting or the service, for the log, where the first of the files stands for all."""
+        self._files, self._read, self._logged = files, read, logged
+        self._times = self._changed()
+        self._found = read()
+
+    def newest(self) -> T:
+        """What the files have now."""
+        times = self._changed()
+        if times != self._times:
+            try:
+                self._found = self._read()
+                log.info("certificate_read", **self._logged, file=str(self._files[0]))
+            except InvalidArgument as error:
+                log.warning("certificate_not_read", **self._logged, error=error.message)
+            self._times = times
+        return self._found
+
+    def _changed(self) -> tuple[int, ...]:
+        return tuple(map(_changed, self._files))
+
+
 class PemFiles:
-    """Credentials in files, read again when one of them changed. A change to what cannot be used is logged, and what
-    was read before goes on to be used: who renews files writes one after the other."""
+    """Credentials in files, read again when one of them changed."""
 
     def __init__(
         self, service: str, certificate: Path, key: Path, roots: Path | None = None, *, roots_setting: str = "state_ca"
@@ -70,23 +97,12 @@ class PemFiles:
         if roots is not None:
             self._files[roots_setting] = roots
         self._roots_setting = roots_setting
-        self._times = self._changed()
-        self._pems = self._read()
+        files = [certificate, key, *([] if roots is None else [roots])]
+        self._followed = FollowedFiles(files, self._read, service=service)
 
     def newest(self) -> Pems:
         """The credentials as the files have them now."""
-        times = self._changed()
-        if times != self._times:
-            try:
-                self._pems = self._read()
-                log.info("certificate_read", service=self._service, file=str(self._files["tls_certificate"]))
-            except InvalidArgument as error:
-                log.warning("certificate_not_read", service=self._service, error=error.message)
-            self._times = times
-        return self._pems
-
-    def _changed(self) -> tuple[int, ...]:
-        return tuple(_changed(file) for file in self._files.values())
+        return self._followed.newest()
 
     def _read(self) -> Pems:
         read = {setting: _bytes(f"{self._service}.{setting}", file) for setting, file in self._files.items()}
@@ -99,26 +115,16 @@ class PemFiles:
 
 
 class RootsFile:
-    """Certificates that others are trusted by, in a file that is read again when it changed. A change to what cannot be
-    used is logged, and what was read before goes on to be used."""
+    """Certificates that others are trusted by, in a file that is read again when it changed."""
 
     def __init__(self, setting: str, file: Path) -> None:
         """Raises InvalidArgument naming the setting."""
         self._setting, self._file = setting, file
-        self._time = _changed(file)
-        self._roots = self._read()
+        self._followed = FollowedFiles([file], self._read, setting=setting)
 
     def newest(self) -> bytes:
         """The certificates as the file has them now."""
-        time = _changed(self._file)
-        if time != self._time:
-            try:
-                self._roots = self._read()
-                log.info("certificate_read", setting=self._setting, file=str(self._file))
-            except InvalidArgument as error:
-                log.warning("certificate_not_read", setting=self._setting, error=error.message)
-            self._time = time
-        return self._roots
+        return self._followed.newest()
 
     def _read(self) -> bytes:
         found = _bytes(self._setting, self._file)
