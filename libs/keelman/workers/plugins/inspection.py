@@ -6,7 +6,7 @@ stand in it are not looked into, and archives that are no jars or wheels are a p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,15 +72,11 @@ def inspect(
     file_name = file_name or (source.name if isinstance(source, Path) else "")
     kind, named = kind_of(source, file_name), of_file_name(file_name)
 
-    def read(*, follows: bool) -> _Reader:
-        reader = _Reader(JavaClasses(java, follows=follows), bounds, scratch)
+    def read(reader: _Reader) -> None:
         with opened(source, kind, bounds=bounds, scratch=scratch) as archive:
             reader.read(archive, kind, file_name)
-        return reader
 
-    reader = read(follows=False)
-    if reader.java.looks_inside:
-        reader = read(follows=True)
+    reader = _read(read, java, bounds, scratch)
     if reader.wheel is not None:
         named = NameAndVersion(reader.wheel.name or named.name, reader.wheel.version or named.version)
     return _told(kind, reader.java, reader.python, reader.problems, named)
@@ -93,21 +89,27 @@ def inspect_folder(folder: Path, *, java: int = MINIMUM, bounds: Bounds = BOUNDS
     """
     paths = sorted(folder.rglob("*.jar"))
 
-    def read(*, follows: bool) -> tuple[JavaClasses, list[str]]:
-        java_classes, problems = JavaClasses(java, follows=follows), list[str]()
+    def read(reader: _Reader) -> None:
         for path in paths:
             inner = str(path.relative_to(folder))
             try:
                 with opened(path, PluginKind.JAR, bounds=bounds) as archive:
-                    java_classes.add(archive, inner)
+                    reader.java.add(archive, inner)
             except (ArchiveRefused, OSError) as error:
-                problems.append(f"{inner}: {error}")
-        return java_classes, problems
+                reader.problems.append(f"{inner}: {error}")
 
-    java_classes, problems = read(follows=False)
-    if java_classes.looks_inside:
-        java_classes, problems = read(follows=True)
-    return _told(None, java_classes, [], problems, NameAndVersion("", ""))
+    reader = _read(read, java, bounds)
+    return _told(None, reader.java, [], reader.problems, NameAndVersion("", ""))
+
+
+def _read(read: Callable[[_Reader], None], java: int, bounds: Bounds, scratch: Path | None = None) -> _Reader:
+    """Has a reader filled; where a class names one of Connect's inside another one, which follows who names whom."""
+    for follows in (False, True):
+        reader = _Reader(JavaClasses(java, follows=follows), bounds, scratch)
+        read(reader)
+        if not reader.java.looks_inside:
+            break
+    return reader
 
 
 def _told(
