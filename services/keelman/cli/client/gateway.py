@@ -20,11 +20,12 @@ from keelman.cli import kinds
 from keelman.cli.client.plugins import split_name
 from keelman.cli.kinds import Kind
 from keelman.model.document import document_parts
-from keelman.model.errors import Conflict, DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound, Unavailable
+from keelman.model.errors import DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound, Unavailable
 from keelman.rpc.batches import packed
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated_stream
 from keelman.rpc.generated import messages_of, stub_of
+from keelman.runtime.conflicts import again
 from keelman.runtime.logs.redaction import HIDDEN
 
 Resource: TypeAlias = Any  # one of the wire contract's resources; the kind says which
@@ -227,7 +228,8 @@ class Gateway:
         """
         if kind is kinds.PLUGINS:
             name = ":".join(await self.plugin_name(name))
-        for last in (False, True):
+
+        async def work() -> tuple[Resource, bool]:
             found = await self.get(kind, name)
             spec, present = _spec_of(kind, found), _spec_of(kind, found)
             mask = FieldMask(paths=edit(spec))
@@ -239,14 +241,10 @@ class Gateway:
                 fields |= {"version": found.version} if kind is kinds.PLUGINS else {}
             if kind in (kinds.WORKER_CONFIGURATIONS, kinds.PLUGIN_IMPORTS):
                 fields = {"name": name, kind.field: spec}
-            try:
-                answer = await self.call("Update", kind, etag=found.etag, update_mask=mask, **fields)
-            except Conflict:
-                if last:
-                    raise
-                continue
+            answer = await self.call("Update", kind, etag=found.etag, update_mask=mask, **fields)
             return _noted(kind, answer), True
-        raise AssertionError
+
+        return await again(work)
 
     async def add_revision(self, name: str, content: bytes, description: str) -> Resource:
         """Gives a worker configuration another revision."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from datetime import UTC
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 from google.protobuf.json_format import MessageToDict
@@ -13,24 +12,12 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from keelman.api.connect.v1.origin_pb2 import Origin
 from keelman.gateway.access.signatures import SignedCaller
-from keelman.model.errors import Conflict, KeelmanError
+from keelman.model.errors import KeelmanError
 
-T = TypeVar("T")
 API = "managed-connect"
 """In the origins of what this API makes."""
-TRIES = 10
 DOCUMENT, TAGS = "document", "tags"
 """In the extra of a resource: what was sent and is answered, as JSON; and its tags."""
-
-
-async def again(work: Callable[[], Awaitable[T]]) -> T:
-    """Does what reads and then writes, again where others wrote in between. Raises Conflict when they always do."""
-    for _ in range(TRIES - 1):
-        try:
-            return await work()
-        except Conflict:
-            continue
-    return await work()
 
 
 def origin_of(caller: SignedCaller, name: str) -> Origin:

@@ -9,10 +9,12 @@ from keelman.gateway.access.signatures import SignedCaller
 from keelman.gateway.calls import Calls
 from keelman.gateway.managed_connect import arns
 from keelman.gateway.managed_connect.arns import Arn
-from keelman.gateway.managed_connect.control import API, again, document_of, extra_of, tags_of
+from keelman.gateway.managed_connect.control import API, document_of, extra_of, tags_of
 from keelman.model.errors import NotFound
+from keelman.runtime.conflicts import again
 
 T = TypeVar("T")
+TRIES = 10
 Retag = Callable[[dict[str, str]], dict[str, str]]
 
 
@@ -69,7 +71,7 @@ class Kept(Generic[T]):
             request.update_mask.paths.append("extra")
             await self._control.ask(request)
 
-        await again(work)
+        await again(work, tries=TRIES)
 
     def _said(self, found: Any) -> Any:
         return getattr(found, self._part) if self._part else found

@@ -14,7 +14,7 @@ from keelman.cli.client.target import Target
 from keelman.cli.configuration import class_of, given_config
 from keelman.cli.fields import Given, GivenChange, apply
 from keelman.cli.output.printing import print_one
-from keelman.model.errors import Conflict
+from keelman.runtime.conflicts import again
 
 _KIND = kinds.DEDICATED_CONNECTORS
 
@@ -77,21 +77,19 @@ def update_dedicated(
 async def _updated(client: Gateway, name: str, given: GivenChange, *, skip_health_check: bool) -> tuple[Any, Any]:
     """The connector as it was changed, and the answer. It is read and changed once more where it became another one in
     between: what is told of its state changes it, too."""
-    for last in (False, True):
+
+    async def work() -> tuple[Any, Any]:
         found = await client.get(_KIND, name)
         spec = DedicatedConnectorSpec()
         spec.CopyFrom(found.spec)
         paths = list(dict.fromkeys(apply(given, spec)))
-        try:
-            answer = await client.call(
-                "Update", _KIND, name=name, etag=found.etag, spec=spec, update_mask={"paths": paths},
-                skip_health_check=skip_health_check,
-            )  # fmt: skip
-            return found, answer
-        except Conflict:
-            if last:
-                raise
-    raise AssertionError
+        answer = await client.call(
+            "Update", _KIND, name=name, etag=found.etag, spec=spec, update_mask={"paths": paths},
+            skip_health_check=skip_health_check,
+        )  # fmt: skip
+        return found, answer
+
+    return await again(work)
 
 
 def act_dedicated(target: Target, verb: str, name: str, *, wait: float | None, **fields: Any) -> int:
