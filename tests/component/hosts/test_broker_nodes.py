@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from keelman.kafka.cluster_state import partitions_of
 from keelman.model.errors import FailedPrecondition, KeelmanError
 from keelman.testing.eventually import eventually
-from support.hosts.networks import RUNNING, System, missing, running_hosts
+from support.hosts.networks import RUNNING, System, running_hosts
 
 pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(600)]
 NODES = ("n1", "n2", "n3", "n4")
@@ -19,8 +19,6 @@ BROKERS = [f"broker/default/{n}" for n in range(3)]
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
-    if problem := missing():
-        pytest.skip(problem)
     async with running_hosts(tmp_path, NODES) as made:
         yield made
 

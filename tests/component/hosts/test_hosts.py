@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from keelman.kafka.cluster_state import partitions_of
-from support.hosts.networks import Lines, System, missing, running_hosts
+from support.hosts.networks import Lines, System, running_hosts
 from support.hosts.pulled import pulled, spread
 
 pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(600)]
@@ -16,8 +16,6 @@ TOPICS = ("lines-0", "lines-1", "lines-2")
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
-    if problem := missing():
-        pytest.skip(problem)
     async with running_hosts(tmp_path, NODES) as made:
         yield made
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from keelman.testing.eventually import eventually
-from support.hosts.networks import GATEWAY, STATE, cabled, missing
+from support.hosts.networks import GATEWAY, STATE, cabled
 from support.hosts.operator import Commands, first_host, operated
 
 pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(600)]
@@ -14,8 +14,6 @@ pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(600)
 
 @pytest.fixture
 def commands(tmp_path: Path) -> Iterator[Commands]:
-    if problem := missing():
-        pytest.skip(problem)
     with cabled(tmp_path, ("n1", "n2")) as system, operated(system) as made:
         yield made
 

@@ -12,7 +12,7 @@ import pytest
 from keelman.rpc.channels import channel, is_serving
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import running_postgresql
-from support.hosts.networks import STATE, Lines, System, cabled, ended, missing
+from support.hosts.networks import STATE, Lines, System, cabled, ended
 from support.hosts.pulled import pulled, spread
 from support.state.service import Clients
 
@@ -29,8 +29,6 @@ def begun_to_lead(folder: Path) -> int:
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
     """State services on n1, which leads, and on n2; the gateway and the database are on this host."""
-    if problem := missing():
-        pytest.skip(problem)
     with cabled(tmp_path, NODES) as made, running_postgresql({}, host=made.address) as database, ended(made):
         url, key = database.database(), str(tmp_path / "key")
         states = [made.hosts[name] for name in NODES[:2]]

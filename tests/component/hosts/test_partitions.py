@@ -13,7 +13,7 @@ import pytest
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerNodes
 from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
 from keelman.testing.eventually import eventually
-from support.hosts.networks import Host, Lines, System, missing, running_hosts
+from support.hosts.networks import Host, Lines, System, running_hosts
 
 pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(3600)]
 WORKER, BROKER, STATE, GATEWAY = "worker", "broker", "state", "gateway"
@@ -25,8 +25,6 @@ PAIRS = list(itertools.combinations((STATE, GATEWAY, WORKER, BROKER), 2)) if ALL
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
-    if problem := missing():
-        pytest.skip(problem)
     async with running_hosts(tmp_path, (WORKER, BROKER), apart=(STATE, GATEWAY)) as made:
         yield made
 

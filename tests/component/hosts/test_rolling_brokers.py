@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keelman.testing.eventually import eventually
-from support.hosts.networks import RUNNING, Lines, System, missing, running_hosts
+from support.hosts.networks import RUNNING, Lines, System, running_hosts
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
 NODES = ("n1", "n2", "n3")
@@ -23,8 +23,6 @@ BUSY_LOAD = 16.0
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
-    if problem := missing():
-        pytest.skip(problem)
     async with running_hosts(tmp_path, NODES) as made:
         yield made
 

@@ -3,7 +3,6 @@ and its disk, and another host takes its name."""
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from keelman.kafka.cluster_state import partitions_of
 from keelman.testing.eventually import eventually
-from support.hosts.networks import Lines, cabled, missing
+from support.hosts.networks import Lines, cabled
 from support.hosts.operator import Commands, first_host, operated
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -21,15 +20,8 @@ NODES = ("n1", "n2", "n3")
 
 @pytest.fixture
 def commands(tmp_path: Path) -> Iterator[Commands]:
-    if problem := missing():
-        pytest.skip(problem)
     with cabled(tmp_path, NODES) as system, operated(system, NODES[0]) as made:
         yield made
-
-
-async def waited(commands: Commands, *words: str) -> str:
-    """A command that waits for what it asks for."""
-    return await asyncio.to_thread(commands.run, *words, "--wait", "--timeout", "240", seconds=260)
 
 
 async def in_sync(brokers: Mapping[str, str], topic: str) -> bool:
@@ -44,8 +36,8 @@ async def test_installed_by_the_documented_commands_and_a_host_is_replaced(comma
         commands.join(node, "--workload-trust", "mesh")
     for node in NODES:
         await eventually(lambda node=node: commands.in_state(node, "ONLINE"), seconds=60, what=f"{node} is online")  # type: ignore[misc]
-    await waited(commands, "create", "broker-cluster", "default", "--nodes", ",".join(NODES), "--tls", "server")
-    await waited(commands, "create", "worker-cluster", "demo", "--nodes", "n1,n2", "--start")
+    await commands.wait_for("create", "broker-cluster", "default", "--nodes", ",".join(NODES), "--tls", "server")
+    await commands.wait_for("create", "worker-cluster", "demo", "--nodes", "n1,n2", "--start")
 
     bootstrap = ",".join(f"{commands.system.hosts[n].address}:9092" for n in NODES)
     ca = str(commands.authority)
@@ -56,7 +48,7 @@ async def test_installed_by_the_documented_commands_and_a_host_is_replaced(comma
     )
     with lines.flowing():
         config = [word for key, value in lines.config("lines").items() for word in ("--set", f"{key}={value}")]
-        await waited(commands, "create", "connector", "lines", "--cluster", "demo", *config)
+        await commands.wait_for("create", "connector", "lines", "--cluster", "demo", *config)
         await lines.passes(seconds=120)
 
         commands.lose("n3")

@@ -3,7 +3,6 @@ certificates on one PostgreSQL, three hosts with an agent and a broker each, and
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from keelman.rpc.channels import is_serving
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import BINARIES, running_postgresql
-from support.hosts.networks import STATE, Lines, cabled, missing
+from support.hosts.networks import STATE, Lines, cabled
 from support.hosts.operator import Commands, first_host, operated
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -22,17 +21,10 @@ NODES = ("n1", "n2", "n3")
 
 @pytest.fixture
 def commands(tmp_path: Path) -> Iterator[Commands]:
-    if problem := missing():
-        pytest.skip(problem)
     if not BINARIES:
         pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
     with cabled(tmp_path, NODES) as system, operated(system, NODES[0]) as made:
         yield made
-
-
-async def waited(commands: Commands, *words: str) -> str:
-    """A command that waits for what it asks for."""
-    return await asyncio.to_thread(commands.run, *words, "--wait", "--timeout", "240", seconds=260)
 
 
 async def two_states(commands: Commands, database: str) -> None:
@@ -59,18 +51,18 @@ async def test_the_state_service_that_leads_is_killed_and_another_host_pulled(co
             commands.join(node, "--workload-trust", "mesh")
         for node in NODES:
             await eventually(lambda node=node: commands.in_state(node, "ONLINE"), seconds=60, what=f"{node} is online")  # type: ignore[misc]
-        await waited(commands, "create", "broker-cluster", "default", "--nodes", ",".join(NODES), "--tls", "server")
-        await waited(commands, "create", "worker-cluster", "demo", "--count", "3", "--start")
+        await commands.wait_for("create", "broker-cluster", "default", "--nodes", ",".join(NODES), "--tls", "server")
+        await commands.wait_for("create", "worker-cluster", "demo", "--count", "3", "--start")
         bootstrap = ",".join(f"{commands.system.hosts[n].address}:9092" for n in NODES)
         client = {"security.protocol": "SSL", "ssl.ca.location": str(commands.authority)}
         lines = Lines(commands.system.folder, bootstrap, ["lines"], client=client)
         with lines.flowing():
             config = [word for key, value in lines.config("lines").items() for word in ("--set", f"{key}={value}")]
-            await waited(commands, "create", "connector", "lines", "--cluster", "demo", *config)
+            await commands.wait_for("create", "connector", "lines", "--cluster", "demo", *config)
             await lines.passes(seconds=120)
 
             commands.kill(NODES[0])
-            await waited(commands, "create", "topic", "more", "--partitions", "3")
+            await commands.wait_for("create", "topic", "more", "--partitions", "3")
             assert all(commands.in_state(node, "ONLINE") for node in NODES)
             await lines.passes(seconds=60)
 

@@ -15,7 +15,7 @@ import pytest
 
 from keelman.testing.certificates import PASSWORD, Authority
 from keelman.testing.eventually import eventually
-from support.hosts.networks import cabled, missing
+from support.hosts.networks import cabled
 from support.hosts.operator import Commands, first_host, operated
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -25,8 +25,6 @@ WAIT = ("--wait", "--timeout", "240")
 
 @pytest.fixture
 def commands(tmp_path: Path) -> Iterator[Commands]:
-    if problem := missing():
-        pytest.skip(problem)
     with cabled(tmp_path, NODES) as system, operated(system) as made:
         yield made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -45,6 +46,10 @@ class Commands:
         )  # fmt: skip
         assert done.returncode == code, f"{words}: {done.returncode} {done.stdout} {done.stderr}"
         return done.stderr if code else done.stdout
+
+    async def wait_for(self, *words: str) -> str:
+        """A command that waits for what it asks for."""
+        return await asyncio.to_thread(self.run, *words, "--wait", "--timeout", "240", seconds=260)
 
     def start(self, *words: str, host: str = "") -> None:
         """A service, which is ended with the rest."""
