@@ -65,20 +65,20 @@ class StreamOptions:
 class Changes:
     """The changes of some vbuckets, in one event loop. `arrived` is called when `take` has something, or raises."""
 
-    def __init__(self, cluster: Cluster, wanted: StreamOptions, arrived: Callable[[], None]) -> None:
+    def __init__(self, cluster: Cluster, options: StreamOptions, arrived: Callable[[], None]) -> None:
         self.rollbacks = 0
         """How often a server took history back."""
         self.taken_back = 0
         """How many changes that had been taken from here those were at most."""
-        self._cluster, self._wanted, self._arrived = cluster, wanted, arrived
-        self._manifest = Manifest(selection=wanted.selection)
-        self._nodes = Nodes(cluster, self._manifest, self, window=wanted.window, flags=wanted.flags)
+        self._cluster, self._options, self._arrived = cluster, options, arrived
+        self._manifest = Manifest(selection=options.selection)
+        self._nodes = Nodes(cluster, self._manifest, self, window=options.window, flags=options.flags)
         self._problems: dict[int, str] = {}
         self._widened = True
         self._dropped: list[Collection] = []
         self._vbuckets: dict[int, Vbucket] = {}
         self._held = HeldVbuckets(
-            wanted.polling_seconds, self._copies, self._sender, self._nodes.connect, self._release
+            options.polling_seconds, self._copies, self._sender, self._nodes.connect, self._release
         )
         self._given: dict[int, tuple[int, Place]] = {}
         self._taken: dict[int, int] = {}
@@ -165,7 +165,7 @@ class Changes:
 
     def events(self, connection: Connection, events: list[Event]) -> None:
         """As a connection calls it."""
-        if not self._wanted.polling_seconds:
+        if not self._options.polling_seconds:
             self._queue.append((connection, events))
             self._arrived()
             return
@@ -243,7 +243,7 @@ class Changes:
 
     def _is_gone(self) -> bool:
         """Whether what is asked for was there and is no more."""
-        return bool(self._streamed) and self._wanted.selection.is_gone(self._manifest)
+        return bool(self._streamed) and self._options.selection.is_gone(self._manifest)
 
     async def _ask(self, vbucket: Vbucket, changed: asyncio.Event) -> tuple[Connection, Frame] | None:
         """Asks for a stream; None after a while where there is nothing to ask for. Raises AwayError, CouchbaseError."""
@@ -264,7 +264,7 @@ class Changes:
         value = b""
         if Feature.COLLECTIONS in connection.features:
             value = self._asked(vbucket)
-        elif not self._wanted.selection.is_all:
+        elif not self._options.selection.is_all:
             raise CouchbaseError(f"{connection.where} knows no scopes and collections: it is older than Couchbase 7.0")
 
         def opened(answer: Frame) -> None:
@@ -284,7 +284,7 @@ class Changes:
 
     def _asked(self, vbucket: Vbucket) -> bytes:
         """Which collections a stream is asked for. Those that were there once and are gone are no reason to fail."""
-        selection, known = self._wanted.selection, bool(self._streamed)
+        selection, known = self._options.selection, bool(self._streamed)
         dropped = selection.missing(self._manifest) if known else []
         if dropped and dropped != self._dropped:
             names = ", ".join(map(str, dropped))

@@ -66,10 +66,17 @@ async def test_without_flow_control_a_server_sends_no_more_than_our_own_window(
             await eventually(all_seen, seconds=60)
 
 
-@pytest.mark.parametrize("status", [0x07, 0x08, 0x25, 0x85, 0x86])
-async def test_a_start_while_vbuckets_are_moved_or_warmed_up(status: int) -> None:
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        *((Opcode.FAILOVER_LOG, status) for status in (0x07, 0x08, 0x25, 0x85, 0x86)),
+        *((Opcode.STREAM_REQUEST, status) for status in (0x08, 0x0D, 0x25, 0x82, 0x85, 0x86)),
+    ],
+)
+async def test_what_is_refused_for_now_at_a_start_is_asked_for_again(asked: Opcode, status: int) -> None:
+    """While vbuckets are moved or warmed up."""
     with couchbase_server(vbuckets=2) as server:
-        server.refuse(Opcode.FAILOVER_LOG, status, vbucket=1)
+        server.refuse(asked, status, vbucket=1)
         server.put("doc", {}, vbucket=1)
         async with ours(server) as mine:
             await eventually(lambda: mine.keys == ["doc"], seconds=60)
@@ -85,16 +92,6 @@ async def test_a_stream_that_ends_again_and_again_is_opened_after_longer_pauses(
                 if opened < 8:
                     await asyncio.to_thread(server.end_streams, 4)
             assert time.monotonic() - begun >= sum(0.032 * 2**n for n in range(7)) / 2
-
-
-@pytest.mark.parametrize("status", [0x08, 0x0D, 0x25, 0x82, 0x85, 0x86])
-async def test_a_stream_that_is_refused_for_now_is_asked_for_again(status: int) -> None:
-    with couchbase_server(vbuckets=2) as server:
-        server.refuse(Opcode.STREAM_REQUEST, status, vbucket=1)
-        server.put("doc", {}, vbucket=1)
-        async with ours(server) as mine:
-            await eventually(lambda: mine.keys == ["doc"], seconds=60)
-            assert mine.changes.problem == ""
 
 
 @pytest.mark.parametrize(("status", "name"), [(0x86, "TEMPORARY_FAILURE"), (0x07, "NOT_MY_VBUCKET")])

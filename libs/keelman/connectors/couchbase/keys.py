@@ -13,7 +13,7 @@ from keelman.connect.config.types import Password
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.tasks.source_task import SourceTask
 from keelman.connectors.couchbase.documents import HEADERS, SERVED
-from keelman.connectors.couchbase.values import collection_of, duration, seconds, size, topics_by_collection
+from keelman.connectors.couchbase.values import NO_TOPIC, collection_of, duration, seconds, size, topics_by_collection
 from keelman.couchbase.manifest import Collection, Selection
 from keelman.couchbase.seeds import Access, seeds_of
 from keelman.model.errors import InvalidArgument
@@ -312,10 +312,7 @@ def without_topic(config: Mapping[str, str], parsed: Mapping[str, Any]) -> list[
     topic, chosen = parsed["couchbase.topic"], set(map(collection_of, parsed["couchbase.collections"]))
     if topic.strip() or (chosen and chosen <= topics_of(config, parsed).keys()):
         return []
-    text = (
-        "names no topic: write a name, in which ${bucket}, ${scope} and ${collection} may stand; it may be empty where "
-        "each of couchbase.collections has a topic of its own"
-    )
+    text = f"{NO_TOPIC}; it may be empty where each of couchbase.collections has a topic of its own"
     return [ConfigValueError("couchbase.topic", topic, text)]
 
 

@@ -98,7 +98,7 @@ class CouchbaseReader(Reader):
     def __init__(
         self,
         access: Access,
-        wanted: StreamOptions,
+        options: StreamOptions,
         starts: Mapping[int, Position | None],
         partition: Callable[[int], Partition],
         maker: RecordMaker,
@@ -124,7 +124,7 @@ class CouchbaseReader(Reader):
         self._changes: Changes | None = None
         try:
             with connect_errors():
-                begins = KAFKA_LOOP.call(self._open(access, wanted, starts), beat)
+                begins = KAFKA_LOOP.call(self._open(access, options, starts), beat)
         except BaseException:
             self.close()
             raise
@@ -132,11 +132,11 @@ class CouchbaseReader(Reader):
         self._ready = self._first(maker, begins, fresh)
 
     async def _open(
-        self, access: Access, wanted: StreamOptions, starts: Mapping[int, Position | None]
+        self, access: Access, options: StreamOptions, starts: Mapping[int, Position | None]
     ) -> dict[int, Position]:
         cluster = Cluster(access)
         await cluster.bootstrap()
-        self._changes = Changes(cluster, wanted, self._news.set)
+        self._changes = Changes(cluster, options, self._news.set)
         return await self._changes.start(starts)
 
     def _first(self, maker: RecordMaker, begins: Mapping[int, Position], fresh: Sequence[int]) -> list[SourceBatch]:

@@ -15,6 +15,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _CONTEXT = re.compile(r"(couchbase\.[^\[\]]+)\[([^\[\]]*)\]")
 NOT_SERVED = frozenset({"couchbase.jsonpath.filter"})
+NO_TOPIC = "names no topic: write a name, in which ${bucket}, ${scope} and ${collection} may stand"
 CONTEXTUAL = frozenset({"couchbase.topic"}) | NOT_SERVED
 """Keys that may be given for one collection: `couchbase.topic[scope.collection]`."""
 
@@ -61,9 +62,7 @@ def topics_by_collection(config: Mapping[str, str]) -> dict[Collection, str]:
         if match is not None and match[1] == "couchbase.topic":
             try:
                 if not value.strip():
-                    raise ValueError(
-                        "names no topic: write a name, in which ${bucket}, ${scope} and ${collection} may stand"
-                    )
+                    raise ValueError(NO_TOPIC)
                 found[collection_of(match[2])] = value
             except ValueError as error:
                 raise ConfigValueError(name, value, str(error)) from None
