@@ -47,7 +47,7 @@ class Reported:
 
     async def reported_connectors(self, connectors: Sequence[pb.Connector]) -> set[tuple[str, str]]:
         names = [f"{one.worker_cluster}/{one.name}" for one in connectors]
-        these = self.reports.these(names, CLUSTERS, pb.CONNECTOR_STATE_UNSPECIFIED)
+        these = self.reports.named(names, CLUSTERS, pb.CONNECTOR_STATE_UNSPECIFIED)
         self.shown += len(these)
         return {(one.worker_cluster, one.name) for one in these}
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from keelman.model.errors import InvalidArgument
+from keelman.runtime.logs.redaction import HIDDEN
 
 T = TypeVar("T")
 
@@ -25,7 +26,6 @@ T = TypeVar("T")
 SERVICES = ("gateway", "state", "agent", "broker", "spark", "worker", "kafka_connect")
 
 _REQUIRED: Any = object()
-HIDDEN = "[hidden]"
 
 
 def setting(

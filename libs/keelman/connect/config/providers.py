@@ -261,9 +261,9 @@ def secret_patterns(parameters: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(filter(None, (one.strip() for one in text.split(","))))
 
 
-def is_named(secret: str, patterns: Iterable[str]) -> bool:
-    """Whether a secret's name is one of these, with * for any rest."""
-    return any(fnmatchcase(secret, pattern) for pattern in patterns)
+def is_named(name: str, patterns: Iterable[str]) -> bool:
+    """Whether a name, of a secret or a bucket, is one of these, with * for any rest."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def narrowed(patterns: Iterable[str], scope: Iterable[str]) -> tuple[str, ...]:

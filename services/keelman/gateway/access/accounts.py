@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+
+from keelman.connect.config.providers import is_named
 
 ALL = ("*",)
 BUCKET = re.compile(r"[a-z0-9.-]{0,63}\*?")
@@ -29,7 +30,7 @@ class Account:
 
     def has_bucket(self, name: str) -> bool:
         """Whether it may name this bucket."""
-        return any(fnmatchcase(name, pattern) for pattern in self.buckets)
+        return is_named(name, self.buckets)
 
 
 WHOLE = Account()

@@ -181,11 +181,14 @@ def reach(url: str) -> dict[str, Any]:
     return {name: value for name, value in REACH.items() if name not in said}
 
 
+def driver_url(url: str) -> str:
+    """A postgresql:// URL as SQLAlchemy has it for the driver that we use."""
+    return "postgresql+psycopg" + url.removeprefix("postgresql")
+
+
 def _postgresql(url: str) -> AsyncEngine:
     options: dict[str, Any] = {"pool_pre_ping": True, "pool_size": 5, "isolation_level": "READ COMMITTED"}
-    engine = create_async_engine(
-        "postgresql+psycopg" + url.removeprefix("postgresql"), connect_args=reach(url), **options
-    )
+    engine = create_async_engine(driver_url(url), connect_args=reach(url), **options)
 
     @sa.event.listens_for(engine.sync_engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:

@@ -55,7 +55,7 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
         reported = [n for n in running if request.worker_cluster in ("", n) and known.connectors.reported(n)]
         asked = [request.worker_cluster] if request.worker_cluster else running
         if request.connectors:
-            part, token = known.connectors.these(request.connectors, reported, request.state), ""
+            part, token = known.connectors.named(request.connectors, reported, request.state), ""
         else:
             part, token = known.connectors.page(reported, request.state, request.page_size, request.page_token)
         told = set(reported)

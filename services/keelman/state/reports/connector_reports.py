@@ -173,7 +173,7 @@ class ConnectorReports:
             self.feed.show(cluster, self._whole[cluster].connectors)
         return unreported
 
-    def these(self, names: Iterable[str], clusters: Iterable[str], state: ConnectorState.ValueType) -> list[Connector]:
+    def named(self, names: Iterable[str], clusters: Iterable[str], state: ConnectorState.ValueType) -> list[Connector]:
         """Of these connectors, each named as demo/lines, those that are reported of these worker clusters, in order."""
         wanted = {(cluster, name) for cluster, _, name in (one.partition("/") for one in names)}
         among = set(clusters)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlmodel import col
 
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
-from keelman.state.database.database import POSTGRESQL, reach
+from keelman.state.database.database import POSTGRESQL, driver_url, reach
 from keelman.state.database.tables import SealingRow
 from keelman.state.secrets.key_source import KEY_BYTES, KeySource, read_keys, replace_keys
 from keelman.state.secrets.sealed_rows import rekey_file
@@ -73,7 +73,7 @@ async def _followed(url: str, file: Path, seconds: float) -> None:
 def _proof_in(url: str) -> str:
     """What tells of the key of a database that others use."""
     if url.startswith(POSTGRESQL):
-        engine = sa.create_engine("postgresql+psycopg" + url.removeprefix("postgresql"), connect_args=reach(url))
+        engine = sa.create_engine(driver_url(url), connect_args=reach(url))
     else:
         engine = sa.create_engine(f"sqlite:///file:{Path(url).absolute()}?mode=ro&uri=true")
     try:

@@ -36,7 +36,7 @@ async def problems_with(
 async def validate_with(
     secrets: Secrets, plugin: str, config: Mapping[str, str | None], worker_config: Mapping[str, str]
 ) -> dict[str, Any]:
-    """ConfigInfos of a configuration, its references resolved, without their values. Raises as `plugins.validated`."""
+    """ConfigInfos of a configuration, its references resolved, without their values. Raises as `validate_config`."""
     answer = await plugins.validate_config(plugin, await _resolve(secrets, config), worker_config)
     _, literals = in_thread(lambda: _literals(config, worker_config))
     return hidden_answer(answer, config, await literals)

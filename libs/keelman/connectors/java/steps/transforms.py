@@ -49,8 +49,7 @@ class JavaStep:
 def java_transforms(loader: PluginLoader, config: Mapping[str, str], metrics: PluginMetrics) -> list[JavaStep]:
     """The transforms in their order, each with its predicate, which keep their own metrics among these.
 
-    Raises ConfigValueError, and ConnectError for what a
-    class throws when it is made or configured."""
+    Raises ConfigValueError, and ConnectError for what a class throws when it is made or configured."""
     aliases = _listed(config, "transforms")
     if not aliases:
         return []
