@@ -4,10 +4,13 @@ a deadline: a busy machine stops any of them for a moment.
 `make explore` has them try random cases.
 """
 
+import os
+
 from hypothesis import settings
 
 from keelman.runtime import grpc_forks
 
+os.environ.setdefault("KEELMAN_STATE_SPARK_IDLE_SECONDS", "0")  # what no test needs any more makes room for the next
 grpc_forks.keep_out()
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")

@@ -7,8 +7,9 @@ from keelman.model.cluster import ClusterGoal, ClusterState, ManagedBrokers, Wor
 from keelman.model.node import NodeState
 from keelman.model.plan import PlanAction
 from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadKind, spark_name
+from keelman.state.planning.draft import ports_taken
 from keelman.state.planning.places import has_labels
-from keelman.state.planning.planner import Plan, make_plan
+from keelman.state.planning.planner import Plan
 from keelman.state.planning.scope import scope_of
 from keelman.state.planning.status import worker_cluster_status
 from keelman.state.snapshot import Snapshot
@@ -38,6 +39,8 @@ step = st.one_of(
     st.tuples(st.just("roll"), cluster, st.sampled_from(["1", "2", "3"])),
     st.tuples(st.just("port"), st.booleans()),
     st.tuples(st.sampled_from(["start-brokers", "stop-brokers"])),
+    st.tuples(st.just("linger"), node),
+    st.tuples(st.just("linger")),
     st.tuples(st.just("obey")),
     st.tuples(st.just("obey-one"), st.integers(0, 30)),
     st.tuples(st.just("fail"), st.integers(0, 30), st.sampled_from(["PORT_TAKEN", "EXITED"])),
@@ -51,15 +54,23 @@ class Checked(World):
     def __init__(self) -> None:
         super().__init__()
         self.planned = Snapshot()
+        self.over: set[str] = set()
+        """Nodes whose grace for a Spark service has ended since the last plan."""
+
+    def do_linger(self, *nodes: str) -> None:
+        self.over |= self.lingering
+        super().do_linger(*nodes)
 
     def settle(self) -> None:
         before, clusters, seen = dict(self.workloads), dict(self.workers), self.snapshot
-        plan = make_plan(seen, LIMITS)
+        plan = self.plan()
         scope = scope_of(changes(self.planned, seen), seen, LIMITS.events_broker_cluster)
-        assert make_plan(seen, LIMITS, scope) == plan, "what has not changed is not planned in another way"
+        scope.nodes |= self.over
+        self.over.clear()
+        assert self.plan(scope) == plan, "what has not changed is not planned in another way"
         self.planned = seen
         self.apply(plan)
-        assert make_plan(self.snapshot, LIMITS).is_empty, "planning again must find nothing to do"
+        assert self.plan().is_empty, "planning again must find nothing to do"
         for workload in plan.put:
             self.check_change(before.get(workload.name), workload)
         self.check_told(plan, before)
@@ -128,7 +139,7 @@ class Checked(World):
             follows = (old.spec.spark_address, old.spec.host) != (new.spec.spark_address, new.spec.host)
             if runs and old.generation != new.generation and (old.node != new.node or not follows):
                 ended.append(new)
-            elif not follows:
+            elif not follows and not ports_taken(new):  # one for which no port is free holds up nobody
                 others.append(old)
         assert len(ended) <= 1, "one by one"
         if ended:
@@ -210,6 +221,8 @@ def do(made: Checked, words: tuple) -> None:
             made.do_update("a", metrics_port=FIXED if fixed else "0")
         case ("delete", name) if name in made.workers:
             made.do_delete("workers", name)
+        case ("linger", *nodes):
+            made.do_linger(*nodes)
         case ("start-brokers",):
             made.do_start("brokers", "default")
         case ("stop-brokers",):
@@ -250,6 +263,7 @@ def test_when_all_nodes_are_back_the_last_word_comes_true(runs: bool, steps: lis
             made.settle()
     wanted = {n: c.goal for n, c in made.workers.items()}
     made.do_start("brokers", "default")
+    made.do_linger()
     for name, host in NODES.items():
         made.do_node(name, "online", host)
         made.do_uncordon(name)

@@ -14,6 +14,7 @@ from keelman.state.failpoints import hit
 from keelman.state.nouns import plan as plans
 from keelman.state.nouns import workload as workloads
 from keelman.state.planning.draft import Limits
+from keelman.state.planning.idle import IdleSparks
 from keelman.state.planning.planner import Plan, make_plan
 from keelman.state.planning.scope import Scope, everything, scope_of
 from keelman.state.snapshot import BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
@@ -39,6 +40,7 @@ class Executor:
     alive: Callable[[Node], Node]
     on_planned: Callable[[int], None] | None = None
     clock: Callable[[], float] = time.monotonic
+    idle: IdleSparks = field(default_factory=IdleSparks)
     _changes: list[tuple[Resource | None, Resource | None]] = field(default_factory=list)
     _unplanned: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     """By noun and name of clusters of which a newer generation is not planned yet: the one before, and the revision by
@@ -50,7 +52,7 @@ class Executor:
 
     def lead(self, leads: bool) -> None:
         """Called when this process begins or ends to lead: the first plan of a leader is of everything."""
-        self._leads, self._checked = leads, None
+        self._leads, self._checked, self.idle = leads, None, IdleSparks(self.idle.grace_seconds)
         self._changes.clear()
 
     def changed(self, changes: Sequence[Change]) -> None:
@@ -81,27 +83,29 @@ class Executor:
     async def reconcile(self) -> None:
         """Plans once and writes the plan in one transaction; writes nothing when the plan is empty."""
         is_check = self._checked is None or self.clock() - self._checked >= CHECK_SECONDS
+        nodes = self.store.snapshot.nodes
+        self._changes += [(nodes[name], nodes[name]) for name in self.idle.over(self.clock()) if name in nodes]
         if not (is_check or self._changes):
             return
         self._forget_old_figures()
         count, seen = len(self._changes), self.store.revision
         scope = self._scope(self.store.snapshot, is_check=is_check)
-        plan = make_plan(self.store.snapshot, self.limits, scope, self._figures_of)
+        plan = self._plan(self.store.snapshot, scope)
         if plan.is_empty:
-            self._done(count, seen, is_check=is_check)
+            self._done(count, seen, scope, is_check=is_check)
             return
         hit("plan-made")
         async with self.store.write() as tx:
             if self.store.revision != seen:
                 count, seen = len(self._changes), self.store.revision
                 scope = self._scope(tx.snapshot, is_check=is_check)
-                plan = make_plan(tx.snapshot, self.limits, scope, self._figures_of)
+                plan = self._plan(tx.snapshot, scope)
             first = tx.turn.revision + 1
             _apply(tx, plan)
             await plans.save(tx, first, plan.changes)
             hit("plan-kept")
         hit("plan-stored")
-        self._done(count, seen, is_check=is_check)
+        self._done(count, seen, scope, is_check=is_check)
         for workload in plan.put:
             log.info(
                 "planned", workload=workload.name, node=workload.node, generation=workload.generation,
@@ -115,8 +119,13 @@ class Executor:
             return everything(snapshot)
         return scope_of(self._changes, snapshot, self.limits.events_broker_cluster)
 
-    def _done(self, count: int, seen: int, *, is_check: bool) -> None:
+    def _plan(self, snapshot: Snapshot, scope: Scope) -> Plan:
+        now = self.clock()
+        return make_plan(snapshot, self.limits, scope, self._figures_of, lambda node: self.idle.lingers(node, now))
+
+    def _done(self, count: int, seen: int, scope: Scope, *, is_check: bool) -> None:
         del self._changes[:count]
+        self.idle.look(self.store.snapshot, scope.nodes, self.clock())
         self.planned(seen)
         if is_check:
             self._checked = self.clock()

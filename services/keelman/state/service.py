@@ -34,6 +34,7 @@ from keelman.state.operations.registry import all_kinds
 from keelman.state.operations.retention import Retention
 from keelman.state.operations.runner import Runner
 from keelman.state.planning.draft import Limits
+from keelman.state.planning.idle import IdleSparks
 from keelman.state.plugins.buckets import Buckets, opened_buckets
 from keelman.state.plugins.opening import open_files
 from keelman.state.replicas.exchange import Exchange
@@ -92,7 +93,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         copy_runs, watch = CopyRunApi(store, reports, commits), WatchApi(store, commits, tail)
         topics = TopicLook(store, commits)
         connectors = await stack.enter_async_context(_workers(store, reports, settings))
-        executor = Executor(led, limits, sessions.alive, None if exchange is None else exchange.planned)
+        executor = _executor(led, limits, sessions, exchange, settings)
         store.listen(executor.changed)
         trust = await Trust.of(settings, store)
         parts = Parts(
@@ -180,6 +181,13 @@ def _limits(settings: Settings) -> Limits:
         buckets=checked_buckets("state.buckets", settings.buckets),
         buckets_region=settings.buckets_region,
     )
+
+
+def _executor(
+    led: Store, limits: Limits, sessions: Sessions, exchange: Exchange | None, settings: Settings
+) -> Executor:
+    on_planned = None if exchange is None else exchange.planned
+    return Executor(led, limits, sessions.alive, on_planned, idle=IdleSparks(settings.spark_idle_seconds))
 
 
 def _buckets(settings: Settings) -> Buckets:

@@ -59,6 +59,12 @@ class Settings(WorkerAccessSettings):
         "Ports that are chosen at the creates that ask for it, the same on each node of a cluster: first-last.",
     )
     spark_master: str = setting("local[256,1]", "Spark master of the Spark services.")
+    spark_idle_seconds: float = setting(
+        60.0,
+        "So long a node's Spark service runs on without a worker that needs it: the next worker finds it ready.",
+        unit="s",
+        minimum=0,
+    )
     plugin_storage: str = setting(
         "database",
         "Where the files of plugins are kept: database; the path of a folder, which every state service of a "

@@ -100,7 +100,8 @@ async def state_in_loop(home: Path, **settings: Any):
     """The whole service in this event loop; yields (clients, port)."""
     port = settings.pop("port", None) or free_ports(1)[0]
     stop = asyncio.Event()
-    task = asyncio.ensure_future(run(Settings(home=home, port=port, **settings), stop))
+    given = {"spark_idle_seconds": 0.0} | settings
+    task = asyncio.ensure_future(run(Settings(home=home, port=port, **given), stop))
     try:
         await eventually(lambda: task.done() or _serving(port), what="state serves")
         if task.done():

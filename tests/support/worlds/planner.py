@@ -32,6 +32,7 @@ from keelman.state.planning.kept_brokers import brokers_of, running_mark
 from keelman.state.planning.pinned import pinned_workloads
 from keelman.state.planning.planner import Plan, make_plan
 from keelman.state.planning.rollout import restarted, updated
+from keelman.state.planning.scope import Scope
 from keelman.state.planning.status import broker_cluster_status, worker_cluster_status
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
 from support.worlds.script import ScriptWorld
@@ -63,7 +64,13 @@ class World(ScriptWorld):
         self.brokers: dict[str, BrokerCluster] = {}
         self.workers: dict[str, WorkerCluster] = {}
         self.workloads: dict[str, Workload] = {}
+        self.lingering: set[str] = set()
+        """Nodes whose Spark services may run on without a worker."""
         self.uids = 0
+
+    def plan(self, scope: Scope | None = None) -> Plan:
+        """The plan for what there is, or for a part of it."""
+        return make_plan(self.snapshot, LIMITS, scope, lingers=self.lingering.__contains__)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -205,6 +212,10 @@ class World(ScriptWorld):
         ran = workload.has_run or status.state is ProcessState.RUNNING
         self.workloads[name] = dataclasses.replace(workload, status=status, has_run=ran)
 
+    def do_linger(self, *nodes: str) -> None:
+        """On these nodes Spark services have been idle for less than their grace."""
+        self.lingering = set(nodes)
+
     def do_obey(self, *names: str) -> None:
         """Agents do what is wanted of these workloads, or of all."""
         for workload in list(self.workloads.values()):
@@ -212,9 +223,9 @@ class World(ScriptWorld):
                 self.do_report(workload.name, OBEYED[workload.goal])
 
     def do_plan(self) -> list[str]:
-        plan = make_plan(self.snapshot, LIMITS)
+        plan = self.plan()
         said = self.apply(plan)
-        again = make_plan(self.snapshot, LIMITS)
+        again = self.plan()
         assert again.is_empty, f"planning again is not empty: {again}"
         return said or ["nothing to do"]
 
@@ -259,10 +270,10 @@ class World(ScriptWorld):
         """Plans and obeys until nothing is to do: what was changed, with the reasons."""
         said: list[str] = []
         for _ in range(50):
-            plan = make_plan(self.snapshot, LIMITS)
+            plan = self.plan()
             if plan.is_empty:
                 self.do_obey()
-                plan = make_plan(self.snapshot, LIMITS)
+                plan = self.plan()
             if plan.is_empty:
                 return said or ["nothing to do"]
             said += self.why(plan)
@@ -287,10 +298,10 @@ class World(ScriptWorld):
 
     def do_why(self) -> list[str]:
         """Plans; says what changes, and why."""
-        plan = make_plan(self.snapshot, LIMITS)
+        plan = self.plan()
         said = self.why(plan)
         self.apply(plan)
-        again = make_plan(self.snapshot, LIMITS)
+        again = self.plan()
         assert again.is_empty, f"planning again is not empty: {again}"
         return said or ["nothing to do"]
 

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from keelman.model.cluster import BrokerCluster, ExternalBrokers, WorkerCluster, WorkerClusterSpec
 from keelman.model.node import Node, NodeState
+from keelman.model.workload import Goal, ProcessState, WorkloadStatus
 from keelman.state.executor import FIGURES_SECONDS, Executor
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.planning.draft import Limits
+from keelman.state.planning.idle import IdleSparks
 from keelman.state.store import open_store
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
@@ -97,3 +99,60 @@ async def test_what_hosts_use_is_asked_for_when_there_is_something_to_place(tmp_
             worker_cluster.update(tx, "demo", "", lambda spec: dataclasses.replace(spec, count=3))
         await executor.reconcile()
         assert len(asked) == 4
+
+
+async def test_a_spark_service_runs_on_for_a_while_without_a_worker(tmp_path: Path) -> None:
+    now = [0.0]
+    async with open_store(str(tmp_path / "state.db")) as store:
+        executor = Executor(store, LIMITS, lambda node: node, clock=lambda: now[0], idle=IdleSparks(60.0))
+        store.listen(executor.changed)
+
+        async def obeyed() -> None:
+            """The plan, and what the agent makes of it, until nothing more is planned."""
+            while True:
+                await executor.reconcile()
+                states = {Goal.RUNNING: ProcessState.RUNNING, Goal.REMOVED: ProcessState.REMOVED}
+                behind = [
+                    (w, WorkloadStatus(states[w.goal], w.generation))
+                    for w in store.snapshot.workloads.values()
+                    if w.status is None or w.status.state is not states[w.goal]
+                ]
+                if not behind:
+                    return
+                async with store.write() as tx:
+                    for workload, status in behind:
+                        tx.put(dataclasses.replace(workload, status=status))
+
+        async def used() -> None:
+            async with store.write() as tx:
+                worker_cluster.create(tx, "demo", WorkerClusterSpec("default", count=1))
+                worker_cluster.start(tx, "demo", "")
+            await obeyed()
+            async with store.write() as tx:
+                worker_cluster.delete(tx, "demo", "")
+            await obeyed()
+
+        async with store.write() as tx:
+            tx.put(Node("n1", "n1", tx.now, tx.now, NodeState.ONLINE, "h:1", address="10.0.0.1"))
+            broker_cluster.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+        await used()
+        now[0] = 50.0
+        await used()
+        first = store.snapshot.workloads["spark/n1"]
+        assert (first.goal, first.generation) == (Goal.RUNNING, 1), "the second worker found the first one's"
+        now[0] = 109.0
+        await obeyed()
+        assert "spark/n1" in store.snapshot.workloads, "its minute began when the second worker had gone"
+        now[0] = 110.0
+        await obeyed()
+        assert "spark/n1" not in store.snapshot.workloads
+        await used()
+        now[0] = 200.0
+        executor.lead(True)
+        await obeyed()
+        assert "spark/n1" in store.snapshot.workloads, "a new leader counts from the beginning"
+        async with store.write() as tx:
+            node = store.snapshot.nodes["n1"]
+            tx.put(dataclasses.replace(node, spec=dataclasses.replace(node.spec, draining=True, cordoned=True)))
+        await obeyed()
+        assert "spark/n1" not in store.snapshot.workloads, "a drained node is emptied at once"

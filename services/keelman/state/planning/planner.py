@@ -4,13 +4,13 @@ Rules. Brokers are pinned to their nodes and, once they have data, to their port
 pinned too, each to its node and not to a place in the list; workers of a `count` placement go where there is most left,
 apart from each other, and stay there until the node is offline, is drained or loses a label that they need. What
 processes run with changes worker by worker. A node that carries a running worker carries one Spark service; it ends
-when no worker there needs it. Any change of what an agent is to do is a new generation. A workload that is to go stays
-until its node says REMOVED; one that has no data of its own does not wait for an offline node.
+when no worker there has needed it for a while. Any change of what an agent is to do is a new generation. A workload
+that is to go stays until its node says REMOVED; one that has no data of its own does not wait for an offline node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from keelman.model.plan import PlanChange
@@ -48,9 +48,21 @@ class Plan:
         return self == Plan()
 
 
-def make_plan(snapshot: Snapshot, limits: Limits, scope: Scope | None = None, figures: Figures = own_figures) -> Plan:
+def at_once(node: str) -> bool:
+    """No node's Spark service runs on without a worker."""
+    return False
+
+
+def make_plan(
+    snapshot: Snapshot,
+    limits: Limits,
+    scope: Scope | None = None,
+    figures: Figures = own_figures,
+    lingers: Callable[[str], bool] = at_once,
+) -> Plan:
     """The plan for one snapshot, or for what `scope` says may have changed since the last plan: that gives the same.
-    `figures` are asked for once there is something to place, of the nodes that may get it.
+    `figures` are asked for once there is something to place, of the nodes that may get it; `lingers` says of a node
+    whether its Spark service runs on although no worker there needs it.
 
     Planning again for what the plan leads to gives an empty plan.
     """
@@ -63,7 +75,7 @@ def make_plan(snapshot: Snapshot, limits: Limits, scope: Scope | None = None, fi
     worker_clusters = {name: snapshot.worker_clusters[name] for name in sorted(scope.worker_clusters)}
     gone_workers = tuple(n for n, c in worker_clusters.items() if plan_workers(draft, c))
     _plan_waiting(draft)
-    plan_sparks(draft, scope.nodes | {w.node for pair in _changed(draft) for w in pair if w is not None})
+    plan_sparks(draft, scope.nodes | {w.node for pair in _changed(draft) for w in pair if w is not None}, lingers)
     before, after = snapshot.workloads, sorted(draft.made.changes(WORKLOAD).items())
     changes = (change_of(before.get(n), w, draft.reasons) for n, w in after)
     return Plan(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 
 from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, spark_name
 from keelman.state.planning.draft import Draft, ports_taken
@@ -39,24 +39,34 @@ def _port(draft: Draft, node: str, old: Workload | None) -> int:
     return old.spec.port
 
 
-def plan_sparks(draft: Draft, nodes: Collection[str]) -> None:
-    """Ends Spark services of these nodes that no worker needs: not before the workers there have ended."""
+def plan_sparks(draft: Draft, nodes: Collection[str], lingers: Callable[[str], bool]) -> None:
+    """Ends Spark services of these nodes that no worker needs: not before the workers there have ended, and not while
+    `lingers` says of the node that the service is to run on; one on a node that is offline or drained does not."""
     for node in sorted(nodes):
         spark = draft.workloads.get(spark_name(node))
         if spark is None:
             continue
-        placed = [w for w in draft.workers_on(spark.node) if needs_spark(w)]
-        if any(w.goal is Goal.RUNNING or not _has_ended(w) for w in placed):
+        workloads = draft.made.workloads_on(node)
+        if is_used(workloads) or (spark.goal is Goal.RUNNING and _may_linger(draft, node) and lingers(node)):
             continue
-        if placed:
+        if any(map(needs_spark, workloads)):
             draft.set_goal(spark, Goal.STOPPED, why="no worker of its node is to run")
         else:
             draft.remove(spark, why="its node has no worker")
 
 
-def needs_spark(worker: Workload) -> bool:
-    """Whether a worker copies by the Spark service of its node."""
-    return not (isinstance(worker.spec, WorkerSpec) and worker.spec.kafka_connect)
+def is_used(workloads: Iterable[Workload]) -> bool:
+    """Whether one of a node's workloads is a worker that needs its Spark service, and is to run or has not ended."""
+    return any(needs_spark(w) and (w.goal is Goal.RUNNING or not _has_ended(w)) for w in workloads)
+
+
+def needs_spark(workload: Workload) -> bool:
+    """Whether it is a worker that copies by the Spark service of its node."""
+    return isinstance(workload.spec, WorkerSpec) and not workload.spec.kafka_connect
+
+
+def _may_linger(draft: Draft, node: str) -> bool:
+    return not (draft.snapshot.is_offline(node) or draft.node(node).spec.draining)
 
 
 def _why(old: Workload | None, new: SparkSpec) -> str:
