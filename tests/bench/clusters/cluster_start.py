@@ -15,7 +15,7 @@ from keelman.testing.eventually import eventually
 from support.state.nodes import NODES, running_nodes
 from support.state.service import Clients
 
-LOOK_SECONDS = 0.01
+LOOK_SECONDS = 0.05
 
 
 async def measured(folder: Path, bootstrap: str, rounds: int, say: Callable[[str], None]) -> list[Figure]:
