@@ -297,7 +297,10 @@ def _screen(kind: Kind, form: str) -> Any:
 
         def show(changed: Sequence[tuple[str, Any]], everything: Any) -> None:
             shown = everything.all() if isinstance(everything, Followed) else everything
-            live.update(table(kind, shown, wide=form == "wide") if shown else f"no {kind.plural} now", refresh=True)
+            made = (
+                table(kind, shown, wide=form == "wide", room=live.console.width) if shown else f"no {kind.plural} now"
+            )
+            live.update(made, refresh=True)
 
         yield show
 

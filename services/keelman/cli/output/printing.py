@@ -16,6 +16,7 @@ from google.protobuf.json_format import MessageToDict
 from keelman.cli.kinds import COPY_RUNS, OPERATIONS, PLUGINS, Kind
 from keelman.cli.output.columns import COLUMNS, key_of
 from keelman.cli.output.lines import plugin_lines
+from keelman.cli.output.widths import GAP, fitted_widths
 from keelman.model.errors import InvalidArgument
 
 FORMATS = ("table", "wide", "json", "yaml", "name")
@@ -90,17 +91,23 @@ def as_yaml(document: Any) -> str:
     return str(yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
-def table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> Any:
-    """The table of these resources, for rich to print."""
+def table(kind: Kind, resources: Sequence[Any], *, wide: bool, room: int = 0) -> Any:
+    """The table of these resources, for rich to print; with `room`, shortened for a terminal of so many columns."""
+    from rich.cells import cell_len  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
     columns = [c for c in COLUMNS[kind.plural] if wide or not c.wide]
-    for column in columns:
-        made.add_column(column.title, justify="right" if column.number else "left", no_wrap=True)
-    for resource in plugin_lines(resources) if kind is PLUGINS else resources:
-        made.add_row(*(Text(on_one_line(c.cell(resource)) or "-") for c in columns))
+    lines = plugin_lines(resources) if kind is PLUGINS else resources
+    rows = [[on_one_line(column.cell(line)) or "-" for column in columns] for line in lines]
+    natural = [max(map(cell_len, cells)) for cells in zip([c.title for c in columns], *rows, strict=True)]
+    widths = fitted_widths(columns, natural, room) if room and not wide else natural
+    for column, width in zip(columns, widths, strict=True):
+        justify: Any = "right" if column.number else "left"
+        made.add_column(column.title, justify=justify, no_wrap=True, max_width=width)
+    for row in rows:
+        made.add_row(*map(Text, row))
     return made
 
 
@@ -131,13 +138,13 @@ def on_one_line(text: str) -> str:
 def _print_table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> None:
     from rich.console import Console  # noqa: PLC0415
 
-    made = table(kind, resources, wide=wide)
     # A pipe has no width, and a wide table is asked for whole: both get lines as long as they need to be.
     if wide or not sys.stdout.isatty():
         whole = Console(width=WIDEST, highlight=False)
         with whole.capture() as printed:
-            whole.print(made, crop=False, overflow="ignore", soft_wrap=True)
+            whole.print(table(kind, resources, wide=wide), crop=False, overflow="ignore", soft_wrap=True)
         # Each line without the blanks that make the last column as wide as its longest cell.
         print("\n".join(map(str.rstrip, printed.get().rstrip("\n").split("\n"))))
     else:
-        Console(highlight=False).print(made)
+        console = Console(highlight=False)
+        console.print(table(kind, resources, wide=False, room=console.width))

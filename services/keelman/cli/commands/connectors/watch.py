@@ -66,5 +66,6 @@ async def _show_table(answers: Any, *, wide: bool) -> None:
                 else:
                     runs[run.uid] = run
             shown = sorted(runs.values(), key=lambda r: (r.worker_cluster, r.connector, r.task, r.uid))
-            live.update(table(COPY_RUNS, shown, wide=wide) if shown else "no copy runs now", refresh=True)
+            made = table(COPY_RUNS, shown, wide=wide, room=console.width) if shown else "no copy runs now"
+            live.update(made, refresh=True)
     sys.stdout.flush()

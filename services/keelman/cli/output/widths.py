@@ -1,0 +1,25 @@
+"""Shortens the columns of a table that is wider than its terminal: texts first, then names. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keelman.cli.output.columns import Column
+
+GAP = 2
+"""Blanks between two columns."""
+MIN_TEXT, MIN_NAME = 8, 10
+"""No text and no name is shortened to less, or to less than its title."""
+
+
+def fitted_widths(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
+    """The widths that columns may have in `room`, given those that they would have: the widest gives way first. Their
+    sum is too large still where what may not be shortened has no room."""
+    found = list(natural)
+    over = sum(found) + GAP * (len(found) - 1) - room
+    for kind, least in (("text", MIN_TEXT), ("name", MIN_NAME)):
+        floors = {n: max(least, len(column.title)) for n, column in enumerate(columns) if getattr(column, kind)}
+        while over > 0 and (longer := [n for n, floor in floors.items() if found[n] > floor]):
+            found[max(longer, key=found.__getitem__)] -= 1
+            over -= 1
+    return found
