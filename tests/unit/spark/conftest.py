@@ -1,0 +1,14 @@
+"""A world with one worker, as most tests of the Spark service begin."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.worlds.dispatch import ME, World
+
+
+@pytest.fixture
+def w() -> World:
+    made = World()
+    made.d.greet(ME, made)
+    return made
