@@ -1,0 +1,25 @@
+"""A reader of a file that tests write to, rename and replace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keelman.connectors.file import source as file_source
+from support.connectors.follower import Follower
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A renamed file need not be quiet before it is left."""
+    monkeypatch.setattr(file_source, "QUIET_SECONDS", 0.0)
+    return iter(())
+
+
+@pytest.fixture
+def follower(tmp_path: Path) -> Iterator[Follower]:
+    made = Follower(tmp_path / "in.log")
+    yield made
+    made.reader.close()
