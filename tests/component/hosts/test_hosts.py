@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from keelman.kafka.cluster_state import partitions_of
-from support.hosts.networks import Lines, System, running_hosts
+from support.hosts.lines import Lines
+from support.hosts.networks import System, running_hosts
 from support.hosts.pulled import pulled, spread
 
 pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(600)]

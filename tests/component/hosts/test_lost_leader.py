@@ -12,7 +12,8 @@ import pytest
 from keelman.rpc.channels import channel, is_serving
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import running_postgresql
-from support.hosts.networks import STATE, Lines, System, cabled, ended
+from support.hosts.lines import Lines
+from support.hosts.networks import STATE, System, cabled, ended
 from support.hosts.pulled import pulled, spread
 from support.state.service import Clients
 

@@ -13,7 +13,8 @@ import pytest
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerNodes
 from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
 from keelman.testing.eventually import eventually
-from support.hosts.networks import Host, Lines, System, running_hosts
+from support.hosts.lines import Lines
+from support.hosts.networks import Host, System, running_hosts
 
 pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(3600)]
 WORKER, BROKER, STATE, GATEWAY = "worker", "broker", "state", "gateway"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from keelman.testing.eventually import eventually
-from support.hosts.networks import RUNNING, Lines, System, running_hosts
+from support.hosts.lines import Lines
+from support.hosts.networks import RUNNING, System, running_hosts
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
 NODES = ("n1", "n2", "n3")

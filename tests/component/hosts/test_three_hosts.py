@@ -11,7 +11,8 @@ import pytest
 
 from keelman.kafka.cluster_state import partitions_of
 from keelman.testing.eventually import eventually
-from support.hosts.networks import Lines, cabled
+from support.hosts.lines import Lines
+from support.hosts.networks import cabled
 from support.hosts.operator import Commands, first_host, operated
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -12,7 +12,8 @@ import pytest
 from keelman.rpc.channels import is_serving
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import BINARIES, running_postgresql
-from support.hosts.networks import STATE, Lines, cabled
+from support.hosts.lines import Lines
+from support.hosts.networks import STATE, cabled
 from support.hosts.operator import Commands, first_host, operated
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.api.connect.v1 import broker_cluster_pb2, broker_cluster_service_pb2
 from keelman.api.node.v1.agent_service_pb2 import StreamLogsRequest
@@ -30,15 +25,12 @@ from keelman.rpc.channels import channel, is_serving
 from keelman.runtime.home import Home
 from keelman.runtime.processes.process_trees import is_marked, kill_all
 from keelman.testing.eventually import eventually
-from keelman.testing.numbered import Number, line
-from keelman.testing.oracle import Report, judge
 from support.state.service import Clients
 
 NET = "203.0.113"  # addresses that no real network has (RFC 5737, TEST-NET-3)
 STATE, GATEWAY, HTTP, AGENT = 7410, 7400, 7480, 7420
 RUNNING = WorkloadState.WORKLOAD_STATE_RUNNING
 START_SECONDS = 180.0
-TICK_SECONDS = 0.05
 NOBODY = "02:00:00:00:00:01"  # a hardware address that no cable here has
 
 
@@ -321,104 +313,3 @@ def ended(system: System) -> Iterator[None]:
         yield
     finally:
         system.end_services()
-
-
-class Lines:
-    """Files that grow by numbered lines, each copied to a topic of its own; what was written, and what is seen.
-    `client`: how its clients connect, in librdkafka's properties; in plain text without."""
-
-    def __init__(
-        self,
-        folder: Path,
-        bootstrap: str,
-        topics: Sequence[str],
-        *,
-        brokers: int = 3,
-        client: Mapping[str, str] | None = None,
-    ) -> None:
-        self._brokers = brokers
-        self.files = {topic: folder / f"{topic}.txt" for topic in topics}
-        self.written = dict.fromkeys(topics, 0)
-        self.seen: dict[str, list[bytes | None]] = {topic: [] for topic in topics}
-        self._client = {"bootstrap.servers": bootstrap, **(client or {})}
-        self._over = threading.Event()
-        self._writing = threading.Event()
-
-    def config(self, topic: str) -> dict[str, str]:
-        """Of the connector that copies one of the files."""
-        return {
-            "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
-            "tasks.max": "1",
-            "file": str(self.files[topic]),
-            "topic": topic,
-            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
-        }
-
-    @contextlib.contextmanager
-    def flowing(self) -> Iterator[None]:
-        """Makes the topics, writes and reads until the block is left."""
-        admin = AdminClient(dict(self._client))
-        count, config = self._brokers, {"min.insync.replicas": str(min(2, self._brokers))}
-        # Each broker in turn leads one of them.
-        led = {t: [[(first + n) % count for n in range(count)]] for first, t in enumerate(self.files)}
-        made = admin.create_topics(
-            [NewTopic(t, num_partitions=1, replica_assignment=replicas, config=config) for t, replicas in led.items()]
-        )
-        for one in made.values():
-            one.result(60)
-        for file in self.files.values():
-            file.touch()
-        self._writing.set()
-        threads = [threading.Thread(target=run, daemon=True) for run in (self._write, self._read)]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            for thread in threads:
-                thread.join(30)
-
-    async def passes(self, topics: Sequence[str] = (), *, seconds: float = 60.0) -> float:
-        """Returns when what is written now is seen; the seconds that it took."""
-        wanted = {topic: self.written[topic] + 1 for topic in topics or self.files}
-        begun = time.monotonic()
-
-        def there() -> bool:
-            left = {t: (len(self.seen[t]), n) for t, n in wanted.items() if len(self.seen[t]) < n}
-            assert not left, f"seen, wanted: {left}"
-            return True
-
-        await eventually(there, seconds=seconds, what="records pass")
-        return time.monotonic() - begun
-
-    async def judged(self) -> Report:
-        """Writes no more; what became of all, when the last is seen."""
-        self._writing.clear()
-        await asyncio.sleep(2 * TICK_SECONDS)  # the tick under way
-
-        def there() -> bool:
-            return all(len(self.seen[t]) >= n for t, n in self.written.items())
-
-        await eventually(there, seconds=60, what="the last records are seen")
-        await asyncio.sleep(1.0)  # what comes twice may come late
-        return judge(dict(enumerate(self.written.values())), self.seen)
-
-    def _write(self) -> None:
-        while not self._over.wait(TICK_SECONDS):
-            if self._writing.is_set():
-                for task, (topic, file) in enumerate(self.files.items()):
-                    with file.open("ab") as stream:
-                        stream.write(line(Number(task, self.written[topic]), 60) + b"\n")
-                    self.written[topic] += 1
-
-    def _read(self) -> None:
-        settings = {**self._client, "group.id": "lines", "isolation.level": "read_committed"}
-        settings |= {"enable.auto.commit": "false", "socket.timeout.ms": "3000", "reconnect.backoff.max.ms": "300"}
-        consumer = Consumer({**settings, "error_cb": lambda _: None, "log_level": 0})
-        consumer.assign([TopicPartition(topic, 0, 0) for topic in self.files])
-        while not self._over.is_set():
-            for message in consumer.consume(1000, 0.1):
-                if message.error() is None:
-                    self.seen[message.topic()].append(message.value())
-        consumer.close()

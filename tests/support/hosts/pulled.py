@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keelman.testing.eventually import eventually
-from support.hosts.networks import Host, Lines, System
+from support.hosts.lines import Lines
+from support.hosts.networks import Host, System
 
 GOAL_SECONDS, LATE_SECONDS = 15.0, 30.0
 """Until its work is copied elsewhere; and until another process of its worker runs there, which copies nothing at
