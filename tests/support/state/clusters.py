@@ -1,0 +1,32 @@
+"""Waits for clusters of a state service, and asks whether one is gone."""
+
+from __future__ import annotations
+
+from keelman.api.connect.v1 import broker_cluster_pb2 as brokers
+from keelman.api.connect.v1 import worker_cluster_pb2
+from keelman.model.errors import NotFound
+from keelman.testing.eventually import eventually
+from support.state.service import Clients
+
+STATE = brokers.ClusterState
+
+
+async def in_state(clients: Clients, name: str, wanted: str) -> worker_cluster_pb2.WorkerCluster:
+    async def look():
+        cluster = await clients.worker_cluster(name)
+        return cluster if STATE.Name(cluster.status.state) == f"CLUSTER_STATE_{wanted}" else None
+
+    return await eventually(look, what=f"{name} is {wanted}")
+
+
+async def gone(get) -> bool:
+    try:
+        await get
+    except NotFound:
+        return True
+    return False
+
+
+async def is_degraded(clients: Clients) -> bool:
+    status = (await clients.broker_cluster("ext")).status
+    return status.state == STATE.CLUSTER_STATE_DEGRADED and "127.0.0.1:1" in status.message
