@@ -16,6 +16,7 @@ import pytest
 
 from keelman.testing.eventually import eventually
 from support.couchbase.changes import attributes, dropped, durable, everything, much, purged
+from support.couchbase.documents import uncompressed
 from support.couchbase.follower import Follower, following
 from support.couchbase.server import CouchbaseServer, couchbase_server
 from support.couchbase.vbuckets import DELETION, EXPIRATION, MUTATION
@@ -79,7 +80,7 @@ def stored(server: CouchbaseServer, *, expirations: bool) -> Seen:
         for one in history.since(0, server.collections.ids):
             if one.kind not in kinds:
                 continue
-            value = server.plain(one.value) if one.datatype & SNAPPY else one.value
+            value = uncompressed(one.value) if one.datatype & SNAPPY else one.value
             if one.datatype & XATTRS:
                 value = value[4 + int.from_bytes(value[:4]) :]
             row = kinds[one.kind], one.seqno, one.revision, one.cas, one.collection, one.key, value

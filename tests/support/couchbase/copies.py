@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from support.copying.harness import messages
 from support.couchbase.server import CouchbaseServer
+from support.kafka.topics import messages
 
 HANDLERS = "com.couchbase.connect.kafka.handler.source."
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"

@@ -16,8 +16,10 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
+from support.couchbase.frames import HEADER, Sent
 from support.couchbase.server import CouchbaseServer
-from support.couchbase.session import HEADER, Sent, Session, Stream
+from support.couchbase.session import Session
+from support.couchbase.streams import Stream
 from support.couchbase.vbuckets import MUTATION, History
 
 DOCUMENT_BYTES = 300

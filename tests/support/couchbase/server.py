@@ -8,48 +8,20 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-import struct
 import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import cramjam
-
+from support.couchbase import events
+from support.couchbase.access import SCRAM
+from support.couchbase.documents import JSON_TYPE, stored_value
+from support.couchbase.nodes import Node, cluster_map
 from support.couchbase.session import FEATURES, Session
-from support.couchbase.vbuckets import (
-    ABORTED,
-    CREATED,
-    DELETION,
-    DROPPED,
-    EXPIRATION,
-    MUTATION,
-    PREPARED,
-    SCOPE_CREATED,
-    SCOPE_DROPPED,
-    SYSTEM,
-    Collections,
-    History,
-    Item,
-)
+from support.couchbase.vbuckets import ABORTED, DELETION, EXPIRATION, MUTATION, PREPARED, Collections, History, Item
 
 T = TypeVar("T")
-JSON_TYPE, SNAPPY_TYPE, XATTR_TYPE = 1, 2, 4
-SCRAM = ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1")
-
-
-@dataclass(eq=False)
-class Node:
-    """A data node. `serves` is false for one without the bucket, `member` for one that is in no map."""
-
-    index: int
-    port: int = 0
-    serves: bool = True
-    member: bool = True
-    listening: asyncio.Server | None = None
-    sessions: list[Session] = field(default_factory=list)
 
 
 class CouchbaseServer:
@@ -118,27 +90,10 @@ class CouchbaseServer:
 
     def map(self, node: Node) -> dict[str, Any]:
         """The cluster map as a node gives it."""
-        service = "kv" if self._tls is None else "kvSSL"
         vbuckets = self.vbuckets.values() if self.is_ready else ()
-        members = [one for one in self.nodes if one.member]
-        indexes = {one.index: index for index, one in enumerate(members)}
-        return {
-            "rev": self.revision, "revEpoch": self.epoch, "name": self.bucket, "nodeLocator": "vbucket",
-            "uuid": self.uuid, "clusterUUID": "c1" * 16,
+        return cluster_map(self.nodes, node, vbuckets, is_tls=self._tls is not None) | {
+            "rev": self.revision, "revEpoch": self.epoch, "name": self.bucket, "uuid": self.uuid,
             "bucketCapabilities": sorted(self.capabilities),
-            "nodes": [{} for _ in members],
-            "nodesExt": [
-                {
-                    "services": {service: one.port, "mgmt": 8091 + one.index}, "hostname": "127.0.0.1",
-                    "thisNode": one is node,
-                }
-                for one in members
-            ],
-            "vBucketServerMap": {
-                "hashAlgorithm": "CRC", "numReplicas": 1,
-                "serverList": [f"127.0.0.1:{one.port}" for one in members],
-                "vBucketMap": [[indexes.get(one.node, -1), indexes.get(one.replica, -1)] for one in vbuckets],
-            },
         }  # fmt: skip
 
     def put(self, key: str, document: Any, *, scope: str = "_default", collection: str = "_default", **how: Any) -> int:
@@ -146,15 +101,7 @@ class CouchbaseServer:
 
         `snappy`: compressed; `xattrs`: JSON with an attribute before it; `expiry`: seconds; `vbucket`: not by its key.
         """
-        value, datatype = document, 0
-        if not isinstance(document, bytes):
-            value, datatype = json.dumps(document).encode(), JSON_TYPE
-        if how.get("xattrs"):
-            pair = b"_sync\0" + json.dumps(how["xattrs"]).encode() + b"\0"
-            value = struct.pack(">II", len(pair) + 4, len(pair)) + pair + value
-            datatype |= XATTR_TYPE
-        if how.get("snappy"):
-            value, datatype = bytes(cramjam.snappy.compress_raw(value)), datatype | SNAPPY_TYPE
+        value, datatype = stored_value(document, xattrs=how.get("xattrs"), snappy=bool(how.get("snappy")))
         return self._change(key, MUTATION, scope, collection, how.get("vbucket"), value, datatype, how.get("expiry", 0))
 
     def delete(
@@ -183,8 +130,7 @@ class CouchbaseServer:
 
         def work() -> int:
             at = self.collections.scope(name)
-            value = struct.pack(">QI", self.collections.uid, at)
-            self._system(Item(0, SYSTEM, name.encode(), value, collection=-1, event=SCOPE_CREATED, scope=at))
+            self._system(events.scope_created(name, at, self.collections.uid))
             return at
 
         return self._do(work)
@@ -198,8 +144,7 @@ class CouchbaseServer:
             made = [self.collections.collection(scope, one) for one in names]
             self.collections.uid = before + 1
             for one, at in zip(names, made, strict=True):
-                value = struct.pack(">QIII", before + (at == made[-1]), of, at, 0)
-                self._system(Item(0, SYSTEM, one.encode(), value, collection=at, event=CREATED, version=1, scope=of))
+                self._system(events.collection_created(one, at, of, before + (at == made[-1])))
             return made[0]
 
         return self._do(work)
@@ -209,7 +154,7 @@ class CouchbaseServer:
 
         def work() -> None:
             of, at = self.collections.scopes[scope], self.collections.drop(scope, name)
-            self._dropped(of, at, self.collections.uid)
+            self._system(events.collection_dropped(at, of, self.collections.uid))
 
         self._do(work)
 
@@ -219,9 +164,8 @@ class CouchbaseServer:
         def work() -> None:
             of, gone = self.collections.drop_scope(name)
             for at in gone:
-                self._dropped(of, at, self.collections.uid - 1)
-            value = struct.pack(">QI", self.collections.uid, of)
-            self._system(Item(0, SYSTEM, b"", value, collection=-1, event=SCOPE_DROPPED, scope=of))
+                self._system(events.collection_dropped(at, of, self.collections.uid - 1))
+            self._system(events.scope_dropped(of, self.collections.uid))
 
         self._do(work)
 
@@ -366,10 +310,6 @@ class CouchbaseServer:
         """The connections that are open."""
         return self._do(lambda: list(self._sessions()))
 
-    def plain(self, value: bytes) -> bytes:
-        """A value out of its compression."""
-        return bytes(cramjam.snappy.decompress_raw(value))
-
     def _change(  # noqa: PLR0917  what a change has
         self, key: str, kind: int, scope: str, collection: str, vbucket: int | None, value: bytes = b"",
         datatype: int = 0, expiry: int = 0,
@@ -384,10 +324,6 @@ class CouchbaseServer:
 
         self._do(work)
         return number
-
-    def _dropped(self, scope: int, collection: int, uid: int) -> None:
-        value = struct.pack(">QII", uid, scope, collection)
-        self._system(Item(0, SYSTEM, b"", value, collection=collection, event=DROPPED, scope=scope))
 
     def _system(self, item: Item) -> None:
         for history in self.vbuckets.values():

@@ -3,63 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
-import hashlib
-import hmac
 import json
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from support.couchbase.vbuckets import DELETION, EXPIRATION, MUTATION, SYSTEM, UNSEEN, Filter, History, Item
+from support.couchbase.access import ScramExchange, plain_user
+from support.couchbase.frames import HEADER, Asked, Sent, failover_log, frame_of
+from support.couchbase.streams import Stream, chosen_filter, item_message
+from support.couchbase.vbuckets import UNSEEN, History, Item
 
 if TYPE_CHECKING:
-    from support.couchbase.server import CouchbaseServer, Node
+    from support.couchbase.nodes import Node
+    from support.couchbase.server import CouchbaseServer
 
-HEADER = struct.Struct(">BBHBBHIIQ")
-DIGESTS = {"SCRAM-SHA512": "sha512", "SCRAM-SHA256": "sha256", "SCRAM-SHA1": "sha1"}
 FEATURES = {0x01, 0x06, 0x07, 0x08, 0x0A, 0x0B, 0x0C, 0x0D, 0x12}
-ROUNDS, SALT = 4096, b"0123456789abcdef"
 DRAIN_BYTES = 1 << 18
 MAX_KEY_BYTES, MAX_NAME_BYTES = 250, 200
-DURATION, STREAM_ID = struct.pack(">BH", 0x02, 7), struct.pack(">BH", 0x22, 1)
-"""Framing extras: how long an answer took, and the stream's number."""
-XATTRS, NO_VALUE, DELETE_TIMES = 0x04, 0x08, 0x20
-
-
-class Asked(NamedTuple):
-    """A request."""
-
-    opcode: int
-    vbucket: int
-    opaque: int
-    extras: bytes
-    key: bytes
-    value: bytes
-
-
-class Sent(NamedTuple):
-    """What the server sends. `status` is the vbucket of what it sends by itself."""
-
-    opcode: int
-    status: int
-    opaque: int
-    extras: bytes = b""
-    key: bytes = b""
-    value: bytes = b""
-    datatype: int = 0
-    cas: int = 0
-
-
-@dataclass(slots=True)
-class Stream:
-    """An open stream: what its client has of the vbucket."""
-
-    opaque: int
-    history: History
-    at: int
-    filter: Filter
 
 
 @dataclass(eq=False)
@@ -82,7 +43,7 @@ class Session:
     noop_answered: bool = True
     silent: bool = False
     _tasks: list[asyncio.Future[None]] = field(default_factory=list)
-    _scram: tuple[str, str, str, str] | None = None
+    _scram: ScramExchange | None = None
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
@@ -133,7 +94,7 @@ class Session:
         stream, pieces = self.streams[vbucket], list[bytes]()
         write, self.writer.write = self.writer.write, pieces.append  # type: ignore[method-assign]
         self._send(Sent(0x56, vbucket, stream.opaque, struct.pack(">QQI", item.seqno, item.seqno, 1)))
-        self._item(vbucket, stream, item)
+        self._send_item(vbucket, stream, item)
         stream.at = item.seqno
         write(b"".join([*pieces, b"\x16\x03\x01" * 9]))
         self.writer.write = write  # type: ignore[method-assign]
@@ -152,15 +113,10 @@ class Session:
             self._send(Sent(0x55, vbucket, stream.opaque, struct.pack(">I", reason)))
 
     def _write(self, magic: int, one: Sent) -> int:
-        framing, key_length = b"", len(one.key)
-        if self.server.is_framed and magic in (0x80, 0x81) and one.opcode != 0x5C:
-            framing = DURATION if magic == 0x81 else STREAM_ID
-            magic, key_length = {0x80: 0x08, 0x81: 0x18}[magic], len(framing) << 8 | key_length
-        body = len(framing) + len(one.extras) + len(one.key) + len(one.value)
-        lengths = key_length, len(one.extras)
-        header = HEADER.pack(magic, one.opcode, *lengths, one.datatype, one.status, body, one.opaque, one.cas)
-        self.writer.write(header + framing + one.extras + one.key + one.value)
-        return HEADER.size + body
+        """Returns how long the frame is."""
+        frame = frame_of(magic, one, is_framed=self.server.is_framed)
+        self.writer.write(frame)
+        return len(frame)
 
     def _send(self, one: Sent) -> None:
         """A message of a stream: it counts against the window."""
@@ -218,37 +174,22 @@ class Session:
         if self.flags >= 0 or mechanism not in self.server.mechanisms:
             self.answer(asked, 0x20)
         elif mechanism == "PLAIN":
-            _, user, password = asked.value.decode().split("\0")
-            good = self.server.users.get(user) == password
-            self.user = user if good else ""
-            self.answer(asked, 0 if good else 0x20)
+            self.user = plain_user(self.server.users, asked.value.decode())
+            self.answer(asked, 0 if self.user else 0x20)
         else:
-            bare = asked.value.decode().removeprefix("n,,")
-            fields = dict(part.split("=", 1) for part in bare.split(","))
-            user = fields["n"].replace("=2C", ",").replace("=3D", "=")
-            first = f"r={fields['r']}serverNonce,s={base64.b64encode(SALT).decode()},i={ROUNDS}"
-            self._scram = (mechanism, user, bare, first)
-            self.answer(asked, 0x21, value=first.encode())
+            self._scram = ScramExchange(mechanism, asked.value.decode())
+            self.answer(asked, 0x21, value=self._scram.challenge.encode())
 
     def _step(self, asked: Asked) -> None:
-        if self._scram is None:
+        exchange, self._scram = self._scram, None
+        verifier = (
+            "" if exchange is None else exchange.verifier(asked.value.decode(), self.server.users.get(exchange.user))
+        )
+        if exchange is None or not verifier:
             self.answer(asked, 0x20)
             return
-        (mechanism, user, bare, first), self._scram = self._scram, None
-        digest = DIGESTS[mechanism]
-        without, _, proof = asked.value.decode().rpartition(",p=")
-        password = self.server.users.get(user)
-        salted = hashlib.pbkdf2_hmac(digest, (password or "").encode(), SALT, ROUNDS)
-        message = f"{bare},{first},{without}".encode()
-        client_key = hmac.digest(salted, b"Client Key", digest)
-        signature = hmac.digest(hashlib.new(digest, client_key).digest(), message, digest)
-        expected = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
-        if password is None or base64.b64decode(proof) != expected:
-            self.answer(asked, 0x20)
-            return
-        self.user = user
-        verifier = hmac.digest(hmac.digest(salted, b"Server Key", digest), message, digest)
-        self.answer(asked, value=b"v=" + base64.b64encode(verifier))
+        self.user = exchange.user
+        self.answer(asked, value=verifier.encode())
 
     def _select(self, asked: Asked) -> None:
         if asked.key.decode() != self.server.bucket:
@@ -325,7 +266,7 @@ class Session:
         if history is None or self.node.index != history.replica:
             history = self._here(asked)
         if history is not None:
-            self.answer(asked, value=_log(history.branches(self.node.index)))
+            self.answer(asked, value=failover_log(history.branches(self.node.index)))
 
     def _observe(self, asked: Asked) -> None:
         history = self.server.vbuckets.get(asked.vbucket)
@@ -355,7 +296,9 @@ class Session:
         history = self._here(asked)
         if history is None:
             return
-        status, chosen = self._chosen(asked.value)
+        status, chosen = chosen_filter(
+            asked.value, self.features, self.server.collections, has_noop=self.controls.get("enable_noop") == "true"
+        )
         flags, _, start, _, vbuuid, first, last = struct.unpack(">IIQQQQQ", asked.extras)
         if self.flags < 0:
             status = 0x24
@@ -374,33 +317,9 @@ class Session:
             self.answer(asked, 0x22)
             return
         self.server.asked.append((asked.vbucket, start, vbuuid, first, last))
-        self.answer(asked, value=_log(history.log))
+        self.answer(asked, value=failover_log(history.log))
         self.streams[asked.vbucket] = Stream(asked.opaque, history, start, chosen)
         self.wake()
-
-    def _chosen(self, value: bytes) -> tuple[int, Filter]:  # noqa: PLR0911  a line a rule
-        """A status other than 0 where the request's value is not legal, and what it asks for."""
-        everything = Filter()
-        if not value:
-            return 0, everything
-        if 0x12 not in self.features:
-            return 0x04, everything
-        if self.controls.get("enable_noop") != "true":
-            return 0x83, everything
-        asked: dict[str, Any] = json.loads(value)
-        collections = self.server.collections
-        if "scope" in asked and "collections" in asked:
-            return 0x04, everything
-        if "scope" in asked:
-            names = [name for name, at in collections.scopes.items() if at == int(asked["scope"], 16)]
-            if not names:
-                return 0x8C, everything
-            ids = {at for (scope, _), at in collections.collections.items() if scope == names[0]}
-            return 0, Filter(int(asked["scope"], 16), ids)
-        if "collections" in asked:
-            ids = {int(one, 16) for one in asked["collections"]}
-            return (0, Filter(None, ids)) if ids <= collections.ids else (0x88, everything)
-        return 0, everything
 
     async def _send_changes(self) -> None:
         """Sends what streams have not got yet, as far as the window lets it."""
@@ -428,7 +347,7 @@ class Session:
             await self._room()
             if self.streams.get(vbucket) is not stream:
                 return
-            self._item(vbucket, stream, item)
+            self._send_item(vbucket, stream, item)
             sent = stream.at = item.seqno
             if stream.filter.is_gone:
                 self.end_stream(vbucket, 7)
@@ -456,32 +375,9 @@ class Session:
             self._wake.clear()
         self._wake.set()
 
-    def _item(self, vbucket: int, stream: Stream, item: Item) -> None:
-        if item.kind == SYSTEM:
-            extras = struct.pack(">QIB", item.seqno, item.event, item.version)
-            self._send(Sent(SYSTEM, vbucket, stream.opaque, extras, item.key, item.value))
-            return
-        key = (_leb128(item.collection) if 0x12 in self.features else b"") + item.key
-        value, datatype = item.value, item.datatype
-        if datatype & 2 and 0x0A not in self.features:
-            value, datatype = self.server.plain(value), datatype & ~2
-        if datatype & 4 and not self.flags & XATTRS:
-            value, datatype = self.server.plain(value) if datatype & 2 else value, datatype & ~6
-            value = value[4 + struct.unpack_from(">I", value)[0] :]
-        if item.kind == MUTATION:
-            if self.flags & NO_VALUE:
-                value, datatype = b"", 0
-            extras = struct.pack(">QQIIIHB", item.seqno, item.revision, item.flags, item.expiry, 0, 0, 0)
-            self._send(Sent(MUTATION, vbucket, stream.opaque, extras, key, value, datatype, item.cas))
-        elif item.kind == EXPIRATION and self.flags & DELETE_TIMES and "enable_expiry_opcode" in self.controls:
-            extras = struct.pack(">QQI", item.seqno, item.revision, item.expiry)
-            self._send(Sent(EXPIRATION, vbucket, stream.opaque, extras, key, cas=item.cas))
-        elif self.flags & DELETE_TIMES:
-            extras = struct.pack(">QQIB", item.seqno, item.revision, item.expiry, 0)
-            self._send(Sent(DELETION, vbucket, stream.opaque, extras, key, cas=item.cas))
-        else:
-            extras = struct.pack(">QQH", item.seqno, item.revision, 0)
-            self._send(Sent(DELETION, vbucket, stream.opaque, extras, key, cas=item.cas))
+    def _send_item(self, vbucket: int, stream: Stream, item: Item) -> None:
+        tells_expiry = "enable_expiry_opcode" in self.controls
+        self._send(item_message(item, vbucket, stream.opaque, self.features, self.flags, tells_expiry=tells_expiry))
 
     async def _noops(self) -> None:
         """Asks the client whether it lives, and ends the connection where it does not say so."""
@@ -498,16 +394,3 @@ class Session:
             self._write(0x80, Sent(0x5C, 0, number))
             self.server.noops += 1
             number += 1
-
-
-def _log(branches: list[tuple[int, int]]) -> bytes:
-    return b"".join(struct.pack(">QQ", *branch) for branch in branches)
-
-
-def _leb128(number: int) -> bytes:
-    found = bytearray()
-    while True:
-        low, number = number & 0x7F, number >> 7
-        found.append(low | (0x80 if number else 0))
-        if not number:
-            return bytes(found)

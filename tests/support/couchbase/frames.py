@@ -1,0 +1,61 @@
+"""Frames of the data service as the test server has them: what a client asks, and what is sent to it."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+HEADER = struct.Struct(">BBHBBHIIQ")
+DURATION, STREAM_ID = struct.pack(">BH", 0x02, 7), struct.pack(">BH", 0x22, 1)
+"""Framing extras: how long an answer took, and the stream's number."""
+
+
+class Asked(NamedTuple):
+    """A request."""
+
+    opcode: int
+    vbucket: int
+    opaque: int
+    extras: bytes
+    key: bytes
+    value: bytes
+
+
+class Sent(NamedTuple):
+    """What the server sends. `status` is the vbucket of what it sends by itself."""
+
+    opcode: int
+    status: int
+    opaque: int
+    extras: bytes = b""
+    key: bytes = b""
+    value: bytes = b""
+    datatype: int = 0
+    cas: int = 0
+
+
+def frame_of(magic: int, one: Sent, *, is_framed: bool) -> bytes:
+    """The bytes of what is sent, with framing extras before it where clients with stream numbers get them."""
+    framing, key_length = b"", len(one.key)
+    if is_framed and magic in (0x80, 0x81) and one.opcode != 0x5C:
+        framing = DURATION if magic == 0x81 else STREAM_ID
+        magic, key_length = {0x80: 0x08, 0x81: 0x18}[magic], len(framing) << 8 | key_length
+    body = len(framing) + len(one.extras) + len(one.key) + len(one.value)
+    lengths = key_length, len(one.extras)
+    header = HEADER.pack(magic, one.opcode, *lengths, one.datatype, one.status, body, one.opaque, one.cas)
+    return header + framing + one.extras + one.key + one.value
+
+
+def failover_log(branches: list[tuple[int, int]]) -> bytes:
+    """The branches of a vbucket, the latest first."""
+    return b"".join(struct.pack(">QQ", *branch) for branch in branches)
+
+
+def leb128(number: int) -> bytes:
+    """A collection's id as it is before a key."""
+    found = bytearray()
+    while True:
+        low, number = number & 0x7F, number >> 7
+        found.append(low | (0x80 if number else 0))
+        if not number:
+            return bytes(found)
