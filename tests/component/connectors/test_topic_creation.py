@@ -1,0 +1,35 @@
+"""Topics that a source would have made: what brokers or their groups refuse ends it with its name and why."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from keelman.connect.errors import ConnectError
+from keelman.engine.topics import ensure_topic
+from support.places import RECORDED_FOLDER
+from support.worker.processes import WorkerProcess
+
+pytestmark = pytest.mark.component
+RECORDED = json.loads((RECORDED_FOLDER / "worker" / "topic_creation.json").read_text())
+REFUSED = [one for one in RECORDED if one["states"] == ["RUNNING", "FAILED"]]
+
+
+@pytest.mark.parametrize("one", REFUSED, ids=lambda one: one["name"])
+def test_a_topic_that_brokers_refuse_ends_the_task_with_its_name_and_why(bootstrap: str, one: dict[str, Any]) -> None:
+    topic = "t-" + one["name"].replace(" ", "-")
+    with pytest.raises(ConnectError) as refused:
+        ensure_topic(topic, lambda _topic: 0, {"bootstrap.servers": bootstrap}, {}, one["config"])
+    assert f"{refused.value.java_name}: {refused.value}" == one["traces"][0][0]
+
+
+async def test_a_connector_with_illegal_groups_fails_with_the_text_as_recorded(worker: WorkerProcess) -> None:
+    (one,) = (one for one in RECORDED if one["name"] == "a bad pattern")
+    config = {"connector.class": "FileStreamSource", "file": "/nowhere", "topic": "groups", **one["config"]}
+    created = await worker.ask("POST", "/connectors", {"name": "groups", "config": config})
+    assert created.status_code == 201, created.text
+    await worker.reaches("groups", "FAILED")
+    trace = (await worker.ask("GET", "/connectors/groups/status")).json()["connector"]["trace"]
+    assert trace.splitlines()[0] == one["traces"][0][0]

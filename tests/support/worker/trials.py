@@ -1,0 +1,32 @@
+"""What a user tries out on a worker: requests to its REST API, and commands."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from keelman.cli.main import main
+from support.worker.processes import WorkerProcess
+
+WORD = "tell-nobody-4711"
+PLAIN = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+}
+
+
+async def asked(worker: WorkerProcess, path: str, body: Any = None) -> dict[str, Any]:
+    answer = await worker.ask("POST", path, body)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def typed(*words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What a command prints."""
+    capsys.readouterr()
+    assert await asyncio.to_thread(main, words) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
