@@ -15,7 +15,8 @@ from keelman.testing.brokers.broker import running_broker
 from keelman.testing.brokers.secure_broker import SecureBroker, secure_broker
 from keelman.testing.servers.registry import RegistryProcess, missing, running_registry
 from support.connectors.plugin_hosts import weather_host
-from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, create_topic
+from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run
+from support.kafka.topics import create_topic
 from support.spark.service import SparkService, spark_service
 from support.worker.processes import LinkSide, link_side
 

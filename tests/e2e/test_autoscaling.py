@@ -19,8 +19,8 @@ from keelman.rpc.channels import channel
 from keelman.rpc.times import to_duration
 from keelman.testing.eventually import eventually
 from support.cli.system import Keelman
-from support.copying.harness import messages
 from support.copying.loads import COSTLY, Numbers
+from support.kafka.topics import messages
 from support.state.dedicated import Dedicated, file_source
 from support.state.scaled import Scaled
 

@@ -17,8 +17,8 @@ from keelman.rpc.channels import channel
 from keelman.rpc.times import to_duration
 from keelman.testing.eventually import eventually
 from support.cli.system import Keelman
-from support.copying.harness import create_topic, messages
 from support.copying.loads import COSTLY
+from support.kafka.topics import create_topic, messages
 from support.state.dedicated import Dedicated
 from support.state.scaled import Scaled
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.copying.harness import create_topic
+from support.kafka.topics import create_topic
 from support.worker.processes import LinkSide
 from support.worker.starts import folder_of
 

@@ -8,7 +8,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from keelman.testing.brokers.broker_cluster import BrokerCluster, running_cluster
 from keelman.testing.brokers.cluster_parts import GROUPS
-from support.copying.harness import commit, until
+from support.kafka.topics import commit
+from support.waiting import until
 
 pytestmark = pytest.mark.component
 

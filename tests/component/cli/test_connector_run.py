@@ -11,7 +11,7 @@ import pytest
 
 from keelman.kafka.browsing import last_records
 from keelman.testing.eventually import eventually
-from support.copying.harness import create_topic
+from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component
 

@@ -11,8 +11,8 @@ from keelman.cli.exits import FAILED, OK
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
 from support.cli.commands import commands, write_home
-from support.copying.harness import create_topic
 from support.gateway.system import running_system
+from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component
 

@@ -15,16 +15,15 @@ from support.copying.harness import (
     Run,
     committed_offsets,
     copied_to_the_end,
-    create_topic,
     dies_at,
     hosted,
-    messages,
     ticket,
-    until,
     until_all_copied,
 )
 from support.couchbase.copies import first, numbers, official
 from support.couchbase.server import CouchbaseServer, couchbase_server
+from support.kafka.topics import create_topic, messages
+from support.waiting import until
 
 pytestmark = pytest.mark.component
 

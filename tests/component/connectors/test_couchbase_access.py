@@ -11,9 +11,10 @@ import pytest
 from keelman.connectors.couchbase.official import CouchbaseSource
 from keelman.testing.certificates import PASSWORD as STORE_PASSWORD
 from keelman.testing.certificates import Authority, as_jks
-from support.copying.harness import Run, create_topic, messages, ticket
+from support.copying.harness import Run, ticket
 from support.couchbase.copies import first, numbers, official
 from support.couchbase.server import CouchbaseServer, couchbase_server
+from support.kafka.topics import create_topic, messages
 
 pytestmark = pytest.mark.component
 VBUCKETS = 4

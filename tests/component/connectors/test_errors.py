@@ -10,7 +10,9 @@ import pytest
 from confluent_kafka import Producer
 
 from keelman.connect.bad_records.dead_letter import DeadLetter, read_letter
-from support.copying.harness import Run, copied_to_the_end, create_topic, dies_at, messages, ticket, until
+from support.copying.harness import Run, copied_to_the_end, dies_at, ticket
+from support.kafka.topics import create_topic, messages
+from support.waiting import until
 
 pytestmark = pytest.mark.component
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.copying.harness import OFFSET_TOPIC, Run, committed_offsets, create_topic, messages, ticket
+from support.copying.harness import OFFSET_TOPIC, Run, committed_offsets, ticket
+from support.kafka.topics import create_topic, messages
 
 pytestmark = pytest.mark.component
 

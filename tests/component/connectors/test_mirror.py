@@ -11,7 +11,9 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.connectors.mirror.source import MirrorSource
-from support.copying.harness import Run, create_topic, dies_at, hosted, messages, ticket, until
+from support.copying.harness import Run, dies_at, hosted, ticket
+from support.kafka.topics import create_topic, messages
+from support.waiting import until
 
 pytestmark = pytest.mark.component
 

@@ -13,7 +13,8 @@ from confluent_kafka.admin import (
 
 from keelman.connectors.mirror.source import MirrorSource
 from keelman.testing.brokers.secure_broker import SecureBroker
-from support.copying.harness import create_topic, until
+from support.kafka.topics import create_topic
+from support.waiting import until
 
 pytestmark = pytest.mark.component
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY

@@ -12,7 +12,7 @@ from keelman.connect.records import SourceBatch
 from keelman.connectors.mirror.source import ASSIGNED, MirrorSource
 from keelman.engine.source.producer_options import CODECS
 from keelman.kafka.batches.record_batch import decode, read_header
-from support.copying.harness import create_topic, messages
+from support.kafka.topics import create_topic, messages
 
 pytestmark = pytest.mark.component
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from support.copying.harness import Run, create_topic, messages, ticket
+from support.copying.harness import Run, ticket
+from support.kafka.topics import create_topic, messages
 
 pytestmark = pytest.mark.component
 

@@ -10,7 +10,8 @@ from confluent_kafka import Producer
 from keelman.connect.plugin import Connector, Direction, Reader, Writer
 from keelman.connect.records import Column, SourceBatch
 from keelman.connect.schema import STRING
-from support.copying.harness import OneTask, Run, create_topic, ticket
+from support.copying.harness import OneTask, Run, ticket
+from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component
 BATCH = SourceBatch("odd", Column(["a"], STRING), offsets=[({"p": 1}, 5)])  # type: ignore[list-item]

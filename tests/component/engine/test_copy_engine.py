@@ -12,17 +12,9 @@ from keelman.api.copy.v1 import ticket_pb2
 from keelman.connect.offsets import key_bytes
 from keelman.engine.sink.exactly_once.journal import Journal, journal_path
 from keelman.testing.partitioner import partition_for
-from support.copying.harness import (
-    OFFSET_PARTITIONS,
-    Run,
-    committed_offsets,
-    create_topic,
-    dies_at,
-    hosted,
-    messages,
-    ticket,
-    until,
-)
+from support.copying.harness import OFFSET_PARTITIONS, Run, committed_offsets, dies_at, hosted, ticket
+from support.kafka.topics import create_topic, messages
+from support.waiting import until
 
 pytestmark = pytest.mark.component
 

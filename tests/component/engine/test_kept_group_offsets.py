@@ -12,7 +12,8 @@ from keelman.worker.config.typed import checked
 from keelman.worker.offsets.sink_groups import DAY_SECONDS, SinkGroups, due
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
-from support.copying.harness import create_topic, until
+from support.kafka.topics import create_topic
+from support.waiting import until
 from support.worker.store import store_callbacks
 
 pytestmark = pytest.mark.component

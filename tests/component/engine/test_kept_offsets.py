@@ -14,7 +14,8 @@ from keelman.kafka.groups.changes import GroupChanges
 from keelman.kafka.groups.static_members import remove_static_members
 from keelman.testing.eventually import eventually
 from keelman.worker.offsets.sink_offsets import SinkOffsets
-from support.copying.harness import Run, create_topic, messages, ticket
+from support.copying.harness import Run, ticket
+from support.kafka.topics import create_topic, messages
 
 pytestmark = pytest.mark.component
 

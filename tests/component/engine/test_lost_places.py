@@ -21,7 +21,9 @@ from keelman.kafka.groups.protocol import GroupClient
 from keelman.kafka.groups.static_members import remove_static_members
 from keelman.runtime.side_loop import KAFKA_LOOP
 from keelman.testing.servers.http_server import HttpRequest, http_server
-from support.copying.harness import ENDS, Run, create_topic, messages, ticket, until
+from support.copying.harness import ENDS, Run, ticket
+from support.kafka.topics import create_topic, messages
+from support.waiting import until
 
 pytestmark = pytest.mark.component
 LAPSE_SECONDS = 6  # the least that brokers allow for a session

@@ -24,9 +24,10 @@ from keelman.kafka.fetching.leader_epochs import epoch_ends
 from keelman.kafka.table import Row, TopicTable
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
-from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, create_topic, ticket
+from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, ticket
 from support.kafka.producers import open_producer
 from support.kafka.three_brokers import Trio, three_brokers, write
+from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component
 

@@ -17,7 +17,8 @@ from keelman.testing.brokers.broker import proxied_broker
 from keelman.testing.brokers.kafka_proxy import KafkaProxy
 from keelman.testing.brokers.quotas import limit_producer
 from keelman.testing.proxy import Weather
-from support.copying.harness import Run, create_topic, messages, ticket
+from support.copying.harness import Run, ticket
+from support.kafka.topics import create_topic, messages
 
 pytestmark = pytest.mark.component
 

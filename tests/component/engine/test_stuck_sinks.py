@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from support.copying.harness import Run, create_topic, ticket
+from support.copying.harness import Run, ticket
+from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component
 

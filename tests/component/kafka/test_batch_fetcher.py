@@ -25,7 +25,7 @@ from keelman.model.errors import Unavailable
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.supervise import first_of
 from keelman.testing.eventually import eventually
-from support.copying.harness import create_topic, messages
+from support.kafka.topics import create_topic, messages
 
 pytestmark = pytest.mark.component
 

@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from keelman.kafka.broker_client import BrokerClient
 from keelman.kafka.browsing import Topic, last_records, list_topics
 from keelman.model.errors import NotFound, Unavailable
-from support.copying.harness import create_topic
+from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component
 

@@ -17,7 +17,7 @@ from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings
 from keelman.testing.brokers.broker import BrokerProcess
 from keelman.testing.eventually import eventually
-from support.copying.harness import create_topic
+from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component
 

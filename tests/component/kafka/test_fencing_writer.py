@@ -8,7 +8,7 @@ import pytest
 
 from keelman.kafka.writer import FencingWriter
 from keelman.testing.eventually import eventually
-from support.copying.harness import create_topic
+from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component
 

@@ -22,7 +22,9 @@ from keelman.kafka.security.oauth import ALLOWED_KEY, URL_KEY, allow_urls
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.testing.brokers.secure_broker import SecureBroker
 from keelman.testing.servers.token_server import TokenServer, token_server
-from support.copying.harness import Run, create_topic, ticket, until
+from support.copying.harness import Run, ticket
+from support.kafka.topics import create_topic
+from support.waiting import until
 from support.worker.processes import WorkerProcess, link_side, workers
 
 pytestmark = pytest.mark.component

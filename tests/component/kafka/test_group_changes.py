@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from keelman.kafka.groups.changes import GroupChanges
-from support.copying.harness import create_topic, messages
+from support.kafka.topics import create_topic, messages
 
 pytestmark = pytest.mark.component
 

@@ -11,6 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from component.engine.conftest import bench  # noqa: F401
+from component.engine.test_commits import (  # noqa: F401
+    test_a_producer_whose_commit_was_slow_is_not_used_again,
+    test_a_producer_whose_coordinator_hung_up_is_not_used_again,
+    test_an_endtxn_that_comes_during_a_later_transaction_ends_nothing,
+)
 from component.engine.test_copy_engine import (  # noqa: F401
     SOURCE_DEATHS,
     die_and_finish,
@@ -19,16 +25,12 @@ from component.engine.test_copy_engine import (  # noqa: F401
     source,
     test_a_fenced_run_fails_and_may_be_granted_again,
 )
-from component.engine.test_source_engine import (  # noqa: F401
-    Brokers,
-    bench,
-    test_a_producer_whose_commit_was_slow_is_not_used_again,
-    test_a_producer_whose_coordinator_hung_up_is_not_used_again,
-    test_an_endtxn_that_comes_during_a_later_transaction_ends_nothing,
-)
 from keelman.testing.brokers.broker import BrokerProcess
 from keelman.testing.brokers.kafka_proxy import KafkaProxy
-from support.copying.harness import OFFSET_PARTITIONS, committed_offsets, create_topic, hosted, until
+from support.copying.fed_source import Brokers
+from support.copying.harness import OFFSET_PARTITIONS, committed_offsets, hosted
+from support.kafka.topics import create_topic
+from support.waiting import until
 
 pytestmark = [pytest.mark.component, pytest.mark.slow]
 

@@ -8,7 +8,7 @@ from keelman.kafka.clients import low_level_client
 from keelman.kafka.error_codes import CODES
 from keelman.kafka.fetching.leader_epochs import EpochEnd, epoch_ends, metadata_of
 from keelman.testing.eventually import eventually
-from support.copying.harness import create_topic
+from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component
 

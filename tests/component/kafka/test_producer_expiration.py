@@ -18,8 +18,9 @@ from keelman.kafka.clients import low_level_client
 from keelman.testing.brokers.broker import BrokerProcess, proxied_broker
 from keelman.testing.brokers.kafka_proxy import PRODUCE, Fate, KafkaProxy
 from keelman.testing.eventually import eventually
-from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, committed_offsets, create_topic, hosted, messages
+from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, committed_offsets, hosted
 from support.kafka.producers import batch, open_producer, transaction_version, visible, within
+from support.kafka.topics import create_topic, messages
 
 pytestmark = pytest.mark.component
 SOON = (

@@ -19,7 +19,7 @@ from keelman.kafka.topics import create_missing
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.supervise import Siblings
 from keelman.testing.brokers.broker import BrokerProcess
-from support.copying.harness import create_topic
+from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component
 

@@ -15,7 +15,7 @@ import pytest
 from keelman.connect.java.maps import load_map
 from keelman.testing.eventually import eventually
 from recorded.worker.standalone_steps import SOURCE, STEPS, Step, filled
-from support.copying.harness import create_topic
+from support.kafka.topics import create_topic
 from support.places import RECORDED_FOLDER
 from support.spark.service import SparkService
 from support.worker.starts import STRINGS, EndedError, Started, folder_of, lines, properties

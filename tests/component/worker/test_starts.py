@@ -10,7 +10,7 @@ import pytest
 
 from keelman.testing.eventually import eventually
 from support.connectors.numbers_wheel import CLASS, numbers_wheel
-from support.copying.harness import create_topic
+from support.kafka.topics import create_topic
 from support.worker.starts import STRINGS, folder_of, gone, lines, properties
 
 pytestmark = pytest.mark.component

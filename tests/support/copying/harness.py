@@ -17,10 +17,9 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from keelman.api.copy.v1 import copy_run_pb2, ticket_pb2
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
@@ -35,12 +34,13 @@ from keelman.engine.sink.exactly_once import journal
 from keelman.engine.source import transactions
 from keelman.kafka.batches import producer as batch_producer
 from keelman.runtime.processes.die_with_parent import tethered
+from support.kafka.topics import ends_of
 from support.places import with_tests
+from support.waiting import until
 
 OFFSET_TOPIC = "test-offsets"
 OFFSET_PARTITIONS = 5
 STATES = copy_run_pb2.CopyRunState
-T = TypeVar("T")
 
 
 class OneTask(Connector):
@@ -60,103 +60,6 @@ class OneTask(Connector):
     @classmethod
     def supports_exactly_once(cls, config: Any) -> bool:
         return True
-
-
-def commit(bootstrap: str, group: str, topic: str, offset: int, partition: int = 0) -> None:
-    """Has a group that nobody is in show an offset."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
-
-    def committed() -> bool:
-        consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
-        return True
-
-    try:
-        until(committed, f"group {group} has an offset")
-    finally:
-        consumer.close()
-
-
-def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str) -> None:
-    """Makes a topic; returns once the broker has it."""
-    new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config)
-    client = AdminClient({"bootstrap.servers": bootstrap})
-    client.create_topics([new])[topic].result(60)
-
-    def led() -> int:
-        known = client.list_topics(timeout=60).topics.get(topic)
-        return 0 if known is None else sum(one.leader >= 0 for one in known.partitions.values())
-
-    until(lambda: led() == partitions, f"the broker knows {topic}")  # its controller answers before it does
-
-
-def ends_of(bootstrap: str, topic: str) -> dict[int, int]:
-    """Where each partition ends, open transactions and all."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": "look", "isolation.level": "read_uncommitted"}
-
-    def told() -> dict[int, int] | None:
-        consumer = Consumer(settings)  # one that was refused once goes on asking with what it knew then
-        try:
-            partitions = consumer.list_topics(topic, 30).topics[topic].partitions
-            return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in partitions}
-        except KafkaException as error:  # of a topic just made, its broker may not know yet that it leads it
-            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
-                raise
-            return None
-        finally:
-            consumer.close()
-
-    return until(told, f"{topic} has leaders")
-
-
-def messages(
-    bootstrap: str, topic: str, isolation: str = "read_committed", *, stays_open: bool = False
-) -> list[Message]:
-    """Every record up to the present end, each partition in its order.
-
-    A transaction that is about to end is waited for: a commit is answered before its markers are written. With
-    `stays_open` one is open that does not end, and what is before it is all that is seen.
-    """
-    settings = {
-        "bootstrap.servers": bootstrap,
-        "group.id": "look",
-        "enable.auto.commit": False,
-        "auto.offset.reset": "earliest",
-    }
-    ends = {} if stays_open else ends_of(bootstrap, topic)
-    consumer = Consumer({**settings, "isolation.level": isolation, "enable.partition.eof": True})
-    open_ends = set(consumer.list_topics(topic, 30).topics[topic].partitions)
-    consumer.assign([TopicPartition(topic, p, 0) for p in open_ends])
-    found: list[Message] = []
-    deadline = time.monotonic() + 60
-    while open_ends:
-        assert time.monotonic() < deadline, f"{topic} was not read to its end"
-        for message in consumer.consume(10_000, 0.2):
-            if message.error() is None:
-                found.append(message)
-                continue
-            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-            if message.offset() >= ends.get(message.partition(), 0):
-                open_ends.discard(message.partition())
-    consumer.close()
-    return found
-
-
-def until(condition: Callable[[], T], what: str, seconds: float = 120.0, every: float = 0.02) -> T:
-    """What the condition gives, once that is something. For threads; `eventually` is for coroutines.
-
-    What brokers refuse is asked for again, as of the first group of a new broker; an AssertionError ends the wait."""
-    deadline = time.monotonic() + seconds
-    problem: KafkaException | None = None
-    while True:
-        try:
-            if value := condition():
-                return value
-            problem = None
-        except KafkaException as error:
-            problem = error
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what}") from problem
-        time.sleep(every)
 
 
 @contextmanager

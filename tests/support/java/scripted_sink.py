@@ -9,7 +9,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from support.copying.harness import hosted, latest, until
+from support.copying.harness import hosted, latest
+from support.waiting import until
 
 
 class Scripted:

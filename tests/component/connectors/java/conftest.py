@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from support.copying.harness import create_topic
 from support.java.kit import compiled
 from support.java.scripted_sink import Scripted
+from support.kafka.topics import create_topic
 
 
 @pytest.fixture(scope="session")

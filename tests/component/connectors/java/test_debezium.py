@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer, running_postgresql
-from support.copying.harness import create_topic, hosted, until
+from support.copying.harness import hosted
 from support.java.debezium import (
     copied,
     ends_clean,
@@ -32,7 +32,9 @@ from support.java.debezium import (
 from support.java.kit import needs_java
 from support.java.numbered_rows import NumberedRows, confirmed, written_lsn
 from support.java.published import JDBC, POSTGRES, plugin_path
+from support.kafka.topics import create_topic
 from support.spark.service import SparkService, kill_slot_of
+from support.waiting import until
 from support.worker.processes import WorkerProcess
 
 pytestmark = [

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from keelman.testing.eventually import eventually
-from support.copying.harness import commit, create_topic
 from support.java.iceberg import plugin_path, rows, sink_config
 from support.java.kit import needs_java
+from support.kafka.topics import commit, create_topic
 from support.spark.service import SparkService, kill_slot_of
 from support.worker.processes import WorkerProcess, workers
 

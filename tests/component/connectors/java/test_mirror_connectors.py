@@ -12,9 +12,9 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from keelman.connectors import registry
 from keelman.testing.eventually import eventually
-from support.copying.harness import commit, create_topic, messages
 from support.java.kit import needs_java
 from support.java.published import MIRROR, plugin_path
+from support.kafka.topics import commit, create_topic, messages
 from support.spark.service import SparkService, kill_slot_of
 from support.worker.processes import WorkerProcess, workers
 

@@ -11,8 +11,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from support.copying.harness import commit, create_topic, hosted, messages, until
+from support.copying.harness import hosted
 from support.java.kit import needs_java
+from support.kafka.topics import commit, create_topic, messages
+from support.waiting import until
 
 pytestmark = [pytest.mark.component, needs_java()]
 

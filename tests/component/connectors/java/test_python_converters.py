@@ -15,9 +15,11 @@ from keelman.connect.records import Column
 from keelman.connect.schema import STRING
 from keelman.engine.records.registries import open_registry
 from keelman.testing.servers.registry import RegistryProcess
-from support.copying.harness import create_topic, hosted, latest, messages, until
+from support.copying.harness import hosted, latest
 from support.java.kit import compiled, needs_java
+from support.kafka.topics import create_topic, messages
 from support.places import with_tests
+from support.waiting import until
 
 pytestmark = [pytest.mark.component, needs_java()]
 

@@ -9,9 +9,10 @@ import pytest
 from keelman.testing.brokers.secure_broker import SECRET, USER, SecureBroker
 from keelman.testing.certificates import PASSWORD
 from keelman.testing.servers.token_server import token_server
-from support.copying.harness import create_topic, until
 from support.java.kit import needs_java
 from support.java.scripted_sink import Scripted
+from support.kafka.topics import create_topic
+from support.waiting import until
 
 pytestmark = [pytest.mark.component, needs_java()]
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"

@@ -8,9 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from support.copying.harness import create_topic, messages, until
 from support.java.kit import needs_java, previewed
 from support.java.scripted_sink import Scripted
+from support.kafka.topics import create_topic, messages
+from support.waiting import until
 
 pytestmark = [pytest.mark.component, needs_java()]
 

@@ -11,9 +11,11 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_AT_LEAST_ONCE
-from support.copying.harness import create_topic, hosted, latest, until
+from support.copying.harness import hosted, latest
 from support.java.kit import needs_java
 from support.java.scripted_sink import Scripted
+from support.kafka.topics import create_topic
+from support.waiting import until
 
 pytestmark = [pytest.mark.component, needs_java()]
 

@@ -16,9 +16,11 @@ import pytest
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_AT_LEAST_ONCE, DELIVERY_GUARANTEE_EXACTLY_ONCE
 from keelman.connect.offsets import parse_key
 from recorded.java.record_java_offsets import CONFIG, CONNECTOR, FILE
-from support.copying.harness import OFFSET_TOPIC, committed_offsets, create_topic, hosted, latest, messages, until
+from support.copying.harness import OFFSET_TOPIC, committed_offsets, hosted, latest
 from support.java.kit import needs_java, previewed, replayed
+from support.kafka.topics import create_topic, messages
 from support.places import with_tests
+from support.waiting import until
 
 pytestmark = [pytest.mark.component, needs_java()]
 

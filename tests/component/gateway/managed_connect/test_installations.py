@@ -21,7 +21,6 @@ from keelman.testing.eventually import eventually
 from keelman.testing.servers.object_store import KEY, SECRET, object_store
 from keelman.testing.servers.token_server import token_server
 from support.cli.system import FILE, STRING
-from support.copying.harness import messages
 from support.gateway.managed_connect.world import (
     ROLE,
     World,
@@ -32,6 +31,7 @@ from support.gateway.managed_connect.world import (
     refusal,
 )
 from support.java.kit import needs_java, packed
+from support.kafka.topics import messages
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
 AS_ROLE = {

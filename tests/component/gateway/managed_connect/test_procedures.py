@@ -15,8 +15,8 @@ from keelman.kafka.topic_brokers import TopicBrokers
 from keelman.testing.eventually import eventually
 from support.cli.system import FILE
 from support.connectors.pair_wheel import CLASS, pair_wheel, starts
-from support.copying.harness import ends_of, messages
 from support.gateway.managed_connect.world import PROPERTIES, World, connector, file_source, plugins
+from support.kafka.topics import ends_of, messages
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
 PREFIX = "__amazon_msk_connect_"

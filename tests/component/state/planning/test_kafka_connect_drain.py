@@ -17,8 +17,8 @@ from keelman.api.node.v1.workload_pb2 import Workload, WorkloadState
 from keelman.rpc.channels import channel
 from keelman.testing.certificates import Authority
 from keelman.testing.eventually import eventually
-from support.copying.harness import create_topic, messages
 from support.java.kit import needs_java
+from support.kafka.topics import create_topic, messages
 from support.state.nodes import SECONDS, Nodes, running_nodes
 from support.state.service import Clients
 

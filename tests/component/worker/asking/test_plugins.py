@@ -15,7 +15,7 @@ from keelman.rpc.channels import channel
 from keelman.runtime.processes.process_trees import start_of
 from keelman.testing.eventually import eventually
 from support.connectors.numbers_wheel import CLASS, SINK_CLASS, numbers_wheel
-from support.copying.harness import create_topic, messages
+from support.kafka.topics import create_topic, messages
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 

@@ -9,8 +9,8 @@ import pytest
 
 from keelman.testing.eventually import eventually
 from keelman.testing.plugins.jar_files import SINK, SOURCE, class_bytes
-from support.copying.harness import create_topic
 from support.java.kit import compiled, needs_java
+from support.kafka.topics import create_topic
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 

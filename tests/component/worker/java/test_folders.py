@@ -15,8 +15,8 @@ from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
 from keelman.testing.plugins.jar_files import class_bytes
-from support.copying.harness import create_topic
 from support.java.kit import compiled, needs_java
+from support.kafka.topics import create_topic
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 

@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Producer
 
 from keelman.testing.eventually import eventually
-from support.copying.harness import create_topic, messages
 from support.java.kit import needs_java, packed
+from support.kafka.topics import create_topic, messages
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 

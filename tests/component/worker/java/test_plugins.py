@@ -14,8 +14,8 @@ from confluent_kafka import Producer
 
 from keelman.connectors.java import jvm
 from keelman.testing.eventually import eventually
-from support.copying.harness import create_topic, messages
 from support.java.kit import needs_java
+from support.kafka.topics import create_topic, messages
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 

@@ -11,8 +11,8 @@ from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
-from support.copying.harness import create_topic, messages
 from support.java.kit import compiled, needs_java
+from support.kafka.topics import create_topic, messages
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from keelman.testing.eventually import eventually
-from support.copying.harness import create_topic
 from support.java.kit import needs_java, packed
+from support.kafka.topics import create_topic
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Message, Producer
 
 from keelman.testing.eventually import eventually
-from support.copying.harness import create_topic, messages
 from support.java.kit import compiled, needs_java
+from support.kafka.topics import create_topic, messages
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 

@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaProducer
 from keelman.kafka.reading import read_topic
 from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
-from support.copying.harness import messages
+from support.kafka.topics import messages
 from support.worker.processes import LinkSide, WorkerProcess, workers
 
 pytestmark = pytest.mark.component

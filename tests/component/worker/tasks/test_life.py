@@ -9,7 +9,7 @@ import pytest
 
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
 from keelman.testing.eventually import eventually
-from support.copying.harness import create_topic
+from support.kafka.topics import create_topic
 from support.worker.processes import LinkSide, Run, WorkerProcess, workers
 
 pytestmark = pytest.mark.component

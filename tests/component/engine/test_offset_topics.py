@@ -1,0 +1,78 @@
+"""Where a source's offsets are written: its own topic and the worker's, and what happens where one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from keelman.api.copy.v1 import ticket_pb2
+from support.copying.fed_source import PARTITION, Bench, visible
+from support.kafka.topics import create_topic
+from support.waiting import until
+
+pytestmark = pytest.mark.component
+
+
+@pytest.mark.parametrize("delivery", ["EXACTLY_ONCE", "AT_LEAST_ONCE"])
+def test_a_connectors_own_offset_topic_is_made_and_the_workers_follows(
+    bench: Callable[..., Bench], delivery: str
+) -> None:
+    one = bench()
+    own = f"{one.name}-offsets"
+    guarantee = ticket_pb2.DeliveryGuarantee.Value(f"DELIVERY_GUARANTEE_{delivery}")
+    fields = {"offset_topic": own, "worker_offset_topic": "test-offsets", "delivery": guarantee}
+    fields["worker_config"] = {"offset.storage.partitions": "7", "offset.storage.segment.bytes": "1048576"}
+    one.feed.put(b"a")
+    run = one.run(**fields)
+    run.until_records(1)
+    assert one.offset(own) == b'{"n":1}'
+    until(lambda: one.offset() == b'{"n":1}', "the worker's topic follows")
+    resource = ConfigResource(ResourceType.TOPIC, own)
+    admin = AdminClient({"bootstrap.servers": one.brokers.bootstrap})
+    settings = admin.describe_configs([resource])[resource].result(60)
+    assert (settings["cleanup.policy"].value, settings["segment.bytes"].value) == ("compact", "1048576")
+    assert len(admin.list_topics(own, 60).topics[own].partitions) == 7
+    one.feed.put(b"b", offsets=((PARTITION, None),))
+    run.until_records(2)
+    assert one.offset(own) is None
+    assert one.offset() is None
+    run.drain()
+
+
+def test_a_worker_topic_that_cannot_be_written_is_no_failure(bench: Callable[..., Bench]) -> None:
+    one = bench()
+    one.config |= {f"{k}.override.bootstrap.servers": one.brokers.bootstrap for k in ("producer", "admin")}
+    one.feed.put(b"a")
+    own = f"{one.name}-offsets"
+    create_topic(one.brokers.bootstrap, own, 1, **{"cleanup.policy": "compact"})
+    elsewhere = {"producer.bootstrap.servers": "127.0.0.1:9"}
+    run = one.run(offset_topic=own, worker_offset_topic="test-offsets", worker_config=elsewhere)
+    run.until_records(1)
+    assert one.offset(own) == b'{"n":1}'
+    assert run.drain().reason == "DRAINED"
+
+
+def test_a_task_may_not_write_to_its_own_offset_topic(bench: Callable[..., Bench]) -> None:
+    one = bench()
+    one.feed.topic = "test-offsets"
+    one.feed.put(b"a")
+    failed = one.run().until_state("FAILED")
+    assert (failed.reason, failed.retriable) == ("TASK_FAILED", False)
+    assert "may not produce to their own offsets topics" in failed.message
+
+
+def test_offsets_are_written_again_after_a_fence_though_nothing_new_is_read(bench: Callable[..., Bench]) -> None:
+    one = bench()
+    one.feed.put(b"a")
+    run = one.run()
+    run.until_records(1)
+    run.drain()
+    offsets = visible(one.brokers.bootstrap, "test-offsets", "read_committed")
+    again = one.run()
+    until(lambda: one.feed.commits == 2, "a commit without records")
+    again.drain()
+    assert visible(one.brokers.bootstrap, "test-offsets", "read_committed").count(b'{"n":1}') > offsets.count(
+        b'{"n":1}'
+    )

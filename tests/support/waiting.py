@@ -1,0 +1,29 @@
+"""Waits in the calling thread until a condition holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from confluent_kafka import KafkaException
+
+T = TypeVar("T")
+
+
+def until(condition: Callable[[], T], what: str, seconds: float = 120.0, every: float = 0.02) -> T:
+    """What the condition gives, once that is something. For threads; `eventually` is for coroutines.
+
+    What brokers refuse is asked for again, as of the first group of a new broker; an AssertionError ends the wait."""
+    deadline = time.monotonic() + seconds
+    problem: KafkaException | None = None
+    while True:
+        try:
+            if value := condition():
+                return value
+            problem = None
+        except KafkaException as error:
+            problem = error
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}") from problem
+        time.sleep(every)
