@@ -20,7 +20,7 @@ class DataError(ConnectError):
 
 
 class SerializationError(ConnectError):
-    """What is wrong with bytes that hold no data; the cause of a DataError, which says what was to be read."""
+    """The bytes hold no data of their format; the cause of a DataError, which names what was to be read."""
 
     java_name = "org.apache.kafka.common.errors.SerializationException"
 

@@ -22,7 +22,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Schema:  # noqa: PLW1641  the hash is the data class's own
-    """What a value is. `type` is one of TYPES, the names that JsonConverter writes."""
+    """The type of a value in Connect's data. `type` is one of TYPES, the names that JsonConverter writes."""
 
     type: str
     optional: bool = False

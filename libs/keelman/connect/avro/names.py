@@ -55,7 +55,7 @@ _OTHER = re.compile(r"[^A-Za-z0-9_]")
 
 @dataclass(frozen=True, slots=True)
 class AvroOptions(Options):
-    """What a configuration says about schemas, by the names of its keys with underscores."""
+    """The keys of a configuration that steer the mapping of schemas. Fields are named as the keys, with underscores."""
 
     enhanced_avro_schema_support: bool = False
     connect_meta_data: bool = True

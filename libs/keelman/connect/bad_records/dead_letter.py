@@ -75,8 +75,8 @@ class Whence:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """What went wrong: the stage in Connect's name, the full Java class that was at work, the error's Java class, its
-    message (None as in Java) and its trace."""
+    """The cause of a dead letter: the stage in Connect's name, the full Java class that was at work, the error's Java
+    class, its message (None as in Java) and its trace."""
 
     stage: str
     class_name: str

@@ -122,7 +122,7 @@ def shortened(text: str, most: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the `errors.*` keys of a connector say. Times are in milliseconds."""
+    """A connector's parsed `errors.*` keys. Times are in milliseconds."""
 
     tolerant: bool = False
     retry_ms: int = 0

@@ -43,7 +43,7 @@ _ONCE: dict[str, Any] = {"group": "Exactly Once Support", "width": Width.SHORT}
 
 
 class ConverterDefault(NamedTuple):
-    """What a connector without a converter of its own gets: the worker's class, and the version of what it gets."""
+    """The converter of a connector that names none: the worker's class, and its version."""
 
     class_name: str | None = None
     version: str | None = None

@@ -49,7 +49,8 @@ __all__ = [
 
 
 class Recommender(Protocol):
-    """What a form may offer for a key. `parsed` has the typed values of all keys, None for those that are wrong."""
+    """Recommends values of a key, and says whether forms show it. `parsed` has the typed values of all keys, None for
+    those that are wrong."""
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[Any]:
         """Values to choose from. May raise ConfigValueError."""
@@ -115,7 +116,8 @@ class ConfigKey:
 
 @dataclass(slots=True)
 class ConfigValue:
-    """What is found about one key: its typed value, what could be chosen, what is wrong, whether it means anything."""
+    """The result of validating one key: its typed value, values to choose from, errors, and whether it means
+    anything."""
 
     name: str
     value: Any = None

@@ -41,7 +41,7 @@ class Type(Enum):
 
 
 class Importance(Enum):
-    """How likely a user is to set a key."""
+    """The importance of a key: how likely a user is to set it."""
 
     HIGH = "HIGH"
     MEDIUM = "MEDIUM"
@@ -49,7 +49,7 @@ class Importance(Enum):
 
 
 class Width(Enum):
-    """How wide a form's field for the key should be."""
+    """The width of a form's field for a key."""
 
     NONE = "NONE"
     SHORT = "SHORT"

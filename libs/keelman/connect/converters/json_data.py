@@ -33,7 +33,7 @@ from keelman.connect.schema import TYPES, Field, Schema, Struct, checked, java_t
 
 
 class Missing:
-    """What an empty text holds: no JSON at all. To a schema it is no value of any type, but not null."""
+    """The value of an empty text, which holds no JSON. To a schema it is no value of any type, but not null."""
 
 
 MISSING = Missing()

@@ -43,7 +43,7 @@ class _Piece:
 
 @dataclass(slots=True)
 class _Found:
-    """What a text said, under the letters that said it."""
+    """The fields of a time that a text has given so far, by the pattern's letters."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     evening: bool | None = None

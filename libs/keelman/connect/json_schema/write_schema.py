@@ -31,7 +31,8 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class JsonSchemaOptions(Options):
-    """What a configuration says about schemas and values, by the names of its keys with underscores."""
+    """The keys of a configuration that steer the mapping of schemas and values. Fields are named as the keys, with
+    underscores."""
 
     object_additional_properties: bool = True
     use_optional_for_nonrequired: bool = False

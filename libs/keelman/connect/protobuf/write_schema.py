@@ -23,7 +23,7 @@ _RESERVED = range(19_000, 20_000)
 
 @dataclass(frozen=True, slots=True)
 class ProtobufOptions(Options):
-    """What a configuration says about schemas, by the names of its keys with underscores."""
+    """The keys of a configuration that steer the mapping of schemas. Fields are named as the keys, with underscores."""
 
     generalized_sum_type_support: bool = False
     enhanced_protobuf_schema_support: bool = False

@@ -148,7 +148,7 @@ def data_keys() -> ConfigDef:
 
 
 class Options:
-    """What a converter's configuration says, as a base of dataclasses with slots: their fields are named as their keys,
+    """Base of dataclasses with slots that hold a converter's parsed configuration: their fields are named as its keys,
     with underscores for dots."""
 
     __slots__: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from keelman.connect.records import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class KeptOffset:
-    """What an exactly-once writer keeps beside its data for one partition.
+    """The position in one partition that an exactly-once writer keeps beside its data.
 
     `offset` is the next record to read. `mirrored` are the offsets that the group may show for it: the last one known
     to be committed there and any that were sent since; None stands for no committed offset at all, a number below 0

@@ -22,8 +22,8 @@ Part = Literal["", "Key", "Value"]
 
 
 class Configured(ABC):
-    """What transforms and predicates share. `_set_up` takes what they need from `config`, and raises ConfigValueError
-    for what is not legal."""
+    """Base of transforms and predicates: holds the parsed configuration. `_set_up` takes what they need from `config`,
+    and raises ConfigValueError for what is not legal."""
 
     name: ClassVar[str]
     """The simple name of Connect's class."""
@@ -175,7 +175,7 @@ class IllegalArgumentError(DataError):
 
 
 class OfSchemas(Generic[T]):
-    """What is made of schemas: called with one that it has seen of late, it gives what it made of that very schema."""
+    """Calls `make` once for each schema object: for one that it has seen of late it returns the same result again."""
 
     def __init__(self, make: Callable[[Schema], T]) -> None:
         self._make = make
