@@ -16,10 +16,10 @@ MAX_PERCENT = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Autoscale:
-    """How the number of workers follows what they have to do. Percents are of a worker's limit of processors, of one
-    processor where it has none. `scale_out_lag_records` 0: lag does not count; `tasks_per_worker` 0: tasks.max is that
-    of the configuration; `max_tasks` 0: no bound; `tasks_up_to_partitions`: a sink has no more tasks than its topics
-    have partitions."""
+    """The rules by which the number of workers follows what they have to do. Percents are of a worker's limit of
+    processors, of one processor where it has none. `scale_out_lag_records` 0: lag does not count; `tasks_per_worker` 0:
+    tasks.max is that of the configuration; `max_tasks` 0: no bound; `tasks_up_to_partitions`: a sink has no more tasks
+    than its topics have partitions."""
 
     min_workers: int
     max_workers: int

@@ -18,7 +18,7 @@ from keelman.model.workload import NO_LIMITS, ResourceLimits
 
 
 class ClusterGoal(StrEnum):
-    """What the verbs asked for."""
+    """The state that the verbs ask a cluster to reach."""
 
     RUNNING = "RUNNING"
     STOPPED = "STOPPED"
@@ -37,7 +37,7 @@ class ClusterState(StrEnum):
 
 
 class WorkerEngine(StrEnum):
-    """What the workers of a cluster are."""
+    """The software that a cluster's workers run: keelman's, or Apache Kafka Connect's own."""
 
     KEELMAN = "KEELMAN"
     KAFKA_CONNECT = "KAFKA_CONNECT"
@@ -63,7 +63,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """What users say of a cluster beside what it is to be: none of it reaches a process."""
+    """A cluster's description and labels, and data of APIs built on ours: none of it reaches a process."""
 
     description: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -76,7 +76,7 @@ NO_ANNOTATIONS = Annotations()
 
 
 class BrokerTls(StrEnum):
-    """What secures the connections of managed brokers."""
+    """The sides that show certificates on connections to managed brokers."""
 
     UNSPECIFIED = "UNSPECIFIED"
     """Of a request: left to the state service."""
@@ -143,7 +143,7 @@ BrokerClusterSpec: TypeAlias = ManagedBrokers | ExternalBrokers
 
 @dataclass(frozen=True, slots=True)
 class BrokerClusterStatus:
-    """What is known of a broker cluster."""
+    """The observed status of a broker cluster."""
 
     state: ClusterState = ClusterState.STARTING
     message: str = ""
@@ -156,7 +156,7 @@ class BrokerClusterStatus:
 
 @dataclass(frozen=True, slots=True)
 class BrokersSeen:
-    """What the state service found when it last asked the brokers of a cluster."""
+    """The state service's findings when it last asked the brokers of a cluster."""
 
     in_sync: str = ""
     """Of managed ones: which processes, of which generation, had all partitions in sync; empty when not all were."""
@@ -196,7 +196,7 @@ class BrokerCluster(Resource):
 
 @dataclass(frozen=True, slots=True)
 class WorkerClusterSpec:
-    """What the user wants of a worker cluster: `nodes` (one worker on each, never moved), or else `count` workers, or
+    """A worker cluster as the user wants it: `nodes` (one worker on each, never moved), or else `count` workers, or
     else as many as `autoscale` finds."""
 
     broker_cluster: str
@@ -252,8 +252,8 @@ def _of_process(spec: WorkerClusterSpec) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """How far a change that reaches the workers one by one has come. `worker`: the one that is being changed, or did
-    not come up."""
+    """The progress of a change that reaches the workers one by one. `worker`: the one that is being changed, or did not
+    come up."""
 
     state: RolloutState
     updated_workers: int
@@ -264,7 +264,7 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class WorkerClusterStatus:
-    """What is known of a worker cluster."""
+    """The observed status of a worker cluster."""
 
     state: ClusterState = ClusterState.STOPPED
     message: str = ""

@@ -15,7 +15,7 @@ MAX_KEY = 255
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What is kept under a kind, a scope and a key. Times are aware UTC; `etag` changes with every change."""
+    """A document under its kind, scope and key. Times are aware UTC; `etag` changes with every change."""
 
     NOUN: ClassVar[str] = "document"
 

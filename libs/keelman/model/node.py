@@ -27,7 +27,7 @@ class NodeState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """What the user wants of a node. `capacity`: what may be placed there; a 0 in it means what the host has."""
+    """A node as the user wants it. `capacity`: what may be placed there; a 0 in it means what the host has."""
 
     description: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class NodeFigures:
-    """What a host uses and has left, as its last heartbeat said."""
+    """A host's use and reserves, and the versions on it, from its last heartbeat."""
 
     cpus_used: float
     memory_available_bytes: int
@@ -54,7 +54,7 @@ class NodeFigures:
 
 @dataclass(frozen=True, slots=True)
 class Node(Resource):
-    """What its agent said at the last registration, and whether it is still heard of. Times are aware UTC."""
+    """A node as its agent registered it last, and whether the agent is still heard of. Times are aware UTC."""
 
     NOUN: ClassVar[str] = "node"
 

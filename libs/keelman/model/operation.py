@@ -13,7 +13,7 @@ from keelman.model.resource import Resource
 
 
 class OperationKind(StrEnum):
-    """What an operation does."""
+    """The kind of work that an operation does."""
 
     APPLY_CONNECTOR = "APPLY_CONNECTOR"
     APPLY_TOPIC = "APPLY_TOPIC"

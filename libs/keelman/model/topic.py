@@ -22,7 +22,7 @@ LEGAL_TOPIC = f"1 to {MAX_TOPIC_NAME} letters, digits, '.', '_' or '-', not '.' 
 
 
 class TopicGoal(StrEnum):
-    """What a topic is to be."""
+    """The state that a topic is to be brought to."""
 
     ABSENT = "ABSENT"
     PRESENT = "PRESENT"
@@ -41,7 +41,7 @@ class TopicState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """What the user wants of a topic; 0 partitions or replicas are as many as the brokers make by default."""
+    """A topic as the user wants it; 0 partitions or replicas are as many as the brokers make by default."""
 
     broker_cluster: str
     topic: str
@@ -53,7 +53,7 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class TopicApplied:
-    """What was done about a topic: by the operation that has it now, or the last one that had."""
+    """The result of applying a topic: of the operation that has it now, or the last one that had."""
 
     operation: str = ""
     """Its name; empty before the first one."""

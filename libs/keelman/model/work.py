@@ -23,7 +23,7 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader assigns to one member: what is new, what to stop, and when to come back."""
+    """The leader's assignment to one member: new work, work to stop, and the time until the member is to rejoin."""
 
     leader: str
     leader_url: str

@@ -12,7 +12,7 @@ from keelman.model.log_delivery import NO_TARGETS, LogTargets
 
 
 class WorkloadKind(StrEnum):
-    """What kind of process it is; the first word of its name."""
+    """The kind of a workload's process; the first word of its name."""
 
     BROKER = "broker"
     SPARK = "spark"
@@ -20,7 +20,7 @@ class WorkloadKind(StrEnum):
 
 
 class Goal(StrEnum):
-    """What an agent is to bring about."""
+    """The state that an agent is to bring a workload to."""
 
     RUNNING = "RUNNING"
     STOPPED = "STOPPED"
@@ -168,7 +168,7 @@ class LogProblem:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadStatus:
-    """What an agent saw of a workload. `exit_code` is negative for a signal; times are aware UTC."""
+    """A workload's status as its agent observed it. `exit_code` is negative for a signal; times are aware UTC."""
 
     state: ProcessState
     generation: int
@@ -187,7 +187,7 @@ class WorkloadStatus:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How a worker came by its spec: the planner's own notes, which no agent is told."""
+    """The planner's notes on a worker: the change that its spec came with. No agent gets them."""
 
     cluster_generation: int = 0
     """Generation of its cluster that brought about what the worker's process runs with."""

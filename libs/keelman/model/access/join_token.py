@@ -13,7 +13,7 @@ _FORM = re.compile(r"kj1\.([a-z0-9]{4,32})\.([A-Za-z0-9_-]{16,128})\.([0-9a-f]{6
 
 
 class JoinRole(StrEnum):
-    """What a host joins for."""
+    """The role in which a host joins."""
 
     NODE = "node"
     GATEWAY = "gateway"

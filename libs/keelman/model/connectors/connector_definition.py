@@ -13,7 +13,7 @@ from keelman.model.resource import Resource
 
 
 class DefinitionGoal(StrEnum):
-    """What a connector is to be."""
+    """The state that a connector is to be brought to."""
 
     ABSENT = "ABSENT"
     STOPPED = "STOPPED"
@@ -23,7 +23,7 @@ class DefinitionGoal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConnectorDefinitionSpec:
-    """What the user wants of a connector; `config` is as sent."""
+    """A connector as the user wants it; `config` is as sent."""
 
     worker_cluster: str
     connector: str
@@ -33,7 +33,7 @@ class ConnectorDefinitionSpec:
 
 @dataclass(frozen=True, slots=True)
 class AppliedDefinition:
-    """What the worker cluster was given last. `generation` 0: nothing yet."""
+    """The definition that the worker cluster was given last. `generation` 0: none yet."""
 
     generation: int = 0
     time: datetime | None = None

@@ -42,7 +42,7 @@ def code_of(reason: str) -> str:
 
 
 class DedicatedGoal(StrEnum):
-    """What a dedicated connector is to be."""
+    """The state that a dedicated connector is to be brought to."""
 
     ABSENT = "ABSENT"
     PAUSED = "PAUSED"
@@ -73,7 +73,8 @@ class WorkerConfigurationRef:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How many workers, so many or as many as `autoscale` finds; and what each may use with all of its processes."""
+    """The number of workers, fixed or as many as `autoscale` finds; and the limits of each with all of its
+    processes."""
 
     count: int = 0
     worker_limits: ResourceLimits = NO_LIMITS
@@ -87,7 +88,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class DedicatedConnectorSpec:
-    """What the user wants of a dedicated connector; `config` is as sent. Its Kafka is `broker_cluster`, or else what
+    """A dedicated connector as the user wants it; `config` is as sent. Its Kafka is `broker_cluster`, or else what
     `bootstrap_servers` and `client_properties` lead to."""
 
     connector: str

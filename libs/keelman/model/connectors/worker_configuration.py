@@ -14,7 +14,7 @@ from keelman.model.resource import Resource
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationRevision:
-    """What a worker configuration says in one revision; the content is a file of properties, as it was sent."""
+    """One revision of a worker configuration; the content is a file of properties, as it was sent."""
 
     revision: int
     create_time: datetime

@@ -14,7 +14,7 @@ from keelman.model.errors import InvalidArgument
 
 
 class PluginKind(StrEnum):
-    """What kind of file a plugin is."""
+    """The format of a plugin's file."""
 
     ZIP = "ZIP"
     JAR = "JAR"

@@ -44,7 +44,7 @@ class PluginImportState(StrEnum):
 
 
 class PluginContent(StrEnum):
-    """What a file is said to be; UNSPECIFIED: whatever it is."""
+    """The format that a request declares for a file; UNSPECIFIED: any."""
 
     UNSPECIFIED = "UNSPECIFIED"
     JAR = "JAR"
