@@ -59,8 +59,8 @@ class Tls:
 
 
 class FollowedFiles(Generic[T]):
-    """What files hold, read again when one of them changed. A change to what cannot be used is logged, and what was
-    read before goes on to be used: who renews files writes one after the other."""
+    """Reads files, and reads them again when one of them changed. A change to what cannot be used is logged, and what
+    was read before stays in use: who renews files writes one after the other."""
 
     def __init__(self, files: Sequence[Path], read: Callable[[], T], **logged: str) -> None:
         """`read` raises InvalidArgument for what cannot be used, which this raises at the start; `logged` names the

@@ -25,7 +25,7 @@ ROLES = {IdentityKind.NODE: JOIN_ROLE_NODE, IdentityKind.GATEWAY: JOIN_ROLE_GATE
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What a host has joined with, and where its state services are."""
+    """The result of a join: the host's key and certificates, and the address of the state services."""
 
     pems: Pems
     state_address: str

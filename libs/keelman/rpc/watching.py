@@ -29,7 +29,8 @@ Changed: TypeAlias = list[tuple[ConnectorKey, Connector | None]]
 
 @dataclass(slots=True)
 class Known:
-    """What a watch has shown so far. `revision` is where the next one goes on; 0 before the first whole snapshot."""
+    """The resources that a watch has shown so far. `revision` is where the next one goes on; 0 before the first whole
+    snapshot."""
 
     revision: int = 0
     resources: dict[Key, Any] = field(default_factory=dict)
@@ -126,7 +127,8 @@ async def _answers(begin: Callable[[], Any], on_away: Callable[[Unavailable], No
 
 @dataclass(slots=True)
 class KnownConnectors:
-    """What a watch has shown so far. `revision` is where the next one goes on; 0 before all has come once."""
+    """The connectors that a watch has shown so far. `revision` is where the next one goes on; 0 before all has come
+    once."""
 
     revision: int = 0
     connectors: dict[ConnectorKey, Connector] = field(default_factory=dict)

@@ -56,7 +56,7 @@ def setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSettings:
-    """What every service has; its own settings come after these."""
+    """The settings that every service has; its own come after these."""
 
     health_socket: Path | None = setting(None, "Unix socket that also serves gRPC health and reflection.")
     grace_seconds: float = setting(30.0, "How long draining may take before it is cut.", unit="s", minimum=0.1)

@@ -34,7 +34,7 @@ _RESOLVERS = ThreadPoolExecutor(8, "resolver")
 
 
 class Signal(Protocol):
-    """What a coroutine of the loop sets and its thread waits for."""
+    """An event that a coroutine of the loop sets and its thread waits for."""
 
     def set(self) -> None:
         """Ends the wait; called in the loop."""

@@ -24,7 +24,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How many offend in one way, and the first few of them."""
+    """The number of records that offend in one way, and the first few of them."""
 
     count: int = 0
     first: tuple[str, ...] = ()

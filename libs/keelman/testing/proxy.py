@@ -29,7 +29,8 @@ ABORTIVE = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """How a link behaves: seconds that everything takes each way, bytes per second each way (0: no limit), frozen."""
+    """The behaviour of a link: seconds that everything takes each way, bytes per second each way (0: no limit),
+    frozen."""
 
     delay_seconds: float = 0.0
     bytes_per_second: float = 0.0

@@ -40,7 +40,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """How much of a log is kept: bytes until a part is cut off, that many parts, none of them older than the days.
+    """The retention of a log: bytes until a part is cut off, the number of parts, and the age up to which they are
+    kept.
 
     `days` is 0 for any age.
     """

@@ -36,7 +36,7 @@ SWEEP_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is written down of a child in its folder's record.json.
+    """A child's record.json in its folder, by which the next starter finds it again.
 
     `pid` is 0 from just before the start until it stands. `start` distinguishes it from a later one of the same pid;
     `start_time` is for people (Unix seconds); `log_offset` is the size of the log file at the start; `ended` means that
@@ -62,7 +62,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a child ended. `code` is negative for a signal and None when nobody saw it and the child left no record."""
+    """The end of a child. `code` is negative for a signal and None when nobody saw it and the child left no record."""
 
     code: int | None
     reason: str = ""

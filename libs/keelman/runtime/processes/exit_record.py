@@ -18,7 +18,7 @@ MAX_BYTES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class ExitRecord:
-    """How a process ended: its id, its exit code, and the error that ended it (empty when it ended as asked)."""
+    """A process's end: its id, its exit code, and the error that ended it (empty when it ended as asked)."""
 
     pid: int
     exit_code: int

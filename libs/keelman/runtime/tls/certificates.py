@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CertificateFacts:
-    """What a certificate says. `uris` and `hosts`, names and addresses, are its alternative names. Times are aware;
-    digests are SHA-256 in hex, of the whole and of the public key."""
+    """The contents of a certificate. `uris` and `hosts`, names and addresses, are its alternative names. Times are
+    aware; digests are SHA-256 in hex, of the whole and of the public key."""
 
     uris: tuple[str, ...]
     hosts: tuple[str, ...]

@@ -46,7 +46,7 @@ LONGEST_FRAME = 1 << 30
 
 
 class Fate(enum.Enum):
-    """What happens to a caught request."""
+    """The ways to treat a caught request."""
 
     WATCH = "passed on as any other"
     HOLD = "kept until released, with all that comes behind it on its connection"
@@ -58,7 +58,8 @@ class Fate(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProxiedRequest:
-    """What was read of a request. `transactional_id` is empty where there is none or it is not the first field."""
+    """A request as far as the proxy has read it. `transactional_id` is empty where there is none or it is not the first
+    field."""
 
     api_key: int
     version: int

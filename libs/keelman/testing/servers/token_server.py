@@ -16,7 +16,7 @@ from keelman.testing.servers.http_server import HttpRequest, http_server
 
 @dataclass(slots=True)
 class TokenServer:
-    """What it was asked, and how it answers."""
+    """A running token server: the requests that it got, and the answers that it is to give."""
 
     url: str
     status: int = 200

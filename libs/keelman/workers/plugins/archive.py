@@ -36,7 +36,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one archive may hold. `ratio`: unpacked bytes for each packed one, of what is above `ratio_from_bytes`."""
+    """The limits of one archive. `ratio`: unpacked bytes for each packed one, of what is above `ratio_from_bytes`."""
 
     entries: int = 100_000
     total_bytes: int = 4 << 30

@@ -24,7 +24,7 @@ _ATTRIBUTE = struct.Struct(">HI")
 
 
 class InvalidClassFile(ValueError):
-    """What is called a class file is none."""
+    """The bytes are no Java class file."""
 
 
 @dataclass(frozen=True, slots=True)

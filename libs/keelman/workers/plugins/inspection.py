@@ -41,7 +41,8 @@ _INNER_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".7
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What a file or folder has. `kind` is None of a folder. `problems` are for people; what they name is not used.
+    """The result of inspecting a file or folder. `kind` is None of a folder. `problems` are for people; what they name
+    is not used.
 
     `name` and `version` are those that the file's name and metadata give; either may be empty. `inner` has, by
     connector, the classes of Kafka Connect's inside that it looks into, and `refused` why one cannot run in keelman.

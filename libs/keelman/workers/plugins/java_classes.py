@@ -78,7 +78,7 @@ _INNER_TEXT = RUNTIME.replace("/", ".").encode()
 
 
 class _Class(NamedTuple):
-    """What is kept of a class: what it extends and implements, and where it is."""
+    """A class of a jar: what it extends and implements, and where it is."""
 
     parents: tuple[str, ...]
     can_be_made: bool

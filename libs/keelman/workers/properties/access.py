@@ -30,7 +30,7 @@ class HeaderRule:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the worker's properties say about browsers and proxies in front of it."""
+    """A worker's rules for browsers and proxies in front of it."""
 
     origins: tuple[re.Pattern[str], ...] | None
     """Patterns that an origin must match wholly; None without CORS, empty for any origin."""
