@@ -220,7 +220,7 @@ def listed(*kinds: PluginType) -> list[Listed]:
 
 
 class Registry:
-    """What validation must know of plugins (`keelman.connect.config.plugin_kinds.Plugins`)."""
+    """Answers what validation asks of plugins (`keelman.connect.config.plugin_kinds.Plugins`)."""
 
     def find(self, name: str) -> str | None:
         """The full name of a class by any of its names; also of a class that only holds plugins, and of a helper."""

@@ -61,8 +61,8 @@ SKIPPED = object()
 
 
 class Handler(NamedTuple):
-    """What a change in a bucket becomes. `value` is given the change, the bucket and `no.value`, and gives SKIPPED for
-    no record; `schema` is that of all values."""
+    """Makes a record of a change in a bucket. `value` is given the change, the bucket and `no.value`, and gives SKIPPED
+    for no record; `schema` is that of all values."""
 
     value: Callable[[Event, str, bool], Any]
     schema: Schema | None = None

@@ -124,7 +124,7 @@ class CouchbaseSource(Connector):
 
 
 class OfficialRecords:
-    """What the configured handler makes of changes."""
+    """Makes records of changes with the handler that is configured."""
 
     def __init__(
         self, config: Mapping[str, str], parsed: Mapping[str, Any], worker: Mapping[str, str] = MappingProxyType({})

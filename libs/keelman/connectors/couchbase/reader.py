@@ -50,7 +50,7 @@ class Rows:
 
 
 class RecordMaker(Protocol):
-    """What a connector makes of changes."""
+    """Makes a connector's records of changes."""
 
     def rows(self, events: Sequence[Event]) -> Sequence[Rows]:
         """The records of some changes, none empty. Raises ConnectError."""

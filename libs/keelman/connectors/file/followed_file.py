@@ -93,7 +93,7 @@ class LineEnds:
 
 
 class Mark(NamedTuple):
-    """What a file was known by when an offset was taken of it."""
+    """The mark of an offset, by which its file is known again."""
 
     inode: int
     position: int

@@ -38,7 +38,7 @@ MISSING = "Java plugins need JPype, which is not installed: pip install 'keelman
 
 @dataclass(frozen=True, slots=True)
 class JvmOptions:
-    """What a virtual machine may have. `quick` compiles less: for processes that answer a few questions and end."""
+    """Options of a virtual machine. `quick` compiles less: for processes that answer a few questions and end."""
 
     heap_bytes: int = DEFAULT_HEAP_BYTES
     quick: bool = False

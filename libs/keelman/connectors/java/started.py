@@ -28,7 +28,7 @@ TASK_CLASS = "task.class"
 
 
 class LatestOffsets(CommittedOffsets):
-    """What is committed, as it was when the connector was last asked for its tasks."""
+    """The committed offsets, as they were when the connector was last asked for its tasks."""
 
     def take(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         """From now on these keys and values of the offset topic, oldest first."""
@@ -37,7 +37,7 @@ class LatestOffsets(CommittedOffsets):
 
 @dataclass(slots=True)
 class Context:
-    """What a connector may ask of its worker; Java calls it, by these names and from any thread."""
+    """A connector's way to ask its worker; Java calls it, by these names and from any thread."""
 
     committed: LatestOffsets
     offsets: TaskOffsets

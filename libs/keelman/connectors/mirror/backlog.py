@@ -23,7 +23,7 @@ FEW_BATCHES = 2
 
 @dataclass(slots=True)
 class Run:
-    """What a portion has of one partition; `index` is that of its last record or batch in the portion.
+    """The stretch of one partition in a portion; `index` is that of its last record or batch in the portion.
 
     `epoch` is the leader epoch of that record, -1 when not known, `topic_id` that of its topic, empty when not known.
     """

@@ -21,7 +21,7 @@ _log = get_logger()
 
 @dataclass(slots=True)
 class Changes:
-    """What is to be done until the copies' topics are like the topics that they are copies of; false for nothing."""
+    """The changes that make the copies' topics like the topics that they are copies of; false where there are none."""
 
     syncs: list[admin.NewTopic] = field(default_factory=list)  # in the cluster that `offset-syncs.topic.location` names
     topics: list[admin.NewTopic] = field(default_factory=list)  # in the target cluster, as all others

@@ -33,7 +33,7 @@ _log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a third-party class is."""
+    """A third-party class, as its plugin host describes it."""
 
     names: tuple[str, ...]
     version: str

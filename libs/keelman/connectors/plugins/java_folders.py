@@ -41,7 +41,8 @@ StepKeys = Callable[[str, str], ConfigDef]
 
 @dataclass(frozen=True, slots=True)
 class JavaPlugin:
-    """What one plugin location holds. `folder` is its place in the cache; `libraries` are jars behind its own.
+    """One plugin location with its jars and classes. `folder` is its place in the cache; `libraries` are jars behind
+    its own.
 
     Once its classes were loaded, and are `asked`, they have the versions that they say themselves, and those that
     cannot be loaded are `broken`, with the reason. `refused` are connectors that look into Kafka Connect for what is

@@ -82,7 +82,7 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class BrokenPlugin:
-    """What looked like a plugin and cannot be used, and why."""
+    """A path that looks like a plugin and cannot be used, and why."""
 
     path: Path
     message: str
@@ -90,7 +90,7 @@ class BrokenPlugin:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What a plugin path holds."""
+    """The plugins of a plugin path, found by the names of their classes."""
 
     plugins: Sequence[Plugin] = ()
     broken: Sequence[BrokenPlugin] = ()

@@ -24,7 +24,8 @@ class Unheard(EOFError):
 
 
 class PluginProcess:
-    """What its start or a question raises leaves it unusable: it is to be closed."""
+    """A plugin host, as its worker starts, asks and closes it. An error of its start or of a question leaves it
+    unusable: it is to be closed."""
 
     def __init__(self, folder: Path | None, *, memory_bytes: int) -> None:
         """Without a folder it answers for connectors that we ship. `memory_bytes` is what it may have; 0: no bound."""

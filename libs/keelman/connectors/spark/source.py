@@ -33,7 +33,7 @@ PART_TIMEOUT_MS = "900000"  # the most that brokers allow by their default
 
 
 class SparkConnector(Connector):
-    """What the two have in common: one task, whose work Spark does."""
+    """Base of the source and the sink: one task, whose work Spark does."""
 
     version = "1.0.0"
     runs_on = "anywhere"
@@ -139,7 +139,7 @@ class SparkSource(SparkConnector):
 
 
 class Books:
-    """What the offset topic says of a data set: the normal offset, and what is read of each part."""
+    """The progress of a data set by the offset topic: the normal offset, and what is read of each part."""
 
     def __init__(self, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> None:
         """Raises ConfigValueError."""

@@ -32,7 +32,7 @@ _first_tended: dict[str, float] = {}
 
 
 class Order(NamedTuple):
-    """What to do, where, and after how many records."""
+    """An order to a mock: what to do, where, and after how many records."""
 
     mode: str
     point: str

@@ -44,7 +44,7 @@ def made_step(loader: PluginLoader, class_name: str, kind: PluginType, config: M
 
 
 class _OfRecords:
-    """What a transform and a predicate around a class of Java's share."""
+    """Base of a transform and a predicate around a class of Java's."""
 
     of_headers = of_header_values = True
 

@@ -32,7 +32,7 @@ Events = list[tuple[Message, KafkaError]]
 
 @dataclass(slots=True)
 class Topic:
-    """What is known of one: its partitions, by number."""
+    """The metadata of one topic: its partitions, by number."""
 
     java: Any
 

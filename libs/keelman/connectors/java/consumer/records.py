@@ -63,7 +63,7 @@ class Last:
 
 
 class JavaRecords(OwnRecords):
-    """What one read gave."""
+    """The records of one read: they stay in Java until somebody asks for one."""
 
     def __init__(self, parts: Sequence[Part], size: int, events: Sequence[tuple[Message, KafkaError]] = ()) -> None:
         self.parts = parts

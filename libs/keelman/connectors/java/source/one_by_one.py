@@ -19,7 +19,7 @@ from keelman.connectors.java.steps.step_attempts import StepAttempts, StepFailed
 
 
 class RecordNotes(Protocol):
-    """What is kept of records until they are committed."""
+    """Keeps notes of records until they are committed."""
 
     def note_lost(self, record: Any) -> None:
         """It goes nowhere."""

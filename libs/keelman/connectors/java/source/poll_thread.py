@@ -35,7 +35,7 @@ _log = get_logger()
 
 @dataclass(slots=True)
 class Poll:
-    """What one poll gave. `acts` has a letter a record: where its task ends transactions, as TaskLoops has it;
+    """The result of one poll. `acts` has a letter a record: where its task ends transactions, as TaskLoops has it;
     `act` is what it does with the transaction behind all of them."""
 
     records: Any

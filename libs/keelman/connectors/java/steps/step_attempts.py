@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Retrying(Protocol):
-    """What tries work again for as long as `errors.retry.*` say: the target of a source, the source of a sink."""
+    """Tries work again for as long as `errors.retry.*` say: the target of a source, the source of a sink."""
 
     def retry(self, work: Callable[[], T]) -> T:
         """What the work gives."""
