@@ -42,8 +42,8 @@ _log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """What is read. `buffer_bytes`: of flow control on each connection, 0 for our own size; `polling_seconds`: how
-    often it is asked what is on disk, 0 for never."""
+    """Options of the streams of a bucket. `buffer_bytes`: of flow control on each connection, 0 for our own size;
+    `polling_seconds`: how often it is asked what is on disk, 0 for never."""
 
     selection: Selection = field(default_factory=Selection)
     no_value: bool = False

@@ -25,7 +25,7 @@ _MAGICS = frozenset((REQUEST, RESPONSE, SERVER_REQUEST, CLIENT_RESPONSE, FRAMED_
 
 
 class Opcode(IntEnum):
-    """What a frame asks or tells."""
+    """The operation that a frame requests or announces."""
 
     CLUSTER_MAP_CHANGE = 0x01  # only with SERVER_REQUEST
     NOOP = 0x0A
@@ -57,7 +57,7 @@ class Opcode(IntEnum):
 
 
 class Status(IntEnum):
-    """How a request went."""
+    """The result of a request."""
 
     SUCCESS = 0x00
     KEY_NOT_FOUND = 0x01
@@ -92,7 +92,7 @@ PASSING = frozenset(
 
 
 class Feature(IntEnum):
-    """What HELLO asks for."""
+    """A feature that HELLO asks for."""
 
     DATATYPE = 0x01
     XATTR = 0x06

@@ -18,7 +18,7 @@ _OPTIONAL = frozenset({"change_streams", "send_stream_end_on_client_close_stream
 
 
 class Requests(Protocol):
-    """What a connection lets a handshake do."""
+    """A connection, as far as a handshake uses it."""
 
     where: str
     id: str

@@ -29,7 +29,7 @@ DEFAULT_COLLECTION = Collection(DEFAULT, DEFAULT)
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is asked for of a bucket: all, one scope, or some collections."""
+    """The part of a bucket that is asked for: all, one scope, or some collections."""
 
     scope: str = ""
     collections: Sequence[Collection] = ()
@@ -87,7 +87,7 @@ class Selection:
 
 @dataclass(slots=True)
 class Manifest:
-    """What is known of a bucket's collections. `uid` rises with each change of them, which may be of several."""
+    """A bucket's scopes and collections by id. `uid` rises with each change of them, which may be of several."""
 
     uid: int = 0
     scopes: dict[int, str] = field(default_factory=lambda: {0: DEFAULT})

@@ -26,7 +26,8 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How the nodes of a cluster are reached. Without a user the client's certificate says who it is.
+    """The addresses of a cluster's nodes, and the credentials there. Without a user the client's certificate says who
+    it is.
 
     `network` is `auto`, `default` or `external`. `agent` is how it names itself to servers.
     """
