@@ -32,7 +32,7 @@ MARKERS = 10
 
 
 class NoTarget:
-    """What a reader that packs is told of topics when nothing is to be written."""
+    """Stands in for the target of a reader that packs when nothing is to be written."""
 
     def partitions(self, _topic: str) -> int:
         """One, as if it were there."""

@@ -29,7 +29,7 @@ SETTLED: frozenset[Outcome] = frozenset({"sent", "dropped", "others"})
 
 @dataclass(slots=True)
 class Fate:
-    """What becomes of one letter, and why where it stays."""
+    """The decision on one letter: its outcome, and why it stays where it does."""
 
     message: Message
     letter: DeadLetter

@@ -48,7 +48,7 @@ class Letter:
 
 @dataclass(slots=True)
 class Counts:
-    """What went wrong in this run, named as Connect's task-error-metrics."""
+    """Counts of what went wrong in this run, named as Connect's task-error-metrics."""
 
     failures: int = 0
     """Times that a step could not take a record, those tried again among them."""

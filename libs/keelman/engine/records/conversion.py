@@ -79,7 +79,7 @@ def attended(open_registry: OpenRegistry, beat: Callable[[], None]) -> OpenRegis
 
 
 class Conversion:
-    """What both directions have."""
+    """Base of both directions: a task's converters and transforms, and the retries of a step."""
 
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], bad: BadRecords) -> None:
         """Raises ConfigValueError when a converter or a transform is not legal."""

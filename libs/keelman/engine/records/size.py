@@ -41,7 +41,7 @@ def may_be_over(
 
 @dataclass(slots=True)
 class Sizes:
-    """What one record may take: `request` by its producer's max.request.size, before compression; `topic` by the
+    """The limits of one record's size: `request` by its producer's max.request.size, before compression; `topic` by the
     topic's max.message.bytes as far as that is known, after compression with `codec`.
 
     Somebody may raise the topic's: `ask` is asked again before a record is too large for it, every 5 s at most.

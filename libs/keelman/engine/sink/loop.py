@@ -39,7 +39,7 @@ IDLE_SECONDS = 1.0
 
 
 class _Moved(Exception):
-    """What was read is not what is to be written next."""
+    """The position has moved: what was read is not what is to be written next."""
 
 
 @dataclass(slots=True)

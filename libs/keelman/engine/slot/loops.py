@@ -30,7 +30,7 @@ Report: TypeAlias = Callable[[RunUpdate], None]
 
 
 class Loop(Protocol):
-    """What a slot asks of a task loop; keelman.engine.run.CopyRunLoop is the one."""
+    """A task loop, as its slot starts it and orders it about; keelman.engine.run.CopyRunLoop is the one."""
 
     def start(self) -> None:
         """Starts the loop's thread. Called once."""

@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 
 class OwnRecords(Sequence[Message]):
-    """What one read gave: the records, each made a Message when it is asked for, and events with their errors."""
+    """The records of one read, each made a Message when it is asked for, and events with their errors."""
 
     events: Sequence[tuple[Message, KafkaError]] = ()
 
@@ -31,8 +31,9 @@ class OwnRecords(Sequence[Message]):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerOrder:
-    """What such a consumer is to be: `properties` in the names of Java's clients. It calls `on_commit` for each commit
-    that was not waited for, with an error or None, and `on_error` with what refuses it; both within its methods."""
+    """The properties of such a consumer, in the names of Java's clients, and its callbacks. It calls `on_commit` for
+    each commit that was not waited for, with an error or None, and `on_error` with what refuses it; both within its
+    methods."""
 
     properties: Mapping[str, str]
     on_commit: Callable[[KafkaError | None, list[ClientPartition]], None]
@@ -41,7 +42,7 @@ class ConsumerOrder:
 
 @runtime_checkable
 class ReadsWhole(Protocol):
-    """How such a consumer is read."""
+    """A consumer that returns all records of a read as one OwnRecords."""
 
     def read(self, most: int, seconds: float) -> OwnRecords:
         """At most so many records; waits so long for the first."""

@@ -29,7 +29,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the journal says: the file's length, whether its writer ended in order, and offsets by `owner_of`."""
+    """The content of the journal: the file's length, whether its writer ended in order, and offsets by `owner_of`."""
 
     length: int = 0
     clean: bool = True

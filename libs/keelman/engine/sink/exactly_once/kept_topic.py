@@ -39,7 +39,7 @@ READ_SECONDS = 60.0
 
 @dataclass(slots=True)
 class KeptRows:
-    """What a topic of kept offsets says to one reader."""
+    """The rows of a topic of kept offsets that concern one reader."""
 
     kept: dict[TopicPartition, KeptOffset] = field(default_factory=dict)
     claims: dict[TopicPartition, dict[str, int]] = field(default_factory=dict)

@@ -15,9 +15,9 @@ NO_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """What the group shows for a partition: its committed offset, None when there is none; when it was set or reset
-    through REST, in ms since 1970, 0 for one that was not; and the leader epoch of the last record before the offset,
-    where it was committed with it."""
+    """The group's offset for a partition: the committed one, None when there is none; when it was set or reset through
+    REST, in ms since 1970, 0 for one that was not; and the leader epoch of the last record before the offset, where it
+    was committed with it."""
 
     offset: int | None
     altered_ms: int = 0
@@ -117,7 +117,7 @@ def altered_ms(note: str | None) -> int:
 
 
 class Mirror:
-    """What the group may show for one partition: the offset last known to be committed, and any sent since."""
+    """The offsets that the group may show for one partition: the one last known to be committed, and any sent since."""
 
     def __init__(self, known: int | None) -> None:
         """`known` is what the group shows at the assignment."""
