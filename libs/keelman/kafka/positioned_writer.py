@@ -37,7 +37,7 @@ WORN_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class WriterPosition:
-    """How far the writer before had come, and its note."""
+    """The position that the writer before had come to, and its note."""
 
     offset: int
     note: str

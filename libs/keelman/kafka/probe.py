@@ -21,7 +21,7 @@ PLAIN: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class BrokerAnswer:
-    """What a broker said: the cluster's registered and unfenced brokers, and its controller's id (-1: none yet)."""
+    """A broker's answer: the cluster's registered and unfenced brokers, and its controller's id (-1: none yet)."""
 
     brokers: tuple[tuple[int, str, int], ...]
     controller: int

@@ -49,7 +49,7 @@ class ConfigValue:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What brokers say of topics: those that they have, and themselves by node id."""
+    """Topics as brokers describe them, those that there are; and the brokers by node id."""
 
     topics: Mapping[str, TopicInfo]
     brokers: Mapping[int, BrokerAddress]

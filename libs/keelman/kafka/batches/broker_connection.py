@@ -139,7 +139,7 @@ class BrokerConnection:
 
 @dataclass(slots=True)
 class _Patience:
-    """How long one answer is waited for: so many seconds in which nothing moves, and never beyond `until`."""
+    """The time limits of one answer: so many seconds in which nothing moves, and never beyond `until`."""
 
     seconds: float
     until: float

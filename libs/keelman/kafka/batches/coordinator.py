@@ -24,7 +24,7 @@ from keelman.kafka.coordinator_lookup import TRANSACTION, coordinator_of
 
 
 class CoordinatorAnswer(Protocol):
-    """What every answer has."""
+    """An answer of a coordinator, by the field that all have."""
 
     @property
     def error_code(self) -> int:

@@ -56,7 +56,7 @@ def _varint(value: int) -> bytes:
 
 
 class _BySize(dict[int, bytes]):
-    """What stands before values of each length; that of long ones is not kept."""
+    """The bytes before values of each length, made once; those of long values are not kept."""
 
     def __init__(self, made: Callable[[int], bytes]) -> None:
         super().__init__()

@@ -37,7 +37,7 @@ class _RequestHeader(NamedTuple):
 
 
 class WireRequest:
-    """What aiokafka's connection asks of a request, at one version of its own.
+    """Base of requests that aiokafka's connection sends, at one version of their own.
 
     Subclasses say Kafka's API key, the version and the class of the answer (with `decode`), and have `encode`.
     """
@@ -78,7 +78,7 @@ class WireRequest:
 
 
 class Produced(NamedTuple):
-    """What became of one partition's batch."""
+    """A broker's answer for one partition's batch."""
 
     topic: str
     partition: int

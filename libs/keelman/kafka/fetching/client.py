@@ -33,7 +33,7 @@ _log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
-    """How much is asked for at once, in bytes and milliseconds, and how much is kept for who takes it.
+    """The limits of a fetch, in bytes and milliseconds, and of what is held until somebody takes it.
 
     A broker that has nothing to give answers after `max_wait_ms`; while nothing comes that `grows` to some seconds.
     """

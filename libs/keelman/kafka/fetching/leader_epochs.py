@@ -59,7 +59,7 @@ NOBODY = Leader(-1, NO_EPOCH)
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """What a broker reports of one topic. `id` is as Kafka's tools show it, empty when the broker knows none; a topic
+    """One topic, as a broker reports it. `id` is as Kafka's tools show it, empty when the broker knows none; a topic
     that is deleted and created again has another one. `code` is Kafka's error code, 0 for none."""
 
     name: str

@@ -26,7 +26,7 @@ MAX_EPOCH = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class FetchedPart:
-    """What a broker answers for one partition. `near` is the replica that it wants to be asked instead, -1 for none."""
+    """A broker's answer for one partition. `near` is the replica that it wants to be asked instead, -1 for none."""
 
     part: Part
     code: int
@@ -78,7 +78,7 @@ class Fetch(Request[_Struct]):  # type: ignore[misc]
 
 
 class FetchSession:
-    """What one broker knows of a fetcher. One request at a time; after one without an answer it is of no use."""
+    """A fetcher's session with one broker. One request at a time; after one without an answer it is of no use."""
 
     def __init__(self, settings: FetchSettings, isolation: int) -> None:
         self._settings = settings

@@ -23,7 +23,7 @@ MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class OwnFields:
-    """What our workers say beyond Connect's fields. `weights` are of tasks: see keelman.worker.tasks.measured."""
+    """The fields that our workers have beyond Connect's. `weights` are of tasks: see keelman.worker.tasks.measured."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     load: int = 0
@@ -33,7 +33,7 @@ class OwnFields:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What one member reports to the leader. `allocation` is all that it runs now; None when it runs nothing."""
+    """One member's report to the leader. `allocation` is all that it runs now; None when it runs nothing."""
 
     url: str
     config_offset: int

@@ -45,8 +45,8 @@ _NOBODY = (-1, "")
 
 
 class Committed(NamedTuple):
-    """What a group has for a partition: the offset to read next, -1 for none; the note beside it; the leader epoch of
-    the record before it, -1 where nobody knows."""
+    """A group's committed offset for a partition: the offset to read next, -1 for none; the note beside it; the leader
+    epoch of the record before it, -1 where nobody knows."""
 
     offset: int
     note: str = ""
