@@ -17,7 +17,7 @@ REFUSED_SECONDS = 300.0
 
 
 class Goal(enum.Enum):
-    """What is to be brought about."""
+    """The state that a workload is to be brought to."""
 
     RUNNING = "running"
     STOPPED = "stopped"
@@ -26,7 +26,7 @@ class Goal(enum.Enum):
 
 
 class Action(enum.Enum):
-    """What to do next."""
+    """The next thing to do for a workload."""
 
     NOTHING = "nothing"  # all is as wanted; something must change first
     WAIT = "wait"  # nothing before a certain time
@@ -54,7 +54,7 @@ NO_PLAN: Plan = ("", 0)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is wanted of a workload, and the plan that says so."""
+    """The wanted state of a workload, and the plan that asks for it."""
 
     goal: Goal
     plan: Plan = NO_PLAN
@@ -63,7 +63,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is seen of a workload. `plan` is the one its process was started for."""
+    """The observed state of a workload. `plan` is the one its process was started for."""
 
     alive: bool = False
     plan: Plan = NO_PLAN

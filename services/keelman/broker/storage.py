@@ -22,7 +22,7 @@ MODE = 0o640
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """What a formatted folder says about itself."""
+    """The owner of a formatted folder, by the folder's own file."""
 
     cluster_id: str
     node_id: int

@@ -25,7 +25,7 @@ class Keys:
 
 
 class BucketKeys:
-    """What the state service said last; until it speaks, what it said to the agent before."""
+    """Keeps the keys that the state service sent last; until it speaks, those that it sent to the agent before."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -17,7 +17,8 @@ NONE = "{}"
 
 
 class SecretFiles:
-    """What the state service said last. After a restart of the agent the files say it until it speaks again."""
+    """Writes the workers' files of secrets from what the state service sent last. After a restart of the agent they
+    stay as they are until it speaks again."""
 
     def __init__(self, home: Home, owner: tuple[int, int] | None = None) -> None:
         """`owner`: user and group that the files are given to."""

@@ -35,7 +35,7 @@ MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """How one process will be held: words before its command, and what is done with it before that begins."""
+    """The hold on one process: words before its command, and what is done with it before that begins."""
 
     by: str = ""
     group: str = ""
@@ -185,7 +185,7 @@ class Limiter:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What there is to hold workloads with; each is empty where it can be used, else says why it cannot."""
+    """The host's means to hold workloads; each is empty where it can be used, else says why it cannot."""
 
     cgroup: str
     systemd: str
