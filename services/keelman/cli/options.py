@@ -178,7 +178,7 @@ Settings = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What --wait and --timeout say."""
+    """The options --wait and --timeout."""
 
     wait: Wait = False
     timeout: WaitSeconds = None

@@ -20,7 +20,7 @@ _PART = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What is asked of one label: to have one of these values, to have any (None) or, where it is `other`, not to."""
+    """A condition on one label: to have one of these values, to have any (None) or, where it is `other`, not to."""
 
     key: str
     values: tuple[str, ...] | None
@@ -34,7 +34,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """What -l asks of labels: all of its requirements. One of none takes everything."""
+    """The conditions of -l, all of which labels must meet. One of none takes everything."""
 
     asked: Sequence[Requirement] = ()
 

@@ -87,7 +87,8 @@ def is_as_wanted(kind: Kind, cluster: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """What a drain is to move from its node, what is pinned there, and which other nodes may take it."""
+    """The progress of a drain: what it is to move from its node, what is pinned there, and which other nodes may take
+    it."""
 
     movable: Sequence[str]
     ending: Sequence[str]

@@ -31,7 +31,7 @@ STARTING = ("start", "resume", "restart", "configure")
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What there was before the verb: a worker's process; a connector's copy runs, and traces of its failures."""
+    """The state before the verb: a worker's process; a connector's copy runs, and traces of its failures."""
 
     worker: Any = None
     runs: frozenset[str] = frozenset()

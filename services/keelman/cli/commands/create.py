@@ -41,7 +41,7 @@ app = command_group()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
-    """What was typed that only a create has."""
+    """The options that only a create has."""
 
     managed: bool = option(
         "--managed", None, "Run the brokers on nodes of keelman.", (kinds.BROKER_CLUSTERS,), default=False

@@ -67,7 +67,8 @@ RESTLESS: Mapping[Kind, Sequence[str]] = {
 
 
 class Followed:
-    """What is shown of a kind: as events say it, with what only lists say of it. `wanted` chooses among them."""
+    """The resources of a kind as `--watch` shows them: from events, with what only lists say. `wanted` chooses among
+    them."""
 
     def __init__(self, kind: Kind, wanted: Callable[[Any], bool]) -> None:
         self._kind = kind

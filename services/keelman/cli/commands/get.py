@@ -31,7 +31,7 @@ app = command_group()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrowing:
-    """What was typed of which ones are wanted."""
+    """The options that choose which ones are shown."""
 
     brokers: str = option(
         "--broker-cluster", "BC", "Broker cluster of topics [all; the only one].", (kinds.TOPICS,), default=""

@@ -112,7 +112,7 @@ def restart(
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """What is restarted of one."""
+    """The scope of a restart: all of one, or some of a connector's tasks."""
 
     kind: Kind
     cluster: str

@@ -19,7 +19,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What OUTPUT is, and where it first differs from INPUT: None when they are equal byte for byte."""
+    """The result of a comparison: facts of OUTPUT, and where it first differs from INPUT: None when they are equal byte
+    for byte."""
 
     size: int
     lines: int

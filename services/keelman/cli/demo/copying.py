@@ -33,7 +33,7 @@ STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What copies: names of the topic and of both connectors; where brokers and workers answer."""
+    """The parts of a copy: names of the topic and of both connectors; where brokers and workers answer."""
 
     topic: str
     source: str

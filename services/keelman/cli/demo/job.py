@@ -81,7 +81,7 @@ def data_set() -> Path:
 
 @dataclass(slots=True)
 class Job:
-    """What the job is asked to do, and how it went: `equal` is None until OUTPUT was verified."""
+    """The job: what it is asked to do, and how it went. `equal` is None until OUTPUT was verified."""
 
     options: Options
     input: Path

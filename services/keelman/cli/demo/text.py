@@ -16,7 +16,7 @@ LEGAL = "legal is UTF-8 text whose every line, the last one too, ends with a sin
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was found: size in bytes, number of lines, sha256 in hex."""
+    """A file's facts: size in bytes, number of lines, sha256 in hex."""
 
     path: Path
     size: int

@@ -82,7 +82,7 @@ async def _failure(gateway: Gateway, copy: Copy) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """How far one leg is: bytes of INPUT done of all; records of its present copy run; a word on its state."""
+    """The progress of one leg: bytes of INPUT done of all; records of its present copy run; a word on its state."""
 
     done_bytes: int
     records: int

@@ -27,7 +27,8 @@ from keelman.runtime.processes.ports import variable
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """How the start of the started process goes; `text` is for people, `code` the exit code when it failed."""
+    """The started process's message on how its start goes; `text` is for people, `code` the exit code when it
+    failed."""
 
     stage: Stage
     text: str = ""

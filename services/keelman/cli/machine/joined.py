@@ -26,7 +26,7 @@ SETTINGS = ("node", "name", "host", "advertised_address", "node_address", "state
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """What a host is to join as; `address` is the one by which others reach it, empty for the one towards the
+    """A host's request to join; `address` is the one by which others reach it, empty for the one towards the
     gateway."""
 
     role: JoinRole

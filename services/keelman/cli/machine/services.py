@@ -33,7 +33,8 @@ WORKER_PORTS, BROKER_PORTS, SPARK_PORTS, SERVICE_PORTS = 16, 16, 4, 4
 
 @dataclass(frozen=True, slots=True)
 class ServicePlan:
-    """How one service is started. `ports` are (setting, flag to name in messages, host, port) to probe before.
+    """The start of one service: its flags, settings and log. `ports` are (setting, flag to name in messages, host,
+    port) to probe before.
 
     `secrets` are settings that no command line and no environment may hold, since others may list these: the service
     reads them from `secrets_file`.

@@ -50,7 +50,7 @@ async def carry_out(gateway: Gateway, plan: ApplyPlan, say: Say, *, seconds: flo
 
 
 class _Clock:
-    """What is left of a time."""
+    """Counts down the time that is allowed."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds

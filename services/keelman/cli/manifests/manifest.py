@@ -32,7 +32,7 @@ class FilePlace:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What one resource is to be. `spec` is as it was written, `goal` empty where none is named."""
+    """One resource as a file wants it. `spec` is as it was written, `goal` empty where none is named."""
 
     kind: Kind
     name: str
@@ -53,7 +53,8 @@ class Manifest:
 
 
 class Refused(Exception):
-    """What is wrong with manifests, one text each; nothing was changed. Its exit code is that of the first error."""
+    """Manifests are refused, with one text for each error; nothing was changed. Its exit code is that of the first
+    error."""
 
     def __init__(self, wrong: Sequence[tuple[str, KeelmanError]]) -> None:
         self.lines = [in_one_line(f"{where}: {error.message}" if where else error.message) for where, error in wrong]

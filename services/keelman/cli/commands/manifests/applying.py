@@ -23,7 +23,7 @@ app = command_group()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goals:
-    """What was typed of what one is to be brought to."""
+    """The options that say what one is to be brought to."""
 
     running: bool = option("--running", None, "Of a definition: its connector is to run.", default=False)
     paused: bool = option("--paused", None, "Of a definition: its connector is to be paused.", default=False)
