@@ -22,7 +22,7 @@ FRESH_SECONDS = 10.0  # so long at most it takes until a report says what was wr
 
 @dataclass(slots=True)
 class Written:
-    """What was created and deleted through this gateway a moment ago."""
+    """Remembers what was created and deleted through this gateway a moment ago."""
 
     clock: Callable[[], float] = time.monotonic
     _newest: dict[tuple[str, str], tuple[float, Connector | None]] = field(default_factory=dict)

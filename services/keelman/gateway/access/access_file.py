@@ -30,9 +30,9 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class AccessFile:
-    """What an access file says: callers by the SHA-256 of their token and by the name in their certificate, access keys
-    by their id, what accounts may name by their number, client properties for Kafka by the ARN of an execution role,
-    and those for TLS without a role."""
+    """The content of an access file: callers by the SHA-256 of their token and by the name in their certificate, access
+    keys by their id, what accounts may name by their number, client properties for Kafka by the ARN of an execution
+    role, and those for TLS without a role."""
 
     tokens: Mapping[str, Caller] = field(default_factory=dict)
     users: Mapping[str, Caller] = field(default_factory=dict)

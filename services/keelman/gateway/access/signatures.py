@@ -30,7 +30,7 @@ _DATE = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """What a caller proves to have; its account is the scope of everything that is made with it."""
+    """A key that callers sign with; its account is the scope of everything that is made with it."""
 
     id: str
     secret: str = field(repr=False)

@@ -34,7 +34,7 @@ ARN = "connectorArn"
 
 
 class ConnectorChange(NamedTuple):
-    """What an update asks for: the fields of a spec that it sets. `identical` is the member that is named where all of
+    """The changes of an update: the fields of a spec that it sets. `identical` is the member that is named where all of
     it is so already, "" where something is not."""
 
     spec: pb.DedicatedConnectorSpec

@@ -16,7 +16,7 @@ ARN = "resourceArn"
 
 
 class Tagged(Protocol):
-    """What has tags."""
+    """A kind of resources that have tags."""
 
     async def tags(self, caller: SignedCaller, arn: Arn) -> dict[str, str]:
         """Those of one. Raises WireError."""

@@ -50,7 +50,7 @@ _NAMES = ("group", "name")
 
 @dataclass(frozen=True, slots=True)
 class ConnectorSettings:
-    """What a connector is to be: its settings as sent, and what its class adds to them, if that is known."""
+    """A connector's settings as sent, and what its class adds to them, if that is known."""
 
     settings: Settings
     info: Json | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Type(StrEnum):
-    """What a value is."""
+    """The type of a setting's value."""
 
     ARRAY = "ARRAY"
     BINDING_PORT = "BINDING_PORT"
