@@ -56,7 +56,7 @@ class PartRequest:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How Spark splits a data set; the digest is the same as long as every part has the same rows, as far as Spark can
+    """Spark's split of a data set; the digest is the same as long as every part has the same rows, as far as Spark can
     say: of files it knows ranges, lengths and times, of a table only the conditions that it asks for."""
 
     parts: int

@@ -28,7 +28,8 @@ CANCEL_SECONDS = 1.0
 
 
 class Runner(Protocol):
-    """What runs the jobs. All of it blocks, so it is called in threads, each job in a thread of its own."""
+    """Runs slot jobs, splits and write jobs. All of it blocks, so it is called in threads, each job in a thread of its
+    own."""
 
     def run(self, job: str, work: Work) -> None:
         """Runs a job of one partition to its end. Raises whatever Spark raises when it failed or was cancelled."""

@@ -18,7 +18,7 @@ LEGAL = (
 
 
 class MasterKind(Enum):
-    """How jobs get to executors."""
+    """The kind of a master: where the driver and the executors are."""
 
     LOCAL = "local"
     """Executor and driver are one JVM of ours."""

@@ -13,7 +13,7 @@ Task: TypeAlias = tuple[str, str, int]  # worker cluster, connector, number
 
 @dataclass(slots=True)
 class Rate:
-    """How a task has copied lately, times in seconds."""
+    """A task's recent activity, times in seconds."""
 
     busy_since: float | None = None
     last_busy: float = 0.0

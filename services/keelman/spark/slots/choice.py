@@ -57,7 +57,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many slots and copy runs there may be.
+    """The most slots and copy runs that there may be.
 
     `slots_per_worker` and `runs_per_slot` are of shared slots; `busy_slots` is how many slots of their own a worker's
     busy tasks may have; `max_slots` counts every slot. With `warm` each worker has an empty slot ready, `max_warm` of
@@ -74,7 +74,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a copy run asks: a slot of its own, for a plugin's folder always, for a busy task if there is room.
+    """A copy run's demand: a slot of its own, for a plugin's folder always, for a busy task if there is room.
 
     `plugin_runs` copy runs of one plugin may share theirs. With `data`, its own uid, it asks for a slot that is started
     with the rows that it is to read.
