@@ -39,7 +39,7 @@ CLUSTERS = {WorkloadKind.BROKER: BROKER_CLUSTER, WorkloadKind.WORKER: WORKER_CLU
 
 
 class Change(NamedTuple):
-    """What a commit did to a resource; `old` is None for one that is new, `new` for one that is gone."""
+    """A commit's change of a resource; `old` is None for one that is new, `new` for one that is gone."""
 
     noun: str
     name: str

@@ -109,7 +109,7 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class WatchFilter:
-    """What a watch is of; no name means all."""
+    """The resources that a watch is of; no name means all."""
 
     nouns: Sequence[str]
     name: str

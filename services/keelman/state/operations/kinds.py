@@ -44,7 +44,7 @@ class TopicNotes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What the steps of all kinds use."""
+    """The collaborators that the steps of all kinds use."""
 
     store: Store
     topics: TopicNotes
@@ -56,7 +56,7 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class StepWork:
-    """How a step is done, and how it is taken back; None: there is nothing to take back.
+    """The functions that do a step and take it back; None: there is nothing to take back.
 
     `seconds`: for so long from its begin it is tried again; None: as the service's settings say, and `at_most` so long.
     """
@@ -77,7 +77,7 @@ def _nothing(tx: Transaction, operation: Operation) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is done for operations of a kind."""
+    """A kind of operation: its steps, and what is done when one is stored or fails."""
 
     steps: Mapping[str, StepWork]
     takes_back: Callable[[Operation], bool] = _always

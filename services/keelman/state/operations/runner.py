@@ -38,7 +38,7 @@ NO_WORK = StepWork(do=_unknown)
 
 @dataclass(slots=True)
 class _Tries:
-    """How often a step was tried in this process."""
+    """The number of times that a step was tried in this process."""
 
     count: int = 0
     backoff: Backoff = field(default_factory=lambda: Backoff(first=0.2, most=5.0))

@@ -31,7 +31,7 @@ PORT_TAKEN = "PORT_TAKEN"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the planner may give out, and what it must know beside the snapshot."""
+    """The ports that the planner may give out, and the settings that it needs beside the snapshot."""
 
     worker_ports: range
     broker_ports: range

@@ -32,7 +32,7 @@ class _Cluster:
 
 @dataclass(slots=True)
 class FeedChanges:
-    """What is new after a revision. `clusters` are those of which all connectors are in it."""
+    """The changes after a revision. `clusters` are those of which all connectors are in it."""
 
     revision: int
     snapshot: bool = False

@@ -49,7 +49,7 @@ class Round:
 
 @dataclass(slots=True)
 class ConnectorReports:
-    """What was reported of each worker cluster's connectors."""
+    """Keeps what was reported of each worker cluster's connectors."""
 
     clock: Callable[[], float] = time.monotonic
     hub: Hub = field(default_factory=Hub)

@@ -125,7 +125,8 @@ class CopyRuns:
 
 @dataclass(slots=True)
 class Followed:
-    """What one who follows copy runs has been told, of a worker cluster and a connector; an empty name means all."""
+    """Finds for one follower which copy runs changed since it was asked last, of a worker cluster and a connector; an
+    empty name means all."""
 
     runs: CopyRuns
     worker_cluster: str = ""
@@ -154,7 +155,7 @@ class Followed:
 
 @dataclass(slots=True)
 class _Processes:
-    """What a snapshot says of the processes of copy runs. Each worker cluster is looked up once."""
+    """The processes of copy runs, by a snapshot. Each worker cluster is looked up once."""
 
     snapshot: Snapshot
     _workers: dict[str, dict[str, Workload]] = field(default_factory=dict)

@@ -34,7 +34,7 @@ SHORTEST_SECONDS = 1.0  # between two reports that say how much a worker uses
 
 @dataclass(slots=True)
 class Usage:
-    """What a worker uses, from its last two reports."""
+    """A worker's use of processors and memory, from its last two reports."""
 
     last: report_pb2.WorkerUsage = field(default_factory=report_pb2.WorkerUsage)
     time: float = 0.0

@@ -12,7 +12,7 @@ MANY = 3
 
 @dataclass(slots=True)
 class CrashLoops:
-    """How often in a row each workload's process has failed before it ran."""
+    """Counts how often in a row each workload's process has failed before it ran."""
 
     _failures: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """Generation, restarts and failures, by name."""

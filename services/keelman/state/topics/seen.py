@@ -42,7 +42,7 @@ class SeenTopic:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What brokers said last of a topic; `topic` is None when they have none, or have not said."""
+    """A topic as brokers reported it last; `topic` is None when they have none, or have not said."""
 
     time: datetime | None = None
     problem: str = "its brokers have not been asked yet"
