@@ -29,7 +29,7 @@ _KEYS = tuple(key.name for key in (ATTEMPTS, FIRST_MS, MAX_MS, RESET_MS))
 
 
 class Cause(Enum):
-    """What kind of failure it was."""
+    """The kind of a failure, by which it is tried again or not."""
 
     PASSING = "passing"
     """Something that it needs is away: brokers, a slot, a lease. Tried again without end, as Connect's clients do."""
@@ -43,7 +43,8 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """How a connector and its tasks are tried again. `attempts`: -1 without end, 0 never, as in Connect."""
+    """The rules by which a connector and its tasks are tried again. `attempts`: -1 without end, 0 never, as in
+    Connect."""
 
     attempts: int = ATTEMPTS.default
     first_seconds: float = FIRST_MS.default / 1000

@@ -42,7 +42,7 @@ def _restarts() -> Restarts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What a connector said: the task configurations that it wants, or why there are none, as a trace.
+    """A connector's answer: the task configurations that it wants, or why there are none, as a trace.
 
     `more` is what a status says of the next attempt beside the trace.
     """

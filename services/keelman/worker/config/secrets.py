@@ -32,7 +32,7 @@ _SALT = secrets.token_bytes(32)  # what is logged of a value helps nobody to fin
 
 @dataclass(slots=True)
 class _Source:
-    """What one provider has under one path, as it was read last. `versions` distinguish the values of a key.
+    """The values of one provider under one path, as they were read last. `versions` distinguish the values of a key.
 
     A key that goes, or a file that cannot be read any more, leaves the value that was: files are often emptied before
     they are written again.

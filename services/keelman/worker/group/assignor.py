@@ -30,7 +30,7 @@ class MemberView:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a leader remembers from round to round.
+    """A leader's memory from round to round.
 
     Who had what, at which address; until when lost work waits; what tasks weighed; and for what was taken from a member
     to even shares out, at which address it is wanted.

@@ -16,7 +16,7 @@ Kind: TypeAlias = tuple[bool, int, tuple[tuple[str, str], ...]]
 
 
 class Scales:
-    """What each member that takes work carries: connectors and tasks apart."""
+    """The load of each member that takes work: of connectors and of tasks apart."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Scales:
 
 @dataclass(slots=True)
 class _Pile:
-    """What a member could give away, by kind; the last of each first."""
+    """The work that a member could give away, by kind; the last of each first."""
 
     kinds: dict[Kind, list[Work]] = field(default_factory=dict)
 

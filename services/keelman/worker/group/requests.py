@@ -27,7 +27,7 @@ COMING_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """What a leader writes for a request, nothing where it only asks, and then what it answers."""
+    """A leader's records for a request, none where it only asks, and then its answer."""
 
     records: Sequence[Record]
     answer: Callable[[], T]

@@ -30,7 +30,8 @@ TRACE = 4_000  # characters of a trace
 
 
 class ConnectorReports:
-    """What was reported in the present round. `publish` takes a key and a value, None for a tombstone."""
+    """Reports connectors, and remembers what was reported in the present round. `publish` takes a key and a value, None
+    for a tombstone."""
 
     def __init__(
         self, store: Store, publish: Callable[[str, bytes | None], None], *, worker_cluster: str, worker: str

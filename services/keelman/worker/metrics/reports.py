@@ -28,7 +28,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Counted:
-    """What a worker has, counted once: for 10,000 connectors that is not to be done at every look."""
+    """Counts a worker's work, once: for 10,000 connectors that is not to be done at every look."""
 
     def __init__(self, works: frozenset[Work] = frozenset()) -> None:
         self.works = works

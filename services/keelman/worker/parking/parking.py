@@ -71,7 +71,7 @@ class Parking:
 
 
 class _Lot:
-    """What parked together."""
+    """Tasks that parked together."""
 
     __slots__ = ("tasks", "watched")
 

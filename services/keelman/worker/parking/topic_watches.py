@@ -68,7 +68,7 @@ class TopicWatches:
 
 
 class _Cluster:
-    """What is watched in one cluster."""
+    """Watches one cluster's partitions."""
 
     def __init__(self, properties: Mapping[str, str], client_id: str) -> None:
         self._properties = properties

@@ -72,7 +72,7 @@ class VbucketWatches:
 
 
 class _Bucket:
-    """What is watched of one bucket."""
+    """Watches one bucket's vbuckets."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties

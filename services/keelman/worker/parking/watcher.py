@@ -12,7 +12,7 @@ from keelman.worker.parking.vbucket_watches import VbucketWatches, WatchedVbucke
 
 
 class Watched:
-    """What one waits for. `end` it when it is not waited for any more, whether or not it woke."""
+    """One watch. `end` it when it is not waited for any more, whether or not it woke."""
 
     __slots__ = ("_ends", "_wake")
 

@@ -32,8 +32,8 @@ STATUS_TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """What another worker has answered. It may answer otherwise in a moment (`again`); where its answer was `lost`, it
-    may have done what it was asked for."""
+    """The answer of another worker. It may answer otherwise in a moment (`again`); where its answer was `lost`, it may
+    have done what it was asked for."""
 
     response: Response
     again: bool = False

@@ -14,7 +14,7 @@ CALM = 5  # times as many may be looked at of which nothing is reported: most of
 
 
 class ChangeSet:
-    """What one who looks at connectors has still to look at: all of them first, and again now and then.
+    """The connectors that one reader has still to look at: all of them first, and again now and then.
 
     In pieces, so that all else goes on meanwhile. What was added comes first, then what is left of all; after a round
     of all the next one is spread over its time. Whoever cannot finish a look adds again what it has taken.

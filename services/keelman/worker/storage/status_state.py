@@ -54,7 +54,7 @@ class Status:
 
 @dataclass(slots=True)
 class ConnectorStatuses:
-    """What one connector's statuses are; `changes` counts the records that were applied."""
+    """The statuses of one connector and its tasks; `changes` counts the records that were applied."""
 
     connector: Status | None = None
     tasks: dict[int, Status] = field(default_factory=dict)

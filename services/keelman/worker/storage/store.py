@@ -20,7 +20,7 @@ from keelman.workers.properties.typed import WorkerProperties
 
 @dataclass(frozen=True, slots=True)
 class StoreCallbacks:
-    """What a store asks and notifies of its worker. None may block or raise."""
+    """A store's questions and notices to its worker. None may block or raise."""
 
     may_write: Callable[[], bool]
     """Whether this worker still has its place in the group: without it nothing is written that a successor could have

@@ -17,7 +17,7 @@ READ_SECONDS = 60.0
 
 
 class Topics(Protocol):
-    """What a store is built on: topics of Kafka, or memory for a standalone worker."""
+    """The topics that a store is built on: Kafka's, or memory for a standalone worker."""
 
     @property
     def writer(self) -> TopicWriter:

@@ -30,7 +30,7 @@ SILENT_SECONDS = 5.0
 
 
 class _Outbox:
-    """What is to be sent on one link."""
+    """The messages that wait to be sent on one link."""
 
     def __init__(self) -> None:
         self._waiting: deque[wire.OpenLinkRequest] = deque()

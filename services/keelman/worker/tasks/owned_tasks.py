@@ -303,8 +303,8 @@ class OwnedTasks:
 
 
 class _Host(TaskHost):
-    """What one task needs of its worker, for as long as it is at work. `config` is what it was started with, or what
-    has the same effect."""
+    """One task's access to its worker, for as long as it is at work. `config` is what it was started with, or what has
+    the same effect."""
 
     def __init__(self, owned: OwnedTasks, grants: Grants, work: Work, config: TaskConfig, *, settled: bool) -> None:
         """A `settled` task may rest instead of waiting for its turn."""

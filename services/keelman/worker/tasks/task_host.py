@@ -13,7 +13,7 @@ from keelman.worker.tasks.run_handle import RunHandle
 
 
 class TaskHost(Protocol):
-    """What a task needs of its worker."""
+    """A task's access to its worker."""
 
     def ticket(self, uid: str) -> tickets.StartTicket | None:
         """A start ticket for a copy run of this uid; None while the worker may not grant one."""
@@ -52,7 +52,7 @@ class TaskHost(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PartHost:
-    """What the parts need of their task.
+    """The parts' access to their task.
 
     `ticket` makes a ticket of the task for a run uid, None while there is none. `answer` confirms a part's fence or
     withdraws its ticket. `fence` shuts out the producers of so many parts and says whether it could. `on_end` is called

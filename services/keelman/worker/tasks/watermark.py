@@ -17,7 +17,8 @@ _INTERVALS = (COMMIT_INTERVAL.name, "transaction.boundary.interval.ms", "offset.
 
 @dataclass(slots=True)
 class Watermark:
-    """What the copy runs of one task have committed. Counts begin again with each copy run; times are monotonic."""
+    """Counts what the copy runs of one task have committed. Counts begin again with each copy run; times are
+    monotonic."""
 
     moved_at: float
     """When anything was committed last, or copying began, or there was more to copy again."""
