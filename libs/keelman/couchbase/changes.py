@@ -254,7 +254,7 @@ class Changes:
             await self._nodes.learn_manifest(self._vbuckets)
             return None
         connection = await self._nodes.active(number)
-        if self._is_gone():  # a new connection has told
+        if self._is_gone():  # a new connection has said so
             return None
         return connection, await self._ask_stream(connection, vbucket)
 

@@ -169,7 +169,7 @@ async def high_seqnos_of(connection: Connection, collection: int | None = None) 
     of = b"" if collection is None else struct.pack(">I", collection)
     answer = await connection.request(Opcode.ALL_SEQNOS, extras=_ACTIVE + of)
     if answer.status:
-        raise UnservedError(f"{connection.where} does not tell its vbuckets' last changes: {status_text(answer)}")
+        raise UnservedError(f"{connection.where} does not name its vbuckets' last changes: {status_text(answer)}")
     return dict(_SEQNO.iter_unpack(answer.value[: len(answer.value) // _SEQNO.size * _SEQNO.size]))
 
 
@@ -210,4 +210,4 @@ class Nobody:
         """None was opened."""
 
     def lost(self, connection: Connection, why: str) -> None:
-        """Who asks is told by the request."""
+        """Nothing to do: the request raises."""

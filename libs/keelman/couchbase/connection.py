@@ -32,7 +32,7 @@ _log = get_logger()
 
 
 class Listener(Protocol):
-    """Who is told what comes by itself."""
+    """Gets what a server sends unasked."""
 
     def events(self, connection: Connection, events: list[Event]) -> None:
         """Changes. Their sizes are to be acknowledged once they are taken."""
@@ -152,14 +152,14 @@ class Connection(asyncio.Protocol):
             self._unacknowledged = 0
 
     def close(self, why: str = "closed") -> None:
-        """Ends it; nobody is told."""
+        """Ends it; its listener is not notified."""
         if not self._why:
             self._end(why)
         if self._transport is not None:
             self._transport.abort()
 
     def leave(self, why: str) -> None:
-        """Ends it as if the server had: its listener is told."""
+        """Ends it as if the server had: its listener is notified."""
         if not self._why:
             self._fail(why)
 

@@ -1,4 +1,4 @@
-"""Collections: their names by id, as a manifest and the system events behind it tell. Pure."""
+"""A bucket's collections: their names by id, from a manifest and the system events behind it. Pure."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Vbucket:
         return max(self.seqno, self.pending[1] if self.pending else self.place.snapshot_end)
 
     def start(self, position: Position, log: Sequence[Branch]) -> None:
-        """From an offset on; what it does not tell is taken from the failover log and the offset itself."""
+        """From an offset on; what it does not say is taken from the failover log and the offset itself."""
         newest = log[0].vbuuid if log else 0
         self.log = log
         self.seqno, place = position.seqno, position.place

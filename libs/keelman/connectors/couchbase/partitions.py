@@ -85,7 +85,7 @@ def position(found: Mapping[str, Any]) -> Position:
 def watch(
     vbuckets: str, bucket: str, committed: Callable[[Partition], Offset | None], properties: Mapping[str, str]
 ) -> VbucketWatch | None:
-    """What a task waits for that has read up to its offsets; None where a vbucket has none that tells its branch.
+    """What a task waits for that has read up to its offsets; None where a vbucket has no offset that names its branch.
 
     Raises ConnectError."""
     places: dict[int, VbucketPosition] = {}

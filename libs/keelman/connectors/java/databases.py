@@ -62,7 +62,7 @@ def _connection(request: Mapping[str, Any], kept: list[Any]) -> Any:
 
 
 def _drivers(jars: Sequence[str], kept: list[Any]) -> Iterator[Any]:
-    """The JDBC drivers that these jars tell of themselves, apart from all other classes but Java's own."""
+    """The JDBC drivers that these jars name as services, loaded apart from all other classes but Java's own."""
     urls = [java_class("java.io.File")(jar).toURI().toURL() for jar in jars if Path(jar).is_file()]
     own = java_class("java.lang.ClassLoader").getPlatformClassLoader()
     loader = java_class("java.net.URLClassLoader")(jpype().JArray(java_class("java.net.URL"))(urls), own)
@@ -100,8 +100,8 @@ def _table(facts: Any, row: Mapping[str, str], columns: Mapping[tuple[str, ...],
     mine = columns.get(place, [])
     with suppress(KeyError, ValueError):
         mine = sorted(mine, key=lambda one: int(one["ORDINAL_POSITION"]))
-    told = [{"name": one["COLUMN_NAME"], "type": one["TYPE_NAME"], "key": one["COLUMN_NAME"] in keys} for one in mine]
-    return {"catalog": place[0], "schema": place[1], "name": place[2], "columns": told}
+    shown = [{"name": one["COLUMN_NAME"], "type": one["TYPE_NAME"], "key": one["COLUMN_NAME"] in keys} for one in mine]
+    return {"catalog": place[0], "schema": place[1], "name": place[2], "columns": shown}
 
 
 def _place(row: Mapping[str, str]) -> tuple[str, str, str]:

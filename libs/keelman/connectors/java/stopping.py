@@ -1,5 +1,5 @@
-"""Times of a Java task: how long it may take to stop before its thread is interrupted, and how often it is told of a
-commit where there is none."""
+"""Times of a Java task: how long it may take to stop before its thread is interrupted, and how often it is
+notified of a commit where there is none."""
 
 from __future__ import annotations
 

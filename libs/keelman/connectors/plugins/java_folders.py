@@ -34,7 +34,7 @@ FORMAT = 2
 CONNECTORS = ("source", "sink")
 _KINDS = frozenset(kind.value for kind in PluginType)
 UNDEFINED = "undefined"
-"""The version of a class that tells none, in Connect's word."""
+"""The version of a class that names none, in Connect's word."""
 StepKeys = Callable[[str, str], ConfigDef]
 """Asks the keys of a class, of this kind."""
 

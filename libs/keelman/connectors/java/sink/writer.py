@@ -192,7 +192,7 @@ class JavaWriter(Writer):
         self._put(lambda: self._java.put(nothing))
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
-        """Asks the task how far it is. One that cannot tell is given again what was not committed, as Connect does."""
+        """Asks the task how far it is. One without an answer is given again what was not committed, as in Connect."""
         self._context.commit_requested = False
         if not offsets or not self._open:
             return

@@ -1,7 +1,7 @@
 """Processes a poll's records in loops inside Java: transforms, converts, groups, packs, and notifies their task.
 
 Records are `SourceRecord`s. What comes of one is an entry, a `Map.Entry` of the record as its task gave it and of the
-`ProducerRecord` that it became, null where a transform dropped it: so that the task can be told of its own record.
+`ProducerRecord` that it became, null where a transform dropped it: so that the task is notified with its own record.
 """
 
 from __future__ import annotations

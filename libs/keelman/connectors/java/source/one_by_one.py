@@ -25,7 +25,7 @@ class RecordNotes(Protocol):
         """It goes nowhere."""
 
     def note_sent(self, record: Any) -> Callable[[int, int], None] | None:
-        """It goes to a topic; whom to tell of its partition and offset there."""
+        """It goes to a topic; what to call with its partition and offset there, None for nothing."""
 
 
 @dataclass(slots=True)

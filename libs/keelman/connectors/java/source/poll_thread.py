@@ -45,7 +45,7 @@ class Poll:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Committed:
     """Entries that are committed, with the place of the first of them; `first` is None where it is not known."""
 
     entries: Any
@@ -79,7 +79,7 @@ class PollThread:
         self._changed = threading.Condition()
         self._polls: deque[Poll] = deque()
         self._queued = 0
-        self._told: deque[Sequence[Told]] = deque()
+        self._notices: deque[Sequence[Committed]] = deque()
         self._stopping = self._last = self._polling = False
         self._started = False
         self._error: Exception | None = None
@@ -126,11 +126,11 @@ class PollThread:
         """Whether there is something to take, or an error to hear of."""
         return bool(self._polls) or self._error is not None
 
-    def committed(self, told: Sequence[Told]) -> None:
-        """The task is to be told that these are committed, before it is polled again."""
+    def committed(self, committed: Sequence[Committed]) -> None:
+        """The task is to be notified that these are committed, before it is polled again."""
         with self._changed:
-            if told or not self._told:
-                self._told.append(told)
+            if committed or not self._notices:
+                self._notices.append(committed)
             self._changed.notify_all()
 
     def poll_no_more(self) -> bool:
@@ -190,8 +190,8 @@ class PollThread:
         retry = RETRY_SECONDS
         while not self._stopping:
             with self._changed:
-                self._changed.wait_for(lambda: self._stopping or self._told or (self._has_room() and not self._last))
-                self._polling = not (self._stopping or self._told or self._last)
+                self._changed.wait_for(lambda: self._stopping or self._notices or (self._has_room() and not self._last))
+                self._polling = not (self._stopping or self._notices or self._last)
             if not self._polling:
                 self._notify_task()
                 continue
@@ -236,19 +236,19 @@ class PollThread:
     def _notify_task(self) -> bool:
         """Notifies the task of what is committed; whether there was something."""
         some = False
-        while self._told:
-            told, some = self._told.popleft(), True
+        while self._notices:
+            committed, some = self._notices.popleft(), True
             if self._loops.wants_records:
-                for one in told:
+                for one in committed:
                     self._calling("commitRecord", lambda one=one: self._notify_records(one))  # type: ignore[misc]
             self._calling("commit", self._task.commit)
         return some
 
-    def _notify_records(self, told: Told) -> None:
-        if told.first is None:
-            self._loops.commit_without_place(told.entries)
+    def _notify_records(self, one: Committed) -> None:
+        if one.first is None:
+            self._loops.commit_without_place(one.entries)
         else:
-            self._loops.commit(told.entries, told.topic, told.partition, told.first, told.now_ms)
+            self._loops.commit(one.entries, one.topic, one.partition, one.first, one.now_ms)
 
     def _stop_task(self) -> None:
         try:
@@ -267,7 +267,7 @@ class PollThread:
 
     def _rest(self, seconds: float) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._stopping or bool(self._told), seconds)
+            self._changed.wait_for(lambda: self._stopping or bool(self._notices), seconds)
 
 
 def _together(polls: Sequence[Poll]) -> Poll:

@@ -32,7 +32,7 @@ from keelman.connectors.java.source.context import SourceContext
 from keelman.connectors.java.source.loops import SourceLoops, TaskLoops, compression, entry_of
 from keelman.connectors.java.source.offsets import TaskOffsets
 from keelman.connectors.java.source.one_by_one import OneByOne
-from keelman.connectors.java.source.poll_thread import Poll, PollThread, Told
+from keelman.connectors.java.source.poll_thread import Committed, Poll, PollThread
 from keelman.connectors.java.steps.record_steps import RecordSteps, record_steps
 from keelman.connectors.java.stopping import flush_seconds, stop_seconds
 from keelman.engine.control import CutShort
@@ -79,12 +79,12 @@ class JavaReader(Reader):
         self._poll: Poll | None = None
         self._at = 0
         self._ready: deque[SourceBatch] = deque()
-        self._handed: list[Told] = []
+        self._handed: list[Committed] = []
         self._uncommitted = False
-        self._told_end = False
+        self._error_deferred = False
         self._stop_seconds = stop_seconds(task.worker)
         self._flush_seconds = flush_seconds(task.worker)
-        self._told_at = time.monotonic()
+        self._notified_at = time.monotonic()
         self._wound_up_by = 0.0
         self._record_bytes = GUESSED_BYTES
         self._compression: tuple[int | None, Any] = (None, compression(None))
@@ -151,14 +151,14 @@ class JavaReader(Reader):
         return more or bool(self._ready) or self._poll is not None
 
     def committed(self) -> None:
-        """Has the task told, in its own thread."""
+        """Has the task notified, in its own thread."""
         handed, self._handed = self._handed, []
         if self._uncommitted:
             self._uncommitted = False
             self._notify(handed)
 
-    def _notify(self, handed: Sequence[Told]) -> None:
-        self._told_at = time.monotonic()
+    def _notify(self, handed: Sequence[Committed]) -> None:
+        self._notified_at = time.monotonic()
         self._thread.committed(handed)
 
     def close(self) -> None:
@@ -177,12 +177,12 @@ class JavaReader(Reader):
     def _next_poll(self) -> Poll | None:
         found = self._thread.poll(FOLLOWING_SECONDS if self._uncommitted else IDLE_SECONDS)
         quiet = found is None and not self._uncommitted
-        if quiet and not self._task.dry and time.monotonic() - self._told_at >= self._flush_seconds:
+        if quiet and not self._task.dry and time.monotonic() - self._notified_at >= self._flush_seconds:
             self._notify(())  # as Connect does: a task may have left something for its next commit
         if found is None and self._thread.error is not None:
-            if self._told_end or not self._uncommitted:
+            if self._error_deferred or not self._uncommitted:
                 raise self._thread.error
-            self._told_end = True  # what was polled before is committed first
+            self._error_deferred = True  # what was polled before is committed first
         return found
 
     def _piece(self, poll: Poll) -> list[SourceBatch]:
@@ -247,7 +247,7 @@ class JavaReader(Reader):
             raise _NotTogether from error
         for topic, entries in topics.items():
             if topic is None:
-                self._note(Told(entries))
+                self._note(Committed(entries))
                 continue
             batch = SourceBatch(topic, Column([]), raw=True)
             packed: list[PackedRecords] = []
@@ -255,7 +255,7 @@ class JavaReader(Reader):
             for partition, group in self._by_partition(topic, entries):
                 for data, some, number in self._in_batches(topic, group, now_ms):
                     if self._task_loops.wants_records:
-                        asked[len(packed)] = self._place_of(Told(some, topic, partition, None, now_ms), number)
+                        asked[len(packed)] = self._place_of(Committed(some, topic, partition, None, now_ms), number)
                     packed.append(PackedRecords(data, partition, number))
                     size, count = size + len(data), count + number
             batch.packed, batch.delivered, batch.passed = packed, asked or None, 0
@@ -295,26 +295,26 @@ class JavaReader(Reader):
     def note_lost(self, record: Any) -> None:
         """Of records that are taken one by one: this one goes nowhere."""
         if self._task_loops.wants_records:
-            self._note(Told(entry_of(record)))
+            self._note(Committed(entry_of(record)))
 
     def note_sent(self, record: Any) -> Callable[[int, int], None] | None:
         """Of those: this one goes to a topic."""
         if not self._task_loops.wants_records:
             return None
-        return self._place_of(Told(entry_of(record), str(record.topic()), 0, None, int(time.time() * 1000)), 1)
+        return self._place_of(Committed(entry_of(record), str(record.topic()), 0, None, int(time.time() * 1000)), 1)
 
-    def _note(self, told: Told) -> int:
-        """Keeps what the task is to be told once it is committed; its place in the list."""
+    def _note(self, entries: Committed) -> int:
+        """Keeps entries to notify the task of once they are committed; their place in the list."""
         if self._task_loops.wants_records:
-            self._handed.append(told)
+            self._handed.append(entries)
         return len(self._handed) - 1
 
-    def _place_of(self, told: Told, number: int) -> Callable[[int, int], None]:
-        return partial(self._delivered, self._note(told), number)
+    def _place_of(self, entries: Committed, number: int) -> Callable[[int, int], None]:
+        return partial(self._delivered, self._note(entries), number)
 
     def _delivered(self, at: int, number: int, partition: int, last: int) -> None:
         found = self._handed[at]
-        self._handed[at] = Told(found.entries, found.topic, partition, last - number + 1, found.now_ms)
+        self._handed[at] = Committed(found.entries, found.topic, partition, last - number + 1, found.now_ms)
 
 
 class _NotTogether(Exception):

@@ -1,4 +1,4 @@
-"""One step of one record: tried as the policy says, and what fails of it is told with the step."""
+"""Tries one step of one record as the policy says; a failure is raised with the step that failed."""
 
 from __future__ import annotations
 
