@@ -34,16 +34,16 @@ class OwnMetrics:
         return self._found != before
 
     def add_to(self, progress: copy.CopyProgress) -> None:
-        """Tells them with the progress."""
+        """Adds them to a progress report."""
         progress.own_metrics.extend(self._found)
 
 
 def reported(found: Iterable[OwnMetric]) -> list[OwnMetric]:
     """Those of a task's metrics that are reported. No more are taken than needed: those of Java cost each."""
-    return list(islice(filter(_is_told, found), MAX_METRICS))
+    return list(islice(filter(_is_reported, found), MAX_METRICS))
 
 
-def _is_told(one: OwnMetric) -> bool:
+def _is_reported(one: OwnMetric) -> bool:
     """An average of nothing is no number yet."""
     return bool(one.name) and not math.isnan(one.value) and len(one.tags) <= MAX_TAGS
 

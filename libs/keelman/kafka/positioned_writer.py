@@ -2,7 +2,7 @@
 
 The position is the committed offset of a group of the writer's own, sent in the transaction of the records. Its group
 and its transactional id are the same name: whoever opens a writer shuts out the one before, ends what that left open,
-and is then told the position that stands.
+and then gets the position that stands.
 """
 
 from __future__ import annotations

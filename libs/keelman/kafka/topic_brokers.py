@@ -1,4 +1,4 @@
-"""Brokers asked about single topics, and told to create, grow, configure and delete them."""
+"""Asks brokers about single topics, and has them create, grow, configure and delete topics."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ NO_TARGETS = LogTargets()
 
 
 def targets_of(wanted: LogDelivery | None, cluster: str, buckets: str, region: str) -> LogTargets:
-    """What agents are told of a cluster's log delivery."""
+    """The part of a cluster's log delivery that agents are sent."""
     if wanted is None:
         return NO_TARGETS
     file = wanted.file.group if wanted.file and wanted.file.enabled else ""

@@ -17,7 +17,7 @@ from keelman.runtime.supervise import first_of
 
 LOOK_SECONDS = 0.25
 HEALTH_SECONDS = 1.0
-"""After this long health is asked for again that nobody told, or that was cut off."""
+"""After this long health is asked for again that nobody reported, or whose stream was cut off."""
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 LOST = (ChannelConnectivity.TRANSIENT_FAILURE, ChannelConnectivity.SHUTDOWN)
 
@@ -63,7 +63,7 @@ class AnyOf(ChoosingChannel):
                         self._not_serving.add(one)
                         break  # it may be about to end, and does so when its calls have
                     self._not_serving.discard(one)
-            except grpc.aio.AioRpcError:  # it is gone, or tells nobody of its health
+            except grpc.aio.AioRpcError:  # it is gone, or does not report its health
                 self._not_serving.discard(one)
             finally:
                 call.cancel()

@@ -63,9 +63,9 @@ class Home:
     workloads = Under("workloads")
     """Parent of the workloads' folders."""
     broker_data = Under("broker-data")
-    """What the data folders of brokers are below, unless the agent is told otherwise."""
+    """Parent of the brokers' data folders, unless the agent's settings name another."""
     log_delivery = Under("log-delivery")
-    """Where logs are delivered that are delivered to files, unless the agent is told otherwise."""
+    """Where logs are delivered that go to files, unless the agent's settings name another folder."""
     plugins = Under("plugins")
     """Parent of the unpacked plugins of the node's workers."""
 

@@ -200,7 +200,7 @@ def sink_keys() -> ConfigDef:
             _FLAG,
             False,
             _MEDIUM,
-            "Whether headers tell where and why it failed.",
+            "Whether headers say where and why it failed.",
             title="Enable Error Context Headers",
             **_ERRORS,
         ),

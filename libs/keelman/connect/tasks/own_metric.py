@@ -10,7 +10,7 @@ LEGAL = "a number as its value, and texts as its name, description and tags"
 
 @dataclass(frozen=True, slots=True)
 class OwnMetric:
-    """`tags` set it apart from others of its name; connector and task are told beside them."""
+    """`tags` set it apart from others of its name; connector and task are reported beside them."""
 
     name: str
     value: float

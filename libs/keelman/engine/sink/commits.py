@@ -97,7 +97,7 @@ class SinkCommits:
             self._handed
             or self.unkept
             or self._unsent
-            or self.positions.untold
+            or self.positions.overdue
             or self.positions.in_flight
             or self.positions.held_back
         )
@@ -111,7 +111,7 @@ class SinkCommits:
             return
         if self.unkept or self.positions.held_back:
             self.keep()
-        if (self._unsent or self.positions.untold) and not self.positions.in_flight and self.positions:
+        if (self._unsent or self.positions.overdue) and not self.positions.in_flight and self.positions:
             self.send_group(asynchronous=True)
 
     def may_commit(self) -> bool:
@@ -171,10 +171,10 @@ class SinkCommits:
         """Waits for the commit that is under way, which is made again where it may succeed then; what is consumed
         meanwhile is dropped and will be read again."""
         self.consumer.pause(self.positions.partitions())
-        begun = told = time.monotonic()
-        while (self.positions.in_flight or self.positions.untold) and time.monotonic() < begun + ANSWER_SECONDS:
+        begun = sent = time.monotonic()
+        while (self.positions.in_flight or self.positions.overdue) and time.monotonic() < begun + ANSWER_SECONDS:
             self.control.beat()
             self.consumer.poll(0.05)
-            if self.positions.untold and not self.positions.in_flight and time.monotonic() >= told + AGAIN_SECONDS:
-                told = time.monotonic()
+            if self.positions.overdue and not self.positions.in_flight and time.monotonic() >= sent + AGAIN_SECONDS:
+                sent = time.monotonic()
                 self.send_group(asynchronous=True)

@@ -253,7 +253,7 @@ class Standstill:
         self._lease, self._beat, self._loop = lease, beat, asyncio.get_running_loop()
 
     def begin(self, seconds: float) -> None:
-        """Returns when the home was told; or in vain after a while, as it then is about to give this slot up."""
+        """Returns when the home was notified; or in vain after a while, as it then is about to give this slot up."""
         self._lease.excuse(seconds)
         with suppress(Exception):  # the stream may be about to end
             asyncio.run_coroutine_threadsafe(self._beat(), self._loop).result(ANNOUNCE_SECONDS)

@@ -43,7 +43,7 @@ def by_url(described: Described) -> dict[str, list[Member]]:
 async def say_farewell(group: GroupClient, member: str, url: str, *, leader: bool) -> str:
     """Says it for a member with this id and address; what was done, for the log. Raises Unavailable.
 
-    `leader` is True of one that is known to have led: nobody has to be told of it.
+    `leader` is True of one that is known to have led: nobody has to be notified.
     """
     described = await group.describe()
     others = [one for one in described.members if one.member != member]
@@ -58,7 +58,7 @@ async def say_farewell(group: GroupClient, member: str, url: str, *, leader: boo
 async def say_farewell_of(group: GroupClient, worker: str, url: str, *, waits: bool) -> str:
     """The same for all members that are a worker (host:port), whose ids are not known; what was done.
 
-    `waits`: whether their leader gives who is gone some time to come back, and so has to be told that they will not:
+    `waits`: whether their leader gives who is gone some time to come back, and so has to hear that they will not:
     that costs the group one more round. Raises Unavailable.
     """
     described = await group.describe()

@@ -29,7 +29,7 @@ class PluginClass:
     """A class of a plugin that a configuration can name.
 
     `type` is Connect's word: source, sink, converter, header_converter, transformation, predicate. `version` is empty
-    when it tells none before it is loaded. `path` is the jar or wheel within the file that has it.
+    when the file names none. `path` is the jar or wheel within the file that has it.
     """
 
     class_name: str

@@ -29,7 +29,7 @@ from keelman.runtime.processes.users import User, open_for
 
 TITLE_KEEPS_ENVIRONMENT = {"SPT_NOENV": "1"}  # setproctitle would write over what /proc shows, and so over the mark
 WAITING = ("/bin/sh", "-c", 'IFS= read -r go && [ "$go" = go ] && exec "$@" < /dev/null', "sh")
-"""Becomes the command that follows once it is told to; ends when nobody is left who could tell it."""
+"""Becomes the command that follows once it reads "go"; ends when nobody is left who could write that."""
 POLL_SECONDS = 0.2
 SWEEP_SECONDS = 10.0
 

@@ -22,7 +22,7 @@ SAY_SECONDS = 60.0
 def brake_output(bytes_per_second: int = BYTES_PER_SECOND, who: Callable[[], str] = lambda: "") -> None:
     """From now on standard output and error of this process go to its standard error at this rate at most.
 
-    Faster writers wait, which a line says; `who` tells what code runs in it at the moment, for that line. Called once,
+    Faster writers wait, which a line says; `who` names the code that runs in it then, for that line. Called once,
     early, in a process that third-party code runs in.
     """
     real = os.dup(2)

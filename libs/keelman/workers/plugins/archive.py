@@ -30,7 +30,7 @@ BROKEN = (OSError, ValueError, RuntimeError, NotImplementedError, EOFError, zipf
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _DIRECTORY_ENTRY = b"PK\x01\x02"
 _LOCAL_HEADER_BYTES = 30
-_MAX_NAME, _MAX_PART, _MAX_TOLD = 1024, 255, 200
+_MAX_NAME, _MAX_PART, _MAX_SHOWN = 1024, 255, 200
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -57,7 +57,7 @@ class ArchiveRefused(InvalidArgument):
 
 def refusal(rule: str, why: str, entry: str = "") -> ArchiveRefused:
     """The error; `rule` is its stable word, `why` a sentence's end after the entry's name."""
-    entry = entry[:_MAX_TOLD]
+    entry = entry[:_MAX_SHOWN]
     text = f"{entry!r} {why}" if entry else why
     return ArchiveRefused(f"plugin file refused ({rule}): {text}", metadata={"rule": rule, "entry": entry})
 

@@ -40,7 +40,7 @@ MAX_NAMED = 4_000_000
 
 
 class InnerClasses:
-    """Of one set of jars, after their classes were told to it."""
+    """The inner classes of Kafka Connect that classes of one set of jars reach, once `note` has had all of these."""
 
     def __init__(self) -> None:
         self._named: dict[str, Collection[str]] = {}

@@ -1,7 +1,7 @@
 """Finds what is in a plugin's file, or in a folder of jars, without starting anything of it.
 
 Bounded: entries, bytes, ratio and depth. Jars and wheels stand in the file itself; archives that stand in archives that
-stand in it are not looked into, and archives that are no jars or wheels are a problem that is told.
+stand in it are not looked into, and archives that are no jars or wheels are noted as a problem.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def inspect(
     reader = _read(read, java, bounds, scratch)
     if reader.wheel is not None:
         named = NameAndVersion(reader.wheel.name or named.name, reader.wheel.version or named.version)
-    return _told(kind, reader.java, reader.python, reader.problems, named)
+    return _inspection(kind, reader.java, reader.python, reader.problems, named)
 
 
 def inspect_folder(folder: Path, *, java: int = MINIMUM, bounds: Bounds = BOUNDS) -> Inspection:
@@ -100,7 +100,7 @@ def inspect_folder(folder: Path, *, java: int = MINIMUM, bounds: Bounds = BOUNDS
                 reader.problems.append(f"{inner}: {error}")
 
     reader = _read(read, java, bounds)
-    return _told(None, reader.java, [], reader.problems, NameAndVersion("", ""))
+    return _inspection(None, reader.java, [], reader.problems, NameAndVersion("", ""))
 
 
 def _read(read: Callable[[_Reader], None], java: int, bounds: Bounds, scratch: Path | None = None) -> _Reader:
@@ -113,7 +113,7 @@ def _read(read: Callable[[_Reader], None], java: int, bounds: Bounds, scratch: P
     return reader
 
 
-def _told(
+def _inspection(
     kind: PluginKind | None,
     java: JavaClasses,
     python: Sequence[PluginClass],

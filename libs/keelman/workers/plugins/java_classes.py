@@ -50,7 +50,7 @@ _BESIDE_CONNECT = {
     "oharastream/ohara/kafka/RowDefaultPartitioner": ("partitioner",),
     "oharastream/ohara/stream/Stream": ("stream",),
 }
-"""What a class extends or implements that is told of a file, though it is nothing that Connect loads as a plugin."""
+"""Types whose classes are listed of a file, though they are nothing that Connect loads as a plugin."""
 _CONNECTS_ROOMS = (
     ("org/apache/kafka/connect/transforms/predicates/", ("predicate",)),
     ("org/apache/kafka/connect/transforms/util/", ()),
@@ -71,7 +71,6 @@ _OBJECT = "java/lang/Object"
 MAX_CLASS_BYTES = 8 << 20
 MAX_SERVICE_BYTES = 1 << 20
 MAX_CLASSES = 400_000
-MAX_TOLD = 20
 _NAME = re.compile(r"[\w$]+(\.[\w$]+)*")
 _INNER = RUNTIME.encode()
 _INNER_TEXT = RUNTIME.replace("/", ".").encode()
@@ -110,7 +109,7 @@ class JavaClasses:
         return {name: inner for name, inner in reached.items() if inner}
 
     def add(self, archive: Archive, path: str) -> None:
-        """Reads a jar. Class files that are none, or that need a newer Java, are a problem that is told."""
+        """Reads a jar. Class files that are none, or that need a newer Java, are noted as a problem."""
         jar = len(self._jars)
         self._jars.append((path, jar_version(archive, path)))
         broken: list[str] = []
@@ -127,9 +126,9 @@ class JavaClasses:
             self.problems.append(f"{where}: {_count(broken, 'class file')} cannot be read, e.g. {broken[0]}")
         if newer:
             java, name = max(newer)
-            told = _count(newer, "class")
+            classes = _count(newer, "class")
             need = "need" if len(newer) > 1 else "needs"
-            self.problems.append(f"{where}: {told} {need} Java {java} ({name}); workers run Java {self.java}")
+            self.problems.append(f"{where}: {classes} {need} Java {java} ({name}); workers run Java {self.java}")
 
     def found(self) -> list[PluginClass]:
         """The plugin classes, in order. Classes that service files name in vain are added to the problems."""

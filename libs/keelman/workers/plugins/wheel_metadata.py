@@ -51,7 +51,7 @@ def wheel_classes(archive: Archive, path: str, problems: list[str]) -> list[Plug
 
 
 def wheel_version(archive: Archive) -> tuple[str, str]:
-    """Name and version that a wheel's METADATA tells; empty ones without."""
+    """Name and version in a wheel's METADATA; empty ones without it."""
     for entry in archive.entries:
         if re.fullmatch(r"[^/]+\.dist-info/METADATA", entry.path):
             fields = email.message_from_string(text_of(archive, entry))

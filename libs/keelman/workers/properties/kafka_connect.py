@@ -152,7 +152,7 @@ def _check_heartbeat(reader: PropertyReader) -> None:
             int(reader.raw.get(key, default)) for key, default in ((SESSION, SESSION_MS), (HEARTBEAT, HEARTBEAT_MS))
         )
     except ValueError:
-        return  # that is told already
+        return  # that is refused already
     if heartbeat >= session:
         reader.refuse(HEARTBEAT, heartbeat, f"less than session.timeout.ms ({session})")
 

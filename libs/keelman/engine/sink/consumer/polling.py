@@ -101,7 +101,7 @@ class Polling:
             self._consumer.resume([ClientPartition(*one) for one in held])
 
     def drop(self) -> None:
-        """What was read ahead is read again, from where the consumer was told to go on."""
+        """What was read ahead is read again, from the position that the consumer was given."""
         self.resume()
         self._early.clear()
 

@@ -39,9 +39,9 @@ class Positions:
         """Counts what was given and taken."""
         self.in_flight = 0
         """Commits to the group that are under way."""
-        self.untold = False
-        """Whether the group is to be told again: a commit failed that may succeed another time, or the last run ended
-        between its writer's commit and the group's."""
+        self.overdue = False
+        """Whether the group lacks a commit: one failed that may succeed another time, or the last run ended between its
+        writer's commit and the group's."""
         self.topics: list[str] = []
         """Those of which records were written, sorted: as in Connect an empty one is not in use."""
 
@@ -56,7 +56,7 @@ class Positions:
         self.assigned = False
         self.assignments += 1
         self._allowed = None
-        self.untold = False
+        self.overdue = False
         for one in (self._next, self._mirrors, self._topic_ids, self._epochs, self._taken):
             one.clear()
 
@@ -74,7 +74,7 @@ class Positions:
         self._topic_ids[partition], self._epochs[partition] = topic_id, leader_epoch
         if start is not None:
             self._next[partition] = start
-            self.untold |= start != shown
+            self.overdue |= start != shown
 
     def last_of_each(self, messages: list[Message] | OwnRecords) -> LastMessages:
         """The last of these messages of each partition; at least one."""
@@ -143,19 +143,19 @@ class Positions:
         self._taken.pop(partition, None)
 
     def allow(self, offsets: Mapping[TopicPartition, int] | None) -> bool:
-        """The group may be told of no more than this from now on, None for all there is; whether that is news."""
+        """No more than this may be committed to the group from now on, None for all there is; whether that is news."""
         before = self._committable()
         self._allowed = offsets
         return self._committable() != before
 
     @property
     def held_back(self) -> bool:
-        """Whether something was taken that the group may not be told of yet."""
+        """Whether something was taken that may not be committed to the group yet."""
         allowed = self._allowed
         return allowed is not None and any(allowed.get(p, -1) < offset for p, offset in self._taken.items())
 
     def _committable(self) -> dict[TopicPartition, int]:
-        """What the group is told."""
+        """The offsets to commit to the group."""
         if self._allowed is None:
             return self._next
         return {p: offset for p, offset in self._allowed.items() if offset <= self._next.get(p, -1)}
@@ -181,7 +181,7 @@ class Positions:
     def send(self, consumer: Consumer, *, asynchronous: bool) -> None:
         """Commits to the group. Raises KafkaException."""
         due = self._committable()
-        self.untold = False
+        self.overdue = False
         for partition, offset in due.items():
             self._mirrors[partition].sent(offset)
         listed = [ClientPartition(p.topic, p.partition, o, leader_epoch=self._epoch_at(p, o)) for p, o in due.items()]
@@ -204,7 +204,7 @@ class Positions:
         for one in partitions:
             problem = error or one.error
             if problem is not None:
-                self.untold |= judge_kafka(problem)[1]
+                self.overdue |= judge_kafka(problem)[1]
                 _log.warning("group_commit_failed", topic=one.topic, partition=one.partition, error=str(problem))
             elif (mirror := self._mirrors.get(TopicPartition(one.topic, one.partition))) is not None:
                 mirror.acknowledged(one.offset)
