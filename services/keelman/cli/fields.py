@@ -199,9 +199,9 @@ def apply(given: Given, spec: Spec) -> list[str]:
 
 def said(given: Given) -> dict[str, Any]:
     """What was typed that is said of a resource: its description and labels."""
-    told = UpdatePluginRequest()
-    apply(given, told)
-    return {"description": told.description, "labels": dict(told.labels)}
+    request = UpdatePluginRequest()
+    apply(given, request)
+    return {"description": request.description, "labels": dict(request.labels)}
 
 
 def _applied(given: Given, change: GivenChange | None, spec: TopicSpec | ConnectorDefinitionSpec) -> Iterable[str]:

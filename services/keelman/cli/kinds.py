@@ -63,7 +63,7 @@ PLUGINS = Kind(
     "plugins", "plugin", "pl", ("get", "describe", "create", "update", "label", "delete", "download"), in_cluster=True
 )
 PLUGIN_CLASSES = Kind("plugin-classes", "plugin", "pl")
-"""What the workers of a cluster can be told to run: `get plugins --cluster`."""
+"""The classes that the workers of a cluster can run: `get plugins --cluster`."""
 TOPICS = Kind("topics", "topic", "tp", ("get", "describe", *SPEC, "apply"))
 DEFINITIONS = Kind(
     "definitions",

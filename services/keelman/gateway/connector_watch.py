@@ -1,4 +1,4 @@
-"""Watches of connectors: what the state service tells of reports, and what workers answer where there are none."""
+"""Serves watches of connectors: the state service's reports, and workers' answers where there are none."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Asked:
         self, answered: Mapping[str, dict[str, Connector]], unreachable: Mapping[str, str]
     ) -> ConnectorChanges | None:
         """What is new in the answers of worker clusters, by name, and why some gave none; None for nothing. Of those
-        nothing else is said. Those that are not asked any more meanwhile have been told of by their reports."""
+        nothing else is said. Those that are not asked any more meanwhile are known by their reports."""
         changes = ConnectorChanges()
         reasons = {name: why for name, why in unreachable.items() if name in self.connectors}
         if reasons != self.unreachable:

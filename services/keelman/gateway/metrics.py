@@ -23,7 +23,7 @@ PROBLEMS = Family("keelman_worker_cluster_troubled_connectors", GAUGE, "Connecto
 
 
 async def exposition(state: State, workers: WorkerFigures) -> bytes:
-    """The text that Prometheus reads, with what `workers` tell of their connectors."""
+    """The text that Prometheus reads, with the figures of `workers` on their connectors."""
     out, process = Exposition(), psutil.Process()
     own = process.cpu_times()
     out.add(INFO, 1, labels_of({"version": version()}))

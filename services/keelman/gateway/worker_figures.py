@@ -1,4 +1,4 @@
-"""Passes on what workers tell of their connectors under the names of managed Connect services: one scrape of all."""
+"""Gathers workers' figures of their connectors, named as managed Connect services name them: one scrape of all."""
 
 from __future__ import annotations
 

@@ -328,7 +328,7 @@ class Gateway:
 
 
 def print_unreachable(cluster: str, reason: str) -> None:
-    """Tells people that the connectors of a worker cluster are not known."""
+    """Says on stderr that the connectors of a worker cluster are not known."""
     who = "" if repr(cluster) in reason else f"worker cluster {cluster} could not be asked: "
     print(f"keelman: {who}{reason}", file=sys.stderr, flush=True)
 

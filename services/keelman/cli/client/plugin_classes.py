@@ -33,7 +33,7 @@ class Plugin:
 
 
 async def plugins_of(client: Gateway, target: Target, cluster: str, name: str | None) -> Sequence[Plugin]:
-    """What a worker cluster can be told to run, of that name where one is given: what cannot be used first, then
+    """The plugins that a worker cluster can run, of that name where one is given: what cannot be used first, then
     connectors, then by class. Raises NotFound for a name that none has."""
     reported = [_plugin(one) for one in await _read_reports(client, cluster)]
     listed: list[Plugin] = []

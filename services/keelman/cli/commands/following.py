@@ -158,7 +158,7 @@ def _merge(paths: Sequence[str], reported: Any, made: Any) -> None:
 
 
 def _key(kind: Kind, full: str) -> str:
-    """The name under which events tell of one."""
+    """The name that events have for one."""
     if kind is kinds.PLUGINS:
         return full.replace(":", "/")
     return f"worker/{full}" if full and kind is kinds.WORKERS else full
@@ -233,12 +233,12 @@ async def _changes(
     if kind is kinds.CONNECTORS:
         owner, _, name = full.partition("/")
         watched = watch_connectors(client.link, worker_cluster=owner or cluster, name=name, on_away=_say_away)
-        told: dict[str, str] = {}
+        printed: dict[str, str] = {}
         async for known, connectors in watched:
             for one, why in known.unreachable.items():
-                if told.get(one) != why:
+                if printed.get(one) != why:
                     print_unreachable(one, why)
-            told = dict(known.unreachable)
+            printed = dict(known.unreachable)
             yield partial(followed.take, [("/".join(key), one) for key, one in connectors])
         return
     async for _, events in watch(client.link, [NOUNS[kind]], name=_key(kind, full), on_away=_say_away):

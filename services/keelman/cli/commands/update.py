@@ -143,7 +143,7 @@ def _label(target: Target, found: Kind, name: str, given: GivenChange, output: s
 
 
 def labels_given(texts: Sequence[str]) -> GivenChange:
-    """What `label` was told. Raises InvalidArgument for a text that is neither K=V nor K-."""
+    """The change that `label` asks for. Raises InvalidArgument for a text that is neither K=V nor K-."""
     for text in texts:
         if "=" not in text and not (text.endswith("-") and len(text) > 1):
             raise InvalidArgument.of("label", text, "key=value to set it, key- to remove it")

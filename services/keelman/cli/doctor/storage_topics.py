@@ -38,12 +38,12 @@ async def storage_findings(properties: Mapping[str, str], brokers: str, clusters
     return made
 
 
-def told_findings(cluster: str, told: Any) -> Iterator[Finding]:
-    """The same by what the state service was told of one worker cluster's topics."""
-    for one in told.topics:
+def reported_findings(cluster: str, reported: Any) -> Iterator[Finding]:
+    """The same by what brokers answered the state service about one worker cluster's topics."""
+    for one in reported.topics:
         yield from judged(
             f"worker-cluster/{cluster}", one.use, one.topic, policy=one.cleanup_policy, partitions=one.partitions,
-            replicas=one.replication_factor, brokers=told.brokers,
+            replicas=one.replication_factor, brokers=reported.brokers,
         )  # fmt: skip
 
 

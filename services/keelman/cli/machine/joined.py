@@ -47,7 +47,7 @@ async def join_host(text: str, wanted: Joining) -> Sequence[str]:
     token, gateway = token_and_address(text)
     address = wanted.address.strip("[]") or own_address(gateway)
     if not address:
-        raise InvalidArgument.of("--address", "", f"the address of this host: there is no way to {gateway} to tell it")
+        raise InvalidArgument.of("--address", "", f"the address of this host: no route to {gateway} shows it")
     holder = Identity(IdentityKind(wanted.role.value), wanted.name)
     folder = MemberFolder(wanted.home.member(holder.kind))
     file = wanted.home.settings_file("agent" if wanted.role is JoinRole.NODE else "gateway")

@@ -108,10 +108,10 @@ def _shared(given: Mapping[str, Mapping[str, str]], environment: Mapping[str, st
     """The settings with those by which workers are asked for both services that ask them, where one was given them."""
     both = {name: dict(given.get(name, {})) for name in ("state", "gateway")}
     for key in WORKER_ACCESS:
-        told = {name: values.get(key, environment.get(variable(f"{name}.{key}"))) for name, values in both.items()}
+        found = {name: values.get(key, environment.get(variable(f"{name}.{key}"))) for name, values in both.items()}
         for name, other in (("state", "gateway"), ("gateway", "state")):
-            value = told[other]
-            if told[name] is None and value is not None:
+            value = found[other]
+            if found[name] is None and value is not None:
                 both[name][key] = value
     return {**given, **both}
 

@@ -63,7 +63,7 @@ class Refused(Exception):
 
 
 class Wrong:
-    """Gathers what is wrong with manifests, so that all of it is told at once."""
+    """Gathers what is wrong with manifests, so that all of it is reported at once."""
 
     def __init__(self) -> None:
         self._found: list[tuple[str, KeelmanError]] = []

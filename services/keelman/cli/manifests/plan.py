@@ -234,8 +234,8 @@ async def batch(
     return found
 
 
-def _error_of(told: Any) -> KeelmanError:
-    return class_of_code(told.code)(told.message, reason=told.reason, metadata=dict(told.metadata))
+def _error_of(answer: Any) -> KeelmanError:
+    return class_of_code(answer.code)(answer.message, reason=answer.reason, metadata=dict(answer.metadata))
 
 
 def _note(item: Item, error: KeelmanError, wrong: Wrong) -> None:

@@ -76,7 +76,7 @@ def update_dedicated(
 
 async def _updated(client: Gateway, name: str, given: GivenChange, *, skip_health_check: bool) -> tuple[Any, Any]:
     """The connector as it was changed, and the answer. It is read and changed once more where it became another one in
-    between: what is told of its state changes it, too."""
+    between: each report of its state changes it, too."""
 
     async def work() -> tuple[Any, Any]:
         found = await client.get(_KIND, name)

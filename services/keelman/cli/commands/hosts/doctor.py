@@ -13,7 +13,7 @@ from keelman.cli.doctor.clusters import broker_findings, definition_findings, to
 from keelman.cli.doctor.finding import Finding
 from keelman.cli.doctor.here import gateway_findings, home_findings
 from keelman.cli.doctor.nodes import node_findings
-from keelman.cli.doctor.storage_topics import storage_findings, told_findings
+from keelman.cli.doctor.storage_topics import reported_findings, storage_findings
 from keelman.cli.exits import FAILED, OK
 from keelman.cli.machine.system import running_system
 from keelman.cli.options import TextForm, command_group
@@ -80,16 +80,16 @@ async def _look(client: Gateway, looked_at: dict[str, int]) -> list[Finding]:
             if error.reason != "HIDDEN":
                 raise
             for one in on_it:
-                found += await _told(client, one.name)
+                found += await _reported(client, one.name)
             continue
         found += await storage_findings(properties, cluster.name, on_it)
     return found
 
 
-async def _told(client: Gateway, cluster: str) -> list[Finding]:
-    """What the state service hears of a worker cluster's topics; nothing where it is older, and is not able to look."""
+async def _reported(client: Gateway, cluster: str) -> list[Finding]:
+    """Findings on a worker cluster's topics, by the state service; none where it is older, and is not able to look."""
     try:
-        return list(told_findings(cluster, await client.storage_topics(cluster)))
+        return list(reported_findings(cluster, await client.storage_topics(cluster)))
     except KeelmanError as error:
         if error.reason == NOT_SERVED:
             return []

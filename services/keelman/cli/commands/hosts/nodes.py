@@ -48,11 +48,11 @@ def _drain(target: Target, name: str, seconds: float | None) -> int:
     return target.run(body)
 
 
-def _mark(target: Target, verb: str, node: str, many: Many, told: str) -> int:
+def _mark(target: Target, verb: str, node: str, many: Many, done: str) -> int:
     def do(name: str) -> int:
         async def body(client: Gateway) -> None:
             await client.act(verb, kinds.NODES, name)
-            print(f"node/{name} {told}")
+            print(f"node/{name} {done}")
 
         return target.run(body)
 

@@ -33,12 +33,12 @@ class Life:
     @property
     def fields(self) -> dict[str, Any]:
         """The fields of an answer: what is not known is left out."""
-        told: dict[str, Any] = {"aliveNodes": list(self.alive_nodes)}
+        shown: dict[str, Any] = {"aliveNodes": list(self.alive_nodes)}
         if self.state:
-            told["state"] = self.state
+            shown["state"] = self.state
         if self.error:
-            told["error"] = self.error
-        return told
+            shown["error"] = self.error
+        return shown
 
 
 GONE = Life()

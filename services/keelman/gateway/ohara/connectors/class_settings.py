@@ -1,7 +1,7 @@
 """Translates a connector class's keys, as Connect's REST lists them, into settings as Ohara answers them. Pure.
 
 A class of Ohara's carries its own settings in the display names of its keys; of any other class the settings are those
-of all connectors, its own keys, and what tells which class it is.
+of all connectors, its own keys, and those that say which class it is.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def class_of_keys(kind: str, name: str, version: str, keys: Iterable[Mapping[str
     """A class whose keys Connect reports, each a ConfigKeyInfo."""
     keys = list(keys)
     if own := [setting for one in keys if (setting := own_setting(one)) is not None]:
-        told = next((one["defaultValue"] for one in own if one["key"] == KIND), None)
-        return class_info(told if isinstance(told, str) else kind, name, own)
+        named = next((one["defaultValue"] for one in own if one["key"] == KIND), None)
+        return class_info(named if isinstance(named, str) else kind, name, own)
     known = {one.key for one in CONNECTOR}
     more = [setting_of(one) for one in keys if one["name"] not in known and "__" not in one["name"]]
     places = {one.key: place for place, one in enumerate(more, len(CONNECTOR))}
@@ -83,7 +83,7 @@ def setting_of(key: Mapping[str, Any]) -> SettingDef:
 
 
 def defaults(info: Json) -> dict[str, Any]:
-    """The defaults of a class's settings: of those of its own and of those that tell which class it is."""
+    """The defaults of a class's settings: of those of its own and of those that say which class it is."""
     shared = {one.key for one in CONNECTOR}
     return {
         one["key"]: one["defaultValue"]

@@ -35,7 +35,7 @@ KIND = "connector"
 SENT = tuple(one for one in CONNECTOR if not one.internal)
 """The settings that a request may have."""
 CLASS_SECONDS = 2.0
-"""For the worker cluster to tell of a class: a connector is stored without."""
+"""The worker cluster has so long to answer about a class: then a connector is stored without that."""
 RUNNING, PAUSED = goals.DEFINITION_GOAL_RUNNING, goals.DEFINITION_GOAL_PAUSED
 ABSENT = goals.DEFINITION_GOAL_ABSENT
 

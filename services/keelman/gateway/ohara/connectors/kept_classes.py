@@ -50,7 +50,7 @@ class KeptClasses:
         return versions.get(version or NO_VERSION) or next(iter(versions.values()), None)
 
     async def keep(self, name: str, version: str, info: Json) -> None:
-        """Keeps what was told just now. It is of no moment to who asks when that cannot be."""
+        """Keeps what a worker has just reported. That this fails is only logged: who asks does not need it."""
         versions, key = self._known.setdefault(name, {}), ObjectKey(version or NO_VERSION, name)
         if versions.get(key.group) == info:
             return

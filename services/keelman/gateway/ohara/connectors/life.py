@@ -78,7 +78,7 @@ def present(
     connector: pb.Connector, nodes: Mapping[str, str], *, applying: bool, query_time: int, error: str = ""
 ) -> dict[str, Any]:
     """The fields of a connector that its workers report. `nodes` are node names by the workers' ids; `applying` says
-    that it is being changed now; `error` is the one that is told where no trace is there."""
+    that it is being changed now; `error` is the one to show where there is no trace."""
     statuses = [
         *(_status(task, nodes, coordinator=False) for task in connector.tasks),
         _status(connector, nodes, coordinator=True),

@@ -40,7 +40,7 @@ from keelman.gateway.ohara.wire.values import Settings, default_of
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 WORKERS_OWN = {"key.converter": JSON_CONVERTER, "value.converter": JSON_CONVERTER, "header.converter": SIMPLE_HEADERS}
-"""What connectors have that name none, as workers of this API are told."""
+"""The converters of connectors that name none, as workers of this API are configured."""
 KEPT, FILLED, MADE = "settings", "filled", "made"
 """In a definition's extra."""
 ONE_TOPIC = "topic"
@@ -145,8 +145,8 @@ def _needs(info: Json, key: str) -> bool:
 @cache
 def _defaults() -> Settings:
     """Those of all connectors: a definition that was made elsewhere names few of them."""
-    told = ((one.key, default_of(one)) for one in CONNECTOR if one.necessary is Necessary.OPTIONAL and not one.internal)
-    return {key: default for key, default in told if default is not None}
+    rows = ((one.key, default_of(one)) for one in CONNECTOR if one.necessary is Necessary.OPTIONAL and not one.internal)
+    return {key: default for key, default in rows if default is not None}
 
 
 def _parsed(former: Any, text: str) -> Any:

@@ -39,7 +39,7 @@ class WorkerClasses:
         self._asking = asking
         self._kept = kept
         self._clock = clock
-        self._told: OrderedDict[tuple[str, str], tuple[float, Json]] = OrderedDict()
+        self._remembered: OrderedDict[tuple[str, str], tuple[float, Json]] = OrderedDict()
 
     async def of_cluster(self, cluster: WorkerCluster) -> list[Json]:
         """All connector classes of a cluster; of a class that cannot be asked in time what all connectors have.
@@ -63,7 +63,7 @@ class WorkerClasses:
         return await asyncio.gather(*(info(one, deadline) for one in classes.values()))
 
     async def of_class(self, cluster: WorkerCluster, name: str, *, seconds: float) -> Json | None:
-        """One class of a cluster; None when it cannot be told in time."""
+        """One class of a cluster; None when no worker answers in time."""
         try:
             async with asyncio.timeout(seconds):
                 if (known := self._fresh(cluster, name)) is not None:
@@ -96,14 +96,14 @@ class WorkerClasses:
             return known
         keys = await self.ask(cluster.name, "GET", f"/connector-plugins/{quote(name, safe='')}/config")
         info = class_of_keys(kind, name, version, keys)
-        self._told[cluster.uid, name] = self._clock() + FRESH_SECONDS, info
-        while len(self._told) > MAX_REMEMBERED:
-            self._told.popitem(last=False)
+        self._remembered[cluster.uid, name] = self._clock() + FRESH_SECONDS, info
+        while len(self._remembered) > MAX_REMEMBERED:
+            self._remembered.popitem(last=False)
         await self._kept.keep(name, version, info)
         return info
 
     def _fresh(self, cluster: WorkerCluster, name: str) -> Json | None:
-        until, info = self._told.get((cluster.uid, name), (0.0, None))
+        until, info = self._remembered.get((cluster.uid, name), (0.0, None))
         return info if info is not None and self._clock() < until else None
 
 

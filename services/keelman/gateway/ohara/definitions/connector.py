@@ -70,11 +70,11 @@ OHARA_CONNECTOR = tuple(
 
 
 def meta(kind: str, version: str = "") -> Definitions:
-    """What tells which class it is: read only, and told by the defaults."""
-    told = ((AUTHOR, UNKNOWN), (VERSION, version or UNKNOWN), (REVISION, UNKNOWN), (KIND, kind))
+    """The settings that say which class it is, by their defaults: read only."""
+    defaults = ((AUTHOR, UNKNOWN), (VERSION, version or UNKNOWN), (REVISION, UNKNOWN), (KIND, kind))
     return table(
         *(
             SettingDef(key, Type.STRING, key, group=META, permission=Permission.READ_ONLY, default=value)
-            for key, value in told
+            for key, value in defaults
         )
     )

@@ -41,7 +41,7 @@ SHOWN = ("source", "sink", "partitioner", "stream")
 GOES_BACK = ", which goes back to it should its workers fail with the files that it names now: it is free a while later"
 UNKNOWN_TYPE = "application/octet-stream"
 ClassInfos = Callable[[str, str], Json | None]
-"""What a worker cluster told of a class in a version, if any did."""
+"""Finds what a worker cluster reported of a class in a version, if any did."""
 
 
 class Files(Resource):
@@ -143,8 +143,8 @@ class Files(Resource):
                 inspect_only=True,
             )  # fmt: skip
             plugin = await self._send(header, upload)
-        told = file_json(key, plugin.size_bytes, plugin.classes, self._kept.find)
-        return ok({**told, "lastModified": time.time_ns() // 1_000_000, TAGS: upload.tags})
+        shown = file_json(key, plugin.size_bytes, plugin.classes, self._kept.find)
+        return ok({**shown, "lastModified": time.time_ns() // 1_000_000, TAGS: upload.tags})
 
     async def download(self, call: Call) -> Response:
         """The bytes of a file."""
@@ -205,14 +205,14 @@ class Files(Resource):
         }
 
 
-def file_json(key: ObjectKey, size: int, classes: Sequence[PluginClass], told: ClassInfos) -> Json:
-    """What is told of any file, stored or not."""
-    infos: list[Any] = [_class_info(one, told) for one in classes if one.type in SHOWN]
+def file_json(key: ObjectKey, size: int, classes: Sequence[PluginClass], reported: ClassInfos) -> Json:
+    """The JSON of any file, stored or not."""
+    infos: list[Any] = [_class_info(one, reported) for one in classes if one.type in SHOWN]
     return {**key.json, "size": size, "classInfos": infos}
 
 
-def _class_info(one: PluginClass, told: ClassInfos) -> Json:
-    info = told(one.class_name, one.version)
+def _class_info(one: PluginClass, reported: ClassInfos) -> Json:
+    info = reported(one.class_name, one.version)
     if info is not None:
         return info
     return generic_class(one.type, one.class_name, one.version, ohara=is_ohara_class(one.class_name))

@@ -68,8 +68,8 @@ class Inspect:
 
     async def configurator(self, call: Call) -> Response:
         """The version of what serves this API, and how it runs processes."""
-        told = {"version": VERSION, "branch": "0.11", "user": "keelman", "revision": version(), "date": "unknown"}
-        return ok_with_nulls({"versionInfo": told, "mode": MODE})
+        shown = {"version": VERSION, "branch": "0.11", "user": "keelman", "revision": version(), "date": "unknown"}
+        return ok_with_nulls({"versionInfo": shown, "mode": MODE})
 
     async def workers(self, call: Call) -> Response:
         """The settings of workers."""
@@ -118,7 +118,7 @@ class Inspect:
         return _service("shabondi", shabondi.SHABONDI, infos)
 
     async def connector(self, call: Call) -> Response:
-        """The class of a connector, as its worker cluster tells it; else what is known without."""
+        """The class of a connector, as its worker cluster reports it; else what is known without."""
         key = _key(call)
         found = await self._kinds.find("connector", key)
         if found is None:
@@ -128,8 +128,8 @@ class Inspect:
         info = None
         if cluster is not None and cluster.status.ready_workers:
             info = await self._classes.of_class(cluster, name, seconds=CONNECTOR_SECONDS)
-        told = info or generic_class(found.get(KIND, UNKNOWN), name, ohara=is_ohara_class(name))
-        return _service("connect-worker", (), [told])
+        known = info or generic_class(found.get(KIND, UNKNOWN), name, ohara=is_ohara_class(name))
+        return _service("connect-worker", (), [known])
 
     async def _load(self, key: ObjectKey) -> Sequence[Json]:
         """The connector classes of a worker cluster; none of one that is not there or does not run."""

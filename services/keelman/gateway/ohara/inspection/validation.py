@@ -67,10 +67,10 @@ class Validation:
 
 
 def report(found: Mapping[str, Any], settings: Mapping[str, Any]) -> Json:
-    """Connect's ConfigInfos as Ohara tells them: the settings of all connectors in Ohara's words, others in the class's
+    """Connect's ConfigInfos as Ohara shows them: the settings of all connectors in Ohara's words, others in the class's
     own, and with them what is wrong."""
     shared = by_key(CONNECTOR)
-    told: dict[str, Json] = {}
+    shown: dict[str, Json] = {}
     for one in found.get("configs", ()):
         value, definition = one.get("value") or {}, one.get("definition") or {}
         name = value.get("name") or definition.get("name")
@@ -82,15 +82,15 @@ def report(found: Mapping[str, Any], settings: Mapping[str, Any]) -> Json:
             setting = own_setting(definition) or setting_of(definition).json
         else:
             continue
-        told[name] = _setting_json(setting, name, value.get("value"), value.get("errors") or [])
+        shown[name] = _setting_json(setting, name, value.get("value"), value.get("errors") or [])
     for one in CONNECTOR:  # what Connect does not know
-        if one.key not in told and one.key in settings:
-            told[one.key] = _setting_json(one.json, one.key, config.plain_text(settings[one.key]) or None, [])
-    if config.TOPICS in told and config.TOPIC_KEYS in told:
-        told[config.TOPIC_KEYS]["value"]["errors"] += [
-            e for e in told[config.TOPICS]["value"]["errors"] if not settings[config.TOPIC_KEYS]
+        if one.key not in shown and one.key in settings:
+            shown[one.key] = _setting_json(one.json, one.key, config.plain_text(settings[one.key]) or None, [])
+    if config.TOPICS in shown and config.TOPIC_KEYS in shown:
+        shown[config.TOPIC_KEYS]["value"]["errors"] += [
+            e for e in shown[config.TOPICS]["value"]["errors"] if not settings[config.TOPIC_KEYS]
         ]
-    rows = list(told.values())
+    rows = list(shown.values())
     return {"errorCount": sum(bool(one["value"]["errors"]) for one in rows), "settings": rows}
 
 

@@ -15,20 +15,20 @@ _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z
 
 
 def moment_of(line: str) -> datetime | None:
-    """The moment that a log line tells first, UTC where it names no zone; None for a line that tells none."""
+    """The first moment that a log line names, UTC where it names no zone; None for a line without one."""
     found = _MOMENT.search(line[:_HEAD])
     if found is None:
         return None
     day, clock, fraction, zone = found.groups()
     try:
-        told = datetime.fromisoformat(f"{day}T{clock}.{(fraction or '0')[:6].ljust(6, '0')}{zone or '+00:00'}")
-        return told.astimezone(UTC)
+        named = datetime.fromisoformat(f"{day}T{clock}.{(fraction or '0')[:6].ljust(6, '0')}{zone or '+00:00'}")
+        return named.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 
 
 async def since(lines: AsyncIterator[bytes], moment: datetime | None) -> AsyncIterator[bytes]:
-    """What was written from a moment on, all with None: from the first line that tells a moment not before it."""
+    """What was written from a moment on, all with None: from the first line that names a moment not before it."""
     passed = moment is None
     async for piece in lines:
         if passed:
@@ -37,8 +37,8 @@ async def since(lines: AsyncIterator[bytes], moment: datetime | None) -> AsyncIt
         assert moment is not None
         position = 0
         for line in piece.splitlines(keepends=True):
-            told = moment_of(line[:_HEAD].decode("utf-8", "replace"))
-            if told is not None and told >= moment:
+            named = moment_of(line[:_HEAD].decode("utf-8", "replace"))
+            if named is not None and named >= moment:
                 passed = True
                 yield piece[position:]
                 break

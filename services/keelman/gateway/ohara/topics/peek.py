@@ -59,7 +59,7 @@ def message(record: PeekedRecord) -> dict[str, Any]:
     """A record as Ohara shows it. Of its own connectors the row in the key, of others the value."""
     shown: dict[str, Any] = {"partition": record.partition, "offset": record.offset}
     if record.HasField("timestamp_ms"):
-        shown["timestamp"] = record.timestamp_ms  # as Ohara 0.12 tells it
+        shown["timestamp"] = record.timestamp_ms  # as Ohara 0.12 shows it
     headers = {one.key: one.value for one in record.headers if one.HasField("value")}
     errors = []
     try:

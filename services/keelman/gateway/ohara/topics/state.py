@@ -40,8 +40,8 @@ def life(topic: pb.Topic) -> dict[str, Any]:
     }
     if there:
         fields["state"] = RUNNING
-    told = (pb.TOPIC_STATE_FAILED, pb.TOPIC_STATE_MISSING, pb.TOPIC_STATE_UNKNOWN)
-    if topic.status.state in told and topic.status.message and topic.status.state != pb.TOPIC_STATE_ABSENT:
+    faulty = (pb.TOPIC_STATE_FAILED, pb.TOPIC_STATE_MISSING, pb.TOPIC_STATE_UNKNOWN)
+    if topic.status.state in faulty and topic.status.message and topic.status.state != pb.TOPIC_STATE_ABSENT:
         fields["error"] = topic.status.message
     return fields
 
