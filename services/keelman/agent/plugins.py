@@ -43,7 +43,7 @@ WHEEL = ".whl"
 FETCHES = 2
 """So many files are fetched at a time."""
 MAX_TRIES = 6
-"""Without a byte in between, before a workload is told that it cannot have a file."""
+"""Without a byte in between, before a workload's status says that it cannot have a file."""
 SWEEP_SECONDS = 60.0
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 

@@ -68,7 +68,7 @@ class Seen:
     alive: bool = False
     plan: Plan = NO_PLAN
     lacks_plugins: bool = False  # those that it needs are not here yet
-    fetching: bool = False  # they are being fetched, and the end of that is told
+    fetching: bool = False  # they are being fetched, and the end of that is reported
     prepared: Plan | None = None  # what files and ports are ready for
     swept: bool = True  # nothing is left of the process before
     folder: bool = True  # its folder may be there

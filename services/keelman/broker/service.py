@@ -199,8 +199,8 @@ def _alone(files: Files, data_folders: Sequence[str] = ()) -> Iterator[None]:
             Path(folder).mkdir(parents=True, exist_ok=True)
         stream = files.lock.open("a+")
     except OSError as error:
-        told = f"broker.home, broker.data_folders: {error.filename or files.root} cannot be used: {error.strerror}"
-        raise FailedPrecondition(told) from None
+        message = f"broker.home, broker.data_folders: {error.filename or files.root} cannot be used: {error.strerror}"
+        raise FailedPrecondition(message) from None
     with stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

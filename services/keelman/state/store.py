@@ -132,7 +132,7 @@ class Store:
                 await write_rows(tx.session, changes, tx.events)
                 for statement in tx.statements:
                     await (await tx.session.connection()).execute(statement)
-            # One whose commit was cut off is not here: the revision tells the next one whether it was stored.
+            # One whose commit was cut off is not here: the revision shows the next one whether it was stored.
             if tx.events:
                 hit("committed")
                 self.snapshot.advance(tx.snapshot)
@@ -174,10 +174,10 @@ class Store:
         if self._loaded and revision == self.revision:
             return
         statement = select(OutboxRow.noun, OutboxRow.name).where(col(OutboxRow.revision) > self.revision)
-        told = (await session.exec(statement)).all() if self._loaded else []
-        if self._loaded and len(told) == revision - self.revision:
+        changed = (await session.exec(statement)).all() if self._loaded else []
+        if self._loaded and len(changed) == revision - self.revision:
             draft = self.snapshot.draft()
-            for noun, name in dict.fromkeys(told):
+            for noun, name in dict.fromkeys(changed):
                 await _read_again(session, draft, noun, name)
             changes = self._changes(draft)
             self.snapshot.advance(draft)

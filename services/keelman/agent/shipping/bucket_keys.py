@@ -34,9 +34,9 @@ class BucketKeys:
 
     def take(self, message: NodeSecrets) -> None:
         """Takes up the keys of a message, or that there are none any more."""
-        told = message.bucket_keys
+        sent = message.bucket_keys
         keys = (
-            Keys(told.buckets, told.access_key_id, told.secret_access_key) if message.HasField("bucket_keys") else None
+            Keys(sent.buckets, sent.access_key_id, sent.secret_access_key) if message.HasField("bucket_keys") else None
         )
         if keys == self._known:
             return

@@ -55,8 +55,8 @@ Command: TypeAlias = Callable[[Workload, Home], Prepared]
 def broker(
     workload: Workload, home: Home, data_root: Path | None = None, certificate: Certificate | None = None
 ) -> Prepared:
-    """A managed broker; its data stays in the workload's folder, and its partitions in those below `data_root` that it
-    is told to have. `certificate` is that of the node's brokers."""
+    """A managed broker; its data stays in the workload's folder, and its partitions in those below `data_root` that
+    its spec names. `certificate` is that of the node's brokers."""
     spec, folder, socket = workload.spec.broker, home.workload(workload.name), home.socket(workload.name)
     votes = spec.controller or not spec.voters  # who has no voters is the only controller
     settings = {
@@ -115,8 +115,8 @@ def _below(root: Path, folder: str) -> Path:
 
 
 def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> Prepared:
-    """The node's Spark service, with this node's own settings for it if its home has a spark.toml. `trust` is what the
-    agent was told of who secures what leaves the host."""
+    """The node's Spark service, with this node's own settings for it if its home has a spark.toml. `trust` is the
+    agent's setting of who secures what leaves the host."""
     spec, folder, socket = workload.spec.spark, home.workload(workload.name), home.socket(workload.name)
     settings = {
         "master": spec.master,

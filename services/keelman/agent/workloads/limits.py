@@ -1,6 +1,6 @@
 """Holds workloads, with all that they start, to their limits: by a control group, a systemd scope, or the agent itself.
 
-Which of them is chosen once, when the agent starts, and told. The watchdog is the way where the host has no other: the
+One of them is chosen when the agent starts, and logged. The watchdog is the way where the host has no other: the
 agent adds the memory of a workload's processes up each second, and has them run on as many processors as they may use.
 """
 

@@ -30,7 +30,7 @@ AT_ONCE = 8
 MAX_DELAY, NO_DELAY = "scheduled.rebalance.max.delay.ms", "0"
 """Under an agent a leader waits for nobody who vanishes, unless its cluster says so."""
 SESSION_MS, REBALANCE_MS = 6_000, 60_000
-"""Of the member that only says that another leaves; what the workers are told does not matter to it."""
+"""Of the member that only says that another leaves; the workers' own times do not matter to it."""
 
 
 def moved_off(changes: Sequence[Change], snapshot: Snapshot) -> Iterator[Workload]:
@@ -45,7 +45,7 @@ def moved_off(changes: Sequence[Change], snapshot: Snapshot) -> Iterator[Workloa
 
 @dataclass(slots=True)
 class Farewells:
-    """`run` has the store tell it what commits did, and says what is due. What is due when the process ends is not
+    """`run` listens to the store for what commits did, and says what is due. What is due when the process ends is not
     said: then the group waits."""
 
     store: Store
@@ -95,7 +95,7 @@ class Farewells:
         cluster = snapshot.worker_clusters.get(worker.cluster)
         brokers = snapshot.broker_clusters.get(cluster.spec.broker_cluster) if cluster is not None else None
         if cluster is None or brokers is None or cluster.spec.engine is not WorkerEngine.KEELMAN:
-            return "nobody is to be told"
+            return "nobody is to be notified"
         properties = brokers.asked_at(brokers.status.bootstrap_servers)
         group = group_of(cluster.name, cluster.spec.properties)
         client_id = f"farewell-{worker.name}"

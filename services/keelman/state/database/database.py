@@ -55,9 +55,9 @@ _WRITES = "keelman_writes"
 _REVISION = col(CounterRow.name) == "revision"
 _TURN = sa.select(col(CounterRow.value)).where(_REVISION).with_for_update()
 COMMITTED = "keelman_committed"
-"""On this channel of PostgreSQL each commit tells its revision to whoever listens."""
+"""The channel of PostgreSQL on which each commit sends its revision to whoever listens."""
 _KEY = sa.select(col(SealingRow.proof), col(SealingRow.handed_on))
-_TELL = sa.select(sa.func.pg_notify(COMMITTED, sa.bindparam("revision")))
+_NOTIFY = sa.select(sa.func.pg_notify(COMMITTED, sa.bindparam("revision")))
 _COUNT = sa.update(CounterRow).where(_REVISION).values(value=sa.bindparam("revision"))
 
 
@@ -120,7 +120,7 @@ class Database:
                 if turn.revision != revision:
                     await connection.execute(_COUNT, {"revision": turn.revision})
                     if not self.is_sole:
-                        await connection.execute(_TELL, {"revision": str(turn.revision)})
+                        await connection.execute(_NOTIFY, {"revision": str(turn.revision)})
                 hit("revision-counted")
 
     async def _follow_key(self, session: AsyncSession) -> None:

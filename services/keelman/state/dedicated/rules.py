@@ -75,7 +75,7 @@ def watched(outcome: Done, waited: timedelta, healthy: timedelta, lasts: timedel
 
 
 def coded(error: KeelmanError) -> KeelmanError:
-    """The error with the reason that says why the connector does not run, where its text or reason tells that."""
+    """The error with the reason that says why the connector does not run, where its text or reason names that."""
     if NO_CLASS in error.message:
         return FailedPrecondition(error.message, reason="CLASS_NOT_FOUND")
     if error.reason == "CONNECTOR_FAILED":

@@ -136,7 +136,7 @@ class WatchApi(watch_service_pb2_grpc.WatchServiceServicer):
     async def Watch(self, request: pb.WatchRequest, context: Context) -> AsyncIterator[pb.WatchResponse]:
         """A snapshot where one is due, then changes, until the client goes or this service stops."""
         wanted, revision = checked(request), request.from_revision
-        due, told = revision == 0, -1
+        due, sent = revision == 0, -1
         if revision > self.store.revision:
             await self.store.catch_up()  # it may have been another process that gave it
         with self.commits.subscribe(*wanted.subjects) as changed:
@@ -145,7 +145,7 @@ class WatchApi(watch_service_pb2_grpc.WatchServiceServicer):
                     revision, resources = self.store.revision, everything(self.store.snapshot, wanted)
                     async for part in snapshot_parts(resources, revision, self.store.database.clock()):
                         yield part
-                    due, told = False, revision
+                    due, sent = False, revision
                 changed.clear()
                 found, whole = await self.tail.after(revision)
                 if not whole:
@@ -155,10 +155,10 @@ class WatchApi(watch_service_pb2_grpc.WatchServiceServicer):
                     revision = found[-1].revision
                     for part in parts_of(found, wanted):
                         yield part
-                        told = part.revision
-                if told < 0 or revision - told >= QUIET:
+                        sent = part.revision
+                if sent < 0 or revision - sent >= QUIET:
                     yield pb.WatchResponse(revision=revision)
-                    told = revision
+                    sent = revision
                 if not found:
                     await first_of(changed.wait(), self.stopping.wait(), asyncio.sleep(QUIET_SECONDS))
         raise Unavailable("the state service is stopping: watch again", reason="STOPPING")

@@ -58,8 +58,8 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
             part, token = known.connectors.named(request.connectors, reported, request.state), ""
         else:
             part, token = known.connectors.page(reported, request.state, request.page_size, request.page_token)
-        told = set(reported)
-        unreported = [n for n in asked if n not in told]
+        known_clusters = set(reported)
+        unreported = [n for n in asked if n not in known_clusters]
         workers = {c.worker_cluster: snapshot.workloads_in(WorkloadKind.WORKER, c.worker_cluster) for c in part}
         part = [known.with_lag(one, workers[one.worker_cluster]) for one in part]
         return pb.ListConnectorReportsResponse(connectors=part, next_page_token=token, unreported=unreported)
@@ -72,7 +72,7 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
         if request.worker_cluster:
             self.parts.store.snapshot.worker_cluster(request.worker_cluster)
         known, revision = self.parts.reports.connectors, request.from_revision
-        told: list[str] | None = None
+        sent: list[str] | None = None
         with self.parts.commits.subscribe(WORKER_CLUSTER) as commit, known.hub.subscribe() as report:
             while not self.stopping.is_set():
                 look = commit.is_set()
@@ -80,12 +80,12 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
                 report.clear()
                 unreported = [n for n in self._unreported(now=look) if request.worker_cluster in ("", n)]
                 news = known.feed.after(revision, request.worker_cluster, request.name)
-                if unreported != told:
+                if unreported != sent:
                     clusters = pb.UnreportedClusters(worker_clusters=unreported)
                     yield pb.WatchConnectorReportsResponse(unreported=clusters)
-                for part in news.parts() if news or told is None else ():
+                for part in news.parts() if news or sent is None else ():
                     yield pb.WatchConnectorReportsResponse(changes=part)
-                told, revision = unreported, news.revision
+                sent, revision = unreported, news.revision
                 await first_of(commit.wait(), report.wait(), self.stopping.wait(), asyncio.sleep(LOOK_SECONDS))
                 await first_of(self.stopping.wait(), asyncio.sleep(TOGETHER_SECONDS))
         raise Unavailable("the state service is stopping: watch again", reason="STOPPING")

@@ -202,8 +202,8 @@ class PluginApi(NounApi, grpc.PluginServiceServicer):
         async with files.received(
             pieces, size_bytes=size, sha256=header.sha256, may_be_empty=header.any_file
         ) as received:
-            told = await inspect(received.file, header.file_name, files.scratch, any_file=header.any_file)
-            made = made_of(header, received, told, files.storage.kind)
+            inspected = await inspect(received.file, header.file_name, files.scratch, any_file=header.any_file)
+            made = made_of(header, received, inspected, files.storage.kind)
             if header.inspect_only:
                 return pb.UploadPluginResponse(plugin=plugin_message(made))
             same(self._snapshot, made)

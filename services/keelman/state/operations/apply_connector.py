@@ -145,9 +145,9 @@ class ConnectorSteps:
             return Done("it is created so", skipped=True)
         if found is None:
             raise errors.FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
-        told = await self._steer(operation, found, goal)
+        steered = await self._steer(operation, found, goal)
         hit("connector-steered")
-        return Done(told, skipped=not told)
+        return Done(steered, skipped=not steered)
 
     async def steer_back(self, operation: Operation) -> Outcome:
         """Asks the connector for what it did before."""

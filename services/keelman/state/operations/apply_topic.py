@@ -184,8 +184,8 @@ class _Steps:
                 return Done(skipped=True)
             await brokers.configure(spec.topic, to_set, to_unset)
             hit("topic-configured")
-        told = [f"{key}={value}" for key, value in to_set.items()] + [f"{key} as by default" for key in to_unset]
-        return Done(", ".join(told))
+        changed = [f"{key}={value}" for key, value in to_set.items()] + [f"{key} as by default" for key in to_unset]
+        return Done(", ".join(changed))
 
     async def await_topic(self, operation: Operation) -> Outcome:
         """Waits until every broker that answers lists the topic as it was asked for, all partitions with a leader."""

@@ -189,15 +189,15 @@ class _Steps:
 
     async def put_config_back(self, operation: Operation) -> Outcome:
         """Gives the connector its former configuration again and waits until it runs, where it ran before."""
-        told = await self.connector.put_back(operation)
+        outcome = await self.connector.put_back(operation)
         former = operation.facts.get(FORMER)
         was_refused = operation.step(names.UPDATE_CONFIG).state is StepState.FAILED
         if was_refused or former is None or former["failed"] or former["state"] != DefinitionGoal.RUNNING:
-            return told
+            return outcome
         found = await self.connector.look(operation)
         since = self._store.database.clock() - (operation.back_time or operation.create_time)
         if found is None:
-            return told
+            return outcome
         bare = self.connector.without_tasks(operation, found)
         return health(DefinitionGoal.RUNNING, found, since, without_tasks=bare, had_failed=True)
 

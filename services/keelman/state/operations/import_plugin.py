@@ -85,17 +85,17 @@ class Fetching:
     async def _look_into(self, made: PluginImport, received: Received) -> Plugin:
         file_name = file_name_of(made)
         try:
-            told = await inspect(received.file, file_name, self._files.scratch)
+            inspected = await inspect(received.file, file_name, self._files.scratch)
         except ArchiveRefused as error:
             rule = error.metadata.get("rule", "")
             reason = "NOT_ZIP" if rule in NOT_ZIP else "UNSAFE_ARCHIVE"
             raise InvalidArgument(f"{made.source}: {error.message}", reason=reason) from None
-        check_content(made, told)
+        check_content(made, inspected)
         origin: Origin = made.plugin_origin
-        assert told.kind is not None, "a file has a kind"
+        assert inspected.kind is not None, "a file has a kind"
         return Plugin(
-            plugin_key(made.name, VERSION), made.plugin_uid, moment(0), moment(0), file_name, told.kind,
-            received.size_bytes, received.sha256, received.md5, told.classes, told.problems,
+            plugin_key(made.name, VERSION), made.plugin_uid, moment(0), moment(0), file_name, inspected.kind,
+            received.size_bytes, received.sha256, received.md5, inspected.classes, inspected.problems,
             storage=self._files.storage.kind, origin=origin,
         )  # fmt: skip
 
@@ -109,13 +109,13 @@ def file_name_of(made: PluginImport) -> str:
     return name if name.lower().endswith((".jar", ".whl", ending)) else name + ending
 
 
-def check_content(made: PluginImport, told: Inspection) -> None:
+def check_content(made: PluginImport, inspected: Inspection) -> None:
     """Raises InvalidArgument for a file that is no archive of the kind that it is said to be, and for one in which
     there is no class that a connector's configuration can name."""
-    if told.kind is PluginKind.TAR_GZ:
+    if inspected.kind is PluginKind.TAR_GZ:
         raise InvalidArgument(f"{made.source} is a tar archive, and no jar or zip archive", reason="NOT_ZIP")
-    if not told.classes:
-        why = f": {'; '.join(told.problems[:3])}" if told.problems else ""
+    if not inspected.classes:
+        why = f": {'; '.join(inspected.problems[:3])}" if inspected.problems else ""
         raise InvalidArgument(
             f"{made.source} has no class of a connector, converter, transform or predicate{why}",
             reason="NO_CONNECTOR_CLASS",

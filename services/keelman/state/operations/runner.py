@@ -230,7 +230,7 @@ class Runner:
 
 
 def _hidden(error: KeelmanError) -> KeelmanError:
-    """The error without secrets that its text may tell: it is stored, and shown to everybody."""
+    """The error without secrets that its text may hold: it is stored, and shown to everybody."""
     text = REDACTOR.hide(error.message)
     return error if text == error.message else type(error)(text, reason=error.reason)
 

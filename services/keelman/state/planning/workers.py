@@ -16,7 +16,7 @@ from keelman.state.planning.worker_specs import SpecMaker, WorkerSpecs, differen
 
 STARTED = "its cluster was started"
 MAX_TRIED = 5  # nodes without a free port
-MAX_TOLD = 3  # workers in a note
+MAX_LISTED = 3  # workers in a note
 
 
 def plan_workers(draft: Draft, cluster: WorkerCluster) -> bool:
@@ -166,13 +166,13 @@ class _ClusterPlan:
         """Says why workers are still where they are not to be."""
         if self.cluster.spec.nodes:
             return
-        told: dict[tuple[str, str], list[str]] = {}
+        staying: dict[tuple[str, str], list[str]] = {}
         for worker in self._staying():
             if why := why_leave(self.draft, self.cluster, worker.node):
-                told.setdefault((self._missing(worker), why), []).append(worker.name)
-        for (missing, why), names in told.items():
-            more = f" and {len(names) - MAX_TOLD} more" if len(names) > MAX_TOLD else ""
-            who = ", ".join(names[:MAX_TOLD]) + more
+                staying.setdefault((self._missing(worker), why), []).append(worker.name)
+        for (missing, why), names in staying.items():
+            more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+            who = ", ".join(names[:MAX_LISTED]) + more
             self.notes.append(f"{who} waits for {missing} to run: {why}" if missing else f"{why}: no other takes {who}")
 
     def _place(self) -> None:
@@ -283,8 +283,8 @@ class _ClusterPlan:
             return "no node is online to place a worker on"
         if not any(n.takes_new for n in online):
             closed = [f"{n.name} is {'drained' if n.spec.draining else 'cordoned'}" for n in online]
-            more = f" and {len(closed) - MAX_TOLD} more" if len(closed) > MAX_TOLD else ""
-            return f"no node takes new workers: {', '.join(closed[:MAX_TOLD])}{more}"
+            more = f" and {len(closed) - MAX_LISTED} more" if len(closed) > MAX_LISTED else ""
+            return f"no node takes new workers: {', '.join(closed[:MAX_LISTED])}{more}"
         if spec.node_selector and self.draft.places.none_has(spec.node_selector):
             return f"no node that takes new workers has the labels {selector_words(self.cluster)}"
         ports = ", ".join(str(p) for p in spec.ports)

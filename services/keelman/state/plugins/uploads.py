@@ -46,17 +46,17 @@ def checked_header(header: pb.UploadHeader) -> pb.UploadHeader:
     return header
 
 
-def made_of(header: pb.UploadHeader, received: Received, told: Inspection, storage: str) -> Plugin:
+def made_of(header: pb.UploadHeader, received: Received, inspected: Inspection, storage: str) -> Plugin:
     """The plugin that an uploaded file becomes. Raises InvalidArgument for a file whose name gives none."""
-    name = header.name or told.name
+    name = header.name or inspected.name
     if not name:
         raise InvalidArgument.of("header.name", "", f"a name: there is none in {header.file_name!r}")
-    version = header.version or told.version or received.sha256[:DIGEST_VERSION]
+    version = header.version or inspected.version or received.sha256[:DIGEST_VERSION]
     key = plugin_key(checked_name("header.name", name), checked_version("header.version", version))
-    assert told.kind is not None, "a file has a kind"
+    assert inspected.kind is not None, "a file has a kind"
     return Plugin(
-        key, str(uuid.uuid4()), moment(0), moment(0), header.file_name, told.kind, received.size_bytes,
-        received.sha256, received.md5, told.classes, told.problems, header.description, dict(header.labels),
+        key, str(uuid.uuid4()), moment(0), moment(0), header.file_name, inspected.kind, received.size_bytes,
+        received.sha256, received.md5, inspected.classes, inspected.problems, header.description, dict(header.labels),
         storage=storage, origin=origin_of(header), extra=extra_of(header),
     )  # fmt: skip
 

@@ -1,1 +1,1 @@
-"""Several state services of one database: who leads, and what they tell each other."""
+"""Several state services of one database: which of them leads, and what they send each other."""

@@ -32,8 +32,8 @@ from keelman.state.replicas.lease import identity
 from keelman.state.store import Store
 
 log = get_logger()
-TOLD = "keelman_told"
-"""The channel of what they tell beside commits."""
+EXCHANGED = "keelman_told"
+"""The channel of what they send each other beside commits."""
 PAYLOAD_BYTES = 7_500
 """PostgreSQL takes fewer than 8,000 bytes a notification."""
 LOOK_SECONDS = 0.5
@@ -57,8 +57,8 @@ class Exchange:
     _me: str = field(default_factory=identity)
     _own: float = 0.0
     """When a message of this process's own last came back."""
-    _told: float = float("-inf")
-    """Nodes heard of before have been told of."""
+    _sent: float = float("-inf")
+    """What was heard of nodes before this time has been sent."""
     _planned: int = 0
     """How far this process has planned while it led."""
     _news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -69,8 +69,8 @@ class Exchange:
     _commits: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, planned: Callable[[int], None]) -> None:
-        """Runs until cancelled, and connects again when the database was away. `planned` is told up to which revision
-        another state service has planned."""
+        """Runs until cancelled, and connects again when the database was away. `planned` is called with
+        the revision up to which another state service has planned."""
         self._own = self.clock()
         await supervise(partial(self._exchange, planned), self._watch)
 
@@ -114,7 +114,7 @@ class Exchange:
         connection = await psycopg.AsyncConnection.connect(self.url, autocommit=True, **reach(self.url))
         async with connection:
             await connection.execute(f"SELECT pg_advisory_lock_shared({USED_LOCK})")
-            for channel in (COMMITTED, TOLD):
+            for channel in (COMMITTED, EXCHANGED):
                 await connection.execute(f"LISTEN {channel}")
             self._own = self.clock()
             yield connection
@@ -132,18 +132,18 @@ class Exchange:
             self._committed = max(self._committed, int(payload))
             self._commits.set()
             return
-        told = json.loads(payload)
-        if told["from"] == self._me:
+        message = json.loads(payload)
+        if message["from"] == self._me:
             self._own = self.clock()
             self.heard.listens()
         else:
-            self._planned_elsewhere = max(self._planned_elsewhere, told["planned"])
+            self._planned_elsewhere = max(self._planned_elsewhere, message["planned"])
             if self._planned_elsewhere <= self.store.revision:
                 planned(self._planned_elsewhere)
             else:  # what was planned is still to be taken in
                 self._committed = max(self._committed, self._planned_elsewhere)
                 self._commits.set()
-            for node, *figures in told["nodes"]:
+            for node, *figures in message["nodes"]:
                 self.heard.note(node, NodeFigures(*figures[:_FIGURES]) if figures else None)
 
     async def _catch_up(self, planned: Callable[[int], None]) -> None:
@@ -162,19 +162,19 @@ class Exchange:
         while True:
             self._news.clear()
             now = self.clock()
-            news = [_plain(node, beat.figures) for node, beat in self.heard.newer_than(self._told) if beat.is_own]
+            news = [_plain(node, beat.figures) for node, beat in self.heard.newer_than(self._sent) if beat.is_own]
             for part in _parts(news):
                 await self._notify({"from": self._me, "planned": self._planned, "nodes": part})
-            self._told = now
+            self._sent = now
             await wait_or_stop(self._news, self.beat_seconds)
 
     async def _notify(self, message: dict[str, Any]) -> None:
         payload = json.dumps(message, separators=(",", ":"))
         async with self.store.database.aside() as connection:
-            await connection.execute(sa.select(sa.func.pg_notify(TOLD, payload)))
+            await connection.execute(sa.select(sa.func.pg_notify(EXCHANGED, payload)))
 
 
-_FIGURES = len(dataclasses.fields(NodeFigures))  # another version may tell of more
+_FIGURES = len(dataclasses.fields(NodeFigures))  # another version may send more
 
 
 def _plain(node: str, figures: NodeFigures | None) -> list[Any]:

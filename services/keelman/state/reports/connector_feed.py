@@ -58,7 +58,7 @@ class FeedChanges:
 
 
 class ConnectorFeed:
-    """Told of each change by the reports of connectors. Costs what changes, and to who asks what is new to him."""
+    """Numbers the changes of reported connectors. A change costs what changed, a question what is new to who asks."""
 
     def __init__(self) -> None:
         self._first = (1 << _PROCESSES | secrets.randbits(_PROCESSES)) << 32
@@ -85,7 +85,7 @@ class ConnectorFeed:
             self.end(cluster)
 
     def end(self, cluster: str) -> None:
-        """The same of one that may not have been shown, and of which watches were told by its workers."""
+        """The same of one that may not have been shown, and which watches know from its workers."""
         self._now += 1
         self._touch(cluster, _Cluster(self._now, shown=False))
         hidden = [name for name, one in self._clusters.items() if not one.shown]

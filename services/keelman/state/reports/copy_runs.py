@@ -132,10 +132,10 @@ class Followed:
     worker_cluster: str = ""
     connector: str = ""
     _number: int = 0
-    _told: dict[Task, _Runs] = field(default_factory=dict)
+    _last: dict[Task, _Runs] = field(default_factory=dict)
 
     def news(self, snapshot: Snapshot, *, whole: bool) -> list[pb.CopyRun]:
-        """The copy runs that stand otherwise than was told last, in order. `whole`: the snapshot has changed, so that
+        """The copy runs that differ from what was returned last, in order. `whole`: the snapshot has changed, so that
         all are looked at and not only what has been reported since."""
         tasks: Iterable[Task] = self.runs.changed_since(self._number)
         if whole:
@@ -143,12 +143,12 @@ class Followed:
         wanted = [task for task in tasks if self.worker_cluster in ("", task[0]) and self.connector in ("", task[1])]
         found = dict(self.runs.standing(wanted, snapshot))
         changed = [
-            run for task, runs in found.items() for uid, run in runs.items() if self._told.get(task, {}).get(uid) != run
+            run for task, runs in found.items() for uid, run in runs.items() if self._last.get(task, {}).get(uid) != run
         ]
         if whole:
-            self._told = found
+            self._last = found
         else:
-            self._told.update(found)
+            self._last.update(found)
         self._number = self.runs.number
         return sorted(changed, key=copy_run_key)
 

@@ -38,7 +38,7 @@ class Sweeper:
     _knows_former: bool = False
 
     def changed(self, changes: Sequence[Change]) -> None:
-        """Notes which worker clusters there are and were. The store tells it what commits did."""
+        """Notes which worker clusters there are and were. The store calls it after each commit."""
         self._known.update(change.name for change in changes if change.noun == WORKER_CLUSTER)
 
     async def sweep(self) -> list[Fact]:

@@ -134,8 +134,8 @@ def _printed(command: KeyCommand) -> bytes:
     except subprocess.TimeoutExpired:
         raise _failed(command, f"it has not ended after {COMMAND_SECONDS:g} s") from None
     if done.returncode:
-        told = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        why = f"it ended with {done.returncode}" + (f": {told[0][:MAX_ERROR_CHARACTERS]}" if told else "")
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        why = f"it ended with {done.returncode}" + (f": {last[0][:MAX_ERROR_CHARACTERS]}" if last else "")
         raise _failed(command, why)
     return done.stdout
 

@@ -71,7 +71,7 @@ async def _followed(url: str, file: Path, seconds: float) -> None:
 
 
 def _proof_in(url: str) -> str:
-    """What tells of the key of a database that others use."""
+    """The proof of the key of a database that others use."""
     if url.startswith(POSTGRESQL):
         engine = sa.create_engine(driver_url(url), connect_args=reach(url))
     else:

@@ -40,7 +40,7 @@ class Sealer:
     source: KeySource
     others: Sequence[bytes] = field(default=(), repr=False)
     proof: str = field(default="", repr=False)
-    """What the table has to tell that all rows are sealed with this key; empty where nobody has looked."""
+    """The table's proof that all rows are sealed with this key; empty where nobody has looked."""
 
     def seal(self, value: Any, *place: str) -> Any:
         """The JSON value with each secret in it sealed to its place, e.g. "worker_cluster", "demo", "spec".
@@ -57,7 +57,7 @@ class Sealer:
         return _walked(value, place, "", self._opened)
 
     def proves(self, proof: str) -> bool:
-        """Whether what tells of the table's key was sealed with this one."""
+        """Whether the table's proof was sealed with this key."""
         try:
             return bool(replace(self, others=()).open({SECRET: proof}, TABLE) == PROOF)
         except FailedPrecondition:
@@ -72,7 +72,7 @@ class Sealer:
         return str(self.seal({SECRET: base64.b64encode(key).decode()}, TABLE, "next")[SECRET])
 
     def after(self, proof: str, handed_on: str) -> Sealer:
-        """The sealer once the table tells of a key, which is known here or handed on to those who know the one before.
+        """The sealer for a table's new key, which is known here or handed on to those who know the one before.
 
         Raises FailedPrecondition (KEY_WRONG).
         """

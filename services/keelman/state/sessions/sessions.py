@@ -135,7 +135,7 @@ class Sessions:
 
     def changed(self, changes: Sequence[Change]) -> None:
         """Ends sessions that are not their nodes' newest any more, and those of nodes that were judged to be offline:
-        an agent that lives opens another. Forgets what is gone. The store tells it what commits did."""
+        an agent that lives opens another. Forgets what is gone. The store calls it after each commit."""
         for change in changes:
             if change.noun == WORKLOAD and change.new is None:
                 self._vitals.pop(change.name, None)

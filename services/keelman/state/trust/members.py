@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 log = get_logger()
 MIN_TTL, DEFAULT_TTL, MAX_TTL = 60.0, 3600.0, 30 * 86400.0
 KEPT = timedelta(days=7)
-"""So long it is told of a token that it was used, or has ended."""
+"""So long a token is kept after its end, for a refusal that says that it was used, or has ended."""
 SECRET = "secret"
 GONE = frozenset({NodeState.OFFLINE, NodeState.EXPECTED})
 """A node whose name another host may take, with a token for that name where a host joined by it before."""

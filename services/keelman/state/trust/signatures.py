@@ -24,7 +24,7 @@ KEPT = timedelta(minutes=15)
 TOGETHER = timedelta(seconds=2)
 """So far from each other may tries of one second arrive, which have one signature, by the clocks of state services."""
 MAX_CHARACTERS = 1024
-"""Of what tells tries apart."""
+"""Of the text that tells tries apart."""
 _SIGNATURE = re.compile(r"[0-9a-f]{64}")
 _INSERT = sa.insert(SignatureRow)
 _FIRST = sa.select(sa.func.min(SignatureRow.time)).where(col(SignatureRow.signature) == sa.bindparam("of"))

@@ -66,7 +66,7 @@ class StandIn(Connector):
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
-        """One configuration a task; a Java source is told what is committed."""
+        """One configuration a task; a Java source gets what is committed."""
         return cls._plugins.wait(cls._plugins.ask_tasks(cls, cls._started, config, max_tasks))
 
     @classmethod
@@ -162,7 +162,7 @@ class ThirdParty:
             await self._await_description(plugin)
 
     def begin_offsets(self, read: OffsetReader) -> None:
-        """From now on Java's sources are told what `read` finds committed; it raises KeelmanError."""
+        """From now on Java's sources get what `read` finds committed; it raises KeelmanError."""
         self._read_offsets = read
 
     async def ask_tasks(

@@ -33,7 +33,7 @@ from keelman.worker.tasks.effective_config import without_limits
 
 log = get_logger()
 WRITTEN_AT_ONCE = 1000  # records
-MAX_TOLD = 20
+MAX_LOGGED = 20
 
 
 class Leader:
@@ -147,7 +147,7 @@ class Leader:
         config = self._store.config
         for word, written in (("leftovers_deleted", config.leftovers()), ("records_restored", restored(config))):
             if written:
-                log.info(word, keys=[key.decode() for key, _ in written[:MAX_TOLD]], records=len(written))
+                log.info(word, keys=[key.decode() for key, _ in written[:MAX_LOGGED]], records=len(written))
                 await self._store.config_topic.write(written)
 
     async def _look_at(self, names: set[str]) -> None:

@@ -19,7 +19,7 @@ from keelman.worker.tasks.meters import Meter
 
 CPU = Family("CpuUtilization", GAUGE, "Processors in use by the worker and its slots, in percent of what it may use.")
 MEMORY = Family("MemoryUtilization", GAUGE, "Memory of the worker and its slots, in percent of what it may use.")
-WORKERS = Family("WorkerCount", GAUGE, "Workers of the group; only its leader tells.")
+WORKERS = Family("WorkerCount", GAUGE, "Workers of the group, reported by its leader only.")
 REBALANCES = Family("RebalanceCompletedTotal", UNTYPED, "Places that the group gave this worker.")
 REBALANCE_AVG = Family("RebalanceTimeAvg", GAUGE, "How long the worker waited for a place on average, in ms.")
 REBALANCE_MAX = Family("RebalanceTimeMax", GAUGE, "How long it waited for one at most, in ms.")

@@ -152,22 +152,22 @@ class _Bucket:
         return [one for one in changed if _changed(one.watch, last, branches, own.get(chosen[one]))]
 
     async def _last_of(self, node: Connection, names: set[str]) -> dict[str | None, Mapping[int, int]]:
-        """The last changes of collections, without those that the node does not tell of. Raises AwayError."""
+        """The last changes of collections, without those that the node refuses to name. Raises AwayError."""
         found: dict[str | None, Mapping[int, int]] = {}
         if not names or Feature.COLLECTIONS not in node.features:
             return found
         ids: Mapping[Collection, int] = {}
-        with self._untold():
+        with self._refusals_logged():
             ids = {one: at for at, one in (await manifest_of(node)).collections.items()}
         for name in sorted(names):
             if (at := ids.get(collection_of(name))) is not None:
-                with self._untold():
+                with self._refusals_logged():
                     found[name] = await high_seqnos_of(node, at)
         return found
 
     @contextmanager
-    def _untold(self) -> Iterator[None]:
-        """What a node refuses to tell, such as a collection dropped meanwhile: the tasks' own clients find out."""
+    def _refusals_logged(self) -> Iterator[None]:
+        """Logs and passes over what a node refuses, such as a dropped collection: the tasks' own clients find out."""
         try:
             yield
         except UnservedError as error:

@@ -27,7 +27,7 @@ class Databases:
         self._side_process = side_process
 
     async def tables(self, asked: Mapping[str, str]) -> dict[str, Any]:
-        """What `keelman.connectors.java.databases` tells; `asked` are its fields, of which some may be references.
+        """The answer of `keelman.connectors.java.databases`; `asked` are its fields, of which some may be references.
 
         Raises RestError: 400 with what the database said, or where no jar has its driver; KeelmanError.
         """

@@ -76,7 +76,7 @@ class RecordRoutes:
         return await self._answer(request, lambda context: context.replays.replay(name, wanted))
 
     async def database_tables(self, request: Request) -> Response:
-        """POST /database-tables: what a JDBC driver of this worker tells of a database's tables. `url`, `user` and
+        """POST /database-tables: a database's tables, by a JDBC driver of this worker. `url`, `user` and
         `password`, which may be references, and the patterns `catalog`, `schema` and `table`, which may be absent."""
         body = await fields_in(request, TABLES)
         asked = {field: text_in(body, field) for field in TABLES}
