@@ -1,4 +1,4 @@
-"""Batches whose records are all of one shape, as columns: chains go over those without touching a record each."""
+"""Holds batches of records of one shape as columns, so that chains need not touch each record."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Checks what a connector's methods return, where they are called: so that who wrote third-party code reads which
-method it was, what it returned and what is legal, and not a later error. Notes which method is being called, too."""
+"""Checks what a connector's methods return as soon as they are called, so that an error names the method, what it
+returned and what is legal. Notes which method is being called, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Converters, transforms and predicates that do not come with keelman: who has some notes how they are made."""
+"""Registers converters, transforms and predicates that do not come with keelman: who has some notes how they are
+made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas that hold themselves, as registries have them for trees and lists."""
+"""Stands for a schema within itself, as registries have them for trees and lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of any records taken apart into those of one shape, and back into records."""
+"""Takes batches of any records apart into those of one shape, and makes records of them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Client properties: from the names of Java's clients, in worker and connector configurations, to librdkafka's."""
+"""Translates client properties from the names of Java's clients, in worker and connector configurations, to
+librdkafka's."""
 
 from __future__ import annotations
 

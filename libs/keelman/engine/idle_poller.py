@@ -1,6 +1,5 @@
-"""One thread that looks out for all loops of a process which wait: to wake each by itself many times a second is most
-of what a loop costs that copies little.
-"""
+"""Looks for new data in one thread for all loops of a process which wait: to wake each by itself many times a second is
+most of what a loop costs that copies little."""
 
 from __future__ import annotations
 

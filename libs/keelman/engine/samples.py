@@ -1,4 +1,4 @@
-"""A few real records of a connector, read as its tasks would read them, and nothing done with them: no group, no
+"""Reads a few real records of a connector as its tasks would read them, and does nothing with them: no group, no
 transaction, no offset committed, no topic made."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The first contact with brokers: why it failed, as the one thing knows that can, the connection.
+"""Keeps why the first contact with brokers failed, as the connection alone knows it.
 
 A client tries one broker after the other and raises that none answered. Here what each said is kept, and what a new try
 would meet again becomes an error of its own. The connections are kept, too: one that waits for its first answer is

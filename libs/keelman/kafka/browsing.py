@@ -1,4 +1,4 @@
-"""Topics as people look at them: which there are, how large, and their last records."""
+"""Lists topics for people, with how large they are, and reads their last records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka clients made from Java's client properties, and why the brokers refused one."""
+"""Makes Kafka clients from Java's client properties, and finds why the brokers refused one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections of the library, and requests on them, without what it wraps around each."""
+"""Sends requests on connections of the library, without what it wraps around each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics that hold records: made and removed on request, for those who do not let a connector make them."""
+"""Makes and removes topics that hold records, for those who do not let a connector make them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events and reports: compacted topics of facts, keyed by name; the newest fact of a key wins.
+"""Publishes and follows events and reports: compacted topics of facts, keyed by name; the newest fact of a key wins.
 
 Nothing needs them to be correct, so nobody waits for them: a publisher of reports keeps the newest value of each key
 while the broker is away, and a reader begins again from the beginning after any problem.

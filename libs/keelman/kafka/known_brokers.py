@@ -1,4 +1,5 @@
-"""The brokers of clusters that clients of this process have met lately: the next client of one begins with them.
+"""Remembers the brokers of clusters that clients of this process have met lately: the next client of one begins with
+them.
 
 Else each learns them over a connection that it makes for that alone: of what a copy run without anything to copy costs
 its slot and its broker, such connections were a quarter.

@@ -1,4 +1,4 @@
-"""Brokers whose hosts may be gone: a host without power or cable refuses nobody, it is silent."""
+"""Reaches brokers although some hosts may be gone: one without power or cable refuses nobody, it is silent."""
 
 from __future__ import annotations
 

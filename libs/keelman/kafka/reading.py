@@ -1,4 +1,4 @@
-"""A whole topic read, from its beginning to the end that it has at the call; and read on from there."""
+"""Reads a whole topic, from its beginning to the end that it has at the call; and goes on from there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration of topics as Kafka 4.3 has it: keys, types and what is legal. Pure.
+"""Checks the configuration of topics by the keys, types and legal values of Kafka 4.3. Pure.
 
 Source: LogConfig in https://github.com/apache/kafka/tree/4.3/storage/src/main/java/org/apache/kafka/storage/internals/log
 """

@@ -1,4 +1,5 @@
-"""Compacted topics that must be there, with the right number of partitions: made when missing, refused when wrong."""
+"""Makes sure that compacted topics are there, with the right number of partitions: made when missing, refused when
+wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The note of a worker whose brokers are out of its reach, for whoever looks after it: reports need brokers too."""
+"""Writes and reads the note of a worker whose brokers are out of its reach, for whoever looks after it: reports need
+brokers too."""
 
 from __future__ import annotations
 

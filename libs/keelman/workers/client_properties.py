@@ -1,4 +1,4 @@
-"""Client properties from a file, as Java's tools read them: those of the brokers that reports go to."""
+"""Reads client properties from a file, as Java's tools do: those of the brokers that reports go to."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The message `Connector`: parts that are made alike from a worker's REST answers and from its own state, and which
-connectors a list shows."""
+"""Makes the message `Connector` alike from a worker's REST answers and from its own state, and decides which connectors
+a list shows."""
 
 from __future__ import annotations
 

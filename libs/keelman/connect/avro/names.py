@@ -1,4 +1,5 @@
-"""Names of Avro schemas in Confluent's mapping, and the options that both directions of it share.
+"""Turns names of Connect's schemas into legal ones of Avro, in Confluent's mapping; holds the options that both
+directions share.
 
 As of Confluent's AvroData (Apache License 2.0), https://docs.confluent.io/platform/current/schema-registry/connect.html;
 tests/recorded/data/avro.json holds what a converter derived from it makes of many schemas and values.

@@ -1,4 +1,4 @@
-"""A record that a reader which makes payloads itself could not make one of."""
+"""A record for which a reader that makes payloads itself could make none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Keys of Java's Kafka clients with type, importance and default, as of Kafka 4.3: what `validate` shows of overrides.
+"""Lists the keys of Java's Kafka clients with type, importance and default, as of Kafka 4.3: what `validate` shows of
+overrides.
 
 What becomes of their values here is another matter and another table, keelman.kafka.properties.table, on which nothing
 in this package may stand. tests/recorded/data/clients.json holds both to the same keys.

@@ -1,4 +1,4 @@
-"""The keys that every connector, every sink and every source has beside its own; ours are in copying_keys, life_keys.
+"""Defines the keys that every connector, sink and source has beside its own; ours are in copying_keys, life_keys.
 
 Names, types, defaults, groups and order are those of Apache Kafka Connect 4.3 (tests/recorded/worker/validate.json).
 """

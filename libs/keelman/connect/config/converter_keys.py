@@ -1,4 +1,5 @@
-"""Keys of converters under Connect's names, in its groups; in a connector they stand behind `key.converter.`, say."""
+"""Defines keys of converters under Connect's names, in its groups; in a connector they stand behind `key.converter.`,
+say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys of every connector that Connect does not have: how fast, how often and where it copies."""
+"""Defines the keys of every connector that Connect does not have: how fast, how often and where it copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions of configuration keys, and what a configuration looks like beside them. Unknown keys are accepted."""
+"""Defines configuration keys, and judges a configuration by them. Unknown keys are accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Keys about bad records that Connect does not have: a budget for those passed over, and dead letters of sources."""
+"""Defines keys about bad records that Connect does not have: a budget for those passed over, dead letters of
+sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of ours, of every connector: how it is tried again after a failure, and when a task counts as stalled.
+"""Defines keys of ours for the life of every connector: restarts after a failure, and when a task counts as stalled.
 
 The worker's properties of the same names hold for connectors that do not set them.
 """

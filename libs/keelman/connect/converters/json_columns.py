@@ -1,4 +1,4 @@
-"""JSON of many values at once, and values of many JSON trees, where the outcome is certain to be that of each alone."""
+"""Writes and reads JSON of many values at once, where the outcome is certain to be that of each alone."""
 
 from __future__ import annotations
 

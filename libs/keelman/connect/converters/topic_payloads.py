@@ -1,4 +1,5 @@
-"""Payloads of several topics at once, for converters whose payloads depend on the topic (`Converter.by_topic`)."""
+"""Converts payloads of several topics at once, for converters whose payloads depend on the topic
+(`Converter.by_topic`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Single records through a connector's converters and transforms, each step seen: for previews and replays, not for
-copying. Pure."""
+"""Traces single records through a connector's converters and transforms, step by step: for previews and replays, not
+for copying. Pure."""
 
 from __future__ import annotations
 

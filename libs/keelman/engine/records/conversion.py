@@ -1,4 +1,4 @@
-"""A task's converters and transforms, and what is done with one record at a time where a batch holds a bad one.
+"""Converts and transforms a task's records: whole batches, and one record at a time where a batch holds a bad one.
 
 Batches are converted whole. Only when that raises are they taken record by record, each step by itself, so that the
 bad ones are found with the step that could not take them, and all others go on in their order.

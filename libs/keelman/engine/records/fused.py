@@ -1,4 +1,4 @@
-"""A connector's converters and transforms as one function for whole batches, a column at a time.
+"""Runs a connector's converters and transforms as one function for whole batches, a column at a time.
 
 Records of one shape stay together on the way and are put in order behind it. Nothing here shows which record is a bad
 one: the caller takes the records one by one when this raises.

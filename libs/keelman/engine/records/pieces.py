@@ -1,4 +1,5 @@
-"""Batches in pieces: where a large one holds a bad record, all pieces but its own are still converted whole."""
+"""Converts batches in pieces: where a large one holds a bad record, all pieces but its own are still converted
+whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The schema registries of a process: what they once answered is kept, for all tasks that name the same registry."""
+"""Shares the schema registries of a process: what they once answered is kept, for all tasks that name the same
+registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that were converted one by one, as columns again."""
+"""Puts records that were converted one by one into columns again."""
 
 from __future__ import annotations
 

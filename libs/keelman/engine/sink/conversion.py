@@ -1,4 +1,4 @@
-"""From what comes out of Kafka to what writers get: converters, then a connector's transforms."""
+"""Converts what comes out of Kafka to what writers get: by converters, then by a connector's transforms."""
 
 from __future__ import annotations
 

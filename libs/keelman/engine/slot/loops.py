@@ -1,4 +1,4 @@
-"""The task loops of one slot: started a few at a time, ordered about, and ended together."""
+"""Starts the task loops of one slot a few at a time, orders them about, and ends them together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that Spark has given to this process: one part of a data set, as Arrow batches.
+"""Hands a task loop the rows that Spark has given to this process: one part of a data set, as Arrow batches.
 
 They come through the pipe that Spark's worker process reads, as fast as they are taken. Only one reader can have them.
 """

@@ -1,4 +1,4 @@
-"""Updates on their way to a reader that may be slower than their writers: state changes all, of progress the newest."""
+"""Queues updates for a reader that may be slower than their writers: state changes all, of progress the newest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what readers give to what goes into Kafka: a connector's transforms, then converters.
+"""Converts what readers give to what goes into Kafka: by a connector's transforms, then by converters.
 
 A batch stays in columns, with transforms too; only where that fails it is taken apart into records.
 """

@@ -1,4 +1,4 @@
-"""Splitting a task's backlog into parts, and the plan that says so in the offset topic. No I/O.
+"""Decides how a task's backlog is split into parts, and how the offset topic says so. No I/O.
 
 The plan is a source offset of the connector beside its own ones, under a partition that no connector has:
 `["connector",{"keelman.bulk":"<task>"}]` with `{"parts":n}`. While it stands, producers `<task's id>-b1` to `-b<n-1>`

@@ -1,4 +1,4 @@
-"""The plan of a task that is split: written before its parts begin, taken back when they have ended."""
+"""Writes the plan of a task that is split before its parts begin, and takes it back when they have ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The worker's own offset topic, kept beside a connector's: for tools that look there, and to go back to it one day."""
+"""Writes a connector's offsets to the worker's own offset topic, too: for tools that look there, and to go back to it
+one day."""
 
 from __future__ import annotations
 

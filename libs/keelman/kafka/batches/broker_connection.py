@@ -1,4 +1,4 @@
-"""The way of a producer's record batches to one broker: a connection for them alone, and what is under way on it."""
+"""Sends a producer's record batches to one broker: on a connection for them alone, with all that is under way on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The features that a Kafka cluster has finalized, such as transaction.version: ApiVersions 3.
+"""Asks a broker which features its cluster has finalized, such as transaction.version: ApiVersions 3.
 
 https://github.com/apache/kafka/blob/4.3/clients/src/main/resources/common/message/ApiVersionsResponse.json
 """

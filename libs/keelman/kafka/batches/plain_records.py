@@ -1,4 +1,4 @@
-"""The records of a batch that are values and nothing else: no keys, no headers, one time for all.
+"""Packs the records of a batch that are values and nothing else: no keys, no headers, one time for all.
 
 Such records differ in their values, lengths and numbers only, so the bytes between the values come from tables, and one
 call joins them all: half the time of a call for each record.

@@ -1,4 +1,4 @@
-"""The batches of one partition on their way, in order, with the sequence numbers by which a broker knows them."""
+"""Queues the batches of one partition in order, with the sequence numbers by which a broker knows them."""
 
 from __future__ import annotations
 

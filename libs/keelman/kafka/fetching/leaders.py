@@ -1,4 +1,4 @@
-"""The newest that any broker has reported of partitions' leaders; an older report changes nothing."""
+"""Keeps the newest that any broker has reported of partitions' leaders; an older report changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetch requests of one broker: after the first, only what has changed is asked for and answered.
+"""Makes the Fetch requests to one broker: after the first, only what has changed is asked for and answered.
 
 Sources: https://cwiki.apache.org/confluence/display/KAFKA/KIP-227 and
 https://github.com/apache/kafka/blob/4.3/clients/src/main/resources/common/message/FetchRequest.json

@@ -1,4 +1,4 @@
-"""Single requests about a consumer group, from outside it: asked until its coordinator is there to answer."""
+"""Sends single requests about a consumer group from outside it, until its coordinator is there to answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The properties of a managed broker that follow from what else is known of it, and are nobody's to give."""
+"""Lists the properties of a managed broker that follow from what else is known of it, and are nobody's to give."""
 
 from __future__ import annotations
 

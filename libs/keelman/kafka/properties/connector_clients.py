@@ -1,4 +1,5 @@
-"""Java's properties of a connector's own clients: the worker's, and over them what the connector overrides."""
+"""Puts together the properties of a connector's own clients: the worker's, and over them what the connector
+overrides."""
 
 from __future__ import annotations
 

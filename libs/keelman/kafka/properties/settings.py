@@ -1,4 +1,4 @@
-"""Java's client properties as the table has them elsewhere: librdkafka's settings, aiokafka's arguments, problems."""
+"""Translates Java's client properties by the table: into librdkafka's settings, aiokafka's arguments, and problems."""
 
 from __future__ import annotations
 

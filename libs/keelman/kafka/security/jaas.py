@@ -1,4 +1,4 @@
-"""`sasl.jaas.config`, read as Java's clients read it (their JaasConfig, on a StreamTokenizer).
+"""Reads `sasl.jaas.config` as Java's clients read it (their JaasConfig, on a StreamTokenizer).
 
 tests/recorded/data/clients.json holds what Java makes of a number of texts.
 """

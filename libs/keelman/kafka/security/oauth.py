@@ -1,4 +1,4 @@
-"""Tokens for SASL OAUTHBEARER, as Java's own login handlers get them.
+"""Gets tokens for SASL OAUTHBEARER as Java's own login handlers get them.
 
 Unsecured ones are made of the options of `sasl.jaas.config`; with `sasl.oauthbearer.token.endpoint.url` they come from
 that server (grant type client_credentials, RFC 6749 section 4.4) or file. Such a URL must be on the process's list:

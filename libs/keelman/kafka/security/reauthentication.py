@@ -1,5 +1,5 @@
-"""Connections to brokers that may refuse a token, and that end a client's session after some time: they are replaced
-before that, so that no request is lost.
+"""Replaces connections to brokers before these end a client's session, so that no request is lost, and finds why a
+broker refused a token.
 
 A broker with `connections.max.reauth.ms`, or a token that ends, closes a connection at the first request behind its
 session's end (KIP-368). Java's clients authenticate again on the connection. Here it retires instead: it takes no new

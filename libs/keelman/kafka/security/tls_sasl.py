@@ -1,4 +1,4 @@
-"""TLS and SASL from Java's client properties, for both client libraries. What can be read once is read once."""
+"""Translates TLS and SASL of Java's client properties for both client libraries. What can be read once is read once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client's token for SASL OAUTHBEARER: kept while it is good, renewed before its end, a failure logged."""
+"""Keeps a client's token for SASL OAUTHBEARER while it is good, renews it before its end, and logs a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The options of the Java virtual machine that this process may start: set before by who knows the process's limits."""
+"""Holds the options of the Java virtual machine that this process may start: set before by who knows the process's
+limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A long-lived Java program in a process group of its own: started, drained, killed, and how it ended."""
+"""Runs a long-lived Java program in a process group of its own: starts, drains and kills it, and says how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log that stays bounded while its writers keep it open: one file, and before it compressed parts of what it held.
+"""Keeps a log bounded while its writers keep it open: one file, and before it compressed parts of what it held.
 
 Every byte has one position for ever: that in the file. When the file holds too much, its oldest lines are compressed
 into a part, named after the first position in it and the first after it, and then the file's beginning becomes a hole:

@@ -1,4 +1,4 @@
-"""Control groups (version 2): bounds of memory and processors for a process and all that it starts.
+"""Makes control groups (version 2): bounds of memory and processors for a process and all that it starts.
 
 What is decided stands apart from the files: they are a `Tree`, of the kernel or of a test.
 """

@@ -1,4 +1,4 @@
-"""The environment of a workload: variables that are named, and no others."""
+"""Makes the environment of a workload: variables that are named, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user that processes run as, where their starter is root, and files that are handed to it."""
+"""Finds the user that processes run as where their starter is root, and hands files to it."""
 
 from __future__ import annotations
 

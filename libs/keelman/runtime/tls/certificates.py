@@ -1,4 +1,4 @@
-"""Private keys, certificate requests, and what a certificate says: for the members of an installation."""
+"""Makes private keys and certificate requests, and reads certificates: for the members of an installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificate chains with their keys, in memory, for contexts of the standard library, which reads files only."""
+"""Loads certificate chains and their keys from memory into contexts of the standard library, which reads files only."""
 
 from __future__ import annotations
 

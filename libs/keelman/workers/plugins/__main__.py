@@ -1,4 +1,4 @@
-"""Looks into a plugin's file in a process of its own, with bounds of memory and time: a file may be made to hurt.
+"""Inspects a plugin's file in a process of its own, with bounds of memory and time: a file may be made to hurt.
 
 Reads the file from standard input; its name is the argument. Writes one JSON object: what `Inspection` says, or the
 message and metadata of the refusal.

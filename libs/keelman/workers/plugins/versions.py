@@ -1,4 +1,4 @@
-"""Names and versions of plugins, from what their files are called and what their metadata say."""
+"""Finds names and versions of plugins by what their files are called and what their metadata say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cross-origin requests and response headers as a worker's properties configure them, in Connect's words."""
+"""Reads a worker's rules for cross-origin requests and response headers from its properties, in Connect's words."""
 
 from __future__ import annotations
 

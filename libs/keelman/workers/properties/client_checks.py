@@ -1,4 +1,4 @@
-"""The client properties among a worker's, checked before anything is connected."""
+"""Checks the client properties among a worker's before anything is connected."""
 
 from __future__ import annotations
 

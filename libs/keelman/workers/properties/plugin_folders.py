@@ -1,4 +1,4 @@
-"""The properties that name folders with plugins and with what these need."""
+"""Reads the properties that name folders with plugins and with what these need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With which algorithms workers sign what they ask of each other: Connect's `inter.worker.*` keys."""
+"""Reads with which algorithms workers sign what they ask of each other: Connect's `inter.worker.*` keys."""
 
 from __future__ import annotations
 

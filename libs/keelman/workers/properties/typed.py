@@ -1,4 +1,4 @@
-"""A worker's Connect properties, checked once and typed."""
+"""Checks a worker's Connect properties once, and gives them typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service's own questions to workers, as a user of theirs where they want one."""
+"""Asks workers for a service itself, as a user of theirs where they want one."""
 
 from __future__ import annotations
 

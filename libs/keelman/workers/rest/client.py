@@ -1,4 +1,5 @@
-"""Requests to the workers' Connect REST API: the one path for the gateway's proxy and for all who ask themselves."""
+"""Sends requests to the workers' Connect REST API: the one path for the gateway's proxy and for all who ask
+themselves."""
 
 from __future__ import annotations
 

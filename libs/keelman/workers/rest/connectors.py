@@ -1,4 +1,4 @@
-"""The connectors of running worker clusters, read and changed through the workers' Connect REST API."""
+"""Reads and changes the connectors of running worker clusters through the workers' Connect REST API."""
 
 from __future__ import annotations
 

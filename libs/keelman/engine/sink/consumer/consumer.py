@@ -1,4 +1,4 @@
-"""The properties of a sink task's consumer, and its end."""
+"""Makes the properties of a sink task's consumer, and closes it."""
 
 from __future__ import annotations
 

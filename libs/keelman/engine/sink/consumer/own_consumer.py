@@ -1,4 +1,4 @@
-"""A consumer that a sink's writer brings, whose records stay where it has them: in Java's memory, say.
+"""The interface of a consumer that a sink's writer brings, whose records stay where it has them: in Java's memory, say.
 
 The engine steers it by the methods of the client library's consumer, and reads from it whole.
 """

@@ -1,4 +1,4 @@
-"""The side journal of an exactly-once file: how long the file was when which offsets were in it.
+"""Keeps the side journal of an exactly-once file: how long the file was when which offsets were in it.
 
 One small JSON file beside the data, replaced whole: written to a temporary name, made durable, renamed. At two commits
 a second that costs three fsyncs each, and at any moment, also after a power cut, it is an old or a new journal, never

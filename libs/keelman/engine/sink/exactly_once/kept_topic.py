@@ -1,4 +1,4 @@
-"""The offsets that a Kafka sink keeps with its data: records of a topic of their own, in the data's transaction.
+"""Keeps a Kafka sink's offsets with its data: as records of a topic of their own, in the data's transaction.
 
 A group on the target cluster cannot hold them: a broker takes a group's offsets only for topics that it has, and the
 topics that a sink reads need not be there.
