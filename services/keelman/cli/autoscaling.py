@@ -1,4 +1,4 @@
-"""Autoscaling as it is typed, and as it is shown: 1..4,out=70,lag=100000."""
+"""Reads autoscaling as it is typed, and shows it so: 1..4,out=70,lag=100000."""
 
 from __future__ import annotations
 

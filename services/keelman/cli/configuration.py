@@ -1,4 +1,4 @@
-"""Connector configurations as commands are given them: files, and key=value texts."""
+"""Reads connector configurations as commands are given them: files, and key=value texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connector from one Python file: which classes are in it, and a folder that a worker takes for a plugin.
+"""Finds the classes in a connector of one Python file, and makes a folder of it that a worker takes for a plugin.
 
 Run as a program, with the file as its argument, it imports the file and prints what is in it as JSON.
 """

@@ -1,4 +1,4 @@
-"""Selectors: which labels a resource has to have, as people type it behind -l."""
+"""Reads selectors: which labels a resource has to have, as people type it behind -l."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes as people type them."""
+"""Reads sizes as people type them."""
 
 from __future__ import annotations
 

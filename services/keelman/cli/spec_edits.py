@@ -1,4 +1,4 @@
-"""Edits of what several specs have: maps of texts, labels of nodes, limits."""
+"""Edits what several specs have: maps of texts, labels of nodes, limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of the state service, each found by its request: who asks names neither service nor method."""
+"""Calls the state service by a request alone: who asks names neither service nor method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of connectors: what workers have reported, and what this gateway has written a moment ago.
+"""Lists connectors: what workers have reported, and what this gateway has written a moment ago.
 
 Workers are asked only where there are no reports. A page costs what is in it, and what was written.
 """

@@ -1,4 +1,4 @@
-"""The gateway's metrics: what the state service knows of the worker clusters, asked for at each scrape."""
+"""Makes the gateway's metrics: what the state service knows of the worker clusters, asked for at each scrape."""
 
 from __future__ import annotations
 

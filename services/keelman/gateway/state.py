@@ -1,4 +1,4 @@
-"""The gateway's own questions to the state service: worker clusters, workers, and where a workload runs."""
+"""Asks the state service what the gateway itself needs: worker clusters, workers, and where a workload runs."""
 
 from __future__ import annotations
 

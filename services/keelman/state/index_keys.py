@@ -1,4 +1,4 @@
-"""Under which keys a snapshot finds each resource, beside its name. Pure."""
+"""Computes the keys under which a snapshot finds each resource, beside its name. Pure."""
 
 from __future__ import annotations
 

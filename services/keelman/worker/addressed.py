@@ -1,4 +1,4 @@
-"""Requests that another worker has sent to the group's leader: meant for it as the member that it was then.
+"""Has a request that another worker sent to the leader done only by the member that it was meant for.
 
 The sender gives up when leadership changes and asks the new leader. A leader that was frozen meanwhile finds the
 request on waking: done late, it would undo what clients have changed since.

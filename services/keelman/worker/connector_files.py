@@ -1,4 +1,4 @@
-"""Files of connectors that a standalone worker begins with: .properties, or JSON as PUT and POST take it."""
+"""Reads the connectors that a standalone worker begins with: .properties, or JSON as PUT and POST take it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flags of Connect's first distributed agents: a worker without a file.
+"""Translates the flags of Connect's first distributed agents into properties: a worker without a file.
 
 `-brokers h:9092 -group g -cluster c -registry http://r:8081 -offsets o -configs c -port 8083`, each with one dash or
 two, its value behind it or behind `=`. Settings of `keelman worker` may stand beside them.

@@ -1,4 +1,5 @@
-"""A Spark service of the worker's own: started beside it, started again when it dies, ended with it.
+"""Runs a Spark service of the worker's own: starts it beside the worker, and again when it dies, and ends it with the
+worker.
 
 Each worker that is given no Spark service has one for itself, so that none loses its copy runs with another worker's
 end, and nothing has to be agreed on between workers of different groups and users. Workers that are to share one name

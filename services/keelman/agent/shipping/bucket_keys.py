@@ -1,5 +1,5 @@
-"""The keys of the S3 server to which this node delivers logs: as the state service said last, and kept over restarts in
-a file that only the agent reads."""
+"""Keeps the keys of the S3 server to which this node delivers logs: as the state service said last, and over restarts
+in a file that only the agent reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log lines in the form in which they are delivered: [Worker-<17 hex>] [time] LEVEL message (origin). Pure."""
+"""Puts log lines into the form in which they are delivered: [Worker-<17 hex>] [time] LEVEL message (origin). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The certificate of a node's brokers: asked of the state service, kept, renewed, and given to each one with TLS."""
+"""Keeps the certificate of a node's brokers: asks the state service for it, renews it, and gives it to each one with
+TLS."""
 
 from __future__ import annotations
 

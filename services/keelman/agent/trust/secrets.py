@@ -1,4 +1,4 @@
-"""The secrets that the node's workers may read: a file beside each of them, written again whenever they change."""
+"""Writes the secrets that the node's workers may read into a file beside each of them, whenever they change."""
 
 from __future__ import annotations
 

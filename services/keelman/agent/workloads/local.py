@@ -1,4 +1,5 @@
-"""A workload as its node sees it: its process, its health, how it last ended, and the status made of that."""
+"""Keeps what is known of a workload on its node: its process, its health, how it last ended, and the status made of
+that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workload's log, read from near its end, and followed: the file that its process appends to and its parts."""
+"""Reads a workload's log from near its end, and follows it: the file that its process appends to and its parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Contexts: gateways by name, each with how it is trusted and who asks it, in a file that is its owner's alone."""
+"""Keeps contexts: gateways by name, each with how it is trusted and who asks it, in a file that is its owner's
+alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connect's REST API as commands ask it: of the worker that --worker names, else through the gateway."""
+"""Asks Connect's REST API for commands: of the worker that --worker names, else through the gateway."""
 
 from __future__ import annotations
 

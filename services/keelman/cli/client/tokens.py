@@ -1,4 +1,4 @@
-"""Tokens by which hosts join, as the gateway keeps them."""
+"""Creates, lists and deletes tokens by which hosts join, at the gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics as people look at them: the resources, and what else the brokers have."""
+"""Lists topics for people: the resources, and what else the brokers have."""
 
 from __future__ import annotations
 

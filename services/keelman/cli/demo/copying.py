@@ -1,4 +1,4 @@
-"""The copy itself: worker cluster, topic and connectors brought about, then watched until OUTPUT is whole."""
+"""Does the copy itself: brings about worker cluster, topic and connectors, then watches until OUTPUT is whole."""
 
 from __future__ import annotations
 

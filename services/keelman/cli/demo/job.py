@@ -1,4 +1,4 @@
-"""The main job, step by step: check, bring up, connect, copy, verify, report."""
+"""Runs the main job, step by step: check, bring up, connect, copy, verify, report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The system that the job runs on: the home's own if it is up, else one that the job starts and ties to itself."""
+"""Finds the system that the job runs on: the home's own if it is up, else one that the job starts and ties to
+itself."""
 
 from __future__ import annotations
 

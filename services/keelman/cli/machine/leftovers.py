@@ -1,4 +1,4 @@
-"""Workloads that live on without an agent: found and stopped by the records that the agent keeps of them."""
+"""Finds and stops workloads that live on without an agent, by the records that the agent keeps of them."""
 
 from __future__ import annotations
 

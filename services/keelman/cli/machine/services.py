@@ -1,4 +1,4 @@
-"""The services that `keelman up` runs: what each is started with, and keeping it running."""
+"""Starts the services that `keelman up` runs, and keeps them running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form of connectors, which only the workers of a running cluster have: no batch makes them."""
+"""Applies manifests of connectors, which only the workers of a running cluster have: no batch makes them."""
 
 from __future__ import annotations
 

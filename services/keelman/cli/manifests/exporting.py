@@ -1,4 +1,4 @@
-"""Resources as the manifests that `keelman apply -f` takes back."""
+"""Writes resources as the manifests that `keelman apply -f` takes back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The forms of what has no spec on the wire: secrets, worker configurations, plugins, plugin imports and documents."""
+"""Makes requests of manifests of what has no spec on the wire: secrets, worker configurations, plugins, plugin imports
+and documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans as people and programs read them."""
+"""Prints plans for people and for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds that manifests are of, in the order in which resources are made: each behind what it may name."""
+"""Lists the kinds that manifests are of, in the order in which resources are made: each behind what it may name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML of several documents, and JSON, taken apart. What people write as a text stays as they wrote it."""
+"""Takes apart YAML of several documents, and JSON. What people write as a text stays as they wrote it."""
 
 from __future__ import annotations
 

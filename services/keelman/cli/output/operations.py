@@ -1,4 +1,4 @@
-"""Definitions, operations and the partitions of topics in words."""
+"""Shows definitions, operations and the partitions of topics in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Words for people: sizes and numbers of things, limits, ports, labels, a host's figures, how far a change has come."""
+"""Makes texts for people of sizes and numbers of things, limits, ports, labels, a host's figures, how far a change has
+come."""
 
 from __future__ import annotations
 

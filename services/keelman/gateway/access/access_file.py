@@ -1,4 +1,4 @@
-"""The access file: who may call the gateway. It is read again when it changes."""
+"""Reads the access file, which says who may call the gateway, and reads it again when it changes."""
 
 from __future__ import annotations
 

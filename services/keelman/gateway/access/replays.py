@@ -1,4 +1,4 @@
-"""Requests that write are taken once: the state service remembers their signatures, for all gateways."""
+"""Has requests that write taken once: the state service remembers their signatures, for all gateways."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access keys, and the signatures that are made with them (AWS Signature Version 4).
+"""Verifies the signatures that callers make with access keys (AWS Signature Version 4).
 
 The facts are those of the SDKs' signers: the canonical URI is the raw path encoded once more, and the signed text has
 the SHA-256 of the body in it, so that neither can be changed on the way.

@@ -1,4 +1,4 @@
-"""An account names no bucket and reads no secret that is not its own. Pure."""
+"""Refuses names of buckets and secrets that are not an account's own. Pure."""
 
 from __future__ import annotations
 

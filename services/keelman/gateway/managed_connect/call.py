@@ -1,4 +1,4 @@
-"""One request, taken apart on its raw path, and its answer."""
+"""Takes one request apart on its raw path, and makes its answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connectors on the wire, and what becomes of them in ours: the rules that the clients do not check. Pure."""
+"""Translates connectors between this API and ours, and checks the rules that the clients do not check. Pure."""
 
 from __future__ import annotations
 

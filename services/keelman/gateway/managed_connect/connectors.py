@@ -1,4 +1,4 @@
-"""Connectors: each is a dedicated connector of ours, with a worker cluster of its own."""
+"""Serves connectors: each is a dedicated connector of ours, with a worker cluster of its own."""
 
 from __future__ import annotations
 

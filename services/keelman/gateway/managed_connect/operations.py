@@ -1,4 +1,4 @@
-"""Operations on connectors, as they are answered. Pure."""
+"""Shows operations on connectors as this API answers them. Pure."""
 
 from __future__ import annotations
 

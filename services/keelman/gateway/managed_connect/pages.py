@@ -1,4 +1,4 @@
-"""Tokens of pages: opaque, and good for the list alone that gave them. Pure."""
+"""Makes and reads tokens of pages: opaque, and good for the list alone that gave them. Pure."""
 
 from __future__ import annotations
 

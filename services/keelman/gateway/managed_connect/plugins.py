@@ -1,5 +1,5 @@
-"""Custom plugins: files in buckets, imported when they are created. What workers have built in is one that is always
-there."""
+"""Serves custom plugins: files in buckets, imported when they are created. What workers have built in is one that is
+always there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tags: each resource keeps its own."""
+"""Serves tags: each resource keeps its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worker configurations: their one revision is a file of properties, sent as base64."""
+"""Serves worker configurations: their one revision is a file of properties, sent as base64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Autoscaling on the wire."""
+"""Translates autoscaling between the model and the wire."""
 
 from __future__ import annotations
 

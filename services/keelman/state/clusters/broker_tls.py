@@ -1,4 +1,4 @@
-"""TLS of managed brokers: which clusters get it, and by what their clients trust them and are trusted. Pure but for the
+"""Decides which managed broker clusters get TLS, and by what their clients trust them and are trusted. Pure but for the
 keys that it makes."""
 
 from __future__ import annotations

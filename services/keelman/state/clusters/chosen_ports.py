@@ -1,4 +1,4 @@
-"""Ports that are chosen at a create and kept in the spec: the same on each node, and nobody else's."""
+"""Chooses ports at a create, which are kept in the spec: the same on each node, and nobody else's."""
 
 from __future__ import annotations
 

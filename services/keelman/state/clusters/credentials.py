@@ -1,4 +1,5 @@
-"""Credential profiles: secrets whose keys are client properties, by which external brokers know keelman."""
+"""Puts credential profiles into broker clusters: secrets whose keys are client properties, by which external brokers
+know keelman."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names that a worker cluster has in Kafka: no other may have them, under whatever name it knows that Kafka."""
+"""Checks that no two worker clusters have the same names in Kafka, under whatever names they know that Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker cluster and the broker cluster that come of a dedicated connector. Pure."""
+"""Makes the worker cluster and the broker cluster of a dedicated connector. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dedicated connectors on the wire."""
+"""Translates dedicated connectors between the model and the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watches: what there is at one revision, then each change of the outbox in the order of revisions.
+"""Serves watches: what there is at one revision, then each change of the outbox in the order of revisions.
 
 Changes are kept for a while, for all watches of this process and for the relay; a watch that is slower than that reads
 the outbox itself, in batches, and begins again with a snapshot where the outbox has been trimmed meanwhile.

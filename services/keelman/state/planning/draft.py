@@ -1,4 +1,4 @@
-"""A plan in the making: the workloads as it will leave them, and the ports that are free for them. No I/O."""
+"""Holds a plan in the making: the workloads as it will leave them, and the ports that are free for them. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A change that reaches the workers of a cluster one by one: who is next, and where it stands. Pure.
+"""Decides which worker is next in a change that reaches them one by one, and how far that has come. Pure.
 
 Each worker runs with the change before the next one gets it. A worker that fails with it, or whose process ends again
 and again, stops the rollout: the others keep what they have until the spec is changed again, and that begins with the

@@ -1,4 +1,4 @@
-"""The clusters' statuses, derived from a snapshot. Pure."""
+"""Derives the clusters' statuses from a snapshot. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugins that a worker cluster names: on the wire, as they are stored, and what is wrong with them."""
+"""Resolves the plugins that a worker cluster names to versions and digests, and checks them."""
 
 from __future__ import annotations
 

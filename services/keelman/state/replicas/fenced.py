@@ -1,4 +1,4 @@
-"""The store as the parts of the leader have it: what they write is stored only while this process leads."""
+"""Gives the parts of the leader a store of their own: what they write is stored only while this process leads."""
 
 from __future__ import annotations
 

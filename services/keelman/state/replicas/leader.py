@@ -1,4 +1,5 @@
-"""The one state service of a database that plans, judges nodes, asks brokers and does operations, while it leads."""
+"""Runs what one state service of a database does alone while it leads: plans, judges nodes, asks brokers, does
+operations."""
 
 from __future__ import annotations
 

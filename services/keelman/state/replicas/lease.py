@@ -1,4 +1,4 @@
-"""A lease of one of the state services of a database: who has it does what only one may do.
+"""Takes and keeps a lease among the state services of a database: who has it does what only one may do.
 
 Whoever has the lease's row with its present epoch has it, and every write is checked against that epoch in its own
 transaction. A process takes the row over when its beat stood still for the lease time by its own monotonic clock, so

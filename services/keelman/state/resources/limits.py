@@ -1,4 +1,4 @@
-"""Limits of processors and memory on the wire."""
+"""Translates limits of processors and memory between the model and the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log delivery on the wire, and whether this installation can do it."""
+"""Translates log delivery between the model and the wire, and checks whether this installation can do it."""
 
 from __future__ import annotations
 

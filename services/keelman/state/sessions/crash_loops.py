@@ -1,4 +1,5 @@
-"""Knows a process that fails at each start from one that is started again: what it does in between is no news. Pure."""
+"""Distinguishes a process that fails at each start from one that is started again: what it does in between is no news.
+Pure."""
 
 from __future__ import annotations
 

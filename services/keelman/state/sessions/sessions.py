@@ -1,4 +1,4 @@
-"""Sessions: one registration of an agent, its heartbeats, its assignments and its reports.
+"""Keeps the sessions of agents: registrations, their heartbeats, their assignments and their reports.
 
 When anything fails the whole session is dropped and the agent opens a new one. A node is offline when no state service
 heard of it for the session time-out, by the monotonic clock of the one that leads; before it has listened for so long

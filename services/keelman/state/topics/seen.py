@@ -1,4 +1,4 @@
-"""Topics as their brokers have them, as far as that is known. Pure."""
+"""Makes topics of what their brokers said, as far as that is known. Pure."""
 
 from __future__ import annotations
 

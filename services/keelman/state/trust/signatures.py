@@ -1,4 +1,4 @@
-"""Signatures of requests, each of which is taken once, whichever gateway it arrives at."""
+"""Remembers signatures of requests, so that each is taken once, whichever gateway it arrives at."""
 
 from __future__ import annotations
 

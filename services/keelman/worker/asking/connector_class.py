@@ -1,4 +1,4 @@
-"""The class of a connector: how its configuration names it, and which tasks it wants."""
+"""Finds the class of a connector by its configuration, and the tasks that it wants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Third-party connectors of this worker: found below plugin.path, asked in processes of their own, and in the registry.
+"""Finds third-party connectors below plugin.path, enters them in the registry, and asks them in processes of their own.
 
 A worker imports none of their code. In its registry each class has a stand-in, a `Connector` like any other, so that
 whoever asks a connector's class need not know where it comes from.

@@ -1,4 +1,4 @@
-"""The users of Connect's REST extension for basic authentication and their passwords, from a file as in Connect.
+"""Reads the users of Connect's REST extension for basic authentication and their passwords, from a file as in Connect.
 
 Where the JAAS file is, Java gets from `-Djava.security.auth.login.config=FILE`; here `keelman.jaas.file` names it,
 or, when that is not set, such an option in the environment's KAFKA_OPTS.

@@ -1,4 +1,5 @@
-"""Client properties of a connector's own clients: the worker's, and over them what the connector overrides."""
+"""Finds the client properties by which a worker asks the brokers of a connector: fencing producers, and sinks'
+groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file of properties, a worker's or a connector's."""
+"""Reads a file of properties, a worker's or a connector's."""
 
 from __future__ import annotations
 

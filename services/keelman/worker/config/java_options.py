@@ -1,4 +1,5 @@
-"""Options of Java's that start scripts of Kafka Connect have in KAFKA_OPTS, where properties of ours are not set."""
+"""Takes options of Java's from KAFKA_OPTS, as start scripts of Kafka Connect have them, where properties of ours are
+not set."""
 
 from __future__ import annotations
 

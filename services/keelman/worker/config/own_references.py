@@ -1,4 +1,4 @@
-"""References in the worker's own properties: resolved once, at its start, as Connect does."""
+"""Resolves references in the worker's own properties: once, at its start, as Connect does."""
 
 from __future__ import annotations
 

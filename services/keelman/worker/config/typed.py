@@ -1,4 +1,4 @@
-"""The worker's Connect properties: read from the file, with values in place of references."""
+"""Reads the worker's Connect properties from the file, typed, with values in place of references."""
 
 from __future__ import annotations
 

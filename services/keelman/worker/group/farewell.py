@@ -1,5 +1,5 @@
-"""The place in the group that a worker writes down, and a dead worker's farewell:
-`python -m keelman.worker.group.farewell`.
+"""Writes down a worker's place in the group, and takes it out of there once it is dead: `python -m
+keelman.worker.group.farewell`.
 
 Whoever sees a worker die, its agent or else a process that the worker has started for that, has this said: the dead
 member leaves the group, and one with its address says that it leaves, so that the leader hands its work on at once and

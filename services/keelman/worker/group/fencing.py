@@ -1,4 +1,5 @@
-"""New tasks of connectors, and the fencing of their former ones' producers beside all else that the leader does."""
+"""Makes the records that put new tasks into force, and fences their former ones' producers beside all else that the
+leader does."""
 
 from __future__ import annotations
 

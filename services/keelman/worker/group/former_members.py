@@ -1,4 +1,4 @@
-"""Members of another kind that keep a worker out of its group: dead ones, which lapse, or live ones.
+"""Notes members of another kind that keep a worker out of its group: dead ones, which lapse, or live ones.
 
 A worker that is killed stays a member until its session is over. The coordinator answers who joins with another
 protocol meanwhile with INCONSISTENT_GROUP_PROTOCOL, whether members are dead or alive, and DescribeGroups says neither

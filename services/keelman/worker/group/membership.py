@@ -1,4 +1,4 @@
-"""This worker's place in its group: joins, keeps its place with heartbeats, says when it has to join again."""
+"""Keeps this worker's place in its group: joins, sends heartbeats, says when it has to join again."""
 
 from __future__ import annotations
 

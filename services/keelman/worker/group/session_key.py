@@ -1,4 +1,4 @@
-"""The key that workers sign with what they ask of each other: the leader makes a new one now and then."""
+"""Renews the key that workers sign with what they ask of each other: the leader makes a new one now and then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses that two live workers of one group advertise: whoever asks there reaches the one or the other.
+"""Finds addresses that two live workers of one group advertise: whoever asks there reaches the one or the other.
 
 A leader, which hears everybody's, suspects those that it hears twice; other workers their own, where the leader has it
 too. A worker that was killed stands in the group until its session is over, beside the one that was started in its

@@ -1,4 +1,4 @@
-"""A worker's metrics, made when they are asked for: in slices, so that all else goes on with 10,000 connectors."""
+"""Makes a worker's metrics when they are asked for: in slices, so that all else goes on with 10,000 connectors."""
 
 from __future__ import annotations
 

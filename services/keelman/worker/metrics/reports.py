@@ -1,4 +1,4 @@
-"""Reports to the control plane where this worker stands: on every change, and now and then."""
+"""Reports this worker's place, usage, lags and problems to the control plane: on every change, and now and then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The groups that sinks read in, where no task can look after them."""
+"""Keeps the committed offsets of sinks from lapsing, and gives up places of theirs, where no task can look after
+that."""
 
 from __future__ import annotations
 

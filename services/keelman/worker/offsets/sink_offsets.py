@@ -1,4 +1,4 @@
-"""Offsets of a sink as REST shows and changes them: those of its consumer group."""
+"""Shows and changes the offsets of a sink for REST: those of its consumer group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offsets of a source as REST shows and changes them: in the connector's own topic, in the worker's, or in both."""
+"""Shows and changes the offsets of a source for REST: in the connector's own topic, in the worker's, or in both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Committed source offsets of one connector: the worker's topic, and over it the connector's own where it has one."""
+"""Reads the committed source offsets of a connector: the worker's topic, and over it the connector's own where it has
+one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of a database, asked with the JDBC drivers that this worker's connectors have."""
+"""Reads the tables of a database with the JDBC drivers that this worker's connectors have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Previews of connectors: what of the worker's a preview needs, and who is asked for it."""
+"""Previews connectors: gathers what a preview needs of the worker, and has a process of its own answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters of connectors, listed and sent back: what of the worker's that needs, and who is asked for it."""
+"""Lists dead letters of connectors and sends them back: gathers what that needs of the worker, and who does it."""
 
 from __future__ import annotations
 

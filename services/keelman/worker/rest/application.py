@@ -1,4 +1,4 @@
-"""Connect's REST API: which handler answers which path and method, and how errors are answered."""
+"""Routes Connect's REST API: which handler answers which path and method, and how errors are answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON bodies of REST requests, read as leniently as Connect reads them, and refused in its words."""
+"""Reads the JSON bodies of REST requests as leniently as Connect reads them, and refuses them in its words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Levels of logging as Connect's REST API shows and sets them, on this worker or on all."""
+"""Shows and sets levels of logging as Connect's REST API does, on this worker or on all."""
 
 from __future__ import annotations
 

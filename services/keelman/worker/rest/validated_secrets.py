@@ -1,4 +1,4 @@
-"""Secrets where configurations are validated: resolved for the classes that check them, never in an answer."""
+"""Resolves secrets where configurations are validated: for the classes that check them, never in an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of the config topic as they are written, and which connector each is about. Pure."""
+"""Makes records of the config topic, and finds which connector each is about. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The config topic: what is configured, read into a `ConfigState`, and written by the leader and by any worker."""
+"""Reads the config topic into a `ConfigState`, and writes it: by the leader and by any worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The file in which a standalone worker keeps the offsets of its sources: the one that connect-standalone reads too."""
+"""Reads and writes the file in which a standalone worker keeps the offsets of its sources: connect-standalone reads it
+too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The offset topic: the sources' offsets, read into an `OffsetState`, and altered from outside a copy run."""
+"""Reads the offset topic into an `OffsetState`, and alters sources' offsets from outside a copy run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of the worker's topics that mean nothing to it: logged, so that whoever wrote them hears of it."""
+"""Logs records of the worker's topics that mean nothing to it, so that whoever wrote them hears of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The newest offset of records about each of some things: of the last ten thousand of them. Pure."""
+"""Keeps the newest offset of records about each thing: of the last ten thousand things. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The status topic: statuses and topics in use, read into a `StatusState`, and written by the worker they are of."""
+"""Reads the status topic, statuses and topics in use, into a `StatusState`; each worker writes what is its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The copy runs beside a split task's own, each with a part of its backlog."""
+"""Runs the copy runs beside a split task's own, each with a part of its backlog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One task of this worker: one copy run after the other, parked in between, tried again when that can help."""
+"""Keeps one task of this worker copying: one copy run after the other, parked in between, tried again when that can
+help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One copy run of a task, with its parts, from the ticket to the end."""
+"""Runs one copy run of a task, with its parts, from the ticket to the end."""
 
 from __future__ import annotations
 

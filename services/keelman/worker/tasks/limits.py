@@ -1,4 +1,4 @@
-"""A connector's rate limits: two keys of its configuration that change without a restart."""
+"""Reads a connector's rate limits: two keys of its configuration that change without a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The link to the Spark service: greets, renews the lease, carries orders out and updates in; comes back when lost."""
+"""Keeps the link to the Spark service: greets, renews the lease, carries orders out and updates in; comes back when
+lost."""
 
 from __future__ import annotations
 

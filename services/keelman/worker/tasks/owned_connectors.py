@@ -1,4 +1,4 @@
-"""The connector instances that this worker has: no more than their status, for the leader asks them for tasks."""
+"""Keeps the connector instances that this worker has: no more than their status, for the leader asks them for tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tasks that this worker has at work: started, followed, restarted and ended, each with its coroutine."""
+"""Starts, follows, restarts and ends the tasks that this worker has at work, each with its coroutine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connectors and tasks that the group gave this worker: started, stopped and restarted as the config topic says."""
+"""Starts, stops and restarts the connectors and tasks that the group gave this worker, as the config topic says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The copy run that a task has now: orders to it, updates from it."""
+"""Holds the copy run that a task has now: orders to it, updates from it."""
 
 from __future__ import annotations
 

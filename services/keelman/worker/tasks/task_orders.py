@@ -1,4 +1,4 @@
-"""The orders to a task: to copy or to pause, to start again, to park, to end."""
+"""Keeps the orders to a task: to copy or to pause, to start again, to park, to end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker cluster of ours from Ohara's settings, and back. Pure."""
+"""Translates a broker cluster of ours from Ohara's settings, and back. Pure."""
 
 from __future__ import annotations
 

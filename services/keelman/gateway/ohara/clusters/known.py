@@ -1,4 +1,4 @@
-"""Every cluster that this API shows, of every kind: who runs where, on which ports, and on what. Read at once."""
+"""Reads every cluster that this API shows, of every kind, at once: who runs where, on which ports, and on what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The ports of running clusters of every kind, in one table: what is started must not have one that is in it. Pure."""
+"""Gathers the ports of running clusters of every kind in one table: what is started must not have one that is in it.
+Pure."""
 
 from __future__ import annotations
 

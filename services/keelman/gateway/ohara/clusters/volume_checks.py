@@ -1,4 +1,4 @@
-"""The volumes that brokers and zookeepers name."""
+"""Checks the volumes that brokers and zookeepers name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of a connector: how rows are named and typed. Pure."""
+"""Reads the columns of a connector: how rows are named and typed. Pure."""
 
 from __future__ import annotations
 

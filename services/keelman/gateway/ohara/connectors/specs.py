@@ -1,4 +1,4 @@
-"""A connector's settings, and the definition of ours that they are kept in. Pure.
+"""Translates a connector's settings into the definition of ours that they are kept in, and back. Pure.
 
 The definition's configuration is what Connect gets. Beside it stand, in `extra`, the settings that are no plain texts
 there as they were sent, the defaults of the connector's class, and the keys that were made and not sent.

@@ -1,4 +1,4 @@
-"""A log as part of a JSON answer, made piece by piece: whole lines, from a moment on, in bounded memory."""
+"""Makes a log part of a JSON answer piece by piece: whole lines, from a moment on, in bounded memory."""
 
 from __future__ import annotations
 

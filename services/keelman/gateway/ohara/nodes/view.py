@@ -1,4 +1,4 @@
-"""A node as this API answers it. Pure."""
+"""Shows a node as this API answers it. Pure."""
 
 from __future__ import annotations
 

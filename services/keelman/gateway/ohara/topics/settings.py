@@ -1,4 +1,4 @@
-"""Ohara's settings of a topic, and the spec of ours that they are kept in. Pure."""
+"""Translates Ohara's settings of a topic into the spec of ours that they are kept in, and back. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request, taken apart on its raw path, and the answers that there are."""
+"""Takes one request apart on its raw path, and makes the answers that there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON: read strictly, and what its types are called in Ohara's messages."""
+"""Reads JSON strictly, and names its types as Ohara's messages do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One worker cluster and what it stands on, without all the others."""
+"""Reads one worker cluster and what it stands on, without all the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers: created, changed, started, stopped, and read."""
+"""Serves workers: created, changed, started, stopped, and read."""
 
 from __future__ import annotations
 

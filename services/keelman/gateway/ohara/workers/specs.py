@@ -1,4 +1,4 @@
-"""A worker cluster of ours from Ohara's settings, and back. Pure."""
+"""Translates a worker cluster of ours from Ohara's settings, and back. Pure."""
 
 from __future__ import annotations
 

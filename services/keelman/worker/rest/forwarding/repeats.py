@@ -1,4 +1,4 @@
-"""Requests that are sent on again, because a leader left before it answered: it may have done what they ask for.
+"""Repeats requests that a leader left before it answered: it may have done what they ask for.
 
 That is then no reason to refuse them: what has been written since they came, and is what they want, they have written.
 What is done without a record of it is known by the name that a request keeps wherever it is sent. A client that repeats

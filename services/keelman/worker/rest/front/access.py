@@ -1,4 +1,4 @@
-"""Cross-origin requests and configured response headers: a layer around a worker's REST application.
+"""Answers cross-origin requests and adds configured response headers: a layer around a worker's REST application.
 
 The answers are those of Connect 4.3's Jetty 12 (its CrossOriginHandler and HeaderFilter):
 tests/recorded/rest/access.json.

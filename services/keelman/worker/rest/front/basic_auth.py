@@ -1,4 +1,4 @@
-"""Basic authentication around a worker's REST application, as Connect's REST extension does it."""
+"""Asks for passwords around a worker's REST application, as Connect's REST extension for basic authentication does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker as it is seen from outside: its listeners open, with what guards the REST API behind them."""
+"""Opens the worker to the outside: its listeners, with what guards the REST API behind them."""
 
 from __future__ import annotations
 

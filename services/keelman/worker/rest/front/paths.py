@@ -1,4 +1,4 @@
-"""The paths, methods and types of REST requests, judged before any handler sees them, as Connect's servlet does."""
+"""Judges the paths, methods and types of REST requests before any handler sees them, as Connect's servlet does."""
 
 from __future__ import annotations
 

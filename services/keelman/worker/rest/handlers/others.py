@@ -1,4 +1,4 @@
-"""The part of REST that is about no connector: the worker, its plugins, its logging."""
+"""Serves the part of REST that is about no connector: the worker, its plugins, its logging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of REST that reads connectors: answered by any worker."""
+"""Serves the part of REST that reads connectors: answered by any worker."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The part of REST, beyond Connect's, about what is copied: previews of connectors, their dead letters, and the tables
-of a database."""
+"""Serves the part of REST, beyond Connect's, about what is copied: previews of connectors, their dead letters, and the
+tables of a database."""
 
 from __future__ import annotations
 

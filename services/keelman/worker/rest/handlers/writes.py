@@ -1,4 +1,4 @@
-"""The part of REST that changes connectors: decoded here, done by the leader or the owner."""
+"""Serves the part of REST that changes connectors: decoded here, done by the leader or the owner."""
 
 from __future__ import annotations
 
