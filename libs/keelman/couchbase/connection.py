@@ -48,7 +48,7 @@ class Listener(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """Made by `connect`; used in one loop."""
+    """A connection to one node. Made by `connect`; used in one loop."""
 
     def __init__(self, address: NodeAddress, listener: Listener, noop_seconds: float) -> None:
         self.address, self.where = address, str(address)

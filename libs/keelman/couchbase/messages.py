@@ -44,7 +44,8 @@ MOVED = 0
 
 
 class Decoder:
-    """Of one connection. `vbuckets` has those whose streams are open on it; events of others are passed over.
+    """Decodes the messages of one connection. `vbuckets` has those whose streams are open on it; events of others are
+    passed over.
 
     `collections` says whether keys have their collection's id before them. A new id is looked up in `manifest`.
     """

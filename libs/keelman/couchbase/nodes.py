@@ -25,8 +25,8 @@ SEEDS_SECONDS = 10.0
 
 
 class Nodes:
-    """Of one client, in one event loop. `listener` hears what comes, `manifest` learns each node's collections;
-    `window` and `flags` are those of the connections."""
+    """The connections of one client to nodes, in one event loop. `listener` hears what comes, `manifest` learns each
+    node's collections; `window` and `flags` are those of the connections."""
 
     def __init__(self, cluster: Cluster, manifest: Manifest, listener: Listener, *, window: int, flags: int) -> None:
         self._cluster, self._manifest, self._listener = cluster, manifest, listener

@@ -22,8 +22,8 @@ BUSY_INTERVALS = 10
 
 
 class HeldEvents:
-    """Of one vbucket. `copies` gives the nodes that have one now, `sender` the one that sent what is held, `connection`
-    reaches a node."""
+    """Holds the events of one vbucket. `copies` gives the nodes that have one now, `sender` the one that sent what is
+    held, `connection` reaches a node."""
 
     def __init__(
         self,
@@ -99,8 +99,8 @@ class HeldEvents:
 
 
 class HeldVbuckets:
-    """Those of a client. `copies` gives the nodes that have a copy of a vbucket, `sender` the one that its events come
-    from; the rest is as HeldEvents has it."""
+    """The held events of all vbuckets of a client. `copies` gives the nodes that have a copy of a vbucket, `sender` the
+    one that its events come from; the rest is as HeldEvents has it."""
 
     def __init__(
         self,

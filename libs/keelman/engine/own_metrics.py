@@ -17,7 +17,7 @@ MAX_METRICS, MAX_TAGS, MAX_TEXT = 100, 8, 120
 
 
 class OwnMetrics:
-    """Of one copy run; its thread alone uses it."""
+    """Asks for the metrics of one copy run; its thread alone uses it."""
 
     def __init__(self, ask: Callable[[], Sequence[OwnMetric]], clock: Callable[[], float] = time.monotonic) -> None:
         self._ask, self._clock = ask, clock

@@ -38,7 +38,7 @@ _UNHEARD = "a connection was made, and the first question was not answered"
 
 @dataclass(slots=True)
 class _Contact:
-    """Of one client, until it is made; tasks that the library starts meanwhile keep it for ever."""
+    """The first contact of one client, until it is made; tasks that the library starts meanwhile keep it for ever."""
 
     said: dict[str, BaseException] = field(default_factory=dict)
     made: list[Any] = field(default_factory=list)
@@ -53,11 +53,11 @@ class NoneAnswered(KafkaConnectionError):  # type: ignore[misc]
 
 
 class NoToken(KafkaConnectionError):  # type: ignore[misc]
-    """Who gives tokens does not answer."""
+    """The token endpoint does not answer."""
 
 
 class TokenRefused(SaslAuthenticationFailed):  # type: ignore[misc]
-    """Who gives tokens gives us none."""
+    """The token endpoint gives us no token."""
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]

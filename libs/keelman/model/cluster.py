@@ -26,7 +26,7 @@ class ClusterGoal(StrEnum):
 
 
 class ClusterState(StrEnum):
-    """Where a cluster of processes stands."""
+    """The state of a cluster of processes."""
 
     STARTING = "STARTING"
     RUNNING = "RUNNING"
@@ -45,7 +45,7 @@ class WorkerEngine(StrEnum):
 
 
 class RolloutState(StrEnum):
-    """Where a change that reaches the workers of a cluster one by one stands."""
+    """The state of a change that reaches the workers of a cluster one by one."""
 
     ROLLING = "ROLLING"
     HALTED = "HALTED"

@@ -29,7 +29,7 @@ class OperationKind(StrEnum):
 
 
 class OperationState(StrEnum):
-    """Where an operation stands."""
+    """The state of an operation."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -43,7 +43,7 @@ ENDED = (OperationState.SUCCEEDED, OperationState.FAILED, OperationState.CANCELE
 
 
 class StepState(StrEnum):
-    """Where a step stands."""
+    """The state of a step."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"

@@ -29,7 +29,7 @@ class TopicGoal(StrEnum):
 
 
 class TopicState(StrEnum):
-    """Where a topic stands."""
+    """The state of a topic."""
 
     ABSENT = "ABSENT"
     APPLYING = "APPLYING"

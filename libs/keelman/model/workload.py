@@ -28,7 +28,7 @@ class Goal(StrEnum):
 
 
 class ProcessState(StrEnum):
-    """Where a workload's process stands, as its agent saw it."""
+    """The state of a workload's process, as its agent observed it."""
 
     PENDING = "PENDING"
     PREPARING = "PREPARING"

@@ -76,7 +76,7 @@ class _Made:
 
 @dataclass(slots=True)
 class _Reader:
-    """Of one schema. `_within` has the records whose fields are being read."""
+    """Translates one schema. `_within` has the records whose fields are being read."""
 
     parsed: Parsed
     options: AvroOptions

@@ -63,7 +63,7 @@ def full_name(avro: Avro) -> str:
 
 @dataclass(slots=True)
 class _Writer:
-    """Of one schema; knows which names it has given out already."""
+    """Translates one schema; knows which names it has given out already."""
 
     options: AvroOptions
     _defined: dict[str, object] = field(default_factory=dict)

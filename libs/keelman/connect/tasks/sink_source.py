@@ -25,7 +25,8 @@ class WrittenRecord:
 
 
 class SinkSource(Protocol):
-    """Of one task. To be asked within the methods of its writer only, in the thread that calls them."""
+    """Steers the reading of one task's topics. To be asked within the methods of its writer only, in the thread that
+    calls them."""
 
     @property
     def draining(self) -> bool:

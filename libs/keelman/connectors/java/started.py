@@ -98,7 +98,7 @@ class Started:
 
 
 class StartedConnectors:
-    """Of one plugin host process, by name. Thread-safe."""
+    """The started connectors of one plugin host, by name. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -191,7 +191,7 @@ class Books:
 
 
 class BooksReader(Reader):
-    """Of the task's own copy run: copies no rows."""
+    """The reader of the task's own copy run: keeps the books and copies no rows."""
 
     lag_unit = "records"
 

@@ -73,7 +73,7 @@ class SetAside:
 
 
 class BadRecords:
-    """Of one copy run; its thread alone uses it."""
+    """Handles the bad records of one copy run; its thread alone uses it."""
 
     def __init__(
         self,

@@ -33,8 +33,8 @@ class _Handed:
 
 @dataclass(slots=True)
 class SinkCommits:
-    """Of one run of one sink task; its thread alone uses it. Its methods raise RunFailure, KafkaException, and what the
-    writer raises."""
+    """Commits one run of one sink task; its thread alone uses it. Its methods raise RunFailure, KafkaException, and
+    what the writer raises."""
 
     control: Control
     _: KW_ONLY

@@ -19,7 +19,7 @@ from keelman.engine.records.rows import Rows
 
 
 class SinkConversion(Conversion):
-    """Of a sink task."""
+    """Converts the records of a sink task."""
 
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], bad: BadRecords | None = None) -> None:
         """Raises ConfigValueError when a converter or a transform is not legal."""

@@ -44,8 +44,8 @@ class _Moved(Exception):
 
 @dataclass(slots=True)
 class SinkLoop:
-    """Of one run of one sink task; its thread alone uses it. `most_records` are read at a time; a commit is due each
-    `interval_seconds`; `group` is the consumer's."""
+    """The loop of one run of one sink task; its thread alone uses it. `most_records` are read at a time; a commit is
+    due each `interval_seconds`; `group` is the consumer's."""
 
     control: Control
     reporter: RunReporter

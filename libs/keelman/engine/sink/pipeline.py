@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class SinkPipeline:
-    """Of one run of one sink task; its thread alone uses it."""
+    """The pipeline of one run of one sink task; its thread alone uses it."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from keelman.engine.sink.positions.positions import Positions
 
 @dataclass(slots=True)
 class SinkReports:
-    """Of one run of one sink task; its thread alone uses it."""
+    """Reports one run of one sink task; its thread alone uses it."""
 
     reporter: RunReporter
     _: KW_ONLY

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Steering:
-    """Of one copy run; its thread alone uses it. A SinkSource for the writer."""
+    """Steers the consumer of one copy run; its thread alone uses it. A SinkSource for the writer."""
 
     def __init__(self, control: Control, pipeline: SinkPipeline, polling: Callable[[], Polling]) -> None:
         """`polling` is there once the writer is open."""

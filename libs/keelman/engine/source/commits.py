@@ -22,7 +22,7 @@ Pending: TypeAlias = tuple[Partition, Offset | None] | RawOffset
 
 @dataclass(slots=True)
 class SourceCommits:
-    """Of one run of one source task; its thread alone uses it. Its methods raise what the producer raises."""
+    """Commits one run of one source task; its thread alone uses it. Its methods raise what the producer raises."""
 
     offset_topic: str
     _: KW_ONLY

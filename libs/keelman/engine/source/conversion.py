@@ -31,7 +31,7 @@ PRODUCER_CLASS = "org.apache.kafka.connect.runtime.WorkerSourceTask"
 
 
 class SourceConversion(Conversion):
-    """Of a source task."""
+    """Converts the records of a source task."""
 
     def __init__(
         self,

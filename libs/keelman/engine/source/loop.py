@@ -26,7 +26,7 @@ LONGEST_REST_SECONDS = 0.5
 
 @dataclass(slots=True)
 class SourceLoop:
-    """Of one run of one source task; its thread alone uses it."""
+    """The loop of one run of one source task; its thread alone uses it."""
 
     control: Control
     reporter: RunReporter

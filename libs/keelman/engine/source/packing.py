@@ -77,8 +77,8 @@ class Packed:
 
 @dataclass(slots=True)
 class Packing:
-    """Of one producer; one thread uses it. `partitions` says how many a topic has, `batch_bytes` what one batch for it
-    takes at most, `request_bytes` what a single record may take."""
+    """Packs records for one producer; one thread uses it. `partitions` says how many a topic has, `batch_bytes` what
+    one batch for it takes at most, `request_bytes` what a single record may take."""
 
     partitions: Callable[[str], int]
     codec: int

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class SourcePipeline:
-    """Of one run of one source task; its thread alone uses it."""
+    """The pipeline of one run of one source task; its thread alone uses it."""
 
     _producer: RunProducer
     _reader: Reader

@@ -8,7 +8,7 @@ from keelman.connect.records import SourceBatch
 
 
 class ReadPosition:
-    """Of one run of one source task; its thread alone uses it.
+    """The position of one run of one source task; its thread alone uses it.
 
     A reader goes on from what it has read, the next run from what is committed: what is between the two is still left.
     """

@@ -19,7 +19,7 @@ LAG_UNITS = {"bytes": LAG_UNIT_BYTES, "records": LAG_UNIT_RECORDS}
 
 @dataclass(slots=True)
 class SourceReports:
-    """Of one run of one source task; its thread alone uses it."""
+    """Reports one run of one source task; its thread alone uses it."""
 
     reporter: RunReporter
     _: KW_ONLY

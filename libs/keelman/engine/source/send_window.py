@@ -26,7 +26,7 @@ SURE_BYTES = 1 << 18
 
 
 class SendWindow:
-    """Of one producer. Times are seconds of any one clock that does not go back; sizes are bytes.
+    """The send window of one producer. Times are seconds of any one clock that does not go back; sizes are bytes.
 
     It begins small with each copy run: a run that ended at its delivery deadline is not followed by one that begins as
     large. It grows by a tenth of each byte that is delivered, so that on a fast target it is open after a quarter of a

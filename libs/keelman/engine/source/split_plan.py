@@ -18,7 +18,8 @@ from keelman.kafka.properties.connector_clients import merged
 
 
 class SplitPlan:
-    """Of the task's own copy run, exactly-once only. Used between transactions, by the run's thread."""
+    """The plan as the task's own copy run keeps it, exactly-once only. Used between transactions, by the run's
+    thread."""
 
     def __init__(self, ticket: StartTicket, producer: RunProducer, committed: CommittedOffsets) -> None:
         self._ticket = ticket

@@ -50,7 +50,7 @@ class DedicatedGoal(StrEnum):
 
 
 class DedicatedState(StrEnum):
-    """Where a dedicated connector stands."""
+    """The state of a dedicated connector."""
 
     CREATING = "CREATING"
     RUNNING = "RUNNING"

@@ -36,7 +36,7 @@ CODES: Mapping[str, str] = {
 
 
 class PluginImportState(StrEnum):
-    """Where a plugin import stands."""
+    """The state of a plugin import."""
 
     CREATING = "CREATING"
     ACTIVE = "ACTIVE"

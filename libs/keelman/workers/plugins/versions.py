@@ -16,7 +16,7 @@ _POM = re.compile(r"META-INF/maven/[^/]+/(?P<artifact>[^/]+)/pom\.properties")
 
 
 class NameAndVersion(NamedTuple):
-    """Of a file; either is empty when the file says none."""
+    """The name and version of a plugin's file; either is empty when the file says none."""
 
     name: str
     version: str

@@ -50,7 +50,7 @@ class Topics:
 
 
 class JavaConsumer:
-    """Of one copy run."""
+    """The consumer of one copy run."""
 
     def __init__(self, order: ConsumerOrder, sizes: Callable[[Any], int]) -> None:
         """`sizes` gives the bytes of all keys and values in a Java list of records. Raises KafkaException."""

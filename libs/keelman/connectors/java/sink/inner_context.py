@@ -29,7 +29,7 @@ _SERVED = "groupMetadata, assignment, seek, pause, resume, " + ", ".join(sorted(
 
 
 class InnerContext(SinkContext):
-    """Of one task that does. Records that it cannot write fail it: it has no reporter of errant records."""
+    """The inner context of one task. Records that it cannot write fail it: it has no reporter of errant records."""
 
     def __init__(self, task: SinkTask, policy: Policy, wake: Callable[[], None], metrics: PluginMetrics) -> None:
         super().__init__(task, policy, wake, metrics)

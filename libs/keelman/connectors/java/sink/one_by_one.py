@@ -15,7 +15,7 @@ CONNECT = "org.apache.kafka.connect"
 
 
 class SinkOneByOne:
-    """Of one task; used by the thread of its copy run."""
+    """Converts one task's records one by one; used by the thread of its copy run."""
 
     def __init__(self, steps: RecordSteps, source: SinkSource) -> None:
         self._steps, self._source, self._attempts = steps, source, StepAttempts(source)

@@ -15,7 +15,7 @@ RECORD = "org.apache.kafka.clients.consumer.ConsumerRecord"
 
 
 class SinkLoops:
-    """Of one task; used by one thread at a time, but for `size`."""
+    """Makes one task's SinkRecords; used by one thread at a time, but for `size`."""
 
     def __init__(self, steps: RecordSteps) -> None:
         self._h = Handles()

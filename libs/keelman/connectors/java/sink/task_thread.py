@@ -38,7 +38,7 @@ class Job:
 
 
 class SinkThread:
-    """Of one task. All methods but `wake` are for the thread of its copy run."""
+    """The thread of one task. All methods but `wake` are for the thread of its copy run."""
 
     def __init__(self, loader: PluginLoader, class_name: str, *, name: str) -> None:
         self.class_name = class_name

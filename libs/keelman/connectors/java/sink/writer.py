@@ -67,7 +67,7 @@ def open_writer(
 
 
 class JavaWriter(Writer):
-    """Of one task."""
+    """The writer of one Java task."""
 
     writes_behind = True
 

@@ -19,7 +19,7 @@ UNKNOWN_SIZE = -1
 
 
 class SourceLoops:
-    """Of one task; used by the thread of its copy run."""
+    """Processes the polls of one task; used by the thread of its copy run."""
 
     def __init__(self, steps: RecordSteps) -> None:
         self._h = h = Handles()

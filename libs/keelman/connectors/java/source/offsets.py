@@ -61,7 +61,8 @@ class OffsetStore:
 
 
 class TaskOffsets:
-    """Of one task. `reader` is for the task's context, in any thread; `writer` and `flush` for one thread."""
+    """The offsets of one task. `reader` is for the task's context, in any thread; `writer` and `flush` for one
+    thread."""
 
     def __init__(self, committed: CommittedOffsets) -> None:
         library = jpype()

@@ -58,7 +58,7 @@ class _Rows:
 
 
 class OneByOne:
-    """Of one task; used by the thread of its copy run."""
+    """Converts one task's records one by one; used by the thread of its copy run."""
 
     def __init__(self, steps: RecordSteps, target: SourceTarget) -> None:
         self._steps, self._attempts = steps, StepAttempts(target)

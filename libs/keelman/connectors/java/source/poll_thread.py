@@ -56,7 +56,7 @@ class Committed:
 
 
 class PollThread:
-    """Of one task. `poll` and the other methods are for the thread of its copy run."""
+    """The thread of one task. `poll` and the other methods are for the thread of its copy run."""
 
     def __init__(
         self,

@@ -58,7 +58,7 @@ def open_reader(loader: PluginLoader, class_name: str, config: Mapping[str, str]
 
 
 class JavaReader(Reader):
-    """Of one task. Its queue holds little: what it reads is limited by what it hands out."""
+    """The reader of one Java task. Its queue holds little: what it reads is limited by what it hands out."""
 
     lag_unit = "records"
 

@@ -19,8 +19,8 @@ from keelman.engine.records.registries import open_registry
 
 @dataclass(frozen=True, slots=True)
 class RecordSteps:
-    """Of one task. `key` and `value` are Converters, `headers` is a HeaderConverter; all are configured. `names` are
-    the classes, by role, of those that are not Java's. `metrics` are its task's own, theirs among them."""
+    """The steps of one task. `key` and `value` are Converters, `headers` is a HeaderConverter; all are configured.
+    `names` are the classes, by role, of those that are not Java's. `metrics` are its task's own, theirs among them."""
 
     key: Any
     value: Any

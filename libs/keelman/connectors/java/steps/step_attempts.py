@@ -30,7 +30,7 @@ class StepFailed(Exception):
 
 
 class StepAttempts:
-    """Of one task; used by the thread of its copy run."""
+    """Tries the steps of one task; used by the thread of its copy run."""
 
     def __init__(self, retrying: Retrying) -> None:
         self._retrying = retrying

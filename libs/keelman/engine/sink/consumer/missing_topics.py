@@ -15,8 +15,8 @@ MAX_NAMES = 5
 
 
 class MissingTopics:
-    """Of one copy run, whose thread alone uses it. Brokers are asked only while there is a reason to think that a topic
-    is missing: the consumer met an error, or the group gave this task no partition."""
+    """Finds the missing topics of one copy run, whose thread alone uses it. Brokers are asked only while there is a
+    reason to think that a topic is missing: the consumer met an error, or the group gave this task no partition."""
 
     def __init__(
         self,

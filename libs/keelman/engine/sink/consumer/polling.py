@@ -19,7 +19,7 @@ YOUNG_SECONDS = 1.0
 
 
 class Polling:
-    """Of one copy run; its thread alone uses it."""
+    """Polls the consumer of one copy run; its thread alone uses it."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ _log = get_logger()
 
 
 class Claims:
-    """Those of one task. `commit` commits records alone, `fence` shuts the producers of transactional ids out."""
+    """The claims of one task. `commit` commits records alone, `fence` shuts the producers of transactional ids out."""
 
     def __init__(
         self,

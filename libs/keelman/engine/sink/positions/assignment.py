@@ -29,8 +29,8 @@ from keelman.engine.sink.steering import Steering
 
 @dataclass(slots=True)
 class SinkAssignment:
-    """Of one run of one sink task; its thread alone uses it, in the consumer's callbacks too. Its methods raise
-    KafkaException, RunFailure, Unavailable, and what the writer raises."""
+    """Follows the assignment of one run of one sink task; its thread alone uses it, in the consumer's callbacks too.
+    Its methods raise KafkaException, RunFailure, Unavailable, and what the writer raises."""
 
     consumer: Consumer
     _: KW_ONLY

@@ -35,7 +35,7 @@ _log = get_logger()
 
 
 class SourceTopics:
-    """Of one copy run, whose thread alone uses it; its connections are kept until `close`."""
+    """Asks about the topics of one copy run, whose thread alone uses it; its connections are kept until `close`."""
 
     def __init__(self, properties: Mapping[str, str], beat: Callable[[], None]) -> None:
         """`properties` of the cluster are Java's."""

@@ -36,7 +36,7 @@ class Begun:
 
 
 class Beginnings:
-    """Of one copy run."""
+    """Finds the first positions of one copy run."""
 
     def __init__(
         self, worker: Mapping[str, str], config: Mapping[str, str], connector: str, topics: SourceTopics
