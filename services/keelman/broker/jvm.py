@@ -39,7 +39,7 @@ EXCEPTION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where a broker keeps what."""
+    """The folders and files of a broker."""
 
     root: Path
 

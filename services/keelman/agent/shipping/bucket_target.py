@@ -28,7 +28,7 @@ DEFAULT_REGION = "us-east-1"
 
 
 class Store(Protocol):
-    """Where objects are put."""
+    """The storage that objects are put into."""
 
     async def put(self, key: str, content: bytes) -> None:
         """Puts a whole object in place of what is there. Raises KeelmanError and OSError."""

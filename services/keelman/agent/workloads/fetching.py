@@ -16,7 +16,7 @@ log = get_logger()
 
 
 class Fetcher:
-    """Of one workload. Calls `changed` when its status or its next step may have changed."""
+    """Fetches for one workload. Calls `changed` when its status or its next step may have changed."""
 
     def __init__(self, local: Local, plugins: Plugins, changed: Callable[[], None]) -> None:
         self._local = local

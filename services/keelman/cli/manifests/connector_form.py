@@ -21,7 +21,7 @@ VERBS = {RUNNING: "Resume", PAUSED: "Pause", STOPPED: "Stop"}
 
 @dataclass(frozen=True, slots=True)
 class ConnectorForm(Form):
-    """Of connectors, each named CLUSTER/NAME."""
+    """The form of connectors, each named CLUSTER/NAME."""
 
     async def found(self, gateway: Gateway, names: Sequence[str]) -> Sequence[Any]:
         """Those that there are, with what they say."""

@@ -29,8 +29,8 @@ OWNERS = ("origin", "extra")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Of one kind. `message` is the class of what a spec is filled into, `without` those of its fields that no spec
-    has, `kept` those that stay as they are where a manifest does not name them."""
+    """The form of one kind of resources. `message` is the class of what a spec is filled into, `without` those of its
+    fields that no spec has, `kept` those that stay as they are where a manifest does not name them."""
 
     kind: Kind
     message: Any
@@ -132,7 +132,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class ClusterForm(Form):
-    """Of clusters, which run or are stopped."""
+    """The form of clusters, which run or are stopped."""
 
     def goal_of(self, present: Any) -> str:
         """What one was asked to be."""
@@ -159,7 +159,7 @@ class ClusterForm(Form):
 
 @dataclass(frozen=True, slots=True)
 class AppliedForm(Form):
-    """Of topics and definitions, which operations bring about."""
+    """The form of topics and definitions, which operations bring about."""
 
     goal_enum: Any = None
 
@@ -197,7 +197,7 @@ class AppliedForm(Form):
 
 @dataclass(frozen=True, slots=True)
 class DedicatedForm(Form):
-    """Of dedicated connectors, each of whose changes is an operation."""
+    """The form of dedicated connectors, each of whose changes is an operation."""
 
     def goal_of(self, present: Any) -> str:
         """What one was asked to be."""

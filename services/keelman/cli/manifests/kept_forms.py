@@ -29,7 +29,7 @@ def described(resource: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class KeptForm(Form):
-    """Of what is created by fields of a request, some of which never change."""
+    """The form of what is created by fields of a request, some of which never change."""
 
     without: tuple[str, ...] = NAMES
 
@@ -49,7 +49,7 @@ class KeptForm(Form):
 
 @dataclass(frozen=True, slots=True)
 class SecretForm(KeptForm):
-    """Of secrets, whose values nobody is shown."""
+    """The form of secrets, whose values nobody is shown."""
 
     def create(self, name: str, filled: Any) -> list[Message]:
         """The requests that make one. Raises InvalidArgument."""
@@ -83,7 +83,7 @@ class SecretForm(KeptForm):
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationForm(KeptForm):
-    """Of worker configurations, whose newest revision is what a manifest says."""
+    """The form of worker configurations, whose newest revision is what a manifest says."""
 
     def create(self, name: str, filled: Any) -> list[Message]:
         """The requests that make one. Raises InvalidArgument."""
@@ -123,7 +123,7 @@ class ConfigurationForm(KeptForm):
 
 @dataclass(frozen=True, slots=True)
 class ImportForm(KeptForm):
-    """Of plugin imports, whose source never changes."""
+    """The form of plugin imports, whose source never changes."""
 
     def update(self, present: Any, filled: Any) -> list[Message]:
         """The requests that change one. Raises InvalidArgument."""
@@ -140,7 +140,7 @@ class ImportForm(KeptForm):
 
 @dataclass(frozen=True, slots=True)
 class PluginForm(KeptForm):
-    """Of plugins, by reference: their files are uploaded by `keelman create plugin`."""
+    """The form of plugins, by reference: their files are uploaded by `keelman create plugin`."""
 
     def create(self, name: str, filled: Any) -> list[Message]:
         """The requests that make one. Raises InvalidArgument."""
@@ -177,7 +177,7 @@ class PluginForm(KeptForm):
 
 @dataclass(frozen=True, slots=True)
 class DocumentForm(KeptForm):
-    """Of documents, named by their kind, scope and key."""
+    """The form of documents, named by their kind, scope and key."""
 
     def filled(self, manifest: Manifest) -> Any:
         """What a manifest says of one. Raises InvalidArgument."""

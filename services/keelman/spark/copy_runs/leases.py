@@ -15,7 +15,7 @@ KEPT_SUPERSEDED = 1_000
 
 
 class Link(Protocol):
-    """Where a worker's updates go."""
+    """The link that a worker's updates go to."""
 
     def put(self, update: RunUpdate) -> None:
         """Passes one on; never blocks."""

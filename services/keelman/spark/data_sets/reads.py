@@ -125,7 +125,7 @@ class Sessions:
 
 
 class DataSets:
-    """Of one Spark. All of it blocks: called in threads, several at a time."""
+    """The data sets that one Spark reads. All of it blocks: called in threads, several at a time."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions

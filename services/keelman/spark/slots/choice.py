@@ -10,7 +10,7 @@ from keelman.spark.copy_runs.runs import Owner
 
 
 class SlotState(Enum):
-    """Where a slot stands. Only the first two take copy runs."""
+    """The state of a slot. Only the first two take copy runs."""
 
     STARTING = "starting"
     ATTACHED = "attached"

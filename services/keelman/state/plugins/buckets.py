@@ -33,7 +33,7 @@ DEFAULT_REGION = "us-east-1"
 
 
 class Buckets(Protocol):
-    """Where buckets are."""
+    """Reads objects of the buckets of this installation."""
 
     def read(self, source: PluginSource) -> AsyncIterator[bytes]:
         """The bytes of an object.

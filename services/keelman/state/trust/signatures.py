@@ -33,7 +33,7 @@ _FORGET = sa.delete(SignatureRow).where(col(SignatureRow.time) < sa.bindparam("u
 
 @dataclass(frozen=True, slots=True)
 class UsedSignatures:
-    """Those of the last 15 minutes, in the database."""
+    """The signatures of the last 15 minutes, in the database."""
 
     database: Database
 

@@ -70,7 +70,7 @@ class Request:
 
 
 class Requests:
-    """Those that wait, in the order in which they came, and those that are being served."""
+    """The requests that wait, in the order in which they came, and those that are being served."""
 
     def __init__(self, topic: ConfigTopic, require_leader: Callable[[], None]) -> None:
         self._topic = topic

@@ -113,7 +113,7 @@ class Sum:
 
 
 class ConnectorFigures:
-    """Those of one scrape. `worker` is a label of all."""
+    """The figures of one scrape. `worker` is a label of all."""
 
     def __init__(self, worker: str) -> None:
         self._worker = f'worker="{escaped(worker)}"'

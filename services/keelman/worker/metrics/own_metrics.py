@@ -15,7 +15,7 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9_]")
 
 
 class OwnMetrics:
-    """Of one text."""
+    """The tasks' own metrics of one scrape."""
 
     def __init__(self) -> None:
         self._families: dict[str, Family] = {}

@@ -39,7 +39,7 @@ class Watched:
 
 
 class Watcher:
-    """`begin` it before the first `watch`."""
+    """Watches for all parked tasks of a worker. `begin` it before the first `watch`."""
 
     def __init__(self, *, client_id: str) -> None:
         self._files = FileWatches()

@@ -20,7 +20,7 @@ log = get_logger()
 
 
 class Databases:
-    """One a worker."""
+    """Reads tables of databases; one a worker."""
 
     def __init__(self, store: Store, side_process: SideProcess) -> None:
         self._store = store

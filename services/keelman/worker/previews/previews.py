@@ -26,7 +26,8 @@ Check = Callable[[Mapping[str, str | None]], Awaitable[dict[str, str]]]
 
 
 class Previews:
-    """One a worker. `check` gives a configuration back when it is legal, and raises RestError when it is not."""
+    """Previews connectors; one a worker. `check` gives a configuration back when it is legal, and raises RestError when
+    it is not."""
 
     def __init__(self, herder: Herder, check: Check, side_process: SideProcess) -> None:
         self._herder = herder

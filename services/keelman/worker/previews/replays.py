@@ -34,7 +34,7 @@ class Replay:
 
 
 class Replays:
-    """One a worker."""
+    """Lists and replays dead letters; one a worker."""
 
     def __init__(self, store: Store, side_process: SideProcess) -> None:
         self._store = store

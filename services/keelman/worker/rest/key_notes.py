@@ -25,7 +25,8 @@ MAX_KEPT = 256
 
 
 class KeyNotes:
-    """One a worker; remembers what it said of the last configurations, so that their classes are asked once."""
+    """Notes keys of configurations; one a worker; remembers what it said of the last configurations, so that their
+    classes are asked once."""
 
     def __init__(self, worker_config: Mapping[str, str]) -> None:
         self._worker = worker_config

@@ -21,8 +21,8 @@ SWEEP_SECONDS = 60.0
 
 @dataclass(slots=True)
 class _Use:
-    """Of a topic by a connector: its record's value, how far the config topic was read when it was noted, and whether
-    the record may have been written."""
+    """The use of a topic by a connector: its record's value, how far the config topic was read when it was noted, and
+    whether the record may have been written."""
 
     value: bytes
     since: int

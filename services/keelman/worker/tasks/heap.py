@@ -13,7 +13,7 @@ WHOLE_SECONDS = 86_400.0
 
 
 class Heap:
-    """Of this process; `watched` puts it into force.
+    """The heap of this process; `watched` puts it into force.
 
     What has outlived a full collection is set aside, so that the next one looks at newer objects alone. What of it goes
     in cycles, as tasks do, stays until all is looked at: when a quarter of the tasks have ended, and once a day.

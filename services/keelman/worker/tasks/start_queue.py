@@ -13,8 +13,8 @@ MOST = 100
 
 
 class StartQueue:
-    """Of one worker. Tasks of a kind (the folder of their plugin, empty for our own connectors) wait for each other
-    alone: other kinds have slots of their own."""
+    """The queue of one worker. Tasks of a kind (the folder of their plugin, empty for our own connectors) wait for each
+    other alone: other kinds have slots of their own."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most

@@ -35,7 +35,7 @@ class Type(StrEnum):
 
 
 class Necessary(StrEnum):
-    """Whether a request must have it."""
+    """Whether a request must have the setting."""
 
     REQUIRED = "REQUIRED"
     OPTIONAL = "OPTIONAL"
@@ -43,7 +43,7 @@ class Necessary(StrEnum):
 
 
 class Permission(StrEnum):
-    """When it may be set."""
+    """When a request may set the setting."""
 
     READ_ONLY = "READ_ONLY"
     CREATE_ONLY = "CREATE_ONLY"

@@ -32,7 +32,7 @@ HOP = "forward"
 
 
 class Forwarder:
-    """One a worker; `close` must be called."""
+    """Forwards requests; one a worker; `close` must be called."""
 
     def __init__(self, tls: ssl.SSLContext, herder: Herder, read: Callable[[], Awaitable[None]]) -> None:
         """`tls` is what other workers are asked with. `read` is awaited after another worker's success: the caller may

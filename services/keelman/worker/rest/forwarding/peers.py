@@ -30,7 +30,7 @@ LOST = ((500, answers.FORWARD_FAILED), (500, answers.SHUTTING_DOWN))
 
 
 class Peers:
-    """One a worker; `close` must be called."""
+    """Sends requests to other workers; one a worker; `close` must be called."""
 
     def __init__(self, tls: ssl.SSLContext) -> None:
         """`tls` is what other workers are asked with."""
