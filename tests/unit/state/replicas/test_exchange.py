@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from keelman.state.replicas.exchange import COMMITTED, PAYLOAD_BYTES, TOLD, Exchange, _parts
+from keelman.state.replicas.exchange import COMMITTED, EXCHANGED, PAYLOAD_BYTES, Exchange, _parts
 from keelman.state.replicas.heard import Heard
 from keelman.testing.eventually import eventually
 from keelman.testing.fake_time import FakeProcess, FakeTimeLoop
@@ -56,7 +56,7 @@ class Busy(Exchange):
     async def notifies(self, timeout: float) -> AsyncIterator[Any]:
         yield psycopg.Notify(COMMITTED, "7", 1)
         await asyncio.sleep(BEAT)
-        yield psycopg.Notify(TOLD, json.dumps({"from": "me"}), 1)
+        yield psycopg.Notify(EXCHANGED, json.dumps({"from": "me"}), 1)
 
     async def _notify(self, message: dict[str, Any]) -> None:
         pass
@@ -116,7 +116,7 @@ async def test_a_commit_is_taken_in_before_it_counts_as_planned(committed: list[
     slow = Slow(said)
     store: Any = slow
     exchange = Told("", store, Heard(), BEAT, lambda: None)
-    plans = [(TOLD, {"from": "another", "planned": revision, "nodes": []}) for revision in (5, 7)]
+    plans = [(EXCHANGED, {"from": "another", "planned": revision, "nodes": []}) for revision in (5, 7)]
     exchange.notes = [plans[0], *committed, plans[1]]
     task = asyncio.ensure_future(exchange.run(lambda revision: said.append(f"planned {revision}")))
     await eventually(lambda: exchange._planned_elsewhere == 7)
