@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from keelman.cli.commands.hosts.doctor import _told
+from keelman.cli.commands.hosts.doctor import _reported
 from keelman.model.errors import Internal, KeelmanError, Unavailable
 from keelman.rpc.errors import NOT_SERVED
 
@@ -32,5 +32,5 @@ class Refusing:
     ],
 )
 async def test_what_an_older_server_cannot_be_asked_is_passed_over(error: KeelmanError, problems: list[str]) -> None:
-    found = await _told(cast("Gateway", Refusing(error)), "w")
+    found = await _reported(cast("Gateway", Refusing(error)), "w")
     assert [one.problem for one in found] == problems
