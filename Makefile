@@ -37,6 +37,8 @@ $(JARS): $(STAMP) libs/keelman/runtime/kafka_broker.lock
 	@$(BIN)/python -m keelman.broker prepare
 	@echo "== archive of Spark's classes: half a minute where there is none"
 	@$(BIN)/python -m keelman.spark.archive
+	@echo "== Kafka Connect's jars and the archive of their classes"
+	@$(BIN)/python -m keelman.connectors.java.archive
 	@touch $@
 
 protos: $(STAMP) ## generate the wire code from protos/

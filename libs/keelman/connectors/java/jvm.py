@@ -11,7 +11,9 @@ import functools
 import importlib
 import importlib.util
 import os
+import sys
 import threading
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ from typing import Any
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.runtime.home import cache_folder
 from keelman.runtime.java import installation, maven
+from keelman.runtime.java.installation import Java
 from keelman.runtime.java.ivy import Progress
 from keelman.runtime.java.machine_options import (
     CODE_CACHE_BYTES,
@@ -29,10 +32,15 @@ from keelman.runtime.java.machine_options import (
     MACHINE_SECONDS,
     METASPACE_BYTES,
 )
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.standstill import standstill
 
+log = get_logger()
 CONNECT_RUNTIME = Path(__file__).with_name("connect_runtime.lock")
 STACK_KIB = 512
+ARCHIVE_SECONDS = 60.0
+ARCHIVE_OPTION = "-XX:ArchiveClassesAtExit="
 MISSING = "Java plugins need JPype, which is not installed: pip install 'keelman[java]'"
 
 
@@ -91,11 +99,51 @@ async def fetch_runtime_jars(progress: Progress = lambda line: None) -> tuple[Pa
 
 
 async def prepare(progress: Progress) -> None:
-    """Fetches what a machine needs. Raises FailedPrecondition without Java or JPype, and as `fetch_runtime_jars`."""
+    """Fetches what a machine needs, and has the archive of its classes made, each only if it is missing.
+
+    Raises FailedPrecondition without Java or JPype, and as `fetch_runtime_jars`.
+    """
     if importlib.util.find_spec("jpype") is None:
         raise FailedPrecondition(MISSING, reason="JPYPE_MISSING")
-    await asyncio.to_thread(installation.find)
+    java = await asyncio.to_thread(installation.find)
     await fetch_runtime_jars(progress)
+    if not archive_file(java).exists():
+        progress("making the archive of Kafka Connect's classes, once, so that Java starts quicker in slots")
+        await _make_archive(archive_file(java))
+
+
+def archive_file(java: Java) -> Path:
+    """Where the class data archive for this Java and the runtime's jars is kept; `keelman.connectors.java.archive`
+    makes it."""
+    jars = maven.Lock.read(CONNECT_RUNTIME).folder(cache_folder())
+    return cache_folder() / "classes" / f"{jars.name}-java{java.version}.jsa"
+
+
+async def _make_archive(file: Path) -> None:
+    """Makes it in a process of its own. An empty file remembers a failure; a machine starts without an archive too."""
+    command = tethered([sys.executable, "-m", "keelman.connectors.java.archive"])
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        process = await asyncio.create_subprocess_exec(*command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE)
+        try:
+            async with asyncio.timeout(ARCHIVE_SECONDS):
+                _, said = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            _, said = await process.communicate()
+        if process.returncode != 0:
+            log.warning("class_archive_failed", exit_code=process.returncode, output=said.decode(errors="replace"))
+            file.touch()
+    except OSError as error:  # a cache that this user may only read
+        log.warning("class_archive_failed", error=str(error))
+
+
+def _shared(java: Java) -> tuple[str, ...]:
+    """The arguments by which a machine uses the archive; Java itself goes on without one that does not fit."""
+    file = archive_file(java)
+    if not (file.is_file() and file.stat().st_size):
+        return ()
+    return f"-XX:SharedArchiveFile={file}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"
 
 
 def start(options: JvmOptions) -> None:
@@ -120,6 +168,7 @@ def _start(library: ModuleType, options: JvmOptions) -> None:
         with standstill(MACHINE_SECONDS):
             library.startJVM(
                 str(java.home / "lib" / "server" / "libjvm.so"),
+                *(() if any(ARCHIVE_OPTION in one for one in options.more) else _shared(java)),
                 *options.arguments(),
                 classpath=[str(jar) for jar in jars],
                 convertStrings=False,
