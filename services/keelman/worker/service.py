@@ -120,7 +120,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         leader = Leader(store, url=url, delay_ms=waiting_ms(settings, properties), wake=wake.set)
         tracking = TopicTracking(store)
         owned = OwnedWork(store, membership, link, on_topics=tracking.used, worker_cluster=cluster, worker=worker)
-        stack.enter_context(owned.heap.watched())
+        stack.enter_context(owned.tasks.heap.watched())
         herder = Herder(store, membership, leader, owned, url=url, wake=wake)
         publisher = await stack.enter_async_context(
             ReportPublisher(settings.reports_bootstrap_servers, worker, reports)
@@ -128,7 +128,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         async with Siblings() as siblings:
             siblings.start(store.run(), name="topics")
             siblings.start(membership.heartbeats(herder), name="heartbeats")
-            siblings.start(run_link(link, spark, owned.copy_runs), name="spark link")
+            siblings.start(run_link(link, spark, owned.tasks), name="spark link")
             siblings.start(_close_on(stop, entrance, leave, wake), name="stop")
             siblings.start(tracking.run(), name="topics in use")
             api.begin(herder, tracking, cluster_id)

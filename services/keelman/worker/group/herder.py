@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast
 
 from keelman.kafka.groups.connect_protocol import Metadata, OwnFields
@@ -45,7 +44,7 @@ class Herder:
         self.owned = owned
         self.url = url
         self._wake = wake
-        self._requests = Requests(store.config_topic, self.require_leader)
+        self.requests = Requests(store.config_topic, self.require_leader)
         self._leaving = False
         self._known: tuple[frozenset[Work], dict[str, str]] = (frozenset(), {})
         self._rejoin_at: float | None = None
@@ -79,7 +78,7 @@ class Herder:
         """Has the operation done between other things, once this worker has its place; raises what it raises.
 
         Raises DeadlineExceeded when it did not begin in time; then it never begins. One that has begun is waited
-        for: it calls `require_time` before it writes. Raises Unavailable while the brokers refuse the group.
+        for: it calls `requests.require_time` before it writes. Raises Unavailable while the brokers refuse the group.
         """
         return cast(T, await self._done(Request(time.monotonic() + seconds, operation)))
 
@@ -92,29 +91,21 @@ class Herder:
         request = Request(time.monotonic() + seconds, connector=connector, decide=decide)
         return cast(T, await self._done(request))
 
-    def coming(self) -> AbstractContextManager[None]:
-        """For the block in which a change is made ready."""
-        return self._requests.coming()
-
     async def _done(self, request: Request) -> Any:
         if self.membership.problem:
             raise Unavailable(self.membership.problem)
         if self._leaving or not addressed.meant_for(self.membership.member):
             raise Elsewhere("")
         self._wake.set()
-        return await self._requests.done(request)
+        return await self.requests.done(request)
 
     def on_refused(self, problem: str) -> None:
         """The brokers refuse the group for a reason that does not pass by itself: whoever waits gets it as an error."""
-        self._requests.refuse_all(lambda: Unavailable(problem))
+        self.requests.refuse_all(lambda: Unavailable(problem))
 
     def on_lost(self, why: str) -> None:
         """The group has lost this worker: its statuses say so at once."""
         self.owned.lose(why)
-
-    def require_time(self) -> None:
-        """Raises DeadlineExceeded when the request that is being served has none left: nothing is written after it."""
-        self._requests.require_time()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set: then drains, leaves the group and returns."""
@@ -125,7 +116,7 @@ class Herder:
         await self.membership.replace_predecessors(self.url)
         backoff = Backoff(first=0.1, most=2.0)
         async with Siblings() as siblings:
-            self.owned.begin(siblings)
+            self.owned.tasks.begin(siblings)
             self.leader.begin(siblings)
             while not stop.is_set():
                 self._wake.clear()
@@ -139,7 +130,7 @@ class Herder:
                 await wait_or_stop(self._wake, pause)
             # Nothing of what waits was begun: another worker, which is to lead in a moment, can do it.
             self._leaving = True
-            self._requests.refuse_all(lambda: Elsewhere(""))
+            self.requests.refuse_all(lambda: Elsewhere(""))
             await self._leave()
 
     async def _turn(self, stop: asyncio.Event) -> float:
@@ -164,7 +155,7 @@ class Herder:
             self.membership.request_rejoin()
         self.owned.follow()
         self._measure()
-        if self.membership.rejoin or self._requests or self.owned.busy or (leads and self.leader.busy):
+        if self.membership.rejoin or self.requests or self.owned.busy or (leads and self.leader.busy):
             return 0.0 if self.membership.healthy else SOON_SECONDS
         return min(SOON_SECONDS if soon else IDLE_SECONDS, self._pause(leads=leads))
 
@@ -226,7 +217,7 @@ class Herder:
         if self.membership.losses == self._losses:
             return False
         self._losses = self.membership.losses
-        self._requests.refuse_all(lambda: Elsewhere(""))  # who has asked for them may have gone to the next leader
+        self.requests.refuse_all(lambda: Elsewhere(""))  # who has asked for them may have gone to the next leader
         await self.owned.drop_all()
         self.store.status_topic.writer.forget()
         return True
@@ -253,7 +244,7 @@ class Herder:
         return self.store.config.work(), dict(self.store.config.placements)
 
     def _measure(self) -> None:
-        now, measured = time.monotonic(), self.owned.measured
+        now, measured = time.monotonic(), self.owned.tasks.measured
         measured.sample(now, self.owned.works)
         if measured.has_news(now) and self.membership.healthy:
             self.membership.request_rejoin()
@@ -270,16 +261,16 @@ class Herder:
     def _metadata(self, *, leaving: bool) -> Metadata:
         works = self.owned.works if self.membership.losses == self._losses else frozenset()
         offset = self.store.config.offset
-        weights = self.owned.measured.weights(time.monotonic(), works)
+        weights = self.owned.tasks.measured.weights(time.monotonic(), works)
         own = OwnFields(self.store.properties.labels, len(works), leaving, weights)
         return Metadata(self.url, offset, allocation(works, self.membership.place, offset), own)
 
     async def _serve(self) -> None:
         """Clients come first, for a while: of many new connectors the tasks then begin together, in few rounds."""
         until = time.monotonic() + SERVE_SECONDS
-        while self._may_serve() and time.monotonic() < until and await self._requests.more():
+        while self._may_serve() and time.monotonic() < until and await self.requests.more():
             if self._may_serve():  # still, if one was waited for
-                await self._requests.serve()
+                await self.requests.serve()
 
     def _may_serve(self) -> bool:
         return self.membership.healthy and not self.membership.rejoin

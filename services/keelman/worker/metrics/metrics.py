@@ -97,7 +97,7 @@ class Metrics:
             (names.LOSSES, membership.losses),
             (names.LINK, int(self._link.up.is_set())),
             (names.CONFIG_OFFSET, herder.store.config.offset),
-            (names.PARKED, len(herder.owned.parking)),
+            (names.PARKED, len(herder.owned.tasks.parking)),
             (names.CONNECTOR_COUNT, len(works) - tasks),
             (names.TASK_COUNT, tasks),
             (names.ASSIGNED_CONNECTORS, len(works) - tasks),
@@ -112,7 +112,7 @@ class Metrics:
         if membership.place is not None:
             out.add(names.LEADER_NAME, 1, labels_of({"leader_name": membership.place.assignment.leader_url}))
         self._as_managed(out, now)
-        meters = herder.owned.meters
+        meters = herder.owned.tasks.meters
         for is_task in (False, True):
             started, failed = meters.started[is_task], meters.failed[is_task]
             for what, count in (("attempts", started + failed), ("success", started), ("failure", failed)):
@@ -120,7 +120,8 @@ class Metrics:
 
     def _as_managed(self, out: Exposition, now: float) -> None:
         """What is measured of the worker, under the names of managed services."""
-        membership, meters, connectors = self._herder.membership, self._herder.owned.meters, self._herder.store.config
+        herder = self._herder
+        membership, meters, connectors = herder.membership, herder.owned.tasks.meters, herder.store.config
         only = next(iter(connectors.connectors)) if len(connectors.connectors) == 1 else ""
         labels, own, usage = self._figures.labels(only), self._process.cpu_times(), self._link.usage
         cpus = self._cpu_share.of(own.user + own.system + from_duration(usage.cpu_time), now)
@@ -149,7 +150,7 @@ class Metrics:
 
     async def _of_works(self, out: Exposition, now: float) -> None:
         herder = self._herder
-        meters, statuses = herder.owned.meters, herder.store.statuses
+        meters, statuses = herder.owned.tasks.meters, herder.store.statuses
         works = herder.owned.works.union(statuses.lost)
         meters.keep(works)
         by_state: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}

@@ -54,11 +54,11 @@ async def report(
         now = (herder.place, herder.membership.healthy, herder.membership.generation, counted, problems)
         if now != last or time.monotonic() - reported >= REPORT_SECONDS:
             membership = membership_of(herder, counted, problems)
-            herder.owned.meters.keep(works.union(statuses.lost))
-            usage = usage_of(link, herder.owned.meters)
+            herder.owned.tasks.meters.keep(works.union(statuses.lost))
+            usage = usage_of(link, herder.owned.tasks.meters)
             about = WorkerReport(worker_cluster=worker_cluster, worker_id=worker, membership=membership, usage=usage)
             publisher.publish(WORKER_REPORTS, worker, _report(worker, worker, worker=about))
-            if (left := lags_of(herder.owned.meters)) != lags:
+            if (left := lags_of(herder.owned.tasks.meters)) != lags:
                 lags, key = left, f"{worker}/lag"
                 by_connector = LagReport(worker_cluster=worker_cluster, worker_id=worker, connectors=left)
                 publisher.publish(WORKER_REPORTS, key, _report(worker, key, lags=by_connector))

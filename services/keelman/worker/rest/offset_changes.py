@@ -132,7 +132,7 @@ class OffsetChanges:
         """No task that ran before it was stopped can commit any more, also one that nobody hears of."""
         # Without transactions nothing but its end keeps a task of this worker from committing what it has at hand.
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
-            await self._herder.owned.ended(name)
+            await self._herder.owned.tasks.ended(name)
         try:
             await self._fence(name)
         except KeelmanError as error:

@@ -103,7 +103,7 @@ class Operations:
         # Before it is judged: what was legal then need not be so now.
         if request_id and (before := await self._lead(name, lambda: Change((), answered))) is not None:
             return before
-        with self._herder.coming():
+        with self._herder.requests.coming():
             checked = await self.check(config)
         if self._store.config.may_have_lingering_target(name):
             await self._store.config_topic.read(seconds=remaining())
@@ -206,7 +206,7 @@ class Operations:
         async def do() -> None:
             await self._store.config_topic.read()
             self._require_known(name)
-            self._herder.require_time()
+            self._herder.requests.require_time()
             await self._store.config_topic.write_target(name, target)
 
         await self._herder.call(do, seconds=remaining())

@@ -24,7 +24,7 @@ from keelman.worker.restart_policy import Attempt, Cause, RestartPolicy, Restart
 from keelman.worker.storage import status_state as states
 from keelman.worker.tasks.copying import LEFT_OPEN, MOVED, Copying
 from keelman.worker.tasks.link import SparkLink
-from keelman.worker.tasks.run_handle import LOST, RunHandle
+from keelman.worker.tasks.run_handle import LOST
 from keelman.worker.tasks.start_queue import StartQueue
 from keelman.worker.tasks.task_host import TaskHost
 from keelman.worker.tasks.task_orders import TaskOrders
@@ -68,13 +68,13 @@ class CopyTask:
         )
         self._restarts = Restarts(policy or RestartPolicy(), random.random, attempts)
         self._attempt: Attempt | None = None
-        self._state = ""
+        self.state = ""  # what its status says
         self._trace: str | None = None  # as reported
         self._failing = ""  # why copy runs have failed since anything was committed
         self._failures = 0  # how many of them
         self._since = time.monotonic()
         self._quiet_since: float | None = None
-        self._stalled = False
+        self.stalled = False  # there is something to copy and nothing gets copied
         self._repeats = False  # as reported: it fails again and again
         self._waits_for = ""  # as reported
         self._running = False  # the present copy run copies
@@ -91,7 +91,7 @@ class CopyTask:
 
     def restart(self) -> None:
         """End the copy run, or forget the failure, and begin a new one, with the whole budget."""
-        self._state = self._failing = ""
+        self.state = self._failing = ""
         self._failures = 0
         self._copying.split_again()
         self._restarts.healthy()
@@ -103,14 +103,14 @@ class CopyTask:
 
     def update(self, update: orders.RunUpdate) -> None:
         """Takes an update of one of its present copy runs."""
-        if (run := self._found(update.run_uid)) is not None:
+        if (run := self._copying.find(update.run_uid)) is not None:
             if update.HasField("progress") and self.watermark.note(update.run_uid, update.progress, time.monotonic()):
                 self._failing, self._failures = "", 0
             run.update(update)
 
     def lost(self, uid: str) -> None:
         """A copy run is gone, and nobody will say so."""
-        if (run := self._found(uid)) is not None:
+        if (run := self._copying.find(uid)) is not None:
             run.update(LOST)
 
     def park(self) -> None:
@@ -128,7 +128,7 @@ class CopyTask:
 
     def linked(self, uid: str) -> None:
         """The link stands again, and this copy run with it."""
-        if (run := self._found(uid)) is not None:
+        if (run := self._copying.find(uid)) is not None:
             run.linked()
 
     def follow_policy(self, policy: RestartPolicy) -> None:
@@ -155,23 +155,13 @@ class CopyTask:
         """Whether it goes on only at `wake`."""
         return self._orders.parked
 
-    @property
-    def state(self) -> str:
-        """What its status says."""
-        return self._state
-
-    @property
-    def stalled(self) -> bool:
-        """Whether there is something to copy and nothing gets copied."""
-        return self._stalled
-
     def judge(self, now: float, stall_seconds: float) -> None:
         """Once a second: brings the status in line with what is. Cheap for a task that is parked or failed."""
-        new = self._state == states.UNASSIGNED
+        new = self.state == states.UNASSIGNED
         # Of ten thousand that begin together all but a few wait for their turn: that is not reported.
         unasked = self._orders.ending or self._orders.parked or (new and self._copying.behind)
-        retried = self._state == states.RESTARTING and bool(self._failing)
-        if unasked or not (new or retried or self._state == states.RUNNING):
+        retried = self.state == states.RESTARTING and bool(self._failing)
+        if unasked or not (new or retried or self.state == states.RUNNING):
             self._quiet_since = None
             return
         if self._failing:
@@ -195,27 +185,24 @@ class CopyTask:
     def _judge_stall(self, now: float, stall_seconds: float) -> None:
         """Over all copy runs since something was committed last, for what fails again and again copies nothing."""
         stalled = self.watermark.stalled_seconds(now, stall_seconds) is not None
-        if stalled == self._stalled:
+        if stalled == self.stalled:
             return
         names = {**self._names, "left": self.watermark.lag, "reason": self._failing}
         log.warning("task_stalled" if stalled else "task_moves", **names)
-        self._stalled = stalled
+        self.stalled = stalled
         self._say()
 
     def _report_waiting(self, why: str) -> None:
         """Says what it waits for; of one that has not copied yet, each reason once."""
-        if self._state == states.UNASSIGNED and why == self._waits_for:
+        if self.state == states.UNASSIGNED and why == self._waits_for:
             return
         self._waits_for = why
-        state = states.UNASSIGNED if self._state == states.UNASSIGNED else states.RESTARTING
+        state = states.UNASSIGNED if self.state == states.UNASSIGNED else states.RESTARTING
         self._report(state, f"{CONNECT_ERROR}: waits for a copy run: {why}\n")
 
     @property
     def _names(self) -> dict[str, Any]:
         return {"connector": self.work.connector, "task": self.work.task}
-
-    def _found(self, uid: str) -> RunHandle | None:
-        return self._copying.find(uid)
 
     def _copies(self) -> None:
         now = time.monotonic()
@@ -226,7 +213,7 @@ class CopyTask:
             self._quiet_since = None
         news = self._copying.waits_for != self._waits_for
         self._waits_for = self._copying.waits_for
-        if self._state != states.RUNNING:  # a task that was parked has never been anything else
+        if self.state != states.RUNNING:  # a task that was parked has never been anything else
             self._since = now
             if self._attempt is not None:
                 self._attempt = replace(self._attempt, next="")  # it was this one
@@ -275,7 +262,7 @@ class CopyTask:
     async def _after(self, last: orders.RunUpdate) -> None:
         """Waits as long as the policy wants it after a failure; for good when there is no next attempt."""
         orders_, now = self._orders, time.monotonic()
-        healthy = now - self._since if self._state == states.RUNNING else 0.0
+        healthy = now - self._since if self.state == states.RUNNING else 0.0
         alone = self._copying.alone or last.reason.startswith("PLUGIN_")
         cause, delay = self._restarts.failed(
             last.reason, retriable=last.retriable, alone=alone, healthy_seconds=healthy
@@ -306,19 +293,19 @@ class CopyTask:
 
     def _report(self, state: str, trace: str | None) -> None:
         if state != states.RUNNING and not (state == states.RESTARTING and self._failing):
-            self._stalled = False
-        self._state, self._trace = state, trace
+            self.stalled = False
+        self.state, self._trace = state, trace
         self._say()
 
     def _say(self) -> None:
         """Writes the status as it is now: the state and the trace that were reported last, with what goes with them."""
         self._repeats = self._failures > 1
-        self._host.report(self._state, self._trace, self._more())
+        self._host.report(self.state, self._trace, self._more())
 
     def _more(self) -> Mapping[str, object]:
         """What a status of ours says beyond Connect's."""
         more: dict[str, object] = {}
-        if self._stalled:
+        if self.stalled:
             since = time.time() - (time.monotonic() - self.watermark.moved_at)
             stalled = {"since": stamp(datetime.fromtimestamp(since, UTC)), "left": self.watermark.lag}
             more["stalled"] = {**stalled, "reason": self._failing} if self._failing else stalled
@@ -326,6 +313,6 @@ class CopyTask:
             more["restart"] = self._attempt.value()
         if self._repeats:
             more["failures"] = {"count": self._failures, "reason": self._failing}
-        if self._waits_for and self._state == states.RUNNING:
+        if self._waits_for and self.state == states.RUNNING:
             more[WAITS_FOR] = self._waits_for
         return more

@@ -10,21 +10,16 @@ from keelman.connect.errors import ConnectError
 from keelman.connectors.registry import find_connector
 from keelman.model.errors import KeelmanError
 from keelman.model.work import CONNECTOR_TASK, Work
-from keelman.runtime.supervise import Siblings, supervise
-from keelman.worker.parking.parking import Parking
+from keelman.runtime.supervise import supervise
 from keelman.worker.restart_policy import stamp
 from keelman.worker.storage import status_state as states
 from keelman.worker.storage.change_set import ChangeSet
 from keelman.worker.storage.config_records import RestartRequest
 from keelman.worker.storage.status_state import Status
 from keelman.worker.storage.store import Store
-from keelman.worker.tasks.copy_task import CopyTask
 from keelman.worker.tasks.grants import Grants
 from keelman.worker.tasks.group_member import GroupMember
-from keelman.worker.tasks.heap import Heap
-from keelman.worker.tasks.link import CopyRuns, SparkLink
-from keelman.worker.tasks.measured import Measured
-from keelman.worker.tasks.meters import Meters
+from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_connectors import OwnedConnectors
 from keelman.worker.tasks.owned_tasks import OnTopics, OwnedTasks, is_failed
 
@@ -54,48 +49,14 @@ class OwnedWork:
             return membership.leads
 
         grants = Grants(store, membership, has, worker_cluster=worker_cluster, worker=worker)
-        self._tasks = OwnedTasks(
+        self.tasks = OwnedTasks(
             store, link, grants, has=has, leads=leads, report=self.report, on_topics=on_topics, worker=worker
         )
         self._connectors = OwnedConnectors(self.report)
         self.works: frozenset[Work] = frozenset()
-        self._changes = ChangeSet(lambda: {*store.config.connectors, *self._tasks.connectors})
+        self._changes = ChangeSet(lambda: {*store.config.connectors, *self.tasks.connectors})
         store.change_sets.append(self._changes)
         self._pruned = (-1, self.works)
-
-    def begin(self, siblings: Siblings) -> None:
-        """Where the tasks' coroutines run."""
-        self._tasks.begin(siblings)
-
-    @property
-    def tasks(self) -> Mapping[Work, CopyTask]:
-        """The tasks at work."""
-        return self._tasks.tasks
-
-    @property
-    def copy_runs(self) -> CopyRuns:
-        """What the link to the Spark service notifies of updates."""
-        return self._tasks
-
-    @property
-    def parking(self) -> Parking:
-        """Those that have nothing to copy."""
-        return self._tasks.parking
-
-    @property
-    def measured(self) -> Measured:
-        """How much each task works."""
-        return self._tasks.measured
-
-    @property
-    def heap(self) -> Heap:
-        """What the garbage collector looks at."""
-        return self._tasks.heap
-
-    @property
-    def meters(self) -> Meters:
-        """What has been done, counted."""
-        return self._tasks.meters
 
     async def take(self, assigned: Iterable[Work], revoked: Iterable[Work]) -> None:
         """Takes an assignment: what is revoked has stopped when this returns; `follow()` starts what is new."""
@@ -128,19 +89,19 @@ class OwnedWork:
     async def drop_all(self) -> None:
         """The group has lost this worker: whatever runs is cut at once."""
         self.works = frozenset()
-        await self._stop(list(self._tasks.tasks), cut=True)
+        await self._stop(list(self.tasks.tasks), cut=True)
         self._connectors.clear()
 
     async def end_all(self, *, last: bool) -> None:
         """This worker ends: everything drains. With the `last` worker sinks give up their places in their groups."""
         gone = self.works
         self.works = frozenset()
-        configs = self._tasks.configs
+        configs = self.tasks.configs
         await self._stop(list(configs))
         self._say_unassigned(gone)
         self._connectors.clear()
         if last:
-            await supervise(*(partial(self._tasks.give_up, work, config) for work, config in configs.items()))
+            await supervise(*(partial(self.tasks.give_up, work, config) for work, config in configs.items()))
 
     def follow(self) -> None:
         """Starts, stops, pauses and restarts what differs from the configuration, of some connectors at a time.
@@ -152,11 +113,11 @@ class OwnedWork:
         names = self._changes.take()
         for work in self._works_of(names):
             if work.is_task:
-                self._tasks.follow(work)
+                self.tasks.follow(work)
             else:
                 self._connectors.follow(work, self._store.config, failed=self._failed(work))
         self._connectors.log()
-        self._tasks.prune(names)
+        self.tasks.prune(names)
         for request in restarts:
             self.restart(request)
 
@@ -174,7 +135,7 @@ class OwnedWork:
         """Restarts what this worker has of a connector, which itself begins again once its status says RESTARTING."""
         for work in sorted(w for w in self.works if w.connector == request.connector):
             if work.is_task:
-                task = self._tasks.find(work)
+                task = self.tasks.find(work)
                 if request.include_tasks and task and (task.failed or not request.only_failed):
                     self.restart_task(work)
             elif self._failed(work) or not request.only_failed:
@@ -187,20 +148,16 @@ class OwnedWork:
 
     def restart_task(self, work: Work) -> bool:
         """Ends the task's run and begins a new one; False when this worker does not have it."""
-        task = self._tasks.find(work)
+        task = self.tasks.find(work)
         if task is None:
             return False
         self.report(work, states.RESTARTING, None)
         task.restart()
         return True
 
-    async def ended(self, connector: str) -> None:
-        """Returns once none of the connector's tasks is at work here: soon, when it was stopped."""
-        await self._tasks.ended(connector)
-
     def report(self, work: Work, state: str, trace: str | None, more: Mapping[str, object] | None = None) -> None:
         """Has a status of this worker written soon."""
-        self.meters.count_state(work, state)
+        self.tasks.meters.count_state(work, state)
         status = Status(state, self._worker, self._membership.generation, trace, self._version(work), more or {})
         self._store.status_topic.writer.put(work, status)
 
@@ -214,7 +171,7 @@ class OwnedWork:
     async def _stop(self, works: Iterable[Work], *, cut: bool = False) -> None:
         for work in works:
             self._connectors.forget(work)
-        await self._tasks.stop(works, cut=cut)
+        await self.tasks.stop(works, cut=cut)
 
     def _say_unassigned(self, works: Iterable[Work]) -> None:
         for work in works:

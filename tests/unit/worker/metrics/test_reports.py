@@ -27,7 +27,9 @@ async def test_a_change_of_work_is_told_with_its_counts() -> None:
     herder: Any = SimpleNamespace(
         place=None,
         membership=SimpleNamespace(healthy=True, generation=3),
-        owned=SimpleNamespace(works=frozenset({Work("a"), Work("a", 0), Work("a", 1)}), meters=Meters()),
+        owned=SimpleNamespace(
+            works=frozenset({Work("a"), Work("a", 0), Work("a", 1)}), tasks=SimpleNamespace(meters=Meters())
+        ),
         store=SimpleNamespace(statuses=statuses),
     )
     link: Any = SimpleNamespace(usage=SlotUsage())

@@ -59,9 +59,7 @@ class World:
     def tell(self, state: Any, reason: str, position: int) -> None:
         """What the copy run says that it has committed."""
         progress = CopyProgress(offsets={json.dumps(PARTITION): json.dumps({"position": position})})
-        self.owned.copy_runs.update(
-            RunUpdate(run_uid=self.sent[0].run_uid, state=state, reason=reason, progress=progress)
-        )
+        self.owned.tasks.update(RunUpdate(run_uid=self.sent[0].run_uid, state=state, reason=reason, progress=progress))
 
     @property
     def position(self) -> int:
@@ -211,7 +209,7 @@ async def test_what_a_stopped_task_still_commits_does_not_undo_a_change(
     monkeypatch.setattr(world.changes, "_look_at", looked_at)
     await world.put(SOURCE, records.STARTED, {"task.class": "T"})
     async with Siblings() as siblings:
-        world.owned.begin(siblings)
+        world.owned.tasks.begin(siblings)
         await world.owned.take([TASK], [])
         world.owned.follow()
         await eventually(lambda: world.sent)

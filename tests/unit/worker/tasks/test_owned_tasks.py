@@ -55,17 +55,17 @@ async def test_a_task_may_have_nothing_to_copy_when_its_connector_was_deleted_a_
     written = [*records.task_records("c", [SOURCE]), records.commit_record("c", 1)]
     await store.config_topic.write([records.connector_record("c", SOURCE), *written])
     async with Siblings() as siblings:
-        owned.begin(siblings)
+        owned.tasks.begin(siblings)
         await owned.take([Work("c", 0)], [])
         owned.follow()
         await eventually(lambda: link.sent)
         await store.config_topic.write(records.deletion_records("c", 1))
-        owned.copy_runs.update(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_RUNNING, watch=WATCH))
-        await eventually(lambda: owned.tasks[Work("c", 0)].watch is not None, what="the update was followed")
+        owned.tasks.update(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_RUNNING, watch=WATCH))
+        await eventually(lambda: owned.tasks.tasks[Work("c", 0)].watch is not None, what="the update was followed")
         owned.follow()
         await eventually(lambda: len(link.sent) > 1, what="it is told to drain")
         assert link.sent[1].WhichOneof("order") == "drain", link.sent[1]
-        owned.copy_runs.update(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_ENDED))
+        owned.tasks.update(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_ENDED))
 
 
 async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_again(tmp_path: Path) -> None:
@@ -81,15 +81,15 @@ async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_agai
     made = [records.connector_record("c", SOURCE), *records.task_records("c", [SOURCE]), records.commit_record("c", 1)]
     await store.config_topic.write(made)
     async with Siblings() as siblings:
-        owned.begin(siblings)
+        owned.tasks.begin(siblings)
         await owned.take([Work("c", 0)], [])
         owned.follow()
         await eventually(lambda: link.sent)
         uid = link.sent[0].run_uid
-        owned.copy_runs.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["before"]))
+        owned.tasks.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["before"]))
         await store.config_topic.write(records.deletion_records("c", 1))
         await store.config_topic.write(made)
-        owned.copy_runs.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["after"]))
+        owned.tasks.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["after"]))
         assert used == ["before"]
-        owned.copy_runs.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_ENDED))
+        owned.tasks.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_ENDED))
         await owned.take([], [Work("c", 0)])
