@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from urllib.parse import unquote_to_bytes, urlsplit
 
@@ -10,6 +10,7 @@ import httpx
 from starlette.types import Receive, Scope, Send
 
 from keelman.gateway.access.caller import CALLER
+from keelman.gateway.request_body import ClientGone, body_of
 from keelman.gateway.state import State
 from keelman.model.errors import Exhausted, KeelmanError, NotFound
 from keelman.model.rules.names import checked_name
@@ -62,7 +63,7 @@ class Proxy:
                             scope["method"],
                             b"/" + rest + query,
                             [*self._login(scope, cluster), *passed],
-                            (lambda: self._body(receive)) if has_body(headers) else None,
+                            (lambda: body_of(receive, self._limit, self._too_large())) if has_body(headers) else None,
                         ),
                     )
                 )
@@ -97,20 +98,6 @@ class Proxy:
             if key == b"content-length" and int(value) > self._limit:
                 raise self._too_large()
 
-    async def _body(self, receive: Receive) -> AsyncIterator[bytes]:
-        size, more = 0, True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            chunk = message.get("body", b"")
-            size += len(chunk)
-            if size > self._limit:
-                raise self._too_large()
-            if chunk:
-                yield chunk
-            more = message.get("more_body", False)
-
     def _too_large(self) -> Exhausted:
         return Exhausted(f"the request's body is larger than {self._limit} bytes (gateway.max_body_bytes)")
 
@@ -132,10 +119,6 @@ def split_path(raw: bytes) -> tuple[bytes, bytes]:
 def named_cluster(segment: bytes) -> str:
     """The name of the worker cluster that a segment is."""
     return unquote_to_bytes(segment).decode("utf-8", "replace")
-
-
-class ClientGone(Exception):
-    """The client closed its connection in the middle of its request."""
 
 
 def checked_cluster(name: str) -> str:

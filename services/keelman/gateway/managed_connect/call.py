@@ -17,6 +17,7 @@ from keelman.gateway.access.signatures import Sent, SignedCaller
 from keelman.gateway.managed_connect.errors import WireError, bad, bad_member
 from keelman.gateway.managed_connect.members import MAX_RESULTS, TAG_KEYS
 from keelman.gateway.managed_connect.shapes import Block
+from keelman.gateway.request_body import body_of
 from keelman.runtime.logs.redaction import REDACTOR
 
 JSON_TYPE = "application/json"
@@ -24,10 +25,6 @@ MAX_BODY_BYTES = 2 << 20
 INVOCATION = "amz-sdk-invocation-id"
 """A header that SDKs send alike with each try of one call."""
 _INVOCATION = re.compile(r"[A-Za-z0-9-]{8,64}")
-
-
-class ClientGone(Exception):
-    """The client closed its connection in the middle of its request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +89,10 @@ async def read_request(scope: Scope, receive: Receive) -> Sent:
     for key, value in scope["headers"]:
         name, text = key.decode("latin-1").lower(), value.decode("latin-1")
         headers[name] = f"{headers[name]},{text}" if name in headers else text
-    body, more = bytearray(), True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        body += message.get("body", b"")
-        if len(body) > MAX_BODY_BYTES:
-            raise bad(f"The request's body is larger than {MAX_BODY_BYTES} bytes.")
-        more = message.get("more_body", False)
+    too_large = bad(f"The request's body is larger than {MAX_BODY_BYTES} bytes.")
+    body = b"".join([piece async for piece in body_of(receive, MAX_BODY_BYTES, too_large)])
     path, query = raw.decode("latin-1").partition("?")[0], scope["query_string"].decode("latin-1")
-    return Sent(scope["method"], path, query, headers, bytes(body))
+    return Sent(scope["method"], path, query, headers, body)
 
 
 def segments_of(path: str) -> tuple[str, ...]:

@@ -11,8 +11,9 @@ from starlette.types import Receive, Scope, Send
 from keelman.gateway.access.replays import Replays
 from keelman.gateway.access.rights import MANAGED_CONNECT
 from keelman.gateway.access.signatures import MISSING, Sent, SignedCaller
-from keelman.gateway.managed_connect.call import Call, ClientGone, failed, ok, query_of, read_request, segments_of
+from keelman.gateway.managed_connect.call import Call, failed, ok, query_of, read_request, segments_of
 from keelman.gateway.managed_connect.errors import WireError, error_of, not_found
+from keelman.gateway.request_body import ClientGone
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.logging import get_logger
 

@@ -12,10 +12,11 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from keelman.gateway.ohara.kinds import PLURALS
-from keelman.gateway.ohara.wire.call import ClientGone, call_of, failed, no_content
+from keelman.gateway.ohara.wire.call import call_of, failed, no_content
 from keelman.gateway.ohara.wire.errors import OharaError, bad_value, error_of, illegal_argument, unsupported
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey
 from keelman.gateway.ohara.wire.resource import Resource
+from keelman.gateway.request_body import ClientGone
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.logging import get_logger
 

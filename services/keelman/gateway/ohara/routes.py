@@ -9,10 +9,11 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from keelman.gateway.ohara.state.control import WriteTurns
-from keelman.gateway.ohara.wire.call import Call, ClientGone, accepted, call_of, failed, no_content, ok
+from keelman.gateway.ohara.wire.call import Call, accepted, call_of, failed, no_content, ok
 from keelman.gateway.ohara.wire.errors import RUNTIME, OharaError, error_of, unsupported
 from keelman.gateway.ohara.wire.filters import filtered
 from keelman.gateway.ohara.wire.resource import Resource
+from keelman.gateway.request_body import ClientGone
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.logging import get_logger
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
-from keelman.gateway.ohara.wire.call import Call, ClientGone
+from keelman.gateway.ohara.wire.call import Call
 from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument, unsupported
 from keelman.gateway.ohara.wire.json_types import parsed, type_name
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP, ObjectKey
@@ -54,35 +54,12 @@ async def uploaded(call: Call) -> AsyncIterator[Upload]:
 
 
 async def _parse(call: Call) -> FormData:
-    length = call.headers.get("content-length", "")
-    if length.isdigit() and int(length) > MAX_BYTES:
-        raise _too_large()
-    parser = MultiPartParser(
-        Headers(dict(call.headers)), _body(call), max_files=1, max_fields=20, max_part_size=MAX_TEXT
-    )
+    body = call.pieces(MAX_BYTES)
+    parser = MultiPartParser(Headers(dict(call.headers)), body, max_files=1, max_fields=20, max_part_size=MAX_TEXT)
     try:
         return await parser.parse()
     except (MultiPartException, UnicodeDecodeError) as error:
         raise bad_value(f"the form cannot be read: {getattr(error, 'message', error)}") from None
-
-
-async def _body(call: Call) -> AsyncGenerator[bytes, None]:
-    size, more = 0, True
-    while more:
-        message = await call.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        body = message.get("body", b"")
-        size += len(body)
-        if size > MAX_BYTES:
-            raise _too_large()
-        more = message.get("more_body", False)
-        if body:
-            yield body
-
-
-def _too_large() -> Exception:
-    return illegal_argument(f"the request's body is larger than {MAX_BYTES} bytes")
 
 
 def _upload(form: FormData) -> Upload:

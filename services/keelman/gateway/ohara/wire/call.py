@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -16,14 +16,11 @@ from keelman.gateway.ohara.wire.errors import OharaError, bad_value, illegal_arg
 from keelman.gateway.ohara.wire.json_types import parsed, without_nulls
 from keelman.gateway.ohara.wire.keys import DEFAULT_GROUP
 from keelman.gateway.ohara.wire.values import Settings, sent
+from keelman.gateway.request_body import body_of
 from keelman.runtime.logs.redaction import REDACTOR
 
 ACCEPTED = "The request has been accepted for processing, but the processing has not been completed."
 JSON_TYPE = "application/json"
-
-
-class ClientGone(Exception):
-    """The client closed its connection in the middle of its request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +51,19 @@ class Call:
         """The type of the body, in lower case and without parameters; empty when none is given."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    async def body(self, limit: int = 0) -> bytes:
-        """The whole body. Raises OharaError for one that is larger than the limit, 0 for that of JSON bodies."""
-        limit = limit or self.max_body_bytes
+    def pieces(self, limit: int) -> AsyncGenerator[bytes, None]:
+        """The body as it comes. Raises OharaError for one that is larger than the limit."""
         too_large = illegal_argument(f"the request's body is larger than {limit} bytes")
         length = self.headers.get("content-length", "")
         if length.isdigit() and int(length) > limit:
             raise too_large
-        body, more = bytearray(), True
-        while more:
-            message = await self.receive()
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            body += message.get("body", b"")
-            if len(body) > limit:
-                raise too_large
-            more = message.get("more_body", False)
-        return bytes(body)
+        return body_of(self.receive, limit, too_large)
 
     async def json(self) -> Any:
         """The JSON value of the body. Raises OharaError, 404 for another content type."""
         if self.content_type not in ("", JSON_TYPE):
             raise unsupported(self.target)
-        return parsed(await self.body())
+        return parsed(b"".join([piece async for piece in self.pieces(self.max_body_bytes)]))
 
     async def settings(self) -> Settings:
         """The settings that the body is. Raises OharaError."""
