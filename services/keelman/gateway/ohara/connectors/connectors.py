@@ -28,7 +28,7 @@ from keelman.gateway.ohara.wire.errors import bad_value, illegal_argument, unsup
 from keelman.gateway.ohara.wire.keys import ObjectKey, checked_key, key_of, own_name, shown_key
 from keelman.gateway.ohara.wire.resource import Json, Resource
 from keelman.gateway.ohara.wire.values import Settings, created, edited
-from keelman.gateway.ohara.wire.wording import exists, must_be_stopped, must_run, not_found, not_stored
+from keelman.gateway.ohara.wire.wording import checked_running, exists, must_be_stopped, must_run, not_found, not_stored
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 
 KIND = "connector"
@@ -133,10 +133,7 @@ class Connectors(Resource):
         settings = settings_of(key, definition, worker)
         if not settings[TOPIC_KEYS]:
             raise bad_value(f"{TOPIC_KEYS} can't be empty")
-        if cluster is None:
-            raise not_stored("worker", [worker])
-        if not is_wanted(cluster):
-            raise must_run("worker", [worker])
+        cluster = checked_running("worker", worker, cluster, is_wanted)
         topics = await self._running_topics(settings)
         if is_there(definition) and not definition.status.applying:
             return

@@ -19,7 +19,7 @@ from keelman.gateway.ohara.wire.errors import illegal_argument
 from keelman.gateway.ohara.wire.keys import key_of
 from keelman.gateway.ohara.wire.resource import Json
 from keelman.gateway.ohara.wire.values import created
-from keelman.gateway.ohara.wire.wording import must_run, not_stored
+from keelman.gateway.ohara.wire.wording import checked_running
 from keelman.model.errors import KeelmanError
 
 QUERY = (
@@ -57,11 +57,7 @@ class Rdb:
         """The tables with their columns. Raises OharaError with what the database or the worker said."""
         query = created(QUERY, await call.settings())
         key = key_of(query[WORKER_KEY], WORKER_KEY)
-        cluster = await lookups.worker_cluster(self._control, key)
-        if cluster is None:
-            raise not_stored("worker", [key])
-        if not is_wanted(cluster):
-            raise must_run("worker", [key])
+        cluster = checked_running("worker", key, await lookups.worker_cluster(self._control, key), is_wanted)
         if not query["url"].startswith("jdbc:"):
             raise illegal_argument("url: a JDBC URL is needed, such as jdbc:postgresql://host/name")
         asked = {ours: query.get(theirs, "") for theirs, ours in FIELDS.items()}

@@ -24,7 +24,7 @@ from keelman.gateway.ohara.wire.call import Call, ok_with_nulls
 from keelman.gateway.ohara.wire.errors import illegal_argument
 from keelman.gateway.ohara.wire.keys import ObjectKey, key_of
 from keelman.gateway.ohara.wire.values import created
-from keelman.gateway.ohara.wire.wording import must_run, not_stored
+from keelman.gateway.ohara.wire.wording import checked_running
 from keelman.model.errors import Internal, InvalidArgument, NotFound
 
 CLASS_SECONDS = 10.0
@@ -47,11 +47,7 @@ class Validation:
         settings = checked_settings(created(SENT, without_internal(await call.settings())))
         key = ObjectKey(settings["group"], settings["name"])
         worker = key_of(settings[config.WORKER_KEY], config.WORKER_KEY)
-        cluster = await lookups.worker_cluster(self._control, worker)
-        if cluster is None:
-            raise not_stored("worker", [worker])
-        if not answers(cluster):
-            raise must_run("worker", [worker])
+        cluster = checked_running("worker", worker, await lookups.worker_cluster(self._control, worker), answers)
         names = []
         for one in config.topic_keys(settings):
             topic = await lookups.topic(self._control, one)

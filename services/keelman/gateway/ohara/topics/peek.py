@@ -18,7 +18,7 @@ from keelman.gateway.ohara.topics.state import runs
 from keelman.gateway.ohara.wire.call import Call, ok
 from keelman.gateway.ohara.wire.errors import OharaError, bad_value
 from keelman.gateway.ohara.wire.keys import checked_key, key_of
-from keelman.gateway.ohara.wire.wording import must_run, not_stored
+from keelman.gateway.ohara.wire.wording import checked_running
 
 DEFAULT_LIMIT, MAX_LIMIT = 5, 1000
 DEFAULT_MS, MIN_MS, MAX_MS = 3000, 1000, 9000
@@ -43,11 +43,7 @@ class Peek:
         limit, timeout = _number(call, "limit", DEFAULT_LIMIT), _number(call, "timeout", DEFAULT_MS)
         if limit <= 0:
             raise bad_value(f"the limit must be bigger than zero. actual:{limit}")
-        topic = await lookups.topic(self._control, key)
-        if topic is None:
-            raise not_stored("topic", [key])
-        if not runs(topic):
-            raise must_run("topic", [key])
+        topic = checked_running("topic", key, await lookups.topic(self._control, key), runs)
         wait = Duration()
         wait.FromMilliseconds(min(max(timeout, MIN_MS), MAX_MS))
         request = pb.PeekTopicRequest(name=topic.name, limit=min(limit, MAX_LIMIT), timeout=wait)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from keelman.gateway.ohara.wire.errors import OharaError, data_check, illegal_state, no_such
 from keelman.gateway.ohara.wire.keys import ObjectKey
 
+T = TypeVar("T")
 JAVA = "oharastream.ohara.client.configurator."
 JAVA_NAMES = {
     "broker": "BrokerApi$BrokerClusterInfo",
@@ -38,6 +40,15 @@ def exists(kind: str, key: ObjectKey) -> OharaError:
 def not_stored(kind: str, keys: Iterable[ObjectKey]) -> OharaError:
     """Objects that another one names and that are not there."""
     return data_check(f"type:{kind} {','.join(f'{key} does not exist' for key in keys)} ")
+
+
+def checked_running(kind: str, key: ObjectKey, found: T | None, runs: Callable[[T], bool]) -> T:
+    """What is found under a key, where that is there and runs. Raises OharaError."""
+    if found is None:
+        raise not_stored(kind, [key])
+    if not runs(found):
+        raise must_run(kind, [key])
+    return found
 
 
 def must_run(kind: str, keys: Iterable[ObjectKey]) -> OharaError:
