@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 import psutil
 
@@ -38,6 +36,7 @@ from keelman.rpc.membership import MemberFolder
 from keelman.rpc.server import Service, serve
 from keelman.runtime.home import Home, private_folder, writable
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.processes.lock_file import take_lock
 from keelman.runtime.supervise import first_of, supervise
 
 log = get_logger()
@@ -166,25 +165,14 @@ def lock(home: Home) -> Iterator[None]:
     path = home.agent_lock
     try:
         private_folder(path.parent)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+", errors="replace")
     except OSError as error:
         raise InvalidArgument.of("agent.home", str(home.root), f"a folder that can be written ({error})") from None
-    try:
-        _take(descriptor, path, home)
+    with file:
+        if holder := take_lock(file):
+            raise FailedPrecondition(
+                f"another agent (pid {holder}) runs on {home.root}: stop it, or set another agent.home",
+                reason="HOME_IN_USE",
+                metadata={"home": str(home.root), "pid": holder},
+            )
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _take(descriptor: int, path: Path, home: Home) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = path.read_text(encoding="ascii", errors="replace").strip()
-        raise FailedPrecondition(
-            f"another agent (pid {holder or 'unknown'}) runs on {home.root}: stop it, or set another agent.home",
-            reason="HOME_IN_USE",
-            metadata={"home": str(home.root), "pid": holder},
-        ) from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, str(os.getpid()).encode(), 0)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -26,6 +24,7 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanErr
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.home import write_file
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.processes.lock_file import take_lock
 from keelman.runtime.processes.ports import port_is_free, port_taken
 from keelman.runtime.supervise import first_of
 from keelman.runtime.tls.certificates import shown_time
@@ -202,16 +201,9 @@ def _alone(files: Files, data_folders: Sequence[str] = ()) -> Iterator[None]:
         message = f"broker.home, broker.data_folders: {error.filename or files.root} cannot be used: {error.strerror}"
         raise FailedPrecondition(message) from None
     with stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            stream.seek(0)
+        if holder := take_lock(stream):
             raise FailedPrecondition(
-                f"broker.home: {files.root} is in use by process {stream.read().strip() or 'unknown'}: stop it, "
-                "or give another home",
+                f"broker.home: {files.root} is in use by process {holder}: stop it, or give another home",
                 reason="HOME_IN_USE",
-            ) from None
-        stream.truncate(0)
-        stream.write(str(os.getpid()))
-        stream.flush()
+            )
         yield

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import fcntl
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from keelman.cli.waiting import Line, progress_line, until
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, Unavailable
 from keelman.runtime.home import Home
 from keelman.runtime.logs.logging import configure
+from keelman.runtime.processes.lock_file import take_lock
 from keelman.runtime.supervise import first_of, run_process
 
 DATA_SET = "airports.csv"
@@ -147,11 +147,9 @@ class Job:
 def _lock(pair: Pair) -> Iterator[None]:
     """Holds the pair's lock. Raises FailedPrecondition while another run copies the same."""
     pair.record.parent.mkdir(parents=True, exist_ok=True)
-    with pair.record.with_suffix(".lock").open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise FailedPrecondition(f"another run copies {pair.input} to {pair.output} already") from None
+    with pair.record.with_suffix(".lock").open("a+") as file:
+        if take_lock(file):
+            raise FailedPrecondition(f"another run copies {pair.input} to {pair.output} already")
         yield
 
 

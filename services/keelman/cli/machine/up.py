@@ -28,6 +28,7 @@ from keelman.rpc.channels import channel, is_serving
 from keelman.runtime.home import Home, writable
 from keelman.runtime.java import installation as java
 from keelman.runtime.java import maven
+from keelman.runtime.processes.lock_file import take_lock
 from keelman.runtime.supervise import Siblings, deadline, first_of
 
 BROKER_CLUSTER = "default"
@@ -198,19 +199,15 @@ def lock(home: Home, command: str) -> Iterator[None]:
     InvalidArgument where it cannot be written."""
     writable("home", home.root, home.log("up").parent)
     with home.lock.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        me = {"command": command, **asdict(Process.of(os.getpid()))}
+        if take_lock(file, json.dumps(me) + "\n"):
             system = running_system(home)
             where = f", gateway at {system.gateway}" if system else ""
             raise FailedPrecondition(
                 f"keelman is already running with home {home.root}{where}: stop it with `keelman down`, "
                 "or give another --home",
                 reason="ALREADY_UP",
-            ) from None
-        file.truncate(0)
-        file.write(json.dumps({"command": command, **asdict(Process.of(os.getpid()))}) + "\n")
-        file.flush()
+            )
         yield
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -20,6 +19,7 @@ from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
+from keelman.runtime.processes.lock_file import take_lock
 from keelman.state.database.tables import CounterRow, SealingRow
 from keelman.state.failpoints import hit
 from keelman.state.migrations.migrate import migrate
@@ -255,20 +255,13 @@ def _lock(path: Path) -> Iterator[None]:
             "state.database", str(path), f"a path that can be written ({error.strerror})"
         ) from None
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
+        if holder := take_lock(file):
             raise FailedPrecondition(
                 f"state.database: {str(path)!r} is in use by another state service (pid {holder}): stop that one, or "
                 "set another database",
                 reason="DATABASE_IN_USE",
                 metadata={"database": str(path), "pid": holder},
-            ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+            )
         yield
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from keelman.connect.java.maps import dump_map, load_map
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.home import write_file
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.processes.lock_file import take_lock
 from keelman.workers.properties.typed import OFFSET_FILE
 
 log = get_logger()
@@ -40,22 +40,14 @@ def held(path: Path) -> Iterator[None]:
         raise InvalidArgument.of(OFFSET_FILE, str(path), f"a regular file, or {NOWHERE} for offsets that are not kept")
     lock = path.with_name(f"{path.name}.lock")
     try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, NEW_MODE)
+        file = os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, NEW_MODE), "r+", errors="replace")
     except OSError as error:
         raise InvalidArgument.of(OFFSET_FILE, str(path), f"{WRITABLE} ({error.strerror})") from None
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            other = os.read(descriptor, 20).decode(errors="replace").strip()
-            raise InvalidArgument.of(
-                OFFSET_FILE, str(path), f"a file that no other worker has: the one with process id {other} does"
-            ) from None
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
+    with file:
+        if other := take_lock(file):
+            legal = f"a file that no other worker has: the one with process id {other} does"
+            raise InvalidArgument.of(OFFSET_FILE, str(path), legal)
         yield
-    finally:
-        os.close(descriptor)
 
 
 class OffsetFile:
