@@ -9,6 +9,7 @@ from typing import Any
 from keelman.connect.converters.converter import Converter
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema
+from keelman.connect.shapes import places_of
 
 
 def read(converter: Converter, payloads: list[bytes | None], topics: Sequence[str] | None) -> Column:
@@ -18,7 +19,7 @@ def read(converter: Converter, payloads: list[bytes | None], topics: Sequence[st
     """
     if not converter.by_topic or topics is None or not payloads:
         return converter.to_connect(payloads)
-    places = _places(topics)
+    places = places_of(topics)
     if len(places) == 1:
         return converter.of_topic(topics[0]).to_connect(payloads)
     values: list[Any] = [None] * len(payloads)
@@ -34,7 +35,7 @@ def written(converter: Converter, column: Column, topics: Sequence[str]) -> list
     """The payloads of a column's values, each for its topic. Raises DataError."""
     if not converter.by_topic or not column.values:
         return converter.from_connect(column)
-    places = _places(topics)
+    places = places_of(topics)
     if len(places) == 1:
         return converter.of_topic(topics[0]).from_connect(column)
     column = column.texts()
@@ -44,10 +45,3 @@ def written(converter: Converter, column: Column, topics: Sequence[str]) -> list
         for n, payload in zip(indices, converter.of_topic(topic).from_connect(part), strict=True):
             made[n] = payload
     return made
-
-
-def _places(topics: Sequence[str]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for n, topic in enumerate(topics):
-        found.setdefault(topic, []).append(n)
-    return found

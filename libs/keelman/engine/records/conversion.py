@@ -132,7 +132,7 @@ class Conversion:
         """Headers for Kafka. Raises RecordFailure."""
         if not headers:
             return ()
-        return self.retry(self._stages["header"], whence, lambda: tuple(self._raw(one) for one in headers))
+        return self.retry(self._stages["header"], whence, lambda: tuple(map(self._fused.raw_header, headers)))
 
     def transform(self, record: Record, whence: Whence) -> Record | None:
         """The record behind all transforms, None when one dropped it. Raises RecordFailure."""
@@ -148,11 +148,6 @@ class Conversion:
 
     def _converter(self, role: Role) -> Converter:
         return {"value": self._values, "key": self._keys, "header": self._headers}[role]
-
-    def _raw(self, header: Header) -> tuple[str, bytes | None]:
-        if header.raw is not None:
-            return header.name, header.raw
-        return header.name, self._headers.from_connect(Column([header.value], header.schema))[0]
 
     def _header(self, name: str, raw: bytes | None) -> Header:
         column = self._headers.to_connect([raw]).texts()

@@ -129,12 +129,13 @@ class Fused:
         def closed(headers: list[Header]) -> Headers:
             found = known.get(id(headers))
             if found is None:
-                found = known[id(headers)] = tuple(map(self._raw, headers))
+                found = known[id(headers)] = tuple(map(self.raw_header, headers))
             return found
 
         return [closed(one) for one in parts.ordered(lambda one: one.headers or [[]] * one.count)]
 
-    def _raw(self, header: Header) -> tuple[str, bytes | None]:
+    def raw_header(self, header: Header) -> tuple[str, bytes | None]:
+        """A header as it stands in Kafka. Raises what the converter raises."""
         if header.raw is not None:
             return header.name, header.raw
         return header.name, self._headers.from_connect(Column([header.value], header.schema))[0]
