@@ -76,7 +76,6 @@ class JavaSteps:
         self._source_record = java_class(f"{CONNECT}.source.SourceRecord")
         self._sink_record = java_class(f"{CONNECT}.sink.SinkRecord")
         self._raw = java_class(f"{COMMON}.header.internals.RecordHeaders")
-        self._headers = java_class(f"{CONNECT}.header.ConnectHeaders")
         self._types = java_class(f"{COMMON}.record.TimestampType")
 
     def decode(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
@@ -85,7 +84,7 @@ class JavaSteps:
         steps = self._steps
         keyed = self._converted("key", lambda: steps.key.toConnectData(topic, raw, _array(key)))
         valued = self._converted("value", lambda: steps.value.toConnectData(topic, raw, _array(value)))
-        made = self._converted("header", lambda: self._opened_headers(topic, raw))
+        made = self._converted("header", lambda: self._steps.read_headers(topic, raw))
         java = self._sink_record(
             topic,
             jpype().JInt(record.partition or 0),
@@ -105,7 +104,7 @@ class JavaSteps:
         """A source's record as Java's, with what Java's converter reads of its headers. Raises StepFailure, and
         DataError for what has no counterpart in Java."""
         topic, raw = java_class("java.lang.String")(record.topic), self._raw_of(headers)
-        made = self._converted("header", lambda: self._opened_headers(topic, raw))
+        made = self._converted("header", lambda: self._steps.read_headers(topic, raw))
         nothing = java_class("java.util.Collections").emptyMap()
         partition = (
             None if record.partition is None else java_class("java.lang.Integer")(jpype().JInt(record.partition))
@@ -129,7 +128,7 @@ class JavaSteps:
     def written(self, record: Record, *, raw: bool) -> Written:
         """A source's record as Java's converters write it. Raises StepFailure."""
         java, steps = _java_of(record), self._steps
-        headers = self._converted("header", lambda: self._closed_headers(java))
+        headers = self._converted("header", lambda: steps.written_headers(java))
         key = self._converted(
             "key", lambda: _bytes(steps.key.fromConnectData(java.topic(), headers, java.keySchema(), java.key()))
         )
@@ -155,19 +154,6 @@ class JavaSteps:
         made = self._raw()
         for name, given in headers:
             made.add(name, _array(given))
-        return made
-
-    def _opened_headers(self, topic: Any, raw: Any) -> Any:
-        made = self._headers()
-        for one in raw:
-            made.add(one.key(), self._steps.headers.toConnectHeader(topic, one.key(), one.value()))
-        return made
-
-    def _closed_headers(self, java: Any) -> Any:
-        made = self._raw()
-        for one in java.headers():
-            raw = self._steps.headers.fromConnectHeader(java.topic(), one.key(), one.schema(), one.value())
-            made.add(one.key(), raw)
         return made
 
     def _converted(self, role: str, work: Callable[[], T]) -> T:

@@ -21,7 +21,6 @@ class SinkOneByOne:
         self._steps, self._source, self._attempts = steps, source, StepAttempts(source)
         self._stages = {role: steps.stage(role) for role in ("key", "value", "header")}
         self._record = java_class(f"{CONNECT}.sink.SinkRecord")
-        self._headers = java_class(f"{CONNECT}.header.ConnectHeaders")
         self._checked = java_class(f"{CONNECT}.util.ConnectUtils").checkAndConvertTimestamp
 
     def made(self, records: JavaRecords) -> Any:
@@ -41,7 +40,7 @@ class SinkOneByOne:
         topic, raw, steps, stages = record.topic(), record.headers(), self._steps, self._stages
         key = self._attempts.of(stages["key"], lambda: steps.key.toConnectData(topic, raw, record.key()))
         value = self._attempts.of(stages["value"], lambda: steps.value.toConnectData(topic, raw, record.value()))
-        headers = self._attempts.of(stages["header"], lambda: self._converted(topic, raw))
+        headers = self._attempts.of(stages["header"], lambda: steps.read_headers(topic, raw))
         one = self._record(
             topic,
             jpype().JInt(record.partition()),
@@ -52,9 +51,3 @@ class SinkOneByOne:
             headers,
         )
         return self._attempts.transformed(one, steps.transforms)
-
-    def _converted(self, topic: Any, raw: Any) -> Any:
-        made = self._headers()
-        for one in raw:
-            made.add(one.key(), self._steps.headers.toConnectHeader(topic, one.key(), one.value()))
-        return made

@@ -64,7 +64,6 @@ class OneByOne:
         self._steps, self._attempts = steps, StepAttempts(target)
         self._envelope, self._plain = (json_converter(schemas=schemas) for schemas in (True, False))
         self._stages = {role: steps.stage(role) for role in ("key", "value", "header")}
-        self._headers = java_class("org.apache.kafka.common.header.internals.RecordHeaders")
         self._checked = java_class("org.apache.kafka.connect.util.ConnectUtils").checkAndConvertTimestamp
 
     def batches(self, records: Any, notes: RecordNotes) -> Iterator[SourceBatch]:
@@ -84,7 +83,7 @@ class OneByOne:
         if one is None:
             notes.note_lost(record)
             return
-        headers = self._attempts.of(self._stages["header"], lambda: self._converted_headers(one))
+        headers = self._attempts.of(self._stages["header"], lambda: self._steps.written_headers(one))
         key = self._attempts.of(self._stages["key"], lambda: self._payload(self._steps.key, one, headers, "key"))
         value = self._attempts.of(
             self._stages["value"], lambda: self._payload(self._steps.value, one, headers, "value")
@@ -107,7 +106,7 @@ class OneByOne:
         value, value_format = self._shown(record, record.valueSchema(), record.value())
         partition, time = record.kafkaPartition(), record.timestamp()
         try:
-            headers = _raw_headers(self._converted_headers(record))
+            headers = _raw_headers(self._steps.written_headers(record))
         except jpype().JException:  # they may be the very reason why it is a dead letter
             headers = ()
         rows.failed[len(rows.values)] = FailedRecord(failure.stage, failure.error, key_format, value_format)
@@ -117,13 +116,6 @@ class OneByOne:
         rows.times.append(None if time is None else int(time))
         rows.headers.append(headers)
         rows.records.append(record)
-
-    def _converted_headers(self, record: Any) -> Any:
-        made, topic = self._headers(), record.topic()
-        for one in record.headers():
-            raw = self._steps.headers.fromConnectHeader(topic, one.key(), one.schema(), one.value())
-            made.add(one.key(), raw)
-        return made
 
     def _payload(self, converter: Any, record: Any, headers: Any, role: str) -> bytes | None:
         schema, value = (record.keySchema(), record.key()) if role == "key" else (record.valueSchema(), record.value())

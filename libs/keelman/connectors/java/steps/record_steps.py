@@ -11,6 +11,7 @@ from keelman.connect.registry.interface import OpenRegistry
 from keelman.connectors.java.border.python_converter import OURS_ALONE, python_converter
 from keelman.connectors.java.configs import string_map
 from keelman.connectors.java.errors import translated
+from keelman.connectors.java.jvm import java_class
 from keelman.connectors.java.plugin_loader import VERSION, PluginLoader
 from keelman.connectors.java.plugin_metrics import PluginMetrics
 from keelman.connectors.java.steps.transforms import JavaStep, java_transforms
@@ -33,6 +34,20 @@ class RecordSteps:
         """Of one of the converters."""
         found = {"key": self.key, "value": self.value, "header": self.headers}[role]
         return converter_stage(role, self.names.get(role) or str(found.getClass().getName()))
+
+    def read_headers(self, topic: Any, raw: Any) -> Any:
+        """Connect's headers for Kafka's. Raises what the converter throws."""
+        made = java_class("org.apache.kafka.connect.header.ConnectHeaders")()
+        for one in raw:
+            made.add(one.key(), self.headers.toConnectHeader(topic, one.key(), one.value()))
+        return made
+
+    def written_headers(self, record: Any) -> Any:
+        """Kafka's headers for those of a record. Raises what the converter throws."""
+        made = java_class("org.apache.kafka.common.header.internals.RecordHeaders")()
+        for one in record.headers():
+            made.add(one.key(), self.headers.fromConnectHeader(record.topic(), one.key(), one.schema(), one.value()))
+        return made
 
 
 def record_steps(
