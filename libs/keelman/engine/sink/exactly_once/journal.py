@@ -79,18 +79,28 @@ class Journal:
         sync_folder(self.path.parent)
 
 
+def json_of(kept: KeptOffset) -> dict[str, Any]:
+    """A kept offset as it stands in JSON."""
+    made: dict[str, Any] = {"offset": kept.offset, "mirrored": list(kept.mirrored)}
+    if kept.topic_id:
+        made["topic_id"] = kept.topic_id
+    if kept.leader_epoch >= 0:
+        made["leader_epoch"] = kept.leader_epoch
+    return made
+
+
+def kept_of(tree: Mapping[str, Any]) -> KeptOffset:
+    """The kept offset that stands in JSON. Raises KeyError or TypeError for what is none."""
+    return KeptOffset(tree["offset"], tuple(tree["mirrored"]), tree.get("topic_id", ""), tree.get("leader_epoch", -1))
+
+
 def encode(entry: Entry) -> bytes:
     """The journal's bytes: a checksum line, then JSON."""
     offsets: dict[str, dict[str, dict[str, Any]]] = {}
     for connector, partitions in entry.offsets.items():
         topics = offsets.setdefault(connector, {})
         for (topic, partition), kept in partitions.items():
-            what: dict[str, Any] = {"offset": kept.offset, "mirrored": list(kept.mirrored)}
-            if kept.topic_id:
-                what["topic_id"] = kept.topic_id
-            if kept.leader_epoch >= 0:
-                what["leader_epoch"] = kept.leader_epoch
-            topics.setdefault(topic, {})[str(partition)] = what
+            topics.setdefault(topic, {})[str(partition)] = json_of(kept)
     tree = {
         "version": VERSION,
         "length": entry.length,
@@ -113,9 +123,7 @@ def decode(raw: bytes) -> Entry:
         raise ValueError(f"version {tree['version']} is not known, only {VERSION}")
     offsets = {
         connector: {
-            TopicPartition(topic, int(partition)): KeptOffset(
-                kept["offset"], tuple(kept["mirrored"]), kept.get("topic_id", ""), kept.get("leader_epoch", -1)
-            )
+            TopicPartition(topic, int(partition)): kept_of(kept)
             for topic, partitions in topics.items()
             for partition, kept in partitions.items()
         }

@@ -24,6 +24,7 @@ from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.kept_offsets import SinkReader
 from keelman.connect.topic_plan import TopicPlan
 from keelman.engine.failure import RunFailure
+from keelman.engine.sink.exactly_once.journal import json_of, kept_of
 from keelman.engine.sink.target import Target
 from keelman.engine.source.producer import OffsetRecord, RunProducer
 from keelman.engine.topics import ensure_topic
@@ -87,12 +88,7 @@ class KeptTopic:
 
 def offset_record(reader: SinkReader, partition: TopicPartition, kept: KeptOffset) -> OffsetRecord:
     """The record that keeps an offset."""
-    value: dict[str, Any] = {"offset": kept.offset, "mirrored": list(kept.mirrored)}
-    if kept.topic_id:
-        value["topic_id"] = kept.topic_id
-    if kept.leader_epoch >= 0:
-        value["leader_epoch"] = kept.leader_epoch
-    return _key(reader, partition), _json(value)
+    return _key(reader, partition), _json(json_of(kept))
 
 
 def claim_record(reader: SinkReader, partition: TopicPartition, claimed_by: str, *, holds: bool) -> OffsetRecord:
@@ -125,15 +121,11 @@ def decode(records: Mapping[bytes, tuple[int, bytes]], reader: SinkReader) -> Ke
                 if whose == mine:
                     rows.claims.setdefault(partition, {})[where["claimed_by"]] = at
             elif whose is None:
-                rows.old[partition] = _kept(what)
+                rows.old[partition] = kept_of(what)
             elif whose == mine:
-                rows.kept[partition] = _kept(what)
+                rows.kept[partition] = kept_of(what)
             else:
                 rows.shared.add(partition)
         except (ValueError, KeyError, TypeError) as error:
             raise ConnectError(f"a kept offset cannot be read: {key!r}: {value!r} ({error})") from error
     return rows
-
-
-def _kept(what: Mapping[str, Any]) -> KeptOffset:
-    return KeptOffset(what["offset"], tuple(what["mirrored"]), what.get("topic_id", ""), what.get("leader_epoch", -1))
