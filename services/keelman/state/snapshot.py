@@ -101,7 +101,7 @@ class Snapshot:
     def fill(self, resources: Sequence[Resource]) -> None:
         """Takes in many at once; none of them is known yet."""
         for resource in resources:
-            self._table(resource.NOUN)[resource.name] = resource
+            self.resources(resource.NOUN)[resource.name] = resource
         index: dict[tuple[Any, ...], set[str]] = {}
         for resource in resources:
             for key in self._keys(resource):
@@ -119,7 +119,7 @@ class Snapshot:
     def advance(self, draft: Snapshot) -> None:
         """Takes in what was put into a draft of this one."""
         for noun in draft._tables:
-            table = self._table(noun)
+            table = self.resources(noun)
             for name, new in draft.changes(noun).items():
                 if (new is None) == (name in table):
                     self._names.pop(noun, None)
@@ -133,11 +133,12 @@ class Snapshot:
         return self._layer(noun).changes()
 
     def _layer(self, noun: str) -> Layer[str, Any]:
-        table = self._table(noun)
+        table = self.resources(noun)
         assert isinstance(table, Layer), "only a draft knows what was put into it"
         return table
 
-    def _table(self, noun: str) -> MutableMapping[str, Any]:
+    def resources(self, noun: str) -> MutableMapping[str, Any]:
+        """All resources of a noun by name."""
         if noun not in self._tables:
             self._tables[noun] = {} if self._below is None else Layer({})
         return self._tables[noun]
@@ -149,8 +150,8 @@ class Snapshot:
         if isinstance(resource, Node):
             self._put_node(resource.name, resource)
             return
-        self._reindex(self._table(noun).get(resource.name), resource)
-        self._table(noun)[resource.name] = resource
+        self._reindex(self.resources(noun).get(resource.name), resource)
+        self.resources(noun)[resource.name] = resource
 
     def drop(self, noun: str, name: str) -> None:
         """Forgets a resource that is gone."""
@@ -158,14 +159,14 @@ class Snapshot:
         if noun == NODE:
             self._put_node(name, None)
             return
-        self._reindex(self._table(noun)[name], None)
-        del self._table(noun)[name]
+        self._reindex(self.resources(noun)[name], None)
+        del self.resources(noun)[name]
 
     def names(self, noun: str) -> Sequence[str]:
         """The names of all resources of a noun, in order."""
         found = self._names.get(noun)
         if found is None:
-            found = self._names[noun] = sorted(self._table(noun))
+            found = self._names[noun] = sorted(self.resources(noun))
         return found
 
     def _put_node(self, name: str, node: Node | None) -> None:
@@ -175,9 +176,9 @@ class Snapshot:
         for workload in carried:
             self._reindex(workload, None)
         if node is None:
-            del self._table(NODE)[name]
+            del self.resources(NODE)[name]
         else:
-            self._table(NODE)[name] = node
+            self.resources(NODE)[name] = node
         for workload in carried:
             self._reindex(None, workload)
 
@@ -222,10 +223,6 @@ class Snapshot:
     def definitions_of_connector(self, worker_cluster: str, connector: str) -> Names:
         """Connector definitions of a connector of a worker cluster: one at most."""
         return self._index.get(("connector", worker_cluster, connector), NO_NAMES)
-
-    def resources(self, noun: str) -> Mapping[str, Any]:
-        """All resources of a noun by name."""
-        return self._table(noun)
 
     def workloads_in(self, kind: WorkloadKind, cluster: str) -> list[Workload]:
         """The brokers or workers of a cluster, in the order of their numbers."""
@@ -323,7 +320,7 @@ class Snapshot:
 
     def named(self, noun: str, name: str) -> Any:
         """The resource of a noun and a name; raises NotFound."""
-        return found_by_name(noun.replace("_", " "), self._table(noun), name)
+        return found_by_name(noun.replace("_", " "), self.resources(noun), name)
 
     def worker(self, name: str) -> Workload:
         """The workload of a worker's name, e.g. "demo/0"; raises NotFound."""
