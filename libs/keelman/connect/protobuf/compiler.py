@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 
-from google.protobuf import descriptor_pb2, message_factory
+from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import Message
 
 from keelman.connect.errors import DataError, RetriableConnectError
 from keelman.connect.protobuf.names import KNOWN_FILES, META_FILE
@@ -85,11 +84,6 @@ class CompiledSchema:
         level = self._roots if above is None else _nested(above)
         place = [one.full_name for one in level].index(message.full_name)
         return [place] if above is None else [*self.indexes(above), place]
-
-
-def message_class(message: Descriptor) -> type[Message]:
-    """The class that holds such messages."""
-    return message_factory.GetMessageClass(message)
 
 
 def compiled(text: str, references: Mapping[str, str]) -> CompiledSchema:

@@ -13,10 +13,10 @@ from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, OneofDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from keelman.connect.converters.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
 from keelman.connect.errors import DataError
-from keelman.connect.protobuf.compiler import message_class
 from keelman.connect.protobuf.names import (
     ENTRY,
     ENUM,
@@ -256,7 +256,7 @@ def _options_class() -> type[Message]:
     whole.field.add(name="meta", number=1088, type=message, type_name=".keelman.Meta")
     pool = DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
-    return message_class(pool.FindMessageTypeByName("keelman.Options"))
+    return GetMessageClass(pool.FindMessageTypeByName("keelman.Options"))
 
 
 _LOGICAL_SCHEMAS = {str(one.name): one for one in (DATE_SCHEMA, TIME_SCHEMA, TIMESTAMP_SCHEMA)}

@@ -9,10 +9,10 @@ from typing import Any
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
 
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32, cut
-from keelman.connect.protobuf.compiler import message_class
 from keelman.connect.protobuf.logical import READERS
 from keelman.connect.protobuf.names import KEY, VALUE, WRAPPER_TYPES
 from keelman.connect.protobuf.read_schema import (
@@ -41,7 +41,7 @@ class MessageReader:
         """`version` is that of the schema in its subject. Raises DataError for a schema that Connect cannot hold."""
         self.schema = read_schema(message, options, version)
         self._name = message.full_name
-        self._parse = message_class(message).FromString
+        self._parse = GetMessageClass(message).FromString
         self._options = options
         self._structs: dict[int, list[_Read]] = {}
         if self.schema.type == "struct":

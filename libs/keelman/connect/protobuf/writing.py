@@ -8,9 +8,9 @@ from typing import Any
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import EncodeError
+from google.protobuf.message_factory import GetMessageClass
 
 from keelman.connect.errors import DataError
-from keelman.connect.protobuf.compiler import message_class
 from keelman.connect.protobuf.logical import WRITERS
 from keelman.connect.protobuf.names import KEY, LOGICAL, VALUE, WRAPPER_TYPES, enum_of, is_union, scrubbed
 from keelman.connect.protobuf.read_schema import MESSAGES, SCALARS, enum_type_of, message_of
@@ -38,7 +38,7 @@ class MessageWriter:
         or of a type that the value cannot have."""
         self._schema, self._name, self._options = schema, message.full_name, options
         self._structs: dict[tuple[int, str], list[_Write]] = {}
-        self._class: Callable[..., Any] = message_class(message)
+        self._class: Callable[..., Any] = GetMessageClass(message)
         if schema.type == "struct":
             self._fields = self._struct(schema, message)
         else:
