@@ -39,15 +39,15 @@ class SlotApi(SlotServiceServicer):
             await first_of(self._hear(slot, requests), self._speak(mail, context), mail.closed.wait())
         finally:
             if slot.usable and slot.runs:  # its process may have died, and its reaper is about to say how
-                asyncio.get_running_loop().call_later(END_SECONDS, self._dispatcher.detached, slot)
+                asyncio.get_running_loop().call_later(END_SECONDS, self._dispatcher.pool.detached, slot)
             else:
-                self._dispatcher.detached(slot)
+                self._dispatcher.pool.detached(slot)
 
     async def _hear(self, slot: Slot, requests: AsyncIterator[AttachRequest]) -> None:
         async for message in requests:
             match message.WhichOneof("message"):
                 case "beat":
-                    self._dispatcher.beat(slot, message.beat)
+                    self._dispatcher.pool.beat(slot, message.beat)
                 case "update":
                     self._dispatcher.update(slot, message.update)
                 case _:

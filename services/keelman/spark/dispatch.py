@@ -12,7 +12,7 @@ from functools import partial
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, CopyRun
 from keelman.api.copy.v1.run_order_pb2 import Drain, RunOrder, RunUpdate
-from keelman.api.copy.v1.slot_service_pb2 import SlotBeat, SlotGreeting
+from keelman.api.copy.v1.slot_service_pb2 import SlotGreeting
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds, SlotUsage
 from keelman.api.copy.v1.write_job_pb2 import WriteDone, WriteJob
@@ -60,25 +60,20 @@ class Dispatcher:
         self._jobs = jobs
         self._times, self._clock, self._unfit, self._look_at = times, clock, unfit, look_at
         self._life = RunLife(self.book, self.leases, listeners=changed, now=now, ended=self._run_ended)
-        self._pool = SlotPool(jobs, times, clock, self, end_of)
+        self.pool = SlotPool(jobs, times, clock, self, end_of)
         self._busy = Busy(busy_bytes_per_second)
         self._usage = Usage()
         self._placing = Placing(
-            self.book, self._life, self._pool, self.leases, busy=self._busy, limits=limits, clock=clock
+            self.book, self._life, self.pool, self.leases, busy=self._busy, limits=limits, clock=clock
         )
-        self._bounder = Bounder(self._pool, self.leases)
+        self._bounder = Bounder(self.pool, self.leases)
         self._ticked = self._looked = clock()
-
-    @property
-    def slots(self) -> dict[str, Slot]:
-        """All slots, by id."""
-        return self._pool.slots
 
     def greet(
         self, owner: Owner, link: Link, bounds: Bounds | None = None, routes: Mapping[str, str] | None = None
     ) -> list[Owner]:
         """A worker opened a link. Cuts and returns older incarnations of it; raises Conflict for one of those."""
-        old = self.leases.grant(owner, link, [s.owner for s in self.slots.values()], bounds, routes)
+        old = self.leases.grant(owner, link, [s.owner for s in self.pool.slots.values()], bounds, routes)
         for other in old:
             self._end_owner(other, "SUPERSEDED", f"worker {owner.worker} was started again")
         self.place()
@@ -90,11 +85,7 @@ class Dispatcher:
 
     def usage(self, owner: Owner) -> SlotUsage:
         """What the worker's slots use now, for the answer to a renewal."""
-        return self._usage.of(owner, self._pool.of(owner))
-
-    def log_levels(self, owner: Owner, levels: Mapping[str, str]) -> None:
-        """The levels of logging that were set on a worker."""
-        self._pool.log_levels(owner, levels)
+        return self._usage.of(owner, self.pool.of(owner))
 
     def order(self, owner: Owner, order: RunOrder) -> None:
         """Carries out a worker's order; what cannot be done is answered with a FAILED update."""
@@ -157,10 +148,10 @@ class Dispatcher:
         return self.leases.routes(owner)
 
     def _pass_on(self, run: Run, order: RunOrder) -> None:
-        slot = self.slots.get(run.copy_run.slot)
+        slot = self.pool.slots.get(run.copy_run.slot)
         run.parks = run.parks or order.drain.parked
         if slot is not None and slot.state is SlotState.ATTACHED:
-            self._pool.mail(slot).send(order)
+            self.pool.mail(slot).send(order)
         elif order.HasField("cut") or order.HasField("drain"):
             reason = (order.cut.reason or "CUT") if order.HasField("cut") else "DRAINED"
             self._life.finish(run, reason, "ended before it had a slot")
@@ -168,21 +159,17 @@ class Dispatcher:
             run.waiting.append(order)
 
     def _end_owner(self, owner: Owner, reason: str, message: str) -> None:
-        for slot in self._pool.of(owner):
-            self._pool.end(slot, reason)
+        for slot in self.pool.of(owner):
+            self.pool.end(slot, reason)
         for run in self.book.live(owner):
             self._life.fail(run, reason, message)
         self._placing.forgive(owner)
 
     def attach(self, greeting: SlotGreeting) -> tuple[Slot, Mailbox]:
         """A slot calls home. Raises Unauthenticated for a wrong or used token, FailedPrecondition when too late."""
-        slot = self._pool.attach(greeting)
+        slot = self.pool.attach(greeting)
         self._placing.attached(slot)
-        return slot, self._pool.mail(slot)
-
-    def beat(self, slot: Slot, beat: SlotBeat) -> None:
-        """A slot is alive."""
-        self._pool.beat(slot, beat)
+        return slot, self.pool.mail(slot)
 
     def update(self, slot: Slot, update: RunUpdate) -> None:
         """A slot has reported on one of its copy runs; of others it has nothing to say."""
@@ -206,10 +193,6 @@ class Dispatcher:
                 self._pass_on(run, RunOrder(run_uid=run.uid, written=written))
 
         self._jobs.write(run.uid, WriteJob.FromString(job.SerializeToString()), done)
-
-    def detached(self, slot: Slot) -> None:
-        """A slot's stream ended."""
-        self._pool.detached(slot)
 
     def slot_lost(self, slot: Slot, why: str) -> None:
         """The pool gave a slot up."""
@@ -243,12 +226,12 @@ class Dispatcher:
     def _run_ended(self, run: Run) -> None:
         if run.writes:
             self._jobs.cancel_write(run.uid)
-        slot = self.slots.get(run.copy_run.slot)
+        slot = self.pool.slots.get(run.copy_run.slot)
         if slot is not None:
             slot.runs.discard(run.uid)
             slot.empty_since = self._clock()
             if slot.data:
-                self._pool.end(slot, "READ")
+                self.pool.end(slot, "READ")
             if slot.usable:
                 self.place()
 
@@ -257,15 +240,15 @@ class Dispatcher:
         now = self._clock()
         gap, self._ticked = now - self._ticked, now
         if gap > STALL_SECONDS:
-            self._pool.slept(gap)
+            self.pool.slept(gap)
             self.leases.slept(gap)
         for owner in self.leases.lapse():
             if self.book.live(owner):
                 log.warning("lease_lapsed", worker=owner.worker, worker_cluster=owner.worker_cluster)
             message = f"worker {owner.worker} did not renew its lease for {self._times.lease:g} s"
             self._end_owner(owner, "LEASE_LAPSED", message)
-        for slot in list(self.slots.values()):
-            self._pool.judge(slot, now, kept=self._placing.keeps(slot))
+        for slot in list(self.pool.slots.values()):
+            self.pool.judge(slot, now, kept=self._placing.keeps(slot))
         if now - self._looked >= LOOK_SECONDS:
             self._looked = now
             self._look(now)
@@ -274,10 +257,10 @@ class Dispatcher:
 
     def _look(self, now: float) -> None:
         """Once a second: what is used, who is busy, who has had enough."""
-        living = {slot.owner for slot in self.slots.values()} | set(self.leases)
+        living = {slot.owner for slot in self.pool.slots.values()} | set(self.leases)
         self._usage.forget([owner for owner in self._usage.known() if owner not in living])
         for slot, message in self._bounder.look(now):
-            self._pool.end(slot, "MEMORY_BOUND")
+            self.pool.end(slot, "MEMORY_BOUND")
             for run in self._runs_in(slot):
                 self._life.fail(run, "MEMORY_BOUND", message)
         if self.draining:
@@ -301,5 +284,5 @@ class Dispatcher:
 
     def end_all_slots(self, reason: str) -> None:
         """Ends every slot."""
-        for slot in list(self.slots.values()):
-            self._pool.end(slot, reason)
+        for slot in list(self.pool.slots.values()):
+            self.pool.end(slot, reason)

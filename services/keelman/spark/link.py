@@ -41,7 +41,7 @@ class LinkApi(WorkerLinkServiceServicer):
         old = self._dispatcher.greet(owner, updates, greeting.bounds, greeting.routes)
         try:
             # The new incarnation may begin only when nothing of the old one can write any more.
-            slots = self._dispatcher.slots
+            slots = self._dispatcher.pool.slots
             await settled(lambda: all(s.owner not in old for s in slots.values()), GONE_SECONDS)
             if not self._dispatcher.leases.renew(owner):
                 raise superseded(owner)
@@ -58,7 +58,7 @@ class LinkApi(WorkerLinkServiceServicer):
             match message.WhichOneof("message"):
                 case "renewal":
                     self._dispatcher.leases.renew(owner)
-                    self._dispatcher.log_levels(owner, dict(message.renewal.log_levels))
+                    self._dispatcher.pool.log_levels(owner, dict(message.renewal.log_levels))
                     updates.put(RENEWED, first=True)
                 case "order":
                     self._dispatcher.order(owner, message.order)

@@ -193,7 +193,7 @@ async def drain(dispatcher: Dispatcher, reporter: Reporter, seconds: float) -> N
         if not await settled(lambda: not dispatcher.book.live(), seconds):
             log.warning("drain_cut", copy_runs=len(dispatcher.book.live()), seconds=seconds)
         dispatcher.end_all_slots("STOPPING")
-        await settled(lambda: not dispatcher.slots, SLOTS_END_SECONDS)
+        await settled(lambda: not dispatcher.pool.slots, SLOTS_END_SECONDS)
 
     await first_of(wait(), _tick(dispatcher, reporter))
 

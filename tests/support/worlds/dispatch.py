@@ -71,7 +71,7 @@ class World:
 
     def running(self, uid: str, owner: Owner = ME) -> Slot:
         self.ticket(uid, owner)
-        slot = self.d.slots[self.run(uid).slot]
+        slot = self.d.pool.slots[self.run(uid).slot]
         if slot.state is SlotState.STARTING:
             self.attach(slot)
         self.d.update(slot, RunUpdate(run_uid=uid, state=RUNNING))
@@ -94,9 +94,11 @@ class World:
         end = self.now + seconds
         while self.now < end:
             self.now = min(end, self.now + 0.5)
-            for slot in list(self.d.slots.values()) if beats else ():
+            for slot in list(self.d.pool.slots.values()) if beats else ():
                 if slot.state is SlotState.ATTACHED:
-                    self.d.beat(slot, SlotBeat(cpu_time=to_duration(slot.cpu_seconds), memory_bytes=slot.memory_bytes))
+                    self.d.pool.beat(
+                        slot, SlotBeat(cpu_time=to_duration(slot.cpu_seconds), memory_bytes=slot.memory_bytes)
+                    )
             for owner in list(self.d.leases) if renew else ():
                 self.d.leases.renew(owner)
             self.d.tick()

@@ -80,7 +80,7 @@ class World:
         return slot
 
     def mail(self, slot: Slot) -> list[RunOrder]:
-        queue = self.d._pool.mail(slot).queue
+        queue = self.d.pool.mail(slot).queue
         return [queue.get_nowait().order for _ in range(queue.qsize())]
 
 

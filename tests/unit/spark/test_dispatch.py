@@ -119,12 +119,12 @@ def test_levels_of_logging_reach_every_slot_of_their_worker_once(w: World) -> No
     w.d.greet(OTHER, w)
     others = w.running("o", OTHER)
     for _ in range(2):
-        w.d.log_levels(ME, {})
+        w.d.pool.log_levels(ME, {})
     assert told(slot) == []
     for _ in range(2):
-        w.d.log_levels(ME, levels)
+        w.d.pool.log_levels(ME, levels)
     assert (told(slot), told(others)) == ([levels], [])
     w.end_job(slot.id, "")
     assert w.run("a").state == FAILED
-    w.d.log_levels(ME, levels)
+    w.d.pool.log_levels(ME, levels)
     assert told(w.running("b")) == [levels], "one that comes later has them too"

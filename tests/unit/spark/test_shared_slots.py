@@ -49,7 +49,7 @@ def test_a_slot_is_ready_before_the_first_ticket_and_stays_so() -> None:
     w.attach(w.started[1])
     w.after(200)
     assert [s.state for s in w.started] == [SlotState.ATTACHED] * 2
-    w.d.detached(w.started[1])
+    w.d.pool.detached(w.started[1])
     w.end_job(w.started[1].id, "killed")
     assert len(w.started) == 3
     w.d.drain()
@@ -69,7 +69,7 @@ def test_of_many_idle_workers_those_that_copied_last_have_a_slot_ready() -> None
         slot = w.running(owner.worker[1], owner)
         w.d.update(slot, RunUpdate(run_uid=owner.worker[1], state=ENDED))
     w.after(90)
-    kept = {slot.owner for slot in w.d.slots.values() if slot.usable}
+    kept = {slot.owner for slot in w.d.pool.slots.values() if slot.usable}
     assert kept == set(owners[-2:])
     w.ticket("9", owners[0])
     assert w.started[-1].owner == owners[0], "who copies again has one as before"
@@ -132,11 +132,11 @@ def test_usage_counts_ended_slots_until_the_worker_starts_anew() -> None:
     w = World(Limits(1, 1, 4))
     w.d.greet(ME, w)
     slot = w.running("a")
-    w.d.beat(slot, SlotBeat(cpu_time=to_duration(7), memory_bytes=100))
-    w.d.detached(slot)
+    w.d.pool.beat(slot, SlotBeat(cpu_time=to_duration(7), memory_bytes=100))
+    w.d.pool.detached(slot)
     w.end_job(slot.id, "")
     slot = w.running("b")
-    w.d.beat(slot, SlotBeat(cpu_time=to_duration(2), memory_bytes=50))
+    w.d.pool.beat(slot, SlotBeat(cpu_time=to_duration(2), memory_bytes=50))
     usage = w.d.usage(ME)
     assert (usage.slots, from_duration(usage.cpu_time), usage.memory_bytes) == (1, 9, 50)
     w.d.greet(NEXT, w)
@@ -147,8 +147,8 @@ def test_slots_over_the_memory_bound_take_nothing_more_and_the_largest_starts_an
     w = World(Limits(2, 2, 4))
     w.d.greet(ME, w, Bounds(memory_bytes=150 * MB, cpus=1))
     small, large = w.running("a"), w.running("b")
-    w.d.beat(small, SlotBeat(memory_bytes=90 * MB))
-    w.d.beat(large, SlotBeat(memory_bytes=95 * MB))
+    w.d.pool.beat(small, SlotBeat(memory_bytes=90 * MB))
+    w.d.pool.beat(large, SlotBeat(memory_bytes=95 * MB))
     w.ticket("c")
     assert (w.run("c").state, w.run("c").reason) == (PENDING, "MEMORY_BOUND")
     assert "hold 185 MiB, and may hold 150 MiB" in w.run("c").message
@@ -162,7 +162,7 @@ def test_slots_over_the_memory_bound_take_nothing_more_and_the_largest_starts_an
 
 def test_a_worker_without_bounds_is_not_bound(w: World) -> None:
     slot = w.running("a")
-    w.d.beat(slot, SlotBeat(memory_bytes=10_000 * MB, cpu_time=to_duration(50)))
+    w.d.pool.beat(slot, SlotBeat(memory_bytes=10_000 * MB, cpu_time=to_duration(50)))
     w.after(5)
     assert w.run("a").state == RUNNING
     assert not [m for m in w.sent(slot) if m.HasField("bounds")]
@@ -174,7 +174,7 @@ def test_a_part_has_a_slot_of_its_own_stays_there_and_its_end_is_told() -> None:
     shared = w.running("a")
     ticket = StartTicket(run_uid="ab", worker_cluster="wc", worker_id=ME.worker, connector="c-a", bulk=Bulk(part=1))
     w.d.order(ME, RunOrder(run_uid="ab", start=ticket))
-    own = w.d.slots[w.run("ab").slot]
+    own = w.d.pool.slots[w.run("ab").slot]
     assert own is not shared
     assert own.alone
     assert w.run("ab").part == 1

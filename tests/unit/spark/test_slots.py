@@ -58,7 +58,7 @@ def test_a_lost_slot_fails_its_runs_and_frees_its_place_only_when_its_job_ended(
     w = World(Limits(1, 2, 1))
     w.d.greet(ME, w)
     slot = w.running("a")
-    w.d.detached(slot)
+    w.d.pool.detached(slot)
     lost = w.told[-1]
     assert (lost.run_uid, lost.state, lost.reason, lost.retriable) == ("a", FAILED, "SLOT_LOST", True)
     assert w.cancelled == [slot.id]
@@ -69,7 +69,7 @@ def test_a_lost_slot_fails_its_runs_and_frees_its_place_only_when_its_job_ended(
 
 
 def test_a_slot_whose_process_died_is_lost_with_what_its_reaper_left() -> None:
-    for lose in (lambda w, slot: w.d.detached(slot), lambda w, slot: w.end_job(slot.id, "Python worker crashed")):
+    for lose in (lambda w, slot: w.d.pool.detached(slot), lambda w, slot: w.end_job(slot.id, "Python worker crashed")):
         w = World(Limits(1, 2, 1), ends={77: "exited with code 9 in SeaReader.read"})
         w.d.greet(ME, w)
         slot = w.running("a")
@@ -83,7 +83,7 @@ def test_a_job_that_ends_under_an_attached_slot_loses_it(w: World) -> None:
     w.end_job(slot.id, "Python worker exited unexpectedly")
     assert w.run("a").reason == "SLOT_LOST"
     assert "exited unexpectedly" in w.run("a").message
-    assert not w.d.slots
+    assert not w.d.pool.slots
 
 
 def test_missing_beats_lose_a_slot(w: World) -> None:
@@ -96,7 +96,7 @@ def test_missing_beats_lose_a_slot(w: World) -> None:
 
 def test_an_announced_standstill_is_no_missing_beat_until_it_is_over(w: World) -> None:
     slot = w.running("a")
-    w.d.beat(slot, SlotBeat(standstill=to_duration(20)))
+    w.d.pool.beat(slot, SlotBeat(standstill=to_duration(20)))
     w.after(24, beats=False)
     assert w.run("a").state == RUNNING
     w.after(1.5, beats=False)
@@ -106,12 +106,12 @@ def test_an_announced_standstill_is_no_missing_beat_until_it_is_over(w: World) -
 
 def test_a_standstill_ends_with_the_next_beat_and_is_never_longer_than_a_start(w: World) -> None:
     slot = w.running("a")
-    w.d.beat(slot, SlotBeat(standstill=to_duration(20)))
-    w.d.beat(slot, SlotBeat())
+    w.d.pool.beat(slot, SlotBeat(standstill=to_duration(20)))
+    w.d.pool.beat(slot, SlotBeat())
     w.after(5.5, beats=False)
     assert w.run("a").reason == "SLOT_LOST"
     slot = w.running("b")
-    w.d.beat(slot, SlotBeat(standstill=to_duration(3600)))
+    w.d.pool.beat(slot, SlotBeat(standstill=to_duration(3600)))
     w.after(30 + 5.5, beats=False)
     assert w.run("b").reason == "SLOT_LOST"
 
@@ -129,14 +129,14 @@ def test_a_service_that_was_not_awake_does_not_blame_its_slots(w: World) -> None
 def test_a_silent_run_recycles_its_slot_with_all_its_runs(w: World) -> None:
     slot = w.running("a")
     w.running("b")
-    w.d.beat(slot, SlotBeat(silent_runs=["b"]))
+    w.d.pool.beat(slot, SlotBeat(silent_runs=["b"]))
     assert [w.run(u).reason for u in "ab"] == ["SLOT_LOST"] * 2
     assert w.cancelled == [slot.id]
 
 
 def test_a_silent_run_of_the_past_recycles_nothing(w: World) -> None:
     slot = w.running("a")
-    w.d.beat(slot, SlotBeat(silent_runs=["gone"]))
+    w.d.pool.beat(slot, SlotBeat(silent_runs=["gone"]))
     assert w.run("a").state == RUNNING
 
 
