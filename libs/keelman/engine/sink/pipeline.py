@@ -62,7 +62,7 @@ class SinkPipeline:
     def task(self, config: Mapping[str, str] | None = None, source: SinkSource | None = None) -> SinkTask:
         """What the writer gets to know of the task: `config` is its own, `source` where its records come from."""
         about = self._connector, self._task, self._worker
-        return SinkTask(*about, self._control.beat, self._report, config or {}, source)
+        return SinkTask(*about, self._control.beat, self.report, config or {}, source)
 
     def open(self, writer: Writer) -> None:
         """Makes ready for dead letters. Raises KafkaException, RunFailure, ConnectError or ProduceFailure."""
@@ -137,9 +137,6 @@ class SinkPipeline:
         whence = Whence(record.place.topic, record.place.partition, record.offset)
         made = Original(record.key, record.value, record.headers, record.timestamp_ms)
         self._bad.pass_over(RecordFailure(PUT, error, whence), lambda: made)
-
-    def _report(self, index: int, error: Exception) -> None:
-        self.report(index, error)
 
     def flush(self) -> None:
         """Returns once all dead letters are in their topic, before what they came from is committed."""
