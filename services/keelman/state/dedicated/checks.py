@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from keelman.model.autoscale import check_autoscale
 from keelman.model.connectors.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
 from keelman.model.errors import Conflict, InvalidArgument
 from keelman.state.dedicated.composition import FIXED, internal_topics
-from keelman.state.definitions.checks import MAX_CONFIG_BYTES
+from keelman.state.definitions.checks import check_config
 from keelman.state.resources.annotations import check_annotations
 from keelman.state.resources.checks import check_same
 from keelman.state.snapshot import DEDICATED_CONNECTOR, Snapshot
@@ -26,7 +25,9 @@ def check(name: str, spec: DedicatedConnectorSpec, snapshot: Snapshot) -> None:
     legal = "1 to 128 letters, digits, '.', '_' and '-': it is part of the names of its topics"
     if not _CONNECTOR.fullmatch(spec.connector):
         raise InvalidArgument.of("spec.connector", spec.connector[:200], legal)
-    _check_config(spec.connector, spec.config)
+    if not spec.config.get(CLASS):
+        raise InvalidArgument.of(f"spec.config.{CLASS}", spec.config.get(CLASS, ""), "the class of the connector")
+    check_config(spec.connector, spec.config)
     if not (spec.broker_cluster or spec.bootstrap_servers):
         raise InvalidArgument.of("spec.brokers", "", "broker_cluster (its name) or external (bootstrap_servers)")
     if spec.capacity.autoscale is not None:
@@ -44,18 +45,6 @@ def check(name: str, spec: DedicatedConnectorSpec, snapshot: Snapshot) -> None:
             why = "leave it out: each dedicated connector has its own"
             raise InvalidArgument.of(f"spec.properties.{key}", spec.properties[key], why)
     check_annotations(DEDICATED_CONNECTOR, name, spec.annotations, snapshot)
-
-
-def _check_config(connector: str, config: Mapping[str, str]) -> None:
-    if not config.get(CLASS):
-        raise InvalidArgument.of(f"spec.config.{CLASS}", config.get(CLASS, ""), "the class of the connector")
-    if config.get("name", connector) != connector:
-        raise InvalidArgument.of("spec.config.name", config["name"], f"{connector!r}, as spec.connector, or nothing")
-    if "" in config:
-        raise InvalidArgument.of("spec.config", "", "keys that are not empty")
-    size = sum(len(key.encode()) + len(text.encode()) for key, text in config.items())
-    if size > MAX_CONFIG_BYTES:
-        raise InvalidArgument.of("spec.config", f"{size} bytes", f"at most {MAX_CONFIG_BYTES} bytes")
 
 
 def check_change(old: DedicatedConnectorSpec, new: DedicatedConnectorSpec) -> None:

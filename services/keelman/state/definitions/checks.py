@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from keelman.model.connectors.connector_definition import ConnectorDefinition, ConnectorDefinitionSpec, DefinitionGoal
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.rules.names import MAX_NAMED
@@ -17,18 +19,11 @@ MAX_CONFIG_BYTES = 512 << 10
 
 def check(name: str, spec: ConnectorDefinitionSpec, snapshot: Snapshot) -> None:
     """Raises InvalidArgument for what is never legal, FailedPrecondition for a connector or origin of another one."""
-    connector, config = spec.connector, spec.config
+    connector = spec.connector
     if not connector.strip() or len(connector) > MAX_CONNECTOR or not connector.isprintable():
         legal = f"1 to {MAX_CONNECTOR} printable characters"
         raise InvalidArgument.of("spec.connector", connector[:MAX_CONNECTOR], legal)
-    if config.get("name", connector) != connector:
-        raise InvalidArgument.of("spec.config.name", config["name"], f"{connector!r}, as spec.connector, or nothing")
-    for key in config:
-        if not key:
-            raise InvalidArgument.of("spec.config", key, "keys that are not empty")
-    size = sum(len(key.encode()) + len(text.encode()) for key, text in config.items())
-    if size > MAX_CONFIG_BYTES:
-        raise InvalidArgument.of("spec.config", f"{size} bytes", f"at most {MAX_CONFIG_BYTES} bytes")
+    check_config(connector, spec.config)
     check_annotations(CONNECTOR_DEFINITION, name, spec.annotations, snapshot)
     for other in sorted(snapshot.definitions_of_connector(spec.worker_cluster, connector) - {name}):
         raise FailedPrecondition(
@@ -40,6 +35,17 @@ def check(name: str, spec: ConnectorDefinitionSpec, snapshot: Snapshot) -> None:
                 "connector": connector,
             },
         )  # fmt: skip
+
+
+def check_config(connector: str, config: Mapping[str, str]) -> None:
+    """Raises InvalidArgument for a connector's configuration that is never legal."""
+    if config.get("name", connector) != connector:
+        raise InvalidArgument.of("spec.config.name", config["name"], f"{connector!r}, as spec.connector, or nothing")
+    if "" in config:
+        raise InvalidArgument.of("spec.config", "", "keys that are not empty")
+    size = sum(len(key.encode()) + len(text.encode()) for key, text in config.items())
+    if size > MAX_CONFIG_BYTES:
+        raise InvalidArgument.of("spec.config", f"{size} bytes", f"at most {MAX_CONFIG_BYTES} bytes")
 
 
 def check_worker_cluster(spec: ConnectorDefinitionSpec, snapshot: Snapshot) -> None:

@@ -24,7 +24,7 @@ from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
 from keelman.state.resources.serving import NounApi, Steps, get, list_page, rpc, verb
-from keelman.state.secrets.hidden import shown_extra
+from keelman.state.secrets.hidden import shown_spec
 from keelman.state.snapshot import PLUGIN, PLUGIN_IMPORT, Snapshot
 
 if TYPE_CHECKING:
@@ -43,10 +43,7 @@ class PluginImportRow(ResourceRow, table=True):
 
 def import_message(made: PluginImport) -> plugin_import_pb2.PluginImport:
     """A plugin import as users and events see it."""
-    annotations = made.annotations
-    if annotations.extra is not None:
-        annotations = dataclasses.replace(annotations, extra=shown_extra(annotations.extra))
-    message = message_of(plugin_import_pb2.PluginImport, made, **annotated(annotations))
+    message = message_of(plugin_import_pb2.PluginImport, made, **annotated(shown_spec(made).annotations))
     if made.state is PluginImportState.ACTIVE:
         message.plugin.CopyFrom(plugin_pb2.PluginRef(name=made.name, version=VERSION, sha256=made.sha256))
     return message

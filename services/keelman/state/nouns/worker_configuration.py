@@ -21,7 +21,7 @@ from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow, micros, plain, read
 from keelman.state.resources.serving import NounApi, get, list_page, verb
-from keelman.state.secrets.hidden import shown_extra
+from keelman.state.secrets.hidden import shown_spec
 from keelman.state.snapshot import WORKER_CONFIGURATION, Snapshot
 from keelman.workers.configurations import checked_content, shown_content
 
@@ -58,9 +58,7 @@ def _fields(spec: dict[str, Any]) -> dict[str, Any]:
 
 def configuration_message(found: WorkerConfiguration) -> worker_configuration_pb2.WorkerConfiguration:
     """A worker configuration as lists and events have it: without what it says."""
-    annotations = found.annotations
-    if annotations.extra is not None:
-        annotations = dataclasses.replace(annotations, extra=shown_extra(annotations.extra))
+    annotations = shown_spec(found).annotations
     pb2 = worker_configuration_pb2
     revisions = [message_of(pb2.WorkerConfigurationRevision, one, content=None) for one in found.revisions]
     return message_of(pb2.WorkerConfiguration, found, revisions=revisions, **annotated(annotations))

@@ -17,7 +17,7 @@ TAGS = "tags"
 
 
 def shown_spec(spec: S) -> S:
-    """A spec of any noun as users and events see it: secrets hidden."""
+    """A spec of any noun, or a resource without one, as users and events see it: secrets hidden."""
     found: Any = spec
     changes: dict[str, Any] = {name: shown(values) for name, values in _properties(spec).items()}
     if (extra := _extra(spec)) is not None:
