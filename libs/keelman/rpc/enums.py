@@ -17,6 +17,12 @@ def word(enum: Any, value: int) -> str:
     return str(enum.Name(value)).removeprefix(prefix_of(enum.DESCRIPTOR.name))
 
 
+def state_word(message: Any) -> str:
+    """The value of a message's field `state` as a word. Raises KeyError for an unknown value."""
+    enum = message.DESCRIPTOR.fields_by_name["state"].enum_type
+    return str(enum.values_by_number[message.state].name).removeprefix(prefix_of(enum.name))
+
+
 @cache
 def prefix_of(enum: str) -> str:
     """What the names of an enum's values begin with, as buf's lint wants it: CLUSTER_STATE_ for ClusterState."""

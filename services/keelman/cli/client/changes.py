@@ -15,10 +15,10 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.patience import AFTER_CHANGE_SECONDS, Patience
 from keelman.cli.exits import NotReached
 from keelman.cli.kinds import Kind
-from keelman.cli.output import columns
 from keelman.cli.output.words import quantity, rollout_text
 from keelman.cli.waiting import progress_line, until
 from keelman.model.errors import DeadlineExceeded
+from keelman.rpc.enums import state_word
 from keelman.runtime.supervise import deadline
 
 WORKER = "worker/"
@@ -57,13 +57,13 @@ async def wait_for_update(gateway: Gateway, kind: Kind, name: str, *, generation
 def standing(kind: Kind, cluster: Any) -> str:
     """State of a cluster with what is to be said of it, and of the change that goes through it."""
     if not (kind is kinds.WORKER_CLUSTERS and cluster.status.HasField("rollout")):
-        return columns.cluster_state(cluster) + detail_of(kind, cluster)
+        return state_word(cluster.status) + detail_of(kind, cluster)
     status = cluster.status
     # The worker that holds a change up is in both: it is said once.
     said = status.rollout.message and status.rollout.message in status.message
     why = f": {status.message}" if status.message and not said else ""
     workers = f"{status.ready_workers}/{status.wanted_workers} workers"
-    return f"{columns.cluster_state(cluster)} {workers}{why}; {rollout_text(status.rollout)}"
+    return f"{state_word(cluster.status)} {workers}{why}; {rollout_text(status.rollout)}"
 
 
 def check_halted(kind: Kind, cluster: Any) -> None:
@@ -76,7 +76,7 @@ def check_halted(kind: Kind, cluster: Any) -> None:
 
 def is_as_wanted(kind: Kind, cluster: Any) -> bool:
     """True where nothing of a cluster's spec is still to be brought about; a stopped one has nothing to change."""
-    state = columns.cluster_state(cluster)
+    state = state_word(cluster.status)
     if state == "STOPPED":
         return True
     if kind is kinds.WORKER_CLUSTERS:
@@ -169,4 +169,4 @@ def _why_not(node: Any) -> str:
     if node.spec.cordoned:
         return "cordoned"
     known = node.status.state in (NODE_STATE_ONLINE, NODE_STATE_UNKNOWN)
-    return "" if known else columns.node_state(node)
+    return "" if known else state_word(node.status)

@@ -15,11 +15,11 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.patience import AFTER_CHANGE_SECONDS, Patience
 from keelman.cli.exits import NotReached
 from keelman.cli.kinds import Kind
-from keelman.cli.output import columns
 from keelman.cli.output.words import quantity
 from keelman.cli.waiting import progress_line, until
 from keelman.model.errors import DeadlineExceeded, NotFound, Unavailable
 from keelman.model.traces import why_line
+from keelman.rpc.enums import state_word
 from keelman.runtime.supervise import deadline
 
 SETTLE_SECONDS = 10.0
@@ -119,7 +119,7 @@ def late_message(verb: str, kind: Kind, name: str, latest: Any, seconds: float) 
     text = f"{kind.singular}/{name} is not {wanted} after {seconds:.0f} s"
     if latest is not None:
         failed = [one for one in (latest, *latest.tasks) if one.trace] if kind is kinds.CONNECTORS else []
-        state = columns.connector_state(failed[0]) if failed else _state(kind, latest)
+        state = state_word(failed[0]) if failed else _state(kind, latest)
         why = f": {why_line(failed[0].trace)}" if failed else detail_of(kind, latest)
         text += f", but {state}{why}"
     return f"{text}; see `keelman describe {kind.singular} {name}`"
@@ -157,10 +157,10 @@ def _all_run(connector: Any) -> bool:
 
 def _state(kind: Kind, resource: Any) -> str:
     if kind is kinds.CONNECTORS:
-        return columns.connector_state(resource)
+        return state_word(resource)
     if kind is kinds.WORKERS:
-        return columns.process_state(resource.process)
-    return columns.cluster_state(resource)
+        return state_word(resource.process)
+    return state_word(resource.status)
 
 
 def detail_of(kind: Kind, resource: Any) -> str:
@@ -192,5 +192,5 @@ async def _check_workers(gateway: Gateway, cluster: str, error: Unavailable) -> 
     """Raises NotReached where no worker of a connector's cluster will answer, however long one waits."""
     found = await gateway.get(kinds.WORKER_CLUSTERS, cluster)
     Patience().check(kinds.WORKER_CLUSTERS, cluster, found)
-    if columns.cluster_state(found) in ("STOPPING", "STOPPED", "DELETING"):
+    if state_word(found.status) in ("STOPPING", "STOPPED", "DELETING"):
         raise NotReached(error.message)

@@ -25,13 +25,13 @@ from keelman.cli.client.topics import resource_of
 from keelman.cli.exits import plain_plugins
 from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.options import Cluster, Name, command_group, kind_word
-from keelman.cli.output.columns import connector_state, key_of, run_state
+from keelman.cli.output.columns import key_of
 from keelman.cli.output.lines import topic_line
 from keelman.cli.output.operations import partition_lines, step_lines, task_note
 from keelman.cli.output.printing import as_yaml, plain, print_list
 from keelman.cli.output.words import capacity_text, figures_text, limits_text, origin_text, ports_text, rollout_text
 from keelman.model.errors import KeelmanError
-from keelman.rpc.enums import prefix_of
+from keelman.rpc.enums import prefix_of, state_word
 from keelman.workers.properties.known_properties import notes, notes_of_kafka_connect
 
 app = command_group()
@@ -79,7 +79,7 @@ def print_messages(runs: Sequence[Any]) -> None:
     newest = {(r.connector, r.task, r.part): r for r in sorted(runs, key=lambda r: r.create_time.ToNanoseconds())}
     for run in newest.values():
         if run.message:
-            print(f"{run.connector}, task {run.task}: {run_state(run)}: {' '.join(run.message.split())}")
+            print(f"{run.connector}, task {run.task}: {state_word(run)}: {' '.join(run.message.split())}")
 
 
 def in_words(resource: Any) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _in_lines(resource: Any) -> dict[str, Any]:
 
 def connector_words(connector: Connector) -> dict[str, Any]:
     """Where a definition's connector stands: all else of it is the definition's."""
-    return {"state": connector_state(connector), "worker": connector.worker_id} | (
+    return {"state": state_word(connector), "worker": connector.worker_id} | (
         {"tasks": task_lines(connector.tasks)} if connector.tasks else {}
     )
 
@@ -142,7 +142,7 @@ def task_lines(tasks: Sequence[Any]) -> list[Any]:
     the trace, if any."""
     alike: dict[tuple[str, str, str], list[int]] = {}
     for task in sorted(tasks, key=lambda one: one.task):
-        alike.setdefault((connector_state(task), task.worker_id, task.trace or task_note(task)), []).append(task.task)
+        alike.setdefault((state_word(task), task.worker_id, task.trace or task_note(task)), []).append(task.task)
     lines: list[Any] = []
     for (state, worker, why), numbers in alike.items():
         line = f"{'task' if len(numbers) == 1 else 'tasks'} {_ranges(numbers)} {state}"

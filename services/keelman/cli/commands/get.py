@@ -20,11 +20,12 @@ from keelman.cli.commands import following
 from keelman.cli.exits import OK
 from keelman.cli.kinds import Kind, check_option, kind_of
 from keelman.cli.options import Cluster, Form, MaybeName, check_meant, command_group, kind_word, option
-from keelman.cli.output import columns, states
+from keelman.cli.output import states
 from keelman.cli.output.lines import plan_lines, topic_line
 from keelman.cli.output.printing import WATCH_FORMATS, checked_format, print_list, print_one
 from keelman.cli.selectors import selector_of
 from keelman.model.errors import InvalidArgument
+from keelman.rpc.enums import state_word
 
 app = command_group()
 
@@ -148,7 +149,7 @@ def checked_state(kind: Kind, word: str) -> str:
 def at_rest(clusters: Sequence[Any], only: str) -> list[str]:
     """What to say of worker clusters that do not run: they may have connectors, which only their workers could show."""
     return [
-        f"worker cluster {c.name} is {columns.cluster_state(c)}: its connectors are known once it runs"
+        f"worker cluster {c.name} is {state_word(c.status)}: its connectors are known once it runs"
         for c in clusters
         if not c.status.ready_workers and only in ("", c.name)
     ]

@@ -17,10 +17,10 @@ from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.demo.copying import CALM_SECONDS, POLL_SECONDS, WORKER_CLUSTER, Copy
 from keelman.cli.demo.text import Facts
-from keelman.cli.output.columns import run_state
 from keelman.cli.output.words import size
 from keelman.model.errors import Conflict, FailedPrecondition, NotFound, Unavailable
 from keelman.model.traces import why_line
+from keelman.rpc.enums import state_word
 
 STALLED_SECONDS = 180.0
 LINE_SECONDS = 2.0
@@ -136,7 +136,7 @@ def leg(done: int, run: Any | None) -> Leg:
     """A leg as its newest copy run reports it."""
     if run is None:
         return Leg(done, 0, 0.0, "WAITING")
-    return Leg(done, int(run.progress.records), float(run.progress.bytes_per_second), run_state(run))
+    return Leg(done, int(run.progress.records), float(run.progress.bytes_per_second), state_word(run))
 
 
 @contextmanager

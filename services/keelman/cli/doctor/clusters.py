@@ -8,8 +8,7 @@ from typing import Any
 
 from keelman.api.connect.v1.topic_pb2 import TopicState
 from keelman.cli.doctor.finding import Finding
-from keelman.cli.output.columns import cluster_state
-from keelman.rpc.enums import word
+from keelman.rpc.enums import state_word, word
 
 _TLS = re.compile(r"\b(tls|ssl|certificate|truststore|keystore|handshake)", re.IGNORECASE)
 _SASL = re.compile(r"\b(sasl|authenticat|credential|scram|oauth)", re.IGNORECASE)
@@ -19,7 +18,7 @@ QUIET = ("RUNNING", "STOPPED", "STARTING", "STOPPING", "DELETING")
 def broker_findings(clusters: Iterable[Any]) -> Iterator[Finding]:
     """What is wrong with broker clusters: reached by the state service, with their client properties."""
     for one in clusters:
-        state, message, name = cluster_state(one), one.status.message, f"broker-cluster/{one.name}"
+        state, message, name = state_word(one.status), one.status.message, f"broker-cluster/{one.name}"
         if state in QUIET and not one.status.stuck:
             continue
         text = f"it is {state}: {message}" if message else f"it is {state}"
@@ -48,10 +47,10 @@ def worker_findings(clusters: Iterable[Any]) -> Iterator[Finding]:
     """What is wrong with worker clusters and what runs on them."""
     for one in clusters:
         status, name = one.status, f"worker-cluster/{one.name}"
-        if status.stuck or cluster_state(one) == "DEGRADED":
+        if status.stuck or state_word(one.status) == "DEGRADED":
             why = f": {status.message}" if status.message else ""
             yield Finding(
-                "workers", name, f"it is {cluster_state(one)}{why}",
+                "workers", name, f"it is {state_word(one.status)}{why}",
                 f"`keelman describe wc {one.name}`, then `keelman logs wc {one.name}`",
             )  # fmt: skip
         if status.problem_connectors:

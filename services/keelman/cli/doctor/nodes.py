@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from keelman.cli.doctor.finding import Finding
-from keelman.cli.output.columns import node_state
 from keelman.cli.output.words import size
+from keelman.rpc.enums import state_word
 from keelman.rpc.times import from_timestamp
 
 MIN_PYTHON = (3, 11)
@@ -22,7 +22,7 @@ MAX_CLOCK_SECONDS = 5.0
 def node_findings(nodes: Iterable[Any], version: str) -> Iterator[Finding]:
     """What is wrong with nodes. `version` is that of keelman here; empty where it is not known."""
     for node in nodes:
-        name, status, state = f"node/{node.name}", node.status, node_state(node)
+        name, status, state = f"node/{node.name}", node.status, state_word(node.status)
         if state == "OFFLINE":
             why = f": {status.message}" if status.message else ""
             yield Finding(

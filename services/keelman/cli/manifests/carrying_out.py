@@ -15,8 +15,8 @@ from keelman.cli.manifests.forms import RUNNING, STOPPED
 from keelman.cli.manifests.manifest import Wrong
 from keelman.cli.manifests.plan import CREATED, ApplyPlan, Item, judge_together
 from keelman.cli.options import WAIT_SECONDS
-from keelman.cli.output import columns
 from keelman.model.errors import DeadlineExceeded, FailedPrecondition, NotFound
+from keelman.rpc.enums import state_word
 
 CLUSTERS = (kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS)
 Say = Callable[[str], None]
@@ -148,7 +148,7 @@ async def check_connectors(gateway: Gateway, plan: ApplyPlan, wrong: Wrong) -> N
             continue
         if not found.status.ready_workers:
             text = (
-                f"worker cluster {cluster} is {columns.cluster_state(found)}: its workers alone can have connectors: "
+                f"worker cluster {cluster} is {state_word(found.status)}: its workers alone can have connectors: "
                 "start it, or write a definition, which is kept while it does not run"
             )
             wrong.add(f"{item.manifest.place}: {item.title}" if item.manifest else item.title, FailedPrecondition(text))

@@ -9,15 +9,10 @@ from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
-from keelman.api.connect.v1.connector_pb2 import ConnectorState, ConnectorType
-from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorState
-from keelman.api.connect.v1.plugin_import_pb2 import PluginImportState
-from keelman.api.connect.v1.worker_cluster_pb2 import RolloutState
-from keelman.api.copy.v1.copy_run_pb2 import CopyRunState, LagUnit
+from keelman.api.connect.v1.connector_pb2 import ConnectorType
+from keelman.api.copy.v1.copy_run_pb2 import LagUnit
 from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.api.node.v1.plan_pb2 import PlanAction
-from keelman.api.node.v1.workload_pb2 import WorkloadState
 from keelman.cli.exits import in_one_line
 from keelman.cli.kinds import CONNECTORS, COPY_RUNS, DOCUMENTS, PLANS, PLUGINS, Kind
 from keelman.cli.output import operations as words
@@ -25,7 +20,7 @@ from keelman.cli.output.lines import PlanLine, PluginLine, TopicLine
 from keelman.cli.output.words import labels_text, origin_text, owner_text, ports_text, size
 from keelman.model.document import document_name
 from keelman.model.traces import why_line
-from keelman.rpc.enums import word
+from keelman.rpc.enums import state_word, word
 from keelman.rpc.times import from_duration
 
 
@@ -65,31 +60,6 @@ def age(stamp: Timestamp, now: float | None = None) -> str:
         if seconds >= length:
             return f"{seconds // length}{unit}"
     return f"{seconds}s"
-
-
-def cluster_state(resource: Any) -> str:
-    """State of a broker or worker cluster."""
-    return word(ClusterState, resource.status.state)
-
-
-def node_state(node: Any) -> str:
-    """State of a node."""
-    return word(NodeState, node.status.state)
-
-
-def process_state(status: Any) -> str:
-    """State of a workload's process."""
-    return word(WorkloadState, status.state)
-
-
-def run_state(run: Any) -> str:
-    """State of a copy run."""
-    return word(CopyRunState, run.state)
-
-
-def connector_state(connector_or_task: Any) -> str:
-    """State of a connector or of one of its tasks."""
-    return word(ConnectorState, connector_or_task.state)
 
 
 def _lag(run: Any) -> str:
@@ -148,7 +118,7 @@ def _rollout(cluster: Any) -> str:
     if not cluster.status.HasField("rollout"):
         return ""
     rollout = cluster.status.rollout
-    return f"{word(RolloutState, rollout.state)} {rollout.updated_workers}/{rollout.workers}"
+    return f"{state_word(rollout)} {rollout.updated_workers}/{rollout.workers}"
 
 
 def _new_work(node: Any) -> str:
@@ -170,7 +140,7 @@ SHORT_ID = 6
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "broker-clusters": (
         Column("NAME", lambda r: r.name, name=True),
-        Column("STATE", cluster_state),
+        Column("STATE", lambda r: state_word(r.status)),
         Column("KIND", _brokers),
         Column("BOOTSTRAP", lambda r: r.status.bootstrap_servers, text=True),
         Column("AGE", lambda r: age(r.create_time)),
@@ -182,7 +152,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "worker-clusters": (
         Column("NAME", lambda r: r.name, name=True),
-        Column("STATE", cluster_state),
+        Column("STATE", lambda r: state_word(r.status)),
         Column("WORKERS", lambda r: f"{r.status.ready_workers}/{r.status.wanted_workers}"),
         Column("PROBLEMS", lambda r: str(r.status.problem_connectors), number=True),
         Column("BROKERS", lambda r: r.spec.broker_cluster, text=True),
@@ -199,7 +169,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "workers": (
         Column("NAME", lambda r: r.name, name=True),
         Column("NODE", lambda r: r.node, text=True),
-        Column("STATE", lambda r: process_state(r.process)),
+        Column("STATE", lambda r: state_word(r.process)),
         Column("MEMBER", lambda r: ("leader" if r.membership.leader else "yes") if r.membership.joined else "no"),
         Column("CONNECTORS", lambda r: str(r.membership.connectors), number=True),
         Column("TASKS", lambda r: str(r.membership.tasks), number=True),
@@ -216,7 +186,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("CLUSTER", lambda r: r.worker_cluster, name=True),
         Column("NAME", lambda r: r.name, name=True),
         Column("TYPE", lambda r: word(ConnectorType, r.type)),
-        Column("STATE", connector_state),
+        Column("STATE", state_word),
         Column("TASKS", words.tasks_text),
         Column("LEFT", _connector_left, number=True),
         Column("WORKER", lambda r: r.worker_id, wide=True),
@@ -225,7 +195,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "nodes": (
         Column("NAME", lambda r: r.name, name=True),
-        Column("STATE", node_state),
+        Column("STATE", lambda r: state_word(r.status)),
         Column("NEW WORK", _new_work),
         Column("CPUS", lambda r: str(r.status.cpus or ""), number=True),
         Column("MEMORY", lambda r: size(r.status.memory_bytes) if r.status.memory_bytes else "", number=True),
@@ -242,7 +212,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("ID", lambda r: r.uid[:SHORT_ID]),
         Column("CONNECTOR", lambda r: f"{r.worker_cluster}/{r.connector}", text=True),
         Column("TASK", lambda r: f"{r.task}-b{r.part}" if r.part else str(r.task), number=True),
-        Column("STATE", run_state),
+        Column("STATE", state_word),
         Column("RECORDS", lambda r: str(r.progress.records), number=True),
         Column("BYTES", lambda r: size(r.progress.bytes), number=True, wide=True),
         Column("RATE", lambda r: f"{size(r.progress.bytes_per_second)}/s", number=True),
@@ -313,7 +283,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "dedicated-connectors": (
         Column("NAME", lambda r: r.name, name=True),
-        Column("STATE", lambda r: word(DedicatedConnectorState, r.status.state)),
+        Column("STATE", lambda r: state_word(r.status)),
         Column("CONNECTOR", lambda r: r.spec.connector, text=True),
         Column("WORKERS", words.workers_text, number=True),
         Column("TASKS", lambda r: words.tasks_text(r.status.connector)),
@@ -336,7 +306,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "plugin-imports": (
         Column("NAME", lambda r: r.name, name=True),
-        Column("STATE", lambda r: word(PluginImportState, r.state)),
+        Column("STATE", state_word),
         Column("CODE", lambda r: r.code, text=True),
         Column("SIZE", lambda r: size(r.size_bytes) if r.size_bytes else "", number=True),
         Column("CLUSTERS", lambda r: ",".join(r.users), text=True),
@@ -384,7 +354,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "workloads": (
         Column("NAME", lambda r: r.name, name=True),
         Column("NODE", lambda r: r.node, text=True),
-        Column("STATE", lambda r: process_state(r.status)),
+        Column("STATE", lambda r: state_word(r.status)),
         Column("MEMORY", lambda r: size(r.status.memory_bytes), number=True),
         Column("RESTARTS", lambda r: str(r.status.restarts), number=True),
         Column("AGE", lambda r: age(r.status.start_time)),

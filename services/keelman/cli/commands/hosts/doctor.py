@@ -17,10 +17,10 @@ from keelman.cli.doctor.storage_topics import reported_findings, storage_finding
 from keelman.cli.exits import FAILED, OK
 from keelman.cli.machine.system import running_system
 from keelman.cli.options import TextForm, command_group
-from keelman.cli.output.columns import cluster_state
 from keelman.cli.output.printing import TEXT_FORMATS, checked_format, on_one_line, print_document
 from keelman.cli.output.words import quantity
 from keelman.model.errors import FailedPrecondition, KeelmanError
+from keelman.rpc.enums import state_word
 from keelman.rpc.errors import NOT_SERVED
 from keelman.runtime.version import version
 
@@ -72,7 +72,7 @@ async def _look(client: Gateway, looked_at: dict[str, int]) -> list[Finding]:
     ]
     for cluster in brokers:
         on_it = [one for one in workers if one.spec.broker_cluster == cluster.name]
-        if cluster_state(cluster) != "RUNNING" or not on_it:
+        if state_word(cluster.status) != "RUNNING" or not on_it:
             continue
         try:
             properties = await client.client_properties(cluster.name)

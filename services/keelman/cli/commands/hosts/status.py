@@ -15,11 +15,11 @@ from keelman.cli.exits import FAILED, OK
 from keelman.cli.machine.leftovers import living
 from keelman.cli.machine.system import Service, System, running_system
 from keelman.cli.options import Form, HomeFolder, command_group
-from keelman.cli.output.columns import cluster_state, process_state
 from keelman.cli.output.printing import checked_format, print_document
 from keelman.cli.output.words import quantity, size
 from keelman.model.errors import KeelmanError
 from keelman.rpc.channels import is_serving
+from keelman.rpc.enums import state_word
 from keelman.runtime.home import Home
 
 # States before its node has reported it, and before it answers for the first time.
@@ -106,7 +106,7 @@ async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[st
             workloads = [
                 {
                     "name": w.name,
-                    "state": process_state(w.status),
+                    "state": state_word(w.status),
                     "pid": w.status.pid,
                     "memory_bytes": int(w.status.memory_bytes),
                     "restarts": w.status.restarts,
@@ -120,7 +120,7 @@ async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[st
                 {
                     "kind": kind.singular,
                     "name": c.name,
-                    "state": cluster_state(c),
+                    "state": state_word(c.status),
                     "where": _where(c.status),
                     "message": c.status.message,
                     **(copying_of(c, workers) if kind is kinds.WORKER_CLUSTERS else {}),
