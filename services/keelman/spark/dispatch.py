@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, CopyRun
@@ -52,14 +51,13 @@ class Dispatcher:
         look_at: LookAt,
         end_of: Callable[[int], str],
         clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.book = RunBook()
         self.leases = Leases(times.lease, clock)
         self.draining = False
         self._jobs = jobs
         self._times, self._clock, self._unfit, self._look_at = times, clock, unfit, look_at
-        self._life = RunLife(self.book, self.leases, listeners=changed, now=now, ended=self._run_ended)
+        self._life = RunLife(self.book, self.leases, listeners=changed, ended=self._run_ended)
         self.pool = SlotPool(jobs, times, clock, self, end_of)
         self._busy = Busy(busy_bytes_per_second)
         self._usage = Usage()

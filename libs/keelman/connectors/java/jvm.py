@@ -85,9 +85,9 @@ def jpype() -> ModuleType:
         raise FailedPrecondition(MISSING, reason="JPYPE_MISSING") from None
 
 
-def runtime_jars(cache: Path | None = None) -> tuple[Path, ...]:
+def runtime_jars() -> tuple[Path, ...]:
     """Kafka Connect's own classes, as they are in the cache. Raises Unavailable before they were fetched."""
-    found = maven.cached(maven.Lock.read(CONNECT_RUNTIME), cache or cache_folder())
+    found = maven.cached(maven.Lock.read(CONNECT_RUNTIME), cache_folder())
     if found is None:
         raise Unavailable("the jars of Kafka Connect's runtime are not in the cache", reason="JARS_UNAVAILABLE")
     return found

@@ -100,8 +100,7 @@ class Started:
 class StartedConnectors:
     """The started connectors of one plugin host, by name. Thread-safe."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._lock = threading.RLock()
         self._found: dict[str, Started] = {}
         self._rows: dict[str, Sequence[tuple[bytes, bytes | None]]] = {}
@@ -120,7 +119,7 @@ class StartedConnectors:
         with self._lock:
             found = self._found.get(name)
             if found is not None and found.config == dict(config) and found.context.failure is None:
-                found.asked_at = self._clock()
+                found.asked_at = time.monotonic()
                 return found
             self._forget(name)
             connector = made()
@@ -130,7 +129,7 @@ class StartedConnectors:
             with loader.entered(), translated(f"{class_name}.start"):
                 connector.initialize(jpype().JProxy(interface, inst=context))
                 connector.start(string_map(config))
-            found = self._found[name] = Started(connector, loader, dict(config), context, self._clock())
+            found = self._found[name] = Started(connector, loader, dict(config), context, time.monotonic())
             self._watch()
             return found
 
@@ -142,7 +141,7 @@ class StartedConnectors:
             found = self._found.get(name)
             if found is None or found.config != dict(config):
                 return False
-            found.asked_at = self._clock()
+            found.asked_at = time.monotonic()
             if (failure := found.context.failure) is not None:
                 self._forget(name)
                 raise failure
@@ -157,7 +156,7 @@ class StartedConnectors:
     def sweep(self) -> None:
         """Stops those that nobody has asked for a while."""
         with self._lock:
-            now = self._clock()
+            now = time.monotonic()
             for name in [n for n, one in self._found.items() if now - one.asked_at > FORGOTTEN_SECONDS]:
                 self._forget(name)
 

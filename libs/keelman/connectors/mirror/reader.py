@@ -64,19 +64,17 @@ class MirrorReader(Reader):
         *,
         syncs: OffsetSyncs | None,
         plan: Callable[[str], TopicPlan | None],
-        most_bytes: int = MAX_BATCH_BYTES,
     ) -> None:
         """`starts` has each partition's committed offset, that of the last record copied.
 
-        `properties` are those of the source cluster's consumer, named as in Java. Batches of more than `most_bytes` are
-        not passed on whole. Raises ConfigValueError, InvalidArgument.
+        `properties` are those of the source cluster's consumer, named as in Java. Batches of more than MAX_BATCH_BYTES
+        are not passed on whole. Raises ConfigValueError, InvalidArgument.
         """
         self._properties = dict(properties)
         self._names = {one: {"cluster": alias, "partition": one.partition, "topic": one.topic} for one in starts}
         self._topics = {topic: rename(topic) for topic in sorted({one.topic for one in starts})}
         self._syncs = syncs
         self._plan = plan
-        self._most_bytes = most_bytes
         self._next = {one: int(offset["offset"]) + 1 for one, offset in starts.items() if offset is not None}
         self._at_end: set[TopicPartition] = set()
         self._ends_met: set[TopicPartition] = set()
@@ -139,7 +137,7 @@ class MirrorReader(Reader):
             self._backlog.add(fetched)
 
     def _whole(self, header: BatchHeader) -> bool:
-        return self.packs and header.size <= self._most_bytes and passable(header, codec=self.codec)
+        return self.packs and header.size <= MAX_BATCH_BYTES and passable(header, codec=self.codec)
 
     def _reached(self, one: TopicPartition, position: int, end: int) -> None:
         """Beyond the last record of a partition there may be markers and what was aborted, all of it read."""

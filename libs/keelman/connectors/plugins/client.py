@@ -157,9 +157,9 @@ class PluginHost:
                 async with asyncio.timeout(STOP_SECONDS):
                     await process.ask(request)
 
-    async def rest_when_idle(self, seconds: float = IDLE_SECONDS) -> None:
+    async def rest_when_idle(self) -> None:
         """As `rest` where nobody has asked anything for a while."""
-        if time.monotonic() - self._asked_at >= seconds:
+        if time.monotonic() - self._asked_at >= IDLE_SECONDS:
             await self.rest()
 
     async def rest(self) -> None:

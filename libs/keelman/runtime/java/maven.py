@@ -209,7 +209,7 @@ async def relock(file: Path, roots: Sequence[str], *, progress: Progress = lambd
     return lock
 
 
-async def packages(coordinates: Sequence[str], *, cache: Path | None = None) -> tuple[Path, ...]:
+async def packages(coordinates: Sequence[str]) -> tuple[Path, ...]:
     """The jars of `group:artifact:version`s with all that they need.
 
     What the first resolution found is pinned beside the jars, so that it stays what it was. Raises InvalidArgument for
@@ -217,7 +217,7 @@ async def packages(coordinates: Sequence[str], *, cache: Path | None = None) -> 
     """
     if not coordinates:
         return ()
-    cache = cache or cache_folder()
+    cache = cache_folder()
     name = hashlib.sha256("\n".join(sorted(coordinates)).encode()).hexdigest()[:16]
     file = cache / "jars" / f"packages-{name}.lock"
     if not file.is_file():

@@ -340,12 +340,12 @@ def _tar_entries(archive: tarfile.TarFile, bounds: Bounds) -> list[Entry]:
 
 
 @contextmanager
-def seekable(archive: Archive, entry: Entry, folder: Path | None) -> Iterator[IO[bytes]]:
-    """An entry as a file that can be read anywhere: a nameless copy in `folder` where the archive packs its entries."""
+def seekable(archive: Archive, entry: Entry) -> Iterator[IO[bytes]]:
+    """An entry as a file that can be read anywhere: a nameless copy where the archive packs its entries."""
     if isinstance(archive, _Tar):
         yield archive.open(entry)
         return
-    with tempfile.TemporaryFile(dir=folder) as file:
+    with tempfile.TemporaryFile() as file:
         copied(archive, entry, file)
         file.seek(0)
         yield file

@@ -58,26 +58,21 @@ class Inspection:
 
 
 def inspect(
-    source: Path | IO[bytes],
-    file_name: str = "",
-    *,
-    java: int = MINIMUM,
-    bounds: Bounds = BOUNDS,
-    scratch: Path | None = None,
+    source: Path | IO[bytes], file_name: str = "", *, java: int = MINIMUM, bounds: Bounds = BOUNDS
 ) -> Inspection:
     """What is in a plugin's file, a path or an open file. Reads all of it: work for a thread or a process.
 
-    `file_name` is what it is called, when that is not its path's name; `java` the release that workers run at least;
-    `scratch` a folder for nameless files. Raises ArchiveRefused naming entry and rule.
+    `file_name` is what it is called, when that is not its path's name; `java` the release that workers run at least.
+    Raises ArchiveRefused naming entry and rule.
     """
     file_name = file_name or (source.name if isinstance(source, Path) else "")
     kind, named = kind_of(source, file_name), of_file_name(file_name)
 
     def read(reader: _Reader) -> None:
-        with opened(source, kind, bounds=bounds, scratch=scratch) as archive:
+        with opened(source, kind, bounds=bounds) as archive:
             reader.read(archive, kind, file_name)
 
-    reader = _read(read, java, bounds, scratch)
+    reader = _read(read, java, bounds)
     if reader.wheel is not None:
         named = NameAndVersion(reader.wheel.name or named.name, reader.wheel.version or named.version)
     return _inspection(kind, reader.java, reader.python, reader.problems, named)
@@ -103,10 +98,10 @@ def inspect_folder(folder: Path, *, java: int = MINIMUM, bounds: Bounds = BOUNDS
     return _inspection(None, reader.java, [], reader.problems, NameAndVersion("", ""))
 
 
-def _read(read: Callable[[_Reader], None], java: int, bounds: Bounds, scratch: Path | None = None) -> _Reader:
+def _read(read: Callable[[_Reader], None], java: int, bounds: Bounds) -> _Reader:
     """Has a reader filled; where a class names one of Connect's inside another one, which follows who names whom."""
     for follows in (False, True):
-        reader = _Reader(JavaClasses(java, follows=follows), bounds, scratch)
+        reader = _Reader(JavaClasses(java, follows=follows), bounds)
         read(reader)
         if not reader.java.looks_inside:
             break
@@ -174,7 +169,6 @@ class _Reader:
 
     java: JavaClasses
     bounds: Bounds
-    scratch: Path | None
     python: list[PluginClass] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     wheel: NameAndVersion | None = None
@@ -199,7 +193,7 @@ class _Reader:
         for entry in archive.entries:
             if entry.path.endswith(PARTS):
                 parts += 1
-                with seekable(archive, entry, self.scratch) as file:
+                with seekable(archive, entry) as file:
                     self._read_part(file, entry)
             else:
                 copied(archive, entry, _NOWHERE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED, CopyRun, CopyRunState
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
@@ -27,15 +27,14 @@ class RunLife:
         leases: Leases,
         *,
         listeners: Sequence[Callable[[CopyRun], None]],
-        now: Callable[[], datetime],
         ended: Callable[[Run], None],
     ) -> None:
         """`ended` is called once for each copy run, when it has ended and was filed."""
-        self._book, self._leases, self._listeners, self._now, self._ended = book, leases, listeners, now, ended
+        self._book, self._leases, self._listeners, self._ended = book, leases, listeners, ended
 
     def open(self, owner: Owner, order: RunOrder, data: PartRequest | None = None) -> Run:
         """Begins a copy run with its start ticket; it has no slot yet."""
-        run = Run(owner, opened(order.start, self._now()), [order], plugin=kind_of(order.start.plugin), data=data)
+        run = Run(owner, opened(order.start, datetime.now(UTC)), [order], plugin=kind_of(order.start.plugin), data=data)
         run.plugin_runs = max(1, order.start.plugin.runs_per_slot)
         self._book.add(run)
         self._show(run.copy_run)
@@ -45,7 +44,7 @@ class RunLife:
         """Says why a copy run stands where it stands; empty words when all is well."""
         update = self.last(run)
         update.reason, update.message, update.slot = reason, message, run.copy_run.slot
-        update.time.FromDatetime(self._now())
+        update.time.FromDatetime(datetime.now(UTC))
         self.apply(run, update)
 
     def finish(self, run: Run, reason: str, message: str) -> None:
@@ -71,7 +70,7 @@ class RunLife:
                 update.reason = PARKED
         same = run.live and update.state == run.copy_run.state
         changed = same and (update.watch, update.caught_up) != (run.last.watch, run.last.caught_up)
-        if not fold(run.copy_run, update, self._now()) and not changed:
+        if not fold(run.copy_run, update, datetime.now(UTC)) and not changed:
             return
         update.slot = run.copy_run.slot
         update.state = run.copy_run.state
@@ -113,5 +112,5 @@ class RunLife:
         self, uid: str, state: CopyRunState.ValueType, reason: str, message: str, *, retriable: bool
     ) -> RunUpdate:
         update = RunUpdate(run_uid=uid, state=state, reason=reason, message=message, retriable=retriable)
-        update.time.FromDatetime(self._now())
+        update.time.FromDatetime(datetime.now(UTC))
         return update

@@ -160,10 +160,9 @@ class Draft:
             raise NoPort(f"no free port is left in {wanted[0]}-{wanted[-1]} on node {node}")
         return free
 
-    def workers_on(self, node: str, *, except_for: str = "") -> list[Workload]:
+    def workers_on(self, node: str) -> list[Workload]:
         """The workers that are placed on a node."""
-        found = self.made.workloads_on(node)
-        return [w for w in found if w.kind is WorkloadKind.WORKER and w.name != except_for]
+        return [w for w in self.made.workloads_on(node) if w.kind is WorkloadKind.WORKER]
 
     def workers_of(self, cluster: str) -> list[Workload]:
         """The workers of a cluster, in the order of their numbers."""

@@ -20,7 +20,7 @@ FOLLOW_SECONDS = 60.0
 IN_USE = ("DATABASE_IN_USE", "IN_USE")
 
 
-async def rekey(url: str, source: KeySource, *, seconds: float = FOLLOW_SECONDS) -> str:
+async def rekey(url: str, source: KeySource) -> str:
     """Seals everything with a new key, which takes the place of the old one in its file; says what was done.
 
     Raises InvalidArgument where the key is from a command, as `rekey_file`, and Unavailable where a state service uses
@@ -34,7 +34,7 @@ async def rekey(url: str, source: KeySource, *, seconds: float = FOLLOW_SECONDS)
     except FailedPrecondition as error:
         if error.reason not in IN_USE:
             raise
-        await _followed(url, source, seconds)
+        await _followed(url, source)
         return (
             f"everything is sealed with the new key in {source}: make a backup of that file; state services of other "
             "hosts have it in theirs"
@@ -42,7 +42,7 @@ async def rekey(url: str, source: KeySource, *, seconds: float = FOLLOW_SECONDS)
     return f"{rows} rows are sealed with the new key in {source}: make a backup of that file"
 
 
-async def _followed(url: str, file: Path, seconds: float) -> None:
+async def _followed(url: str, file: Path) -> None:
     """Puts a new key before the old one in the file, and waits until a state service has sealed everything with it."""
     try:
         known = read_keys(file)
@@ -52,7 +52,7 @@ async def _followed(url: str, file: Path, seconds: float) -> None:
     try:
         replace_keys(file, [new, *known])
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(FOLLOW_SECONDS):
                 while True:
                     if Sealer(new, file).proves(await asyncio.to_thread(_proof_in, url)):
                         break
@@ -61,7 +61,8 @@ async def _followed(url: str, file: Path, seconds: float) -> None:
             # One that follows just now goes back to the old key by itself; until then a start needs either.
             replace_keys(file, [*known, new])
             raise Unavailable(
-                f"state.key_file: no state service has followed {str(file)!r} within {seconds:g} s: is it theirs?",
+                f"state.key_file: no state service has followed {str(file)!r} within {FOLLOW_SECONDS:g} s: "
+                "is it theirs?",
                 reason="NOT_FOLLOWED",
             ) from None
         replace_keys(file, [new])

@@ -31,8 +31,7 @@ class FileWatches:
     5,000.
     """
 
-    def __init__(self, *, look_seconds: float = LOOK_SECONDS) -> None:
-        self._look = look_seconds
+    def __init__(self) -> None:
         self._files: dict[WatchedFile, None] = {}
         self._some = asyncio.Event()
 
@@ -60,7 +59,7 @@ class FileWatches:
                 self._look_at(files[start : start + BATCH])
                 spent += time.thread_time() - begun
                 await asyncio.sleep(0)
-            await asyncio.sleep(max(self._look, spent / SHARE))
+            await asyncio.sleep(max(LOOK_SECONDS, spent / SHARE))
 
     def _look_at(self, files: list[WatchedFile]) -> None:
         for file in files:

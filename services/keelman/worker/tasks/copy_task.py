@@ -49,7 +49,6 @@ class CopyTask:
         host: TaskHost,
         *,
         grace_seconds: float,
-        policy: RestartPolicy | None = None,
         attempts: int = 0,
         start_queue: StartQueue | None = None,
     ) -> None:
@@ -66,7 +65,7 @@ class CopyTask:
             copies=self._copies,
             start_queue=start_queue or StartQueue(),
         )
-        self._restarts = Restarts(policy or RestartPolicy(), random.random, attempts)
+        self._restarts = Restarts(RestartPolicy(), random.random, attempts)
         self._attempt: Attempt | None = None
         self.state = ""  # what its status says
         self._trace: str | None = None  # as reported

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from keelman.api.copy.v1 import copy_run_pb2 as copy
@@ -126,8 +126,7 @@ def _lag(progress: copy.CopyProgress) -> int:
 class Meters:
     """All meters of one worker."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._tasks: dict[Work, Meter] = {}
         self._starting: set[Work] = set()
         self.started = {False: 0, True: 0}
@@ -140,7 +139,7 @@ class Meters:
         meter = self._tasks.get(work)
         if meter is None:
             meter = self._tasks[work] = Meter()
-        meter.note(update, self._clock())
+        meter.note(update, time.monotonic())
 
     def count_state(self, work: Work, state: str) -> None:
         """A status of this worker's is written: counts starts that succeed or fail."""
