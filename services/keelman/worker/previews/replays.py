@@ -8,7 +8,7 @@ from typing import Any
 from keelman.connect.config.connector_keys import DEAD_LETTERS
 from keelman.connect.plugin import Direction
 from keelman.connectors.registry import find_connector
-from keelman.worker.errors import RestError, not_found
+from keelman.worker.errors import RestError
 from keelman.worker.previews.side_process import SideProcess, asking
 from keelman.worker.storage.store import Store
 
@@ -49,9 +49,7 @@ class Replays:
         return await self._ask(name, "replay", SEND_SECONDS, **asdict(wanted))
 
     async def _ask(self, name: str, method: str, seconds: float, **arguments: Any) -> dict[str, Any]:
-        config = self._store.config.connectors.get(name)
-        if config is None:
-            raise not_found(f"Connector {name} not found")
+        config = self._store.config.config_of(name)
         kind = find_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
         if arguments.get("to") and kind.direction is Direction.SOURCE:
             raise RestError(400, "to: a source's dead letters go where its configuration leads them")

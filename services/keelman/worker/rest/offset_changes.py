@@ -16,7 +16,7 @@ from keelman.runtime.supervise import deadline
 from keelman.worker.config.client_properties import sink_group_client
 from keelman.worker.connector_facts import is_source
 from keelman.worker.deadlines import TIMED_OUT, remaining
-from keelman.worker.errors import Elsewhere, RestError, not_found
+from keelman.worker.errors import Elsewhere, RestError
 from keelman.worker.group.herder import Herder
 from keelman.worker.offsets.entries import OffsetEntry
 from keelman.worker.offsets.sink_offsets import SinkOffsets, parsed_sink_offsets
@@ -36,7 +36,7 @@ class OffsetChanges:
 
     async def read(self, name: str) -> dict[str, Any]:
         """Committed offsets of a source or a sink. Raises 404, 500, KeelmanError."""
-        config = await self._resolve(self._config(name))
+        config = await self._resolve(self._store.config.config_of(name))
         if is_source(config):
             rows = await SourceOffsets(self._store, name, config).read()
             return {"offsets": [{"partition": part, "offset": offset} for part, offset in rows]}
@@ -85,12 +85,6 @@ class OffsetChanges:
         await source.reset(lambda: self._still(name, stored))
         return _message(RESET, looked)
 
-    def _config(self, name: str) -> Mapping[str, str]:
-        config = self._store.config.connectors.get(name)
-        if config is None:
-            raise not_found(f"Connector {name} not found")
-        return config
-
     async def _resolve(self, config: Mapping[str, str]) -> Mapping[str, str]:
         """The configuration with what its references stand for: clients are made of it. Raises 500."""
         try:
@@ -119,7 +113,7 @@ class OffsetChanges:
         return await self._herder.call(do, seconds=remaining())
 
     def _checked(self, name: str) -> Mapping[str, str]:
-        config, state = self._config(name), self._store.config
+        config, state = self._store.config.config_of(name), self._store.config
         if state.target(name) != STOPPED or state.tasks.get(name) or name in state.inconsistent:
             raise RestError(
                 400,

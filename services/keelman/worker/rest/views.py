@@ -90,10 +90,7 @@ class Views:
 
     def config(self, name: str) -> dict[str, str]:
         """The connector's configuration as it was given. Raises 404."""
-        config = self._store.config.connectors.get(name)
-        if config is None:
-            raise not_found(f"Connector {name} not found")
-        return config
+        return self._store.config.config_of(name)
 
     def about(self, name: str, config: Mapping[str, str]) -> dict[str, str]:
         """Headers of an answer about a connector with this configuration: its entity tag, and its uid if it has one."""

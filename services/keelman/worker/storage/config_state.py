@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from keelman.connect.config.copying_keys import LABELS
 from keelman.model.work import Work
+from keelman.worker.errors import not_found
 from keelman.worker.storage.config_records import (
     DELETED_BY,
     LOGGER,
@@ -101,6 +102,12 @@ class ConfigState:
         if work.connector not in self.connectors or not 0 <= work.task < len(configs):
             return None
         return configs[work.task]
+
+    def config_of(self, connector: str) -> dict[str, str]:
+        """A connector's configuration as it was given. Raises 404."""
+        if (config := self.connectors.get(connector)) is None:
+            raise not_found(f"Connector {connector} not found")
+        return config
 
     def apply(self, key: str, value: bytes | None, offset: int) -> str:
         """Applies one record. Why it is passed over: an unknown key, or a value that is not what it should be; empty
