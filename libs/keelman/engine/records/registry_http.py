@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from keelman.kafka.security import jaas
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unauthenticated, Unavailable
-from keelman.model.keys import under
+from keelman.model.keys import number_of, under
 
 if TYPE_CHECKING:
     import httpx
@@ -73,11 +73,11 @@ class RegistryHttp:
         self._urls, self._headers = _places(self._properties)
         self.urls = tuple(url for url, _ in self._urls)
         """Without user and password."""
-        self._connect = _number(properties, "http.connect.timeout.ms", 5_000) / 1000
-        self._read = _number(properties, "http.read.timeout.ms", 10_000) / 1000
-        self._retries = int(_number(properties, "max.retries", 1))
-        self._wait = _number(properties, "retries.wait.ms", 200) / 1000
-        self._most_wait = _number(properties, "retries.max.wait.ms", 2_000) / 1000
+        self._connect = number_of(properties, "http.connect.timeout.ms", 5_000) / 1000
+        self._read = number_of(properties, "http.read.timeout.ms", 10_000) / 1000
+        self._retries = int(number_of(properties, "max.retries", 1))
+        self._wait = number_of(properties, "retries.wait.ms", 200) / 1000
+        self._most_wait = number_of(properties, "retries.max.wait.ms", 2_000) / 1000
         self._lock = threading.Lock()
         self._client: httpx.Client | None = None
         self._good = 0
@@ -260,13 +260,5 @@ def _without_user(url: str) -> tuple[str, str]:
 
 def _proxy(properties: Mapping[str, str]) -> str | None:
     host = properties.get("proxy.host", "").strip()
-    port = int(_number(properties, "proxy.port", -1))
+    port = int(number_of(properties, "proxy.port", -1))
     return f"http://{host}:{port}" if host and port > 0 else None
-
-
-def _number(properties: Mapping[str, str], key: str, default: float) -> float:
-    text = properties.get(key, "").strip()
-    try:
-        return float(text) if text else default
-    except ValueError:
-        raise InvalidArgument.of(key, text, "a number") from None

@@ -18,7 +18,7 @@ from urllib.parse import quote_plus, urlsplit
 
 from keelman.kafka.security.tokens import Token, Tokens
 from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
-from keelman.model.keys import under
+from keelman.model.keys import number_of, under
 from keelman.runtime.tls.failures import not_trusted, tls_error
 
 if TYPE_CHECKING:
@@ -60,22 +60,14 @@ def checked_url(url: str, allowed: set[str] | None = None) -> str:
 
 def tokens(given: Mapping[str, str], options: Mapping[str, str]) -> Tokens:
     """Of Java's client properties and the options of their login module. Raises InvalidArgument."""
-    factor = _number(given, "sasl.login.refresh.window.factor", 0.8)
+    factor = number_of(given, "sasl.login.refresh.window.factor", 0.8)
     wait, most = (
-        _number(given, f"sasl.login.retry.backoff.{name}", default) / 1000
+        number_of(given, f"sasl.login.retry.backoff.{name}", default) / 1000
         for name, default in (("ms", 100), ("max.ms", 10_000))
     )
     url = given.get(URL_KEY, "").strip()
     get = _asking(checked_url(url), given, options) if url else _unsecured(options)
     return Tokens(get, factor, (max(wait, 0.01), most))
-
-
-def _number(given: Mapping[str, str], key: str, default: float) -> float:
-    text = given.get(key, "").strip()
-    try:
-        return float(text) if text else default
-    except ValueError:
-        raise InvalidArgument.of(key, text, "a number") from None
 
 
 def _unsecured(options: Mapping[str, str]) -> Callable[[], Token]:
@@ -88,14 +80,14 @@ def _unsecured(options: Mapping[str, str]) -> Callable[[], Token]:
     name = options.get(f"{_UNSECURED}PrincipalClaimName", "sub")
     claims: dict[str, Any] = {
         **{k: v[1:].split(v[0]) if v else [] for k, v in of("ListClaim").items()},
-        **{k: _number(options, f"{_UNSECURED}NumberClaim_{k}", 0) for k in of("NumberClaim")},
+        **{k: number_of(options, f"{_UNSECURED}NumberClaim_{k}", 0) for k in of("NumberClaim")},
         **of("StringClaim"),
     }
     if not isinstance(claims.get(name), str):
         raise InvalidArgument(
             f"sasl.jaas.config: {_UNSECURED}StringClaim_{name} is missing, or set {URL_KEY} for tokens of a server"
         )
-    life = _number(options, f"{_UNSECURED}LifetimeSeconds", 3600)
+    life = number_of(options, f"{_UNSECURED}LifetimeSeconds", 3600)
 
     def make() -> Token:
         now = time.time()
@@ -128,8 +120,8 @@ def _asking(url: str, given: Mapping[str, str], options: Mapping[str, str]) -> C
         form["scope"] = scope
     headers = {"Authorization": "Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode()}
     seconds = httpx.Timeout(
-        _number(given, "sasl.login.read.timeout.ms", 10_000) / 1000,
-        connect=_number(given, "sasl.login.connect.timeout.ms", 10_000) / 1000,
+        number_of(given, "sasl.login.read.timeout.ms", 10_000) / 1000,
+        connect=number_of(given, "sasl.login.connect.timeout.ms", 10_000) / 1000,
     )
     # As Java: the login module's own options say whom to trust, not the brokers' trust store.
     context = client_context(options) if url.lower().startswith("https:") else False
