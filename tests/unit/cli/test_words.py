@@ -249,6 +249,17 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
     assert min(float(ran.stderr.split()[0]) for ran in runs) < 1.0
 
 
+def test_a_command_loads_no_client_that_it_does_not_use(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom keelman.cli.main import main\n"
+        f"main(['get', 'nodes', '--gateway', '127.0.0.1:1', '--home', {str(tmp_path)!r}])\n"
+        "print({'httpx', 'aiokafka', 'confluent_kafka'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "cannot reach the gateway" in ran.stderr
+    assert ran.stdout.strip() == "set()"
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [

@@ -9,10 +9,8 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-
-import httpx
 
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
@@ -28,6 +26,9 @@ from keelman.model.errors import (
     class_of_http_status,
 )
 
+if TYPE_CHECKING:
+    import httpx
+
 CALL_SECONDS = 100.0
 USER, PASSWORD_FILE = "KEELMAN_REST_USER", "KEELMAN_REST_PASSWORD_FILE"
 """In the environment: who asks workers that want a user and a password."""
@@ -42,6 +43,8 @@ class Rest:
 
     async def ask(self, method: str, path: str = "", body: Any = None) -> Any:
         """The answer's JSON."""
+        import httpx  # noqa: PLC0415  (a tenth of a second that most commands need not spend)
+
         try:
             answer = await self._http.request(method, self._url + path, json=body)
         except httpx.TimeoutException:
@@ -119,6 +122,8 @@ class Where:
 
     @contextlib.asynccontextmanager
     async def _http(self, cluster: str) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
+        import httpx  # noqa: PLC0415  (the same)
+
         if self.worker:
             url = self.worker if "://" in self.worker else f"http://{self.worker}"
             async with httpx.AsyncClient(timeout=CALL_SECONDS, trust_env=False, auth=login(os.environ)) as http:

@@ -9,7 +9,6 @@ from typing import Any
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.output.lines import TopicLine
-from keelman.kafka.browsing import list_topics
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound
 
 OWN_PREFIXES = ("__", "keelman.events.", "keelman.reports.")
@@ -26,6 +25,8 @@ async def find_topics(gateway: Gateway, brokers: str, name: str | None, *, inter
     Where there are resources, brokers that cannot be asked are a remark on stderr. Raises NotFound and what
     `Gateway.client_properties` and `list_topics` raise.
     """
+    from keelman.kafka.browsing import list_topics  # noqa: PLC0415  (a client of Kafka is long to load)
+
     if name is not None and (one := await resource_of(gateway, brokers, name)) is not None:
         return [one]
     mine = [] if name is not None else list(await gateway.list(kinds.TOPICS, brokers=brokers))
