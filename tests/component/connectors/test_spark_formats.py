@@ -186,9 +186,10 @@ class Scene:
         try:
             consumer.assign([TopicPartition(topic or self.name, partition, 0)])
             while True:
-                for message in consumer.consume(10_000, 0.2):
-                    if message.error():
-                        return found
+                message = consumer.poll(0.2)
+                if message is not None and message.error():
+                    return found
+                if message is not None:
                     found.append((message.key(), message.value()))
         finally:
             consumer.close()

@@ -169,11 +169,11 @@ def read(bootstrap: str, topic: str) -> dict[int, list[tuple[Any, Any]]]:
         consumer.assign([TopicPartition(topic, partition, 0) for partition in known])
         ended: set[int] = set()
         while len(ended) < len(found):
-            for message in consumer.consume(10_000, 1.0):
-                if message.error():
-                    ended.add(message.partition())
-                else:
-                    found[message.partition()].append((message.key(), message.value()))
+            message = consumer.poll(1.0)
+            if message is not None and message.error():
+                ended.add(message.partition())
+            elif message is not None:
+                found[message.partition()].append((message.key(), message.value()))
         return found
     finally:
         consumer.close()

@@ -31,8 +31,7 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str)
     client.create_topics([new])[topic].result(60)
 
     def led() -> int:
-        known = client.list_topics(timeout=60).topics.get(topic)
-        return 0 if known is None else sum(one.leader >= 0 for one in known.partitions.values())
+        return sum(one.leader >= 0 for one in client.list_topics(topic, 60).topics[topic].partitions.values())
 
     until(lambda: led() == partitions, f"the broker knows {topic}")  # its controller answers before it does
 
@@ -78,12 +77,14 @@ def messages(
     deadline = time.monotonic() + 60
     while open_ends:
         assert time.monotonic() < deadline, f"{topic} was not read to its end"
-        for message in consumer.consume(10_000, 0.2):
-            if message.error() is None:
-                found.append(message)
-                continue
-            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-            if message.offset() >= ends.get(message.partition(), 0):
-                open_ends.discard(message.partition())
+        message = consumer.poll(0.2)  # `consume` would take its whole time, though there is no more
+        if message is None:
+            continue
+        if message.error() is None:
+            found.append(message)
+            continue
+        assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+        if message.offset() >= ends.get(message.partition(), 0):
+            open_ends.discard(message.partition())
     consumer.close()
     return found
