@@ -1,18 +1,16 @@
 """Data sets that Spark reads for a source: slots and the Spark service killed in the middle, every row once."""
 
-import asyncio
 import contextlib
 import itertools
 import os
 import pwd
-import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +24,10 @@ from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, CopyRun
 from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.model.errors import KeelmanError
-from keelman.rpc.channels import channel, is_serving
-from keelman.runtime.processes.die_with_parent import tethered
+from keelman.rpc.channels import channel
 from keelman.runtime.processes.ports import free_ports
-from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
-from support.places import with_tests
+from support.spark.service import SparkService, spark_service
 from support.worker.processes import WorkerProcess, workers
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]  # on a busy machine each start takes a minute
@@ -43,58 +39,6 @@ TABLE_ROWS = 6_000
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 
 
-class Spark:
-    """The Spark service, started as often as a test likes."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.port = free_ports(1)[0]
-        self.address = f"127.0.0.1:{self.port}"
-        self.log = folder / "output.log"
-        self.child: asyncio.subprocess.Process | None = None
-
-    async def start(self) -> None:
-        """Starts it and waits until it serves."""
-        command = [sys.executable, "-m", "keelman.spark", "run", "--port", str(self.port)]
-        command += ["--work-folder", str(self.folder / "w")]
-        plain = {k: v for k, v in with_tests().items() if not k.startswith("KEELMAN_SPARK_")}
-        with self.log.open("ab") as output:
-            self.child = await asyncio.create_subprocess_exec(
-                *tethered(command), stdout=output, stderr=output, env=plain
-            )
-        await eventually(lambda: is_serving(self.address), seconds=SECONDS, what="the Spark service serves")
-
-    async def end(self, number: int = signal.SIGTERM) -> None:
-        """Signals it and waits."""
-        assert self.child is not None
-        self.child.send_signal(number)
-        async with asyncio.timeout(60):
-            await self.child.wait()
-
-    def signal_slot(self, run: CopyRun, number: int) -> None:
-        """Sends a signal to the slot of a copy run."""
-        lines = [line for line in self.log.read_text().splitlines() if "slot_attached" in line and run.slot in line]
-        found = re.search(r"\bpid\W+(\d+)", lines[-1])
-        assert found is not None
-        os.kill(int(found[1]), number)
-
-
-@pytest.fixture(scope="module")
-async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Spark]:
-    service = Spark(tmp_path_factory.mktemp("spark"))
-    await service.start()
-    try:
-        yield service
-    finally:
-        await service.end()
-
-
-@pytest.fixture(scope="module")
-async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
-        yield servers
-
-
 @dataclass
 class Scene:
     """One worker, and the one connector of it."""
@@ -102,7 +46,7 @@ class Scene:
     bootstrap: str
     name: str
     worker: WorkerProcess
-    spark: Spark
+    spark: SparkService
 
     async def begin(self, format_: str, kind: str = "SparkSource", **more: str) -> None:
         """Begins to read a data set, or to write one."""
@@ -230,13 +174,19 @@ def table() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture
-async def scene(bootstrap: str, spark: Spark, tmp_path: Path) -> AsyncIterator[Scene]:
+@contextlib.asynccontextmanager
+async def scene_with(bootstrap: str, spark: SparkService, folder: Path) -> AsyncIterator[Scene]:
     name = f"formats{next(NUMBERS)}"
-    worker = WorkerProcess(tmp_path / "worker", bootstrap, name, spark.address)
+    worker = WorkerProcess(folder / "worker", bootstrap, name, spark.address)
     async with workers(worker):
         yield Scene(bootstrap, name, worker, spark)
         assert await worker.end() == 0
+
+
+@pytest.fixture
+async def scene(bootstrap: str, spark: SparkService, tmp_path: Path) -> AsyncIterator[Scene]:
+    async with scene_with(bootstrap, spark, tmp_path) as made:
+        yield made
 
 
 def parquet(folder: Path) -> list[tuple[bytes, bytes]]:
@@ -251,26 +201,29 @@ def parquet(folder: Path) -> list[tuple[bytes, bytes]]:
 
 
 @pytest.mark.slow
-async def test_parquet_with_slots_and_service_killed_in_the_middle(scene: Scene, spark: Spark, tmp_path: Path) -> None:
-    rows = parquet(tmp_path / "data")
-    await scene.begin(
-        "parquet",
-        **{
-            "spark.path": str(tmp_path / "data"),
-            "spark.slots": "2",
-            "spark.conf.spark.sql.files.maxPartitionBytes": "40000",
-            "keelman.limit.records.per.second": "1000",
-            "keelman.commit.interval.ms": "50",
-        },
-    )
-    first = await scene.copying()
-    spark.signal_slot(first, signal.SIGKILL)
-    second = await scene.copying(first)
-    await spark.end(signal.SIGKILL)
-    await spark.start()
-    await scene.copying(first, second)
-    await scene.speed_up()
-    offset = await scene.done()
+async def test_parquet_with_slots_and_service_killed_in_the_middle(bootstrap: str, tmp_path: Path) -> None:
+    """The Spark service is one of the test's own: the others share theirs."""
+    rows, started = parquet(tmp_path / "data"), partial(spark_service, tmp_path / "spark", port=free_ports(1)[0])
+    config = {
+        "spark.path": str(tmp_path / "data"),
+        "spark.slots": "2",
+        "spark.conf.spark.sql.files.maxPartitionBytes": "40000",
+        "keelman.limit.records.per.second": "1000",
+        "keelman.commit.interval.ms": "50",
+    }
+    async with contextlib.AsyncExitStack() as stack:
+        async with started() as spark:
+            scene = await stack.enter_async_context(scene_with(bootstrap, spark, tmp_path))
+            await scene.begin("parquet", **config)
+            first = await scene.copying()
+            spark.signal_slot(first.slot, signal.SIGKILL)
+            second = await scene.copying(first)
+            os.kill(spark.pid, signal.SIGKILL)
+        await stack.enter_async_context(started())
+        await scene.copying(first, second)
+        await scene.speed_up()
+        offset = await scene.done()
+        assert await scene.worker.end() == 0, "it ends before its Spark service"
     assert offset["rows"] == len(rows)
     assert offset["parts"] > 2
     assert sorted(scene.copied()) == sorted(rows)
@@ -335,7 +288,7 @@ async def test_a_table_by_jdbc(scene: Scene, table: str) -> None:
     }
     await scene.begin("jdbc", **config)
     await eventually(lambda: 0 < len(scene.copied()) < TABLE_ROWS, seconds=SECONDS, what="one part is there")
-    scene.spark.signal_slot(await scene.copying(records=False), signal.SIGKILL)
+    scene.spark.signal_slot((await scene.copying(records=False)).slot, signal.SIGKILL)
     offset = await scene.done()
     assert (offset["rows"], offset["parts"]) == (TABLE_ROWS, 3)
     assert sorted(scene.copied()) == sorted((b"%d" % n, b'{"id":%d,"name":"n%d"}' % (n, n)) for n in range(TABLE_ROWS))
@@ -347,7 +300,7 @@ async def test_a_topic_is_appended_to_parquet_though_its_slot_is_killed(scene: S
     every = {"spark.write.every.ms": "100", "spark.write.max.records": "500"}
     config = {"spark.path": str(target), "value.schema": "id INT, name STRING"}
     await scene.begin("parquet", "SparkSink", **config, **every)
-    scene.spark.signal_slot(await scene.copying(parts=False), signal.SIGKILL)
+    scene.spark.signal_slot((await scene.copying(parts=False)).slot, signal.SIGKILL)
 
     async def lag() -> bool:
         (row,) = await scene.offsets() or [{}]

@@ -20,6 +20,7 @@ from keelman.rpc.channels import channel, is_serving
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
+from support.places import with_tests
 
 STOP_SECONDS = 60.0
 
@@ -50,12 +51,13 @@ class SparkService:
 
 @contextlib.asynccontextmanager
 async def spark_service(folder: Path, *, seconds: float = 120.0, **flags: object) -> AsyncIterator[SparkService]:
-    """Starts it with its work under `folder` and waits so long until it serves; ends it with the block."""
+    """Starts it with its work under `folder` and waits so long until it serves; ends it with the block. Its slots can
+    import what tests share."""
     folder.mkdir(parents=True, exist_ok=True)
     given = {"port": free_ports(1)[0], "work_folder": folder / "work", **flags}
     words = [f"--{key.replace('_', '-')}={value}" for key, value in given.items()]
     made = SparkService(f"127.0.0.1:{given['port']}", folder / "output.log")
-    plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_SPARK_")}
+    plain = {k: v for k, v in with_tests().items() if not k.startswith("KEELMAN_SPARK_")}
     with made.log.open("ab") as output:
         child = await asyncio.create_subprocess_exec(
             *tethered([sys.executable, "-m", "keelman.spark", "run", *words]), stdout=output, stderr=output, env=plain
