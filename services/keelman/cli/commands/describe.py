@@ -29,7 +29,15 @@ from keelman.cli.output.columns import key_of
 from keelman.cli.output.lines import topic_line
 from keelman.cli.output.operations import partition_lines, step_lines, task_note
 from keelman.cli.output.printing import as_yaml, plain, print_list
-from keelman.cli.output.words import capacity_text, figures_text, limits_text, origin_text, ports_text, rollout_text
+from keelman.cli.output.words import (
+    capacity_text,
+    figures_text,
+    limits_text,
+    origin_text,
+    ports_text,
+    rollout_text,
+    whole_numbers,
+)
 from keelman.model.errors import KeelmanError
 from keelman.rpc.enums import prefix_of, state_word
 from keelman.workers.properties.known_properties import notes, notes_of_kafka_connect
@@ -185,19 +193,10 @@ def _word(value: Any, field: Any) -> Any:
     if inner is not None and inner.GetOptions().map_entry:
         return {key: _plainly(value[key]) for key in sorted(value)}
     if inner is not None and isinstance(value, dict):
-        return _whole(value) if inner.full_name == Struct.DESCRIPTOR.full_name else _words(value, inner)
+        return whole_numbers(value) if inner.full_name == Struct.DESCRIPTOR.full_name else _words(value, inner)
     if inner is not None and isinstance(value, list):
         return [_words(one, inner) if isinstance(one, dict) else one for one in value]
     return _plainly(value)
-
-
-def _whole(value: Any) -> Any:
-    """JSON's whole numbers as such: a Struct has 1024 as 1024.0."""
-    if isinstance(value, dict):
-        return {key: _whole(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_whole(one) for one in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _plainly(value: Any) -> Any:

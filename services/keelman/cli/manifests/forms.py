@@ -18,6 +18,7 @@ from keelman.cli.kinds import Kind
 from keelman.cli.manifests.filling import fill
 from keelman.cli.manifests.manifest import Manifest
 from keelman.cli.output.columns import key_of
+from keelman.cli.output.words import whole_numbers
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.enums import word
 from keelman.rpc.generated import messages_of
@@ -231,16 +232,7 @@ def keep(filled: Any, present: Any, field: str) -> None:
 def plain(message: Message, without: Sequence[str] = ()) -> dict[str, Any]:
     """What a message says, as a manifest writes it: without what is not set; maps by their keys."""
     found: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
-    return {key: _sorted(value) for key, value in found.items() if key not in without}
-
-
-def _sorted(value: Any) -> Any:
-    """With the keys of maps in their order, and whole numbers as numbers."""
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in value}
-    if isinstance(value, list):
-        return [_sorted(one) for one in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return {key: whole_numbers(value) for key, value in found.items() if key not in without}
 
 
 def _number(enum: Any, text: str) -> int:

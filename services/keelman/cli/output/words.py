@@ -83,3 +83,12 @@ def rollout_text(rollout: Any) -> str:
     if rollout.state == ROLLOUT_STATE_HALTED:
         return f"{text}; worker {worker} did not come up{why}; the others keep what they had"
     return f"{text}; worker {worker} gets it now{why}" if worker else text + why
+
+
+def whole_numbers(value: Any) -> Any:
+    """JSON's whole numbers as such: a Struct has 1024 as 1024.0."""
+    if isinstance(value, dict):
+        return {key: whole_numbers(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [whole_numbers(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
