@@ -19,6 +19,7 @@ from keelman.model.cluster import (
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, ResourceLimits, SparkSpec, WorkerSpec, Workload, WorkloadKind
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
+from support.state.snapshots import snapshot_of
 
 NOUNS = (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -85,7 +86,7 @@ def questions(snapshot: Snapshot) -> dict[str, object]:
 
 
 def anew(snapshot: Snapshot) -> Snapshot:
-    return Snapshot(*(dict(snapshot.resources(noun)) for noun in (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)))
+    return snapshot_of(*(dict(snapshot.resources(noun)) for noun in (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)))
 
 
 def do(draft: Snapshot, one: object) -> None:

@@ -82,21 +82,12 @@ class Snapshot:
     broker_cluster, worker_cluster = _one(BrokerCluster), _one(WorkerCluster)
     connector_definition, dedicated_connector = _one(ConnectorDefinition), _one(DedicatedConnector)
 
-    def __init__(
-        self,
-        nodes: Mapping[str, Node] | None = None,
-        broker_clusters: Mapping[str, BrokerCluster] | None = None,
-        worker_clusters: Mapping[str, WorkerCluster] | None = None,
-        workloads: Mapping[str, Workload] | None = None,
-        plugins: Mapping[str, Plugin] | None = None,
-    ) -> None:
+    def __init__(self) -> None:
         self._tables: dict[str, MutableMapping[str, Any]] = {}
         self._index: MutableMapping[tuple[Any, ...], Names] = {}
         self._loads: dict[str, Load | None] = {}
         self._names: dict[str, list[str]] = {}
         self._below: Snapshot | None = None
-        given: tuple[Mapping[str, Resource] | None, ...] = (nodes, broker_clusters, worker_clusters, workloads, plugins)
-        self.fill([resource for named in given for resource in (named or {}).values()])
 
     def fill(self, resources: Sequence[Resource]) -> None:
         """Takes in many at once; none of them is known yet."""

@@ -35,6 +35,7 @@ from keelman.state.planning.rollout import restarted, updated
 from keelman.state.planning.scope import Scope
 from keelman.state.planning.status import broker_cluster_status, worker_cluster_status
 from keelman.state.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
+from support.state.snapshots import snapshot_of
 from support.worlds.script import ScriptWorld
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -74,7 +75,7 @@ class World(ScriptWorld):
 
     @property
     def snapshot(self) -> Snapshot:
-        return Snapshot(dict(self.nodes), dict(self.brokers), dict(self.workers), dict(self.workloads))
+        return snapshot_of(dict(self.nodes), dict(self.brokers), dict(self.workers), dict(self.workloads))
 
     def do_node(self, name: str, state: str, host: str = "127.0.0.1", cpus: str = "0", memory: str = "0") -> None:
         old = self.nodes.get(name)

@@ -22,6 +22,7 @@ from keelman.state.reports.reports import Reports
 from keelman.state.service import run
 from keelman.state.settings import Settings, port_range
 from keelman.state.snapshot import Snapshot
+from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 CLUSTER = WorkerCluster("demo", "u", TIME, TIME, 1, "1", ClusterGoal.RUNNING, WorkerClusterSpec("default", count=1))
@@ -34,7 +35,7 @@ SPARK = Workload("spark/n1", "n1", 1, Goal.RUNNING, SparkSpec("127.0.0.1", 7430,
 
 
 def snapshot(*workloads: Workload, node: Node = NODE) -> Snapshot:
-    return Snapshot({"n1": node}, {}, {"demo": CLUSTER}, {w.name: w for w in workloads})
+    return snapshot_of({"n1": node}, {}, {"demo": CLUSTER}, {w.name: w for w in workloads})
 
 
 def with_status(workload: Workload, state: ProcessState, **more) -> Workload:

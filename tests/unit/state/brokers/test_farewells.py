@@ -8,8 +8,9 @@ import pytest
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, WorkerSpec, Workload
 from keelman.state.brokers.farewells import moved_off
-from keelman.state.snapshot import WORKLOAD, Snapshot
+from keelman.state.snapshot import WORKLOAD
 from keelman.state.store import Change
+from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 WORKER = Workload(
@@ -19,7 +20,7 @@ MOVED = dataclasses.replace(WORKER, node="n2", generation=2)
 
 
 def found(old: Workload | None, new: Workload | None, *, state: NodeState = NodeState.OFFLINE) -> list[str]:
-    snapshot = Snapshot({"n1": Node("n1", "u", TIME, TIME, state, "10.0.0.1:7420")}, {}, {}, {})
+    snapshot = snapshot_of({"n1": Node("n1", "u", TIME, TIME, state, "10.0.0.1:7420")}, {}, {}, {})
     return [w.address for w in moved_off([Change(WORKLOAD, WORKER.name, old, new)], snapshot)]
 
 

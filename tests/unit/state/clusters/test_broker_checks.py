@@ -8,11 +8,11 @@ from keelman.model.cluster import ManagedBrokers
 from keelman.model.errors import InvalidArgument
 from keelman.model.node import Node, NodeState
 from keelman.state.clusters.broker_checks import check, check_change
-from keelman.state.snapshot import Snapshot
+from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 NODES = {n: Node(n, n, TIME, TIME, NodeState.ONLINE, "127.0.0.1:7420") for n in ("n1", "n2")}
-SNAPSHOT = Snapshot(NODES, {}, {}, {})
+SNAPSHOT = snapshot_of(NODES, {}, {}, {})
 
 
 @pytest.mark.parametrize("folder", ["data", "/", "", "/a/../b", "/a,b", "/a\nb", "/data", "/data/in", "/" + "x" * 1024])

@@ -16,7 +16,7 @@ from keelman.model.errors import Exhausted
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, WorkerSpec, Workload
 from keelman.state.clusters.chosen_ports import chosen, with_broker_ports, with_worker_ports
-from keelman.state.snapshot import Snapshot
+from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 NODES = {n: Node(n, n, TIME, TIME, NodeState.ONLINE, f"10.0.0.{n[1]}:7420") for n in ("n1", "n2", "n3")}
@@ -26,7 +26,7 @@ HELD = WorkerCluster(
     WorkerClusterSpec("m", ("n1",), port=10_000, reserved_ports=(10_001,)),
 )  # fmt: skip
 AUTO = Workload("worker/auto/0", "n2", 1, Goal.RUNNING, WorkerSpec("auto", "10.0.0.2", 10_003, {}, ""))
-SNAPSHOT = Snapshot(NODES, {"m": BROKERS}, {"held": HELD}, {AUTO.name: AUTO})
+SNAPSHOT = snapshot_of(NODES, {"m": BROKERS}, {"held": HELD}, {AUTO.name: AUTO})
 SIX = range(10_000, 10_006)
 
 

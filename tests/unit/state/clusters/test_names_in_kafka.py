@@ -12,7 +12,7 @@ from keelman.model.errors import FailedPrecondition
 from keelman.state import snapshot as snapshots
 from keelman.state.clusters.kafka_names import check_own_names, clash
 from keelman.state.clusters.kafkas import same_kafka
-from keelman.state.snapshot import Snapshot
+from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 BROKERS = BrokerCluster("default", "u", TIME, TIME, 1, "1", ClusterGoal.RUNNING, ExternalBrokers("h:1"))
@@ -21,7 +21,7 @@ DEMO = WorkerCluster("demo", "u", TIME, TIME, 1, "1", ClusterGoal.RUNNING, SPEC)
 
 
 def test_a_cluster_that_is_changed_is_not_in_its_own_way() -> None:
-    snapshot = Snapshot(broker_clusters={"default": BROKERS}, worker_clusters={"demo": DEMO})
+    snapshot = snapshot_of(broker_clusters={"default": BROKERS}, worker_clusters={"demo": DEMO})
     check_own_names("demo", dataclasses.replace(SPEC, count=2), snapshot)
     with pytest.raises(FailedPrecondition, match="is the group of worker cluster 'demo'"):
         check_own_names("other", dataclasses.replace(SPEC, properties={"group.id": "keelman-demo"}), snapshot)
@@ -46,7 +46,7 @@ def brokers(name: str, servers: str, kafka: str = "") -> BrokerCluster:
 )
 def test_two_broker_clusters_are_one_kafka_by_its_id_or_else_by_a_server(other: BrokerCluster, same: bool) -> None:
     mine = brokers("a", "h:1", "mine")
-    found = Snapshot(broker_clusters={"a": mine, "b": other})
+    found = snapshot_of(broker_clusters={"a": mine, "b": other})
     assert (found.names_of_kafka("a"), found.names_of_kafka("b")) == ((["a", "b"],) * 2 if same else (["a"], ["b"]))
 
 
@@ -63,6 +63,6 @@ def test_a_name_in_kafka_is_looked_up_however_many_kafkas_there_are(monkeypatch:
     group = {"group.id": "g"}
     older = dataclasses.replace(DEMO, spec=dataclasses.replace(SPEC, properties=group))
     younger = dataclasses.replace(older, name="younger", spec=WorkerClusterSpec("again", count=1, properties=group))
-    snapshot = Snapshot(broker_clusters=others | mine, worker_clusters={"demo": older, "younger": younger})
+    snapshot = snapshot_of(broker_clusters=others | mine, worker_clusters={"demo": older, "younger": younger})
     assert "'g' is the group of worker cluster 'demo'" in clash(younger, snapshot)
     assert sorted(compared) == ["again", "default"]

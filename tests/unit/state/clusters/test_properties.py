@@ -11,12 +11,12 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.node import Node, NodeState
 from keelman.state.clusters.broker_checks import check
 from keelman.state.clusters.properties import check_worker_properties
-from keelman.state.snapshot import Snapshot
+from support.state.snapshots import snapshot_of
 from support.worker.refused_properties import ENVIRONMENT, EXTENSION, ILLEGAL, PLAIN, REFUSED
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = Node("n1", "u", TIME, TIME, NodeState.ONLINE, "127.0.0.1:7420")
-SNAPSHOT = Snapshot({"n1": NODE}, {}, {}, {})
+SNAPSHOT = snapshot_of({"n1": NODE}, {}, {}, {})
 NOT_THE_USERS = ("bootstrap.servers", "listeners", "keelman.metrics.listeners")
 LOGIN = {
     "security.protocol": "SASL_SSL",

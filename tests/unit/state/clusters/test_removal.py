@@ -11,6 +11,7 @@ from keelman.model.errors import Conflict, FailedPrecondition
 from keelman.model.workload import BrokerSpec, Goal, Workload
 from keelman.state.clusters.removal import check_nothing_lost, check_removal, check_same_removed
 from keelman.state.snapshot import Snapshot
+from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 NODES = ("n0", "n1", "n2", "n3", "n4")
@@ -23,7 +24,7 @@ def broker(number: int, *, has_run: bool = True) -> Workload:
 
 
 def world(**given: bool) -> Snapshot:
-    return Snapshot(
+    return snapshot_of(
         broker_clusters={"b": CLUSTER}, workloads={w.name: w for w in (broker(n, **given) for n in range(5))}
     )
 

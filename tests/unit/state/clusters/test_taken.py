@@ -20,7 +20,8 @@ from keelman.model.node import Node, NodeState
 from keelman.model.workload import BrokerSpec, Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.clusters.kafka_names import check_own_names
 from keelman.state.clusters.taken import check_broker_ports_free, check_origin, check_ports_free
-from keelman.state.snapshot import BROKER_CLUSTER, WORKER_CLUSTER, Snapshot
+from keelman.state.snapshot import BROKER_CLUSTER, WORKER_CLUSTER
+from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 ORIGIN = Origin("ohara", "default", "wk")
@@ -43,7 +44,7 @@ EXT = brokers("ext", ExternalBrokers("kafka-1:9092"))
 HELD = workers("held", count=1, port=9000, reserved_ports=(9001,), annotations=Annotations(origin=ORIGIN))
 AUTO = Workload("worker/auto/0", "n1", 1, Goal.RUNNING, WorkerSpec("auto", "10.0.0.1", 8083, {}, ""))
 SPARK = Workload("spark/n1", "n1", 1, Goal.RUNNING, SparkSpec("10.0.0.1", 7430, "local"))
-SNAPSHOT = Snapshot(
+SNAPSHOT = snapshot_of(
     NODES,
     {"ext": EXT, "m": brokers("m", ManagedBrokers(("n1",), port=9094))},
     {"held": HELD, "auto": workers("auto", count=1)},
@@ -87,7 +88,7 @@ def test_a_port_that_is_its_own_or_free_is_taken(name, spec) -> None:
 
 
 def test_two_workers_on_one_host_cannot_have_the_same_port() -> None:
-    snapshot = Snapshot(NODES | {"n3": node("n3", "10.0.0.1")}, {"ext": EXT})
+    snapshot = snapshot_of(NODES | {"n3": node("n3", "10.0.0.1")}, {"ext": EXT})
     check_ports_free("new", WorkerClusterSpec("ext", ("n1", "n2"), port=9000), snapshot)
     with pytest.raises(InvalidArgument, match=r"spec\.port.*share the host 10\.0\.0\.1"):
         check_ports_free("new", WorkerClusterSpec("ext", ("n1", "n3"), port=9000), snapshot)
@@ -95,7 +96,7 @@ def test_two_workers_on_one_host_cannot_have_the_same_port() -> None:
 
 def test_a_port_that_is_free_on_no_node_is_refused() -> None:
     there = dataclasses.replace(AUTO, name="worker/auto/1", node="n2")
-    full = Snapshot(NODES, {"ext": EXT}, {"auto": workers("auto", count=2)}, {w.name: w for w in (AUTO, there)})
+    full = snapshot_of(NODES, {"ext": EXT}, {"auto": workers("auto", count=2)}, {w.name: w for w in (AUTO, there)})
     with pytest.raises(FailedPrecondition, match="'auto'"):
         check_ports_free("new", WorkerClusterSpec("ext", count=1, port=8083), full)
 
@@ -130,7 +131,7 @@ def test_two_names_of_one_kafka_have_one_set_of_groups_and_topics(first, second,
     there = workers("old", "one", count=1, properties={"group.id": "g"})
     clusters = {n: brokers(n, ExternalBrokers(s), k) for n, (s, k) in {"one": first, "two": second}.items()}
     spec = WorkerClusterSpec("two", count=1, properties={"group.id": "g"})
-    snapshot = Snapshot(NODES, clusters, {"old": there})
+    snapshot = snapshot_of(NODES, clusters, {"old": there})
     if not same:
         check_own_names("new", spec, snapshot)
         return
@@ -156,7 +157,7 @@ def offsets(topic: str, *, shared: bool, other: str = "") -> dict:
     ],
 )
 def test_an_offset_topic_is_shared_when_both_say_so(old, new, legal) -> None:
-    snapshot = Snapshot(NODES, {"ext": EXT}, {"old": workers("old", **old)})
+    snapshot = snapshot_of(NODES, {"ext": EXT}, {"old": workers("old", **old)})
     if legal:
         check_own_names("new", WorkerClusterSpec("ext", **new), snapshot)
         return
@@ -168,7 +169,7 @@ def test_an_offset_topic_is_shared_when_both_say_so(old, new, legal) -> None:
 def test_the_group_is_looked_at_before_the_topics() -> None:
     a = workers("a", count=1, properties={"config.storage.topic": "c"})
     z = workers("z", count=1, properties={"group.id": "g", "status.storage.topic": "s"})
-    snapshot = Snapshot(NODES, {"ext": EXT}, {"a": a, "z": z})
+    snapshot = snapshot_of(NODES, {"ext": EXT}, {"a": a, "z": z})
     mine = {"group.id": "g", "config.storage.topic": "s", "offset.storage.topic": "c"}
     found = []
     for key in ("group.id", "config.storage.topic", "offset.storage.topic"):
@@ -196,7 +197,7 @@ def test_what_a_deleted_cluster_had_is_free_once_it_has_ended(goal, generation, 
     told = None if status is None else WorkloadStatus(status[0], status[1])
     spec = WorkerSpec("held", "10.0.0.1", 9000, {}, "")
     worker = Workload("worker/held/0", "n1", generation, goal, spec, status=told)
-    there = Snapshot(NODES, {"ext": EXT}, {"held": gone}, {worker.name: worker})
+    there = snapshot_of(NODES, {"ext": EXT}, {"held": gone}, {worker.name: worker})
     wanted = WorkerClusterSpec("ext", ("n1",), port=9000, properties={"group.id": "keelman-held"})
     for check in (
         lambda: check_ports_free("new", wanted, there),
@@ -216,7 +217,7 @@ def test_what_deleted_brokers_had_is_free_once_they_have_ended(ended, free) -> N
     gone = dataclasses.replace(brokers("gone", spec), goal=ClusterGoal.DELETED)
     has = BrokerSpec("gone", "id", 0, "10.0.0.1", 9094, 9095, {})
     broker = Workload("broker/gone/0", "n1", 2, Goal.REMOVED, has, status=WorkloadStatus(ended, 2))
-    there = Snapshot(NODES, {"gone": gone}, {}, {broker.name: broker})
+    there = snapshot_of(NODES, {"gone": gone}, {}, {broker.name: broker})
     for check in (
         lambda: check_broker_ports_free("new", ManagedBrokers(("n1",), port=9094), there),
         lambda: check_origin(BROKER_CLUSTER, "new", ORIGIN, there),

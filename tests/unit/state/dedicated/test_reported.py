@@ -20,7 +20,7 @@ from keelman.state.dedicated.reported import reported_of
 from keelman.state.dedicated.states import NOTHING_REPORTED, Reported
 from keelman.state.reports.connector_reports import SILENT_SECONDS, ConnectorReports
 from keelman.state.reports.reports import Reports
-from keelman.state.snapshot import Snapshot
+from support.state.snapshots import snapshot_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ONE = DedicatedConnector(
@@ -64,7 +64,7 @@ class Told:
     ) -> Reported:
         """What is made of it, where the last operation ended at a time, or there is none any more."""
         nodes = {"n1": Node("n1", "n1", NOW, NOW, node, "h:1")}
-        snapshot = Snapshot(nodes, {}, {"one": cluster}, {WORKER.name: WORKER})
+        snapshot = snapshot_of(nodes, {}, {"one": cluster}, {WORKER.name: WORKER})
         if ended is not None:
             target = Target("dedicated_connector", "one")
             snapshot.put(

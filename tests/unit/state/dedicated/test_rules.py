@@ -28,6 +28,7 @@ from keelman.model.workload import Goal, ProcessState, WorkerSpec, Workload, Wor
 from keelman.state.dedicated.rules import START_WITHIN, coded, health, watched, workers_outcome
 from keelman.state.operations.moves import Done, Waiting
 from keelman.state.snapshot import Snapshot
+from support.state.snapshots import snapshot_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UP = WorkerClusterStatus(ClusterState.RUNNING, ready_workers=1)
@@ -49,7 +50,7 @@ def seen(*workers: Workload, offline: str = "") -> Snapshot:
     made = [replace(one, name=f"worker/one/{n}", node=f"n{n + 1}") for n, one in enumerate(workers)]
     states = {w.node: NodeState.OFFLINE if w.node == offline else NodeState.ONLINE for w in made}
     nodes = {name: Node(name, name, NOW, NOW, state, "h:1") for name, state in states.items()}
-    return Snapshot(nodes, workloads={one.name: one for one in made})
+    return snapshot_of(nodes, workloads={one.name: one for one in made})
 
 
 def test_workers_that_run_as_planned_are_there() -> None:

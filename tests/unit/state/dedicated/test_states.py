@@ -39,6 +39,7 @@ from keelman.model.workload import Goal, ProcessState, WorkerSpec, Workload, Wor
 from keelman.state.dedicated.states import BROKERS_AWAY, NOTHING_REPORTED, UNDER_WAY, WORKERS_AWAY, Reported, standing
 from keelman.state.dedicated.steps import noted, specs_of
 from keelman.state.snapshot import Snapshot
+from support.state.snapshots import snapshot_of
 
 NOW, SECOND = datetime(2026, 1, 1, tzinfo=UTC), timedelta(seconds=1)
 OLD, NEW = DedicatedConnectorSpec("c", {"a": "1"}), DedicatedConnectorSpec("c", {"a": "2"})
@@ -119,7 +120,7 @@ def known(
         status = WorkloadStatus(ProcessState.RUNNING, 1, reason=said, message=f"{number}: no broker answers")
         made.append(replace(WORKER, name=f"worker/one/{number}", status=status))
     nodes = {"n1": Node("n1", "n1", NOW, NOW, node, "h:1")}
-    return Snapshot(nodes, {"b": brokers}, {"one": workers}, {one.name: one for one in made})
+    return snapshot_of(nodes, {"b": brokers}, {"one": workers}, {one.name: one for one in made})
 
 
 @pytest.mark.parametrize("seen", [RUNS, SILENT, LEFT, NOTHING_REPORTED])

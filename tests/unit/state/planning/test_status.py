@@ -18,6 +18,7 @@ from keelman.model.node import Node, NodeState
 from keelman.model.workload import BrokerSpec, Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.planning.status import broker_cluster_status, with_status
 from keelman.state.snapshot import Snapshot
+from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 NODES = {name: Node(name, name, TIME, TIME, NodeState.ONLINE, f"{name}:1") for name in ("n1", "n2")}
@@ -40,7 +41,7 @@ LEAVES = dataclasses.replace(STAYS, name="broker/b/1", node="n2", goal=Goal.REMO
 )
 def test_a_cluster_that_has_stopped_stays_so_while_a_broker_is_removed(state, generation, found) -> None:
     leaves = dataclasses.replace(LEAVES, status=WorkloadStatus(state, generation))
-    snapshot = Snapshot(NODES, {"b": CLUSTER}, {}, {w.name: w for w in (STAYS, leaves)})
+    snapshot = snapshot_of(NODES, {"b": CLUSTER}, {}, {w.name: w for w in (STAYS, leaves)})
     assert broker_cluster_status(CLUSTER, snapshot).state is found
 
 
@@ -52,8 +53,8 @@ OFFLINE = {"n1": dataclasses.replace(NODES["n1"], state=NodeState.OFFLINE)}
 
 
 def test_since_when_no_worker_is_ready() -> None:
-    there = Snapshot(NODES, {}, {}, {WORKER.name: WORKER})
-    lost = Snapshot(OFFLINE, {}, {}, {WORKER.name: WORKER})
+    there = snapshot_of(NODES, {}, {}, {WORKER.name: WORKER})
+    lost = snapshot_of(OFFLINE, {}, {}, {WORKER.name: WORKER})
     assert with_status(WORKERS, there, TIME).status.down_since is None
     down = with_status(WORKERS, lost, TIME)
     assert down.status.down_since == TIME
@@ -67,10 +68,10 @@ def test_since_when_no_broker_can_be_reached() -> None:
     broker = dataclasses.replace(STAYS, goal=Goal.RUNNING, status=RUNNING)
     one_of_two = {w.name: w for w in (broker, dataclasses.replace(LEAVES, goal=Goal.RUNNING))}
     managed = dataclasses.replace(CLUSTER, goal=ClusterGoal.RUNNING)
-    assert with_status(managed, Snapshot(NODES, {}, {}, one_of_two), TIME).status.down_since is None
-    down = with_status(managed, Snapshot(OFFLINE, {}, {}, {broker.name: broker}), TIME)
+    assert with_status(managed, snapshot_of(NODES, {}, {}, one_of_two), TIME).status.down_since is None
+    down = with_status(managed, snapshot_of(OFFLINE, {}, {}, {broker.name: broker}), TIME)
     assert down.status.down_since == TIME
-    assert with_status(down, Snapshot(OFFLINE, {}, {}, {broker.name: broker}), LATER) == down
+    assert with_status(down, snapshot_of(OFFLINE, {}, {}, {broker.name: broker}), LATER) == down
     external = dataclasses.replace(managed, spec=ExternalBrokers("h:1"))
     since = {
         reachable: with_status(dataclasses.replace(external, reachable=reachable), Snapshot(), TIME).status.down_since

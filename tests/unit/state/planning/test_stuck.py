@@ -9,7 +9,7 @@ from keelman.model.cluster import ClusterGoal, ClusterState, WorkerCluster, Work
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import BrokerSpec, Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.planning.status import is_stuck, worker_cluster_status
-from keelman.state.snapshot import Snapshot
+from support.state.snapshots import snapshot_of
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 SPEC = WorkerSpec("demo", "127.0.0.1", 8083, {}, "127.0.0.1:7430", admin_port=8084)
@@ -54,7 +54,7 @@ def test_a_cluster_that_is_to_run_is_stuck_with_one_of_its_workers(goal: Cluster
     cluster = WorkerCluster("demo", "u", TIME, TIME, 1, "1", goal, WorkerClusterSpec("default", count=1))
     node = Node("n1", "u", TIME, TIME, NodeState.ONLINE, "127.0.0.1:7420")
     worker = failed(WORKER, "REFUSED", "keelman.jaas.file: '/x' cannot be read")
-    status = worker_cluster_status(cluster, Snapshot({"n1": node}, {}, {"demo": cluster}, {worker.name: worker}))
+    status = worker_cluster_status(cluster, snapshot_of({"n1": node}, {}, {"demo": cluster}, {worker.name: worker}))
     assert status.stuck is stuck
     if stuck:
         assert (status.state, status.message) == (ClusterState.DEGRADED, "worker/demo/0: " + worker.status.message)

@@ -23,7 +23,7 @@ from keelman.state.resources.log_delivery import (
     problem_messages,
     targets_message,
 )
-from keelman.state.snapshot import Snapshot
+from support.state.snapshots import snapshot_of
 
 WHOLE = Message(
     name="orders",
@@ -133,7 +133,7 @@ def test_keys_go_to_nodes_that_deliver_to_this_server() -> None:
             "demo", "127.0.0.1", 8083, {}, "", log_targets=LogTargets("demo", bucket=bucket, buckets=buckets)
         )
         worker = Workload("worker/demo/0", "n1", 1, Goal.RUNNING, spec)
-        return secrets_of(node, Snapshot(workloads={worker.name: worker}), wanted).HasField("bucket_keys")
+        return secrets_of(node, snapshot_of(workloads={worker.name: worker}), wanted).HasField("bucket_keys")
 
     assert given("n1", "http://s3:1", "logs")
     assert not given("n2", "http://s3:1", "logs")

@@ -24,6 +24,7 @@ from keelman.state.topics.checks import check, check_change, config_violations
 from keelman.state.topics.differences import config_changes, differences
 from keelman.state.topics.seen import NOT_SEEN, Seen, SeenPartition, SeenTopic
 from keelman.state.topics.states import state_of
+from support.state.snapshots import snapshot_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ORIGIN = Origin("ohara", "default", "t")
@@ -47,7 +48,7 @@ def snapshot(*topics: Topic) -> Snapshot:
         for name, spec in brokers.items()
     }
     wc = WorkerCluster("demo", "u", NOW, NOW, 1, "1", ClusterGoal.RUNNING, WorkerClusterSpec("managed"))
-    made = Snapshot(broker_clusters=clusters, worker_clusters={"demo": wc})
+    made = snapshot_of(broker_clusters=clusters, worker_clusters={"demo": wc})
     for one in topics:
         made.put(one)
     return made

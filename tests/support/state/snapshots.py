@@ -1,0 +1,15 @@
+"""Snapshots of the cluster state as tests write them down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.state.snapshot import Snapshot
+
+
+def snapshot_of(*named: Mapping[str, Any], **more: Mapping[str, Any]) -> Snapshot:
+    """A snapshot with these resources, each kind's by their names."""
+    made = Snapshot()
+    made.fill([one for kind in (*named, *more.values()) for one in kind.values()])
+    return made
