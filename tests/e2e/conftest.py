@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from keelman.rpc.channels import channel
+from support.cli.dedicated_system import System
 from support.cli.system import Keelman
+from support.state.dedicated import Dedicated
 
 # A shell has what it runs in the background ignore Ctrl-C, and that is inherited; what is handled here is not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -32,3 +35,15 @@ async def own(tmp_path: Path) -> AsyncIterator[Keelman]:
         yield made
     finally:
         await made.cleaned()
+
+
+@pytest.fixture
+async def system(keelman: Keelman) -> AsyncIterator[System]:
+    """The system of this folder; what a test leaves there is deleted."""
+    servers = (await keelman.item("bc", "default"))["status"]["bootstrap_servers"]
+    async with channel(keelman.system["gateway"]) as link:
+        made = System(keelman, Dedicated(link), servers)
+        try:
+            yield made
+        finally:
+            await made.deleted(*await made.dedicated.names())

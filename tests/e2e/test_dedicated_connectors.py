@@ -4,11 +4,9 @@ service."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +14,17 @@ import psutil
 import pytest
 
 from keelman.api.connect.v1.dedicated_connector_pb2 import DEDICATED_CONNECTOR_STATE_FAILED, DedicatedCapacity
-from keelman.api.connect.v1.operation_pb2 import (
-    OPERATION_ROLLBACK_DONE,
-    OPERATION_STATE_SUCCEEDED,
-    OPERATION_STEP_STATE_PENDING,
-)
+from keelman.api.connect.v1.operation_pb2 import OPERATION_ROLLBACK_DONE
 from keelman.kafka.cluster_state import CLIENT
 from keelman.kafka.topic_brokers import TopicBrokers
-from keelman.model.errors import FailedPrecondition, Unavailable
+from keelman.model.errors import FailedPrecondition
 from keelman.rpc.channels import channel
-from keelman.runtime.processes.process_trees import MARK
 from keelman.testing.brokers.broker import proxied_broker, started_broker
 from keelman.testing.eventually import eventually
 from keelman.testing.proxy import Weather
+from support.cli.dedicated_system import System
 from support.cli.system import STRING, Keelman
 from support.state.dedicated import FAILED, FILE, Dedicated, file_source
-from support.state.topics import ENDED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 PREFIX = "__internal_"
@@ -46,83 +39,6 @@ BROKEN: dict[str, Case] = {
         {}, "", {"offset.storage.topic": "not-compacted"}, "ClusterError.TopicNotCompacted", "not-compacted"
     ),
 }  # fmt: skip
-
-
-class System:
-    """A system, its dedicated connectors and its brokers."""
-
-    def __init__(self, keelman: Keelman, dedicated: Dedicated, servers: str) -> None:
-        self.keelman, self.dedicated, self.servers = keelman, dedicated, servers
-
-    async def create(self, name: str, config: dict[str, str], **more: Any) -> Any:
-        """Creates one that comes up."""
-        operation = await self.dedicated.ended(await self.dedicated.create(name, config, self.servers, **more))
-        assert operation.state == OPERATION_STATE_SUCCEEDED, (operation, self.keelman.logs())
-        assert await self.dedicated.state(name) == "RUNNING"
-        return operation
-
-    async def done(self, answer: Any) -> Any:
-        """The operation of an answer, which succeeds."""
-        operation = await self.dedicated.ended(answer)
-        assert operation.state == OPERATION_STATE_SUCCEEDED, (operation, self.keelman.logs())
-        return operation
-
-    async def deleted(self, *names: str) -> None:
-        """Deletes them, all at once."""
-        answers = [await self.dedicated.delete(name) for name in names]
-        for name, answer in zip(names, answers, strict=True):
-            await self.done(answer)
-            assert await self.dedicated.state(name) == "GONE"
-
-    async def begun(self, answer: Any, step: int) -> None:
-        """Waits until a step of an operation has begun."""
-
-        async def has_begun() -> bool:
-            with contextlib.suppress(Unavailable):
-                found = await self.dedicated.operation(answer.operation.name)
-                return found.steps[step].state != OPERATION_STEP_STATE_PENDING
-            return False
-
-        await eventually(has_begun, seconds=60, what=f"step {step} begins")
-
-    async def eventually_done(self, answer: Any) -> None:
-        """The same, while the state service comes back."""
-
-        async def has_ended() -> Any:
-            with contextlib.suppress(Unavailable):
-                found = await self.dedicated.operation(answer.operation.name)
-                return found if found.state in ENDED else None
-
-        operation = await eventually(has_ended, seconds=90, what="the operation ends")
-        assert operation.state == OPERATION_STATE_SUCCEEDED, (operation, self.keelman.logs())
-
-    async def partitions(self, *topics: str) -> dict[str, tuple[int, str]]:
-        """Partitions and cleanup.policy of topics."""
-        async with TopicBrokers.open({"bootstrap.servers": self.servers}) as brokers:
-            found = await brokers.describe(topics)
-            configs = await brokers.configs(topics)
-        return {n: (len(t.partitions), configs[n]["cleanup.policy"].value or "") for n, t in found.topics.items()}
-
-    def workers(self, name: str) -> list[int]:
-        """Process ids of its workers, by the mark that their agent gave them."""
-        found = []
-        for process in self.keelman.processes():
-            with contextlib.suppress(psutil.Error):
-                if name in process.environ().get(MARK, ""):
-                    found.append(process.pid)
-        return found
-
-
-@pytest.fixture
-async def system(keelman: Keelman) -> AsyncIterator[System]:
-    """The system of this folder; what a test leaves there is deleted."""
-    servers = (await keelman.item("bc", "default"))["status"]["bootstrap_servers"]
-    async with channel(keelman.system["gateway"]) as link:
-        made = System(keelman, Dedicated(link), servers)
-        try:
-            yield made
-        finally:
-            await made.deleted(*await made.dedicated.names())
 
 
 async def copied(output: Path, lines: list[str]) -> None:
