@@ -50,7 +50,8 @@ PLUGIN_PROBLEMS = frozenset({PLUGIN_UNAVAILABLE, PLUGIN_BROKEN})
 ROUTES_NOT_POSSIBLE = "ROUTES_NOT_POSSIBLE"
 """Reason of a worker, or a slot of its, that cannot have host names of its own where it is to run."""
 BROKERS_UNREACHABLE, BROKERS_REFUSE = "BROKERS_UNREACHABLE", "BROKERS_REFUSE"
-BROKER_PROBLEMS = frozenset({BROKERS_UNREACHABLE, BROKERS_REFUSE})
+CONSUMER_GROUP_UNREACHABLE = "CONSUMER_GROUP_UNREACHABLE"
+BROKER_PROBLEMS = frozenset({BROKERS_UNREACHABLE, BROKERS_REFUSE, CONSUMER_GROUP_UNREACHABLE})
 """Reasons of a worker whose process runs and has not heard of its brokers for long: none answers, or they refuse it."""
 REFUSED = "REFUSED"
 """Reason of a process that ended by itself as it refused what it was given."""

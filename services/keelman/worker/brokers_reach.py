@@ -1,4 +1,5 @@
-"""Has a worker notice that its brokers are out of its reach, and note it for its agent: state may reach them."""
+"""Has a worker notice that its brokers, or a coordinator that it needs, are out of its reach, and note it for its
+agent: state may reach them."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 
 from keelman.kafka.cluster_state import kafka_cluster_id
@@ -26,17 +27,21 @@ LOOK_SECONDS = 1.0
 
 class BrokersReach:
     """Keeps the note. While nothing was heard of the brokers for SILENT_SECONDS they are asked: the answer is the
-    cause."""
+    cause. While they answer, their coordinators are looked at."""
 
     def __init__(self, file: Path | None, properties: Mapping[str, str], *, client_id: str) -> None:
         """`file` is the note's, None for none."""
         self._file, self._properties, self._client_id = file, properties, client_id
         self._heard: Callable[[], float] | None = None
+        self._coordinators: Callable[[], Awaitable[BrokersNote | None]] | None = None
         self._noted: BrokersNote | None = None
 
-    def follow(self, heard: Callable[[], float]) -> None:
-        """`heard` says from now on when the brokers have last been heard of, by the monotonic clock."""
-        self._heard = heard
+    def follow(
+        self, heard: Callable[[], float], coordinators: Callable[[], Awaitable[BrokersNote | None]] | None = None
+    ) -> None:
+        """`heard` says from now on when the brokers have last been heard of, by the monotonic clock, `coordinators` why
+        one that is needed does not answer."""
+        self._heard, self._coordinators = heard, coordinators
 
     @contextlib.asynccontextmanager
     async def watched(self) -> AsyncIterator[BrokersReach]:
@@ -60,6 +65,8 @@ class BrokersReach:
                 problem = None
             elif (problem := await self._problem()) is None:
                 answered = time.monotonic()
+            if problem is None and self._coordinators is not None:
+                problem = await self._coordinators()
             if problem != self._noted:
                 with contextlib.suppress(OSError):  # it is tried again
                     self._note(file, problem)

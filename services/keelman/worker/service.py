@@ -18,6 +18,7 @@ from keelman.worker.brokers_reach import BrokersReach
 from keelman.worker.config.source import PropertySource
 from keelman.worker.config.typed import read_properties
 from keelman.worker.connector_files import begin_connectors, read_connectors
+from keelman.worker.coordinators_reach import CoordinatorsReach
 from keelman.worker.group.farewell import NoteKeeper
 from keelman.worker.group.former_members import FormerMembers
 from keelman.worker.group.herder import Herder
@@ -28,6 +29,7 @@ from keelman.worker.metrics.connector_reports import report_connectors
 from keelman.worker.metrics.metrics import Metrics
 from keelman.worker.metrics.plugin_reports import report_plugins
 from keelman.worker.metrics.reports import report
+from keelman.worker.offsets.sink_groups import only_sink_group
 from keelman.worker.offsets.source_offsets import committed_rows
 from keelman.worker.rest import loggers
 from keelman.worker.rest.application import RestApi
@@ -106,7 +108,10 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         )
         callbacks = StoreCallbacks(lambda: membership.healthy, wake.set, loggers.obey)
         store = await stack.enter_async_context(open_store(properties, worker, callbacks))
-        reach.follow(lambda: max(membership.heard_at, store.config_topic.heard_at))
+        reach.follow(
+            lambda: max(membership.heard_at, store.config_topic.heard_at),
+            CoordinatorsReach(group, lambda: membership.heard_at, lambda: only_sink_group(store)).problem,
+        )
         third_party.begin_offsets(lambda config: committed_rows(store, config.get("name", ""), config))
         cluster, may_use = settings.worker_cluster or properties.group_id, _may_use(settings, properties)
         link = SparkLink(

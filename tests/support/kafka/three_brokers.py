@@ -23,6 +23,7 @@ from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact, varint
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.connections import answer_of
 from keelman.kafka.fetching.leader_epochs import Leader, metadata_of
+from keelman.kafka.groups.coordinator import GROUPS_TOPIC
 from keelman.kafka.probe import ask_broker
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.brokers.broker import BrokerProcess
@@ -77,9 +78,17 @@ class Trio:
 
     def create(self, topic: str, replicas: list[int], partitions: int = 1, **config: str) -> None:
         """A topic whose partitions are all led by the first of these."""
-        new = NewTopic(topic, partitions, replica_assignment=[replicas] * partitions, config=config)
+        self._create(NewTopic(topic, partitions, replica_assignment=[replicas] * partitions, config=config))
+
+    def create_groups(self, *replicas: list[int]) -> None:
+        """The topic of groups, with a partition on each of these: the first of them is a coordinator. Their property
+        `offsets.topic.num.partitions` has to say how many these are."""
+        config = {"cleanup.policy": "compact"}
+        self._create(NewTopic(GROUPS_TOPIC, len(replicas), replica_assignment=list(replicas), config=config))
+
+    def _create(self, topic: NewTopic) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        admin.create_topics([new])[topic].result(60)
+        admin.create_topics([topic])[topic.topic].result(60)
 
     async def leader(self, topic: str, by: str = "") -> Leader:
         """That of partition 0, as one of these brokers knows it."""
@@ -154,8 +163,10 @@ def write(bootstrap: str, topic: str, values: list[bytes], **config: str) -> flo
 
 
 @contextlib.asynccontextmanager
-async def three_brokers(home: Path) -> AsyncIterator[Trio]:
-    """Brokers 1, 2 and 3, in racks r1, r2 and r3; who falls behind for two seconds is out of the in-sync replicas."""
+async def three_brokers(home: Path, **properties: object) -> AsyncIterator[Trio]:
+    """Brokers 1, 2 and 3, in racks r1, r2 and r3; who falls behind for two seconds is out of the in-sync replicas.
+
+    `properties` are theirs, with underscores for dots."""
     ports = dict(zip(NODES, free_ports(3), strict=True))
     controllers = dict(zip(NODES, free_ports(3), strict=True))
     async with contextlib.AsyncExitStack() as stack:
@@ -177,7 +188,8 @@ async def three_brokers(home: Path) -> AsyncIterator[Trio]:
                 f"--voters={','.join(voters)}",
                 "--heap-mb=256",
                 f"--properties=replica.lag.time.max.ms=2000,min.insync.replicas=1,broker.rack=r{node},"
-                "replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector",
+                "replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector"
+                + "".join(f",{key.replace('_', '.')}={value}" for key, value in properties.items()),
             )
             brokers[node] = BrokerProcess(home / str(node), ports[node], controllers[node], flags)
         trio = Trio(brokers, links)

@@ -14,6 +14,7 @@ from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGro
 
 from keelman.kafka.clients import Client
 from keelman.kafka.coordinator_lookup import GROUP, coordinator_of
+from keelman.kafka.groups.coordinator import coordinator_problem
 from keelman.model.errors import PermissionDenied, Unavailable
 
 # Kafka's error codes that a member has to distinguish.
@@ -119,6 +120,10 @@ class GroupClient:
             raise Unavailable(f"group {self._group}: its coordinator does not know it yet (error {error})")
         found = tuple(Member(m[0], m[1], m[2], bytes(m[3] or b"")) for m in members)
         return Described(state, kind, protocol, found)
+
+    async def problem(self, group: str = "", *, seconds: float) -> str:
+        """Why the coordinator of the group, or of another one, does not answer; empty where it does."""
+        return await coordinator_problem(self._client, group or self._group, seconds=seconds)
 
     async def ask(self, request: Any, connection: Any = ConnectionGroup.DEFAULT) -> Any:
         """Sends any request to the coordinator. Raises Unavailable, and PermissionDenied where it may not know it."""

@@ -23,6 +23,7 @@ SCALING_SECONDS = 20.0
 """So long at most a request waits for a step of autoscaling, which nobody asked for."""
 CODES: Mapping[str, str] = {
     "BROKERS_UNREACHABLE": "ClusterError.BrokerUnreachable",
+    "CONSUMER_GROUP_UNREACHABLE": "ClusterError.BrokerUnreachable",
     "BROKERS_REFUSE": "ClusterError.AuthenticationFailed",
     "TOPIC_NOT_ALLOWED": "ClusterError.TopicNotAllowed",
     "TOPIC_NOT_COMPACTED": "ClusterError.TopicNotCompacted",

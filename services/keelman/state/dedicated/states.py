@@ -15,7 +15,15 @@ from keelman.model.connectors.dedicated_connector import (
     code_of,
 )
 from keelman.model.operation import Operation, OperationKind
-from keelman.model.workload import BROKER_PROBLEMS, Goal, ProcessState, Workload, WorkloadKind, WorkloadStatus
+from keelman.model.workload import (
+    BROKER_PROBLEMS,
+    CONSUMER_GROUP_UNREACHABLE,
+    Goal,
+    ProcessState,
+    Workload,
+    WorkloadKind,
+    WorkloadStatus,
+)
 from keelman.state.definitions.states import failure_of, has_failed
 from keelman.state.snapshot import Snapshot
 
@@ -90,8 +98,10 @@ def _failure_of_brokers(
     """That nobody reaches its brokers, or none of its workers does. Where keelman never did, what it finds there says
     nothing of its workers."""
     workers = snapshot.workloads_in(WorkloadKind.WORKER, connector.name)
-    if (found := brokers_problem(workers, snapshot)) is not None and not reported.in_group:
-        return found
+    away = brokers_away(workers, snapshot)
+    # By its place in its group a worker reaches brokers, and not the coordinator of its connector's consumers.
+    if away is not None and (away.reason == CONSUMER_GROUP_UNREACHABLE or not reported.in_group):
+        return DedicatedFailure(code_of(away.reason), away.message)
     cluster = snapshot.broker_clusters.get(connector.broker_cluster)
     if cluster is None or not _lasts(cluster.status.down_since, BROKERS_AWAY, now):
         return None
@@ -123,12 +133,6 @@ def _failure_of_workers(
 
 def _lasts(since: datetime | None, longest: timedelta, now: datetime) -> bool:
     return since is not None and now - since >= longest
-
-
-def brokers_problem(workers: Sequence[Workload], snapshot: Snapshot) -> DedicatedFailure | None:
-    """Why none of these workers reaches its brokers, as their agents say; None where one does, or none says so."""
-    status = brokers_away(workers, snapshot)
-    return None if status is None else DedicatedFailure(code_of(status.reason), status.message)
 
 
 def brokers_away(workers: Sequence[Workload], snapshot: Snapshot) -> WorkloadStatus | None:

@@ -19,6 +19,11 @@ def sink_group_client(worker: Mapping[str, str], connector: Mapping[str, str]) -
     return {**merged(worker, connector, "consumer"), **_admin(worker, connector)}
 
 
+def reads_elsewhere(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
+    """Whether the connector's consumers read from other brokers than the worker's own."""
+    return merged(worker, connector, "consumer").get("bootstrap.servers") != worker.get("bootstrap.servers")
+
+
 def writes_elsewhere(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
     """Whether the connector's producers write to other brokers than the worker's own."""
     return merged(worker, connector, "producer").get("bootstrap.servers") != worker.get("bootstrap.servers")

@@ -14,7 +14,7 @@ from keelman.kafka.properties.connector_clients import sink_group, sink_member
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline
-from keelman.worker.config.client_properties import sink_group_client
+from keelman.worker.config.client_properties import reads_elsewhere, sink_group_client
 from keelman.worker.connector_facts import is_sink
 from keelman.worker.storage.store import Store
 
@@ -79,6 +79,19 @@ class SinkGroups:
                 log.warning("sink_offsets_not_kept", connector=name, group=group, error=str(error))
                 return
         self._kept_at[name] = now()
+
+
+def only_sink_group(store: Store) -> str:
+    """The consumer group of the only connector of these workers; empty where they have more than one, where it is no
+    sink, or where its group is at other brokers than theirs."""
+    worker, connectors = store.properties.raw, store.config.connectors
+    if len(connectors) != 1:
+        return ""
+    ((name, config),) = connectors.items()
+    if not is_sink(config) or reads_elsewhere(worker, config):
+        return ""
+    group = sink_group(worker, config, name)
+    return "" if "${" in group else group
 
 
 def due(names: Iterable[str], kept_at: Mapping[str, float], at: float) -> list[str]:

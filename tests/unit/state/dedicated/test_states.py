@@ -159,6 +159,8 @@ def test_it_runs_while_brokers_and_workers_are_there_or_away_for_some_seconds(
          "ClusterError.BrokerUnreachable", "0: no broker answers"),
         (known(BROKERS, CLUSTER, away=["BROKERS_REFUSE"]), LEFT,
          "ClusterError.AuthenticationFailed", "0: no broker answers"),
+        (known(BROKERS, CLUSTER, away=["CONSUMER_GROUP_UNREACHABLE"]), RUNS,
+         "ClusterError.BrokerUnreachable", "0: no broker answers"),
     ],
 )  # fmt: skip
 def test_a_failure_that_is_known_has_its_cause(snapshot: Snapshot, seen: Reported, code: str, message: str) -> None:
@@ -182,6 +184,7 @@ def test_brokers_that_its_workers_reach_are_there() -> None:
     [
         (known(BROKERS, CLUSTER, away=["BROKERS_UNREACHABLE", ""]), SILENT),
         (known(BROKERS, CLUSTER, away=["BROKERS_UNREACHABLE"]), RUNS),
+        (known(BROKERS, CLUSTER, away=["CONSUMER_GROUP_UNREACHABLE", ""]), RUNS),
         (known(BROKERS, CLUSTER, away=["BROKERS_UNREACHABLE"], node=NodeState.OFFLINE), SILENT),
     ],
 )

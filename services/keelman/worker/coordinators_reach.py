@@ -1,0 +1,56 @@
+"""Has a worker notice that the coordinator of a group is out of its reach, though other brokers are not."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable
+
+from keelman.kafka.groups.protocol import GroupClient
+from keelman.model.workload import BROKERS_UNREACHABLE, CONSUMER_GROUP_UNREACHABLE
+from keelman.workers.brokers_note import BrokersNote
+
+SILENT_SECONDS = 15.0
+"""For so long a coordinator may be silent: some 9 s after it has gone its brokers make another one of them."""
+ASK_SECONDS = 3.0
+CONSUMERS_SECONDS = 5.0
+"""So often the coordinator of a consumer group is asked while it answers: the worker hears of it in no other way."""
+
+
+class CoordinatorsReach:
+    """Those of the worker's own group and of the consumer group of its only connector. Of many connectors one without
+    its coordinator does not keep the others from copying."""
+
+    def __init__(self, group: GroupClient, heard: Callable[[], float], consumers: Callable[[], str]) -> None:
+        """`heard` says when the coordinator of `group`, the worker's own, has last been heard of, by the monotonic
+        clock; `consumers` which consumer group its only connector has, empty for none."""
+        self._group, self._heard, self._consumers = group, heard, consumers
+        self._answered = self._answered_consumers = time.monotonic()
+        self._consumer_group = ""
+        self._asked = -math.inf
+
+    async def problem(self) -> BrokersNote | None:
+        """Why one of them does not answer; None where both do, or have not been silent for long."""
+        return await self._of_own_group() or await self._of_consumers()
+
+    async def _of_own_group(self) -> BrokersNote | None:
+        if time.monotonic() - max(self._answered, self._heard()) < SILENT_SECONDS:
+            return None
+        if why := await self._group.problem(seconds=ASK_SECONDS):
+            return BrokersNote(os.getpid(), BROKERS_UNREACHABLE, why)
+        self._answered = time.monotonic()
+        return None
+
+    async def _of_consumers(self) -> BrokersNote | None:
+        begun = time.monotonic()
+        if begun - self._asked < CONSUMERS_SECONDS:
+            return None
+        if (group := self._consumers()) != self._consumer_group or not group:
+            self._consumer_group, self._answered_consumers = group, begun
+        why = await self._group.problem(group, seconds=ASK_SECONDS) if group else ""
+        if not why:
+            self._asked, self._answered_consumers = begun, begun
+        elif begun - self._answered_consumers >= SILENT_SECONDS:
+            return BrokersNote(os.getpid(), CONSUMER_GROUP_UNREACHABLE, why)
+        return None

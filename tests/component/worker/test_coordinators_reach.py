@@ -1,0 +1,99 @@
+"""A worker notes that the coordinator of its group, or of its connector's consumers, is gone while other brokers
+answer; one that moves to another broker is no problem."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from keelman.kafka.clients import Client, ClientError, low_level_client
+from keelman.kafka.coordinator_lookup import GROUP, coordinator_of
+from keelman.kafka.groups.protocol import GroupClient
+from keelman.model.errors import Unavailable
+from keelman.testing.eventually import eventually
+from keelman.worker import coordinators_reach
+from keelman.worker.coordinators_reach import SILENT_SECONDS, CoordinatorsReach
+from keelman.workers.brokers_note import BrokersNote
+from support.kafka.three_brokers import Trio, three_brokers
+
+pytestmark = [pytest.mark.component, pytest.mark.timeout(300)]
+ALONE, REPLICATED = 1, 2
+"""The coordinator that no other broker can stand in for, and one that another broker can."""
+
+
+@pytest.fixture
+async def trio(tmp_path: Path) -> AsyncIterator[Trio]:
+    async with three_brokers(tmp_path, offsets_topic_num_partitions=2) as brokers:
+        brokers.create_groups([ALONE], [REPLICATED, 3])
+        yield brokers
+
+
+async def groups_of(client: Client) -> tuple[str, str]:
+    """A group of each of the two coordinators."""
+
+    async def found() -> tuple[str, str]:
+        try:
+            by_broker = {await coordinator_of(client, GROUP, f"group-{n}"): f"group-{n}" for n in range(8)}
+        except ClientError as error:
+            raise Unavailable(str(error)) from None
+        return by_broker[ALONE], by_broker[REPLICATED]
+
+    return await eventually(found, seconds=60, what="two brokers have groups")
+
+
+async def answered(reach: CoordinatorsReach) -> None:
+    """Waits until neither is a problem."""
+
+    async def fine() -> bool:
+        return await reach.problem() is None
+
+    await eventually(fine, seconds=60, what="the coordinators answer")
+
+
+async def noted(reach: CoordinatorsReach) -> BrokersNote:
+    """The problem, once there is one."""
+    return await eventually(reach.problem, seconds=60, what="a problem is noted")
+
+
+async def test_a_coordinator_that_is_gone_is_noted_and_one_that_moves_is_not(
+    trio: Trio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinators_reach, "CONSUMERS_SECONDS", 0.5)
+    async with low_level_client(
+        {"bootstrap.servers": trio.bootstrap}, client_id="a-worker", timeout_ms=30_000
+    ) as client:
+        alone, replicated = await groups_of(client)
+
+        def reaching(own: str, consumers: str) -> CoordinatorsReach:
+            group = GroupClient(client, own, session_ms=10_000, rebalance_ms=10_000)
+            return CoordinatorsReach(group, lambda: -math.inf, lambda: consumers)
+
+        own, consumers, moves = reaching(alone, ""), reaching(replicated, alone), reaching(replicated, replicated)
+        for one in (own, consumers, moves):
+            await answered(one)
+        trio.freeze(ALONE)
+        begun = time.monotonic()
+        try:
+            first, second = await asyncio.gather(noted(own), noted(consumers))
+            took = time.monotonic() - begun
+            assert (first.reason, second.reason) == ("BROKERS_UNREACHABLE", "CONSUMER_GROUP_UNREACHABLE")
+            assert all(f"coordinator of group {alone!r}" in note.message for note in (first, second)), (first, second)
+            assert took >= SILENT_SECONDS - 1, "a coordinator has time to move"
+        finally:
+            trio.thaw(ALONE)
+        await asyncio.gather(answered(own), answered(consumers))
+
+        trio.freeze(REPLICATED)
+        try:
+            until, found = time.monotonic() + 2 * SILENT_SECONDS, []
+            while time.monotonic() < until:
+                found += filter(None, [await moves.problem()])
+                await asyncio.sleep(0.1)
+        finally:
+            trio.thaw(REPLICATED)
+        assert not found, "another broker is the coordinator"
