@@ -186,9 +186,11 @@ class Gateway:
         cluster: str = "",
         of: Mapping[str, bool] = WITH_TASKS,
         force: bool = False,
+        etag: str = "",
     ) -> Resource:
         """Does a verb on one resource; returns the resource where the answer carries it. `of` are the fields
-        of a RestartConnectorRequest that say what of a connector is restarted; `force` is for `stop` of clusters."""
+        of a RestartConnectorRequest that say what of a connector is restarted; `force` is for `stop` of clusters. With
+        an `etag` only where it is the present one; else raises Conflict."""
         fields: dict[str, Any] = {"name": name}
         if kind is kinds.CONNECTORS:
             owner, plain = await self.connector_name(name, cluster)
@@ -198,6 +200,8 @@ class Gateway:
             fields = dict(zip(("name", "version"), await self.plugin_name(name), strict=True))
         if force:
             fields["force"] = True
+        if etag:
+            fields["etag"] = etag
         return _resource(kind, await self.call(verb.capitalize(), kind, **fields))
 
     async def apply(self, kind: Kind, name: str, goal: int = 0) -> tuple[Resource, Any]:
@@ -256,12 +260,17 @@ class Gateway:
         """Creates a connector in a running worker cluster; prints the notes on its configuration to stderr."""
         return await self._put_connector("Create", cluster, name, config)
 
-    async def configure_connector(self, cluster: str, name: str, config: Mapping[str, str]) -> Resource:
-        """Replaces a connector's whole configuration; prints the notes on it to stderr."""
-        return await self._put_connector("Update", cluster, name, config)
+    async def configure_connector(
+        self, cluster: str, name: str, config: Mapping[str, str], *, etag: str = ""
+    ) -> Resource:
+        """Replaces a connector's whole configuration; prints the notes on it to stderr. With an `etag` only where it is
+        the present one's; else raises Conflict."""
+        return await self._put_connector("Update", cluster, name, config, etag=etag)
 
-    async def _put_connector(self, verb: str, cluster: str, name: str, config: Mapping[str, str]) -> Resource:
-        answer = await self.call(verb, kinds.CONNECTORS, worker_cluster=cluster, name=name, config=config)
+    async def _put_connector(
+        self, verb: str, cluster: str, name: str, config: Mapping[str, str], **more: str
+    ) -> Resource:
+        answer = await self.call(verb, kinds.CONNECTORS, worker_cluster=cluster, name=name, config=config, **more)
         for note in answer.connector.notes:
             print(f"keelman: note: {note}", file=sys.stderr)
         return answer.connector

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from keelman.cli import kinds
 from keelman.cli.client.changes import wait_for_update
@@ -12,26 +12,50 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.imports import fetch
 from keelman.cli.client.operations import delete_applied, follow
 from keelman.cli.manifests.forms import RUNNING, STOPPED
-from keelman.cli.manifests.manifest import Wrong
-from keelman.cli.manifests.plan import CREATED, ApplyPlan, Item, judge_together
+from keelman.cli.manifests.manifest import Manifest, Wrong
+from keelman.cli.manifests.plan import CREATED, ApplyPlan, Item, Labelled, make_plan, write_together
 from keelman.cli.options import WAIT_SECONDS
 from keelman.model.errors import DeadlineExceeded, FailedPrecondition, NotFound
 from keelman.rpc.enums import state_word
+from keelman.runtime.conflicts import again
 
 CLUSTERS = (kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS)
+TRIES = 5
+"""To change what others change meanwhile: states come and go too, as those of a cluster that starts."""
 Say = Callable[[str], None]
 
 
-async def carry_out(gateway: Gateway, plan: ApplyPlan, say: Say, *, seconds: float | None) -> None:
-    """Does it, and says of each resource what became of it; with `seconds` waits for the effects, so long for all.
+async def checked_plan(gateway: Gateway, manifests: Sequence[Manifest], prune: Labelled | None) -> ApplyPlan:
+    """What is to be done, as `make_plan` has it. Raises Refused for connectors that could not be made, too."""
+    plan = await make_plan(gateway, manifests, prune)
+    wrong = Wrong()
+    await _check_connectors(gateway, plan, wrong)
+    wrong.check()
+    return plan
 
-    Raises Refused where something has become illegal since it was planned: nothing is changed then. What is removed,
-    and connectors of clusters that come up with the plan, are waited for in any case.
+
+async def plan_and_write(gateway: Gateway, manifests: Sequence[Manifest], prune: Labelled | None) -> ApplyPlan:
+    """Plans, and does all that can be in one transaction; returns the plan that was written.
+
+    Where others write in between, another plan is made of what there is then. Raises Conflict when they do so each
+    time, and Refused; nothing is changed then.
+    """
+
+    async def work() -> ApplyPlan:
+        plan = await checked_plan(gateway, manifests, prune)
+        await write_together(gateway, plan)
+        return plan
+
+    return await again(work, tries=TRIES)
+
+
+async def carry_out(gateway: Gateway, plan: ApplyPlan, say: Say, *, seconds: float | None) -> None:
+    """Does what is left of a plan once all that can be in one transaction is written, and says of each resource what
+    became of it; with `seconds` waits for the effects, so long for all.
+
+    What is removed, and connectors of clusters that come up with the plan, are waited for in any case.
     """
     clock = _Clock(WAIT_SECONDS if seconds is None else seconds)
-    wrong = Wrong()
-    await judge_together(gateway, plan, wrong, validate_only=False)
-    wrong.check()
     changed = [item for item in plan.kept if item in plan.changes]
     for item in changed:
         if item.form.batched:
@@ -41,8 +65,8 @@ async def carry_out(gateway: Gateway, plan: ApplyPlan, say: Say, *, seconds: flo
             await _connector(gateway, item, plan, clock, waits=seconds is not None)
             say(_line_of(item))
     for item in plan.removed:
-        await _remove(gateway, item, clock)
-        say(f"{item.title} removed")
+        is_gone = await _remove(gateway, item, plan, clock)
+        say(f"{item.title} removed" if is_gone else f"{item.title} left: by what others changed, -l does not take it")
     if seconds is not None:
         for item in changed:
             if item.form.batched:
@@ -101,11 +125,10 @@ async def _connector(gateway: Gateway, item: Item, plan: ApplyPlan, clock: _Cloc
         await wait_for(gateway, "start", kinds.WORKER_CLUSTERS, cluster, seconds=clock.left)
     verb = "start" if item.action == CREATED else "configure"
     was = None if item.action == CREATED else await before(gateway, verb, item.form.kind, item.name)
-    config = dict(item.after.config)
     if item.action == CREATED:
-        await gateway.create_connector(cluster, plain, config)
-    elif item.form.differs(item.present, item.after):
-        await gateway.configure_connector(cluster, plain, config)
+        await gateway.create_connector(cluster, plain, dict(item.after.config))
+    else:
+        await again(lambda: _configure(gateway, item), tries=TRIES)
     for step in item.steps:
         await gateway.call(
             type(step).__name__.partition("Connector")[0], kinds.CONNECTORS, worker_cluster=cluster, name=plain
@@ -115,24 +138,47 @@ async def _connector(gateway: Gateway, item: Item, plan: ApplyPlan, clock: _Cloc
         await wait_for(gateway, verb, item.form.kind, item.name, seconds=clock.left, was=was)
 
 
-async def _remove(gateway: Gateway, item: Item, clock: _Clock) -> None:
-    """Removes a resource, and waits until it is gone: what it names may be removed next."""
+async def _configure(gateway: Gateway, item: Item) -> None:
+    """Gives a connector its configuration, in which hidden values are those that it has now."""
+    assert item.manifest is not None
+    cluster, _, plain = item.name.partition("/")
+    present = await gateway.get(item.form.kind, item.name)
+    after = item.form.made(item.name, item.form.filled(item.manifest), present)
+    if item.form.differs(present, after):
+        await gateway.configure_connector(cluster, plain, dict(after.config), etag=present.etag)
+
+
+async def _remove(gateway: Gateway, item: Item, plan: ApplyPlan, clock: _Clock) -> bool:
+    """Removes a resource, and waits until it is gone: what it names may be removed next. False for one that is not to
+    be removed any more by what others have changed of it."""
     kind = item.form.kind
     try:
-        if kind in kinds.APPLIED:
-            await delete_applied(gateway, kind, item.name, keep=False, seconds=clock.left)
-        elif kind is kinds.DEDICATED_CONNECTORS:
-            answer = await gateway.call("Delete", kind, name=item.name)
-            await follow(gateway, answer.operation.name, seconds=clock.left)
-        else:
-            await gateway.act("delete", kind, item.name)
-            if kind in CLUSTERS:
-                await wait_for(gateway, "delete", kind, item.name, seconds=clock.left)
+        if not await again(lambda: _delete(gateway, item, plan, clock), tries=TRIES):
+            return False
+        if kind in CLUSTERS:
+            await wait_for(gateway, "delete", kind, item.name, seconds=clock.left)
     except NotFound:
-        return
+        pass
+    return True
 
 
-async def check_connectors(gateway: Gateway, plan: ApplyPlan, wrong: Wrong) -> None:
+async def _delete(gateway: Gateway, item: Item, plan: ApplyPlan, clock: _Clock) -> bool:
+    """Deletes one that is as it was when it is looked at. Raises NotFound for one that is gone, and Conflict."""
+    kind = item.form.kind
+    present = await gateway.get(kind, item.name)
+    if present.uid != item.present.uid or not plan.removes(item.form, present):
+        return False
+    if kind in kinds.APPLIED:
+        await delete_applied(gateway, kind, item.name, keep=False, seconds=clock.left)
+    elif kind is kinds.DEDICATED_CONNECTORS:
+        answer = await gateway.call("Delete", kind, name=item.name, etag=present.etag)
+        await follow(gateway, answer.operation.name, seconds=clock.left)
+    else:
+        await gateway.act("delete", kind, item.name, etag=present.etag)
+    return True
+
+
+async def _check_connectors(gateway: Gateway, plan: ApplyPlan, wrong: Wrong) -> None:
     """Notes which connectors could not be made since their worker cluster neither runs nor will."""
     coming = {item.name for item in plan.kept if item.form.kind is kinds.WORKER_CLUSTERS and _will_run(item)}
     for item in plan.kept:

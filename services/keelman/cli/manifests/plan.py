@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from keelman.cli.manifests.differences import Difference, differences
 from keelman.cli.manifests.forms import Form
 from keelman.cli.manifests.manifest import Manifest, Wrong, where
 from keelman.cli.manifests.table import FORMS, form_of
-from keelman.model.errors import InvalidArgument, KeelmanError
+from keelman.model.errors import AlreadyExists, Conflict, InvalidArgument, KeelmanError, NotFound
 from keelman.rpc.batches import answer_in
 from keelman.rpc.errors import class_of_code
 
@@ -67,6 +67,12 @@ class ApplyPlan:
     """All resources of some manifests, in the order in which they are made; then those to remove, in theirs."""
 
     items: list[Item]
+    prune: Labelled | None = None
+    """Whether what has these labels and is in no manifest is to be removed; None where nothing is."""
+
+    def removes(self, form: Form, resource: Any) -> bool:
+        """Whether one that no manifest is of is to be removed."""
+        return self.prune is not None and not form.owned(resource) and self.prune(form.labels_of(resource))
 
     @property
     def changes(self) -> list[Item]:
@@ -103,7 +109,8 @@ async def make_plan(gateway: Gateway, manifests: Sequence[Manifest], prune: Labe
     wrong.check()
     await _look_ahead(gateway, items, wrong)
     wrong.check()
-    plan = ApplyPlan([*items, *(_leftovers(present, {m.key for m in manifests}, prune) if prune else [])])
+    plan = ApplyPlan(items, prune)
+    plan.items += _leftovers(present, {m.key for m in manifests}, plan)
     if any(item.steps for item in items):
         await judge_together(gateway, plan, wrong)
         wrong.check()
@@ -183,27 +190,48 @@ def _whole(form: Form, resource: Any) -> dict[str, Any]:
     return ({"labels": labels} if labels else {}) | form.shown(resource)
 
 
-def _leftovers(present: Mapping[Kind, Mapping[str, Any]], known: set[tuple[str, str]], prune: Labelled) -> list[Item]:
+def _leftovers(present: Mapping[Kind, Mapping[str, Any]], known: set[tuple[str, str]], plan: ApplyPlan) -> list[Item]:
     """What is to be removed, in the order in which it can be: what names others before these."""
     return [
         Item(form, name, None, resource)
         for form in reversed(FORMS)
         if form.pruned
-        for name, resource in present[form.kind].items()
-        if (form.kind.plural, name) not in known and not form.owned(resource) and prune(form.labels_of(resource))
+        for name, resource in present.get(form.kind, {}).items()
+        if (form.kind.plural, name) not in known and plan.removes(form, resource)
     ]
 
 
-async def judge_together(gateway: Gateway, plan: ApplyPlan, wrong: Wrong, *, validate_only: bool = True) -> bool:
-    """Does all that can be done in one transaction, or has it judged only; whether it was done."""
-    asked = in_order(plan)
+async def judge_together(gateway: Gateway, plan: ApplyPlan, wrong: Wrong) -> None:
+    """Has all that can be done in one transaction judged."""
+    if asked := in_order(plan):
+        await batch(gateway, asked, wrong, validate_only=True)
+
+
+async def write_together(gateway: Gateway, plan: ApplyPlan) -> None:
+    """Does all that can be done in one transaction.
+
+    Raises Conflict where a resource has changed since it was read, has come or has gone: another plan is to be made.
+    Raises Refused where something has become illegal. Nothing is done then.
+    """
+    asked, wrong = in_order(plan), Wrong()
     if not asked:
-        return False
-    results = await batch(gateway, asked, wrong, validate_only=validate_only)
+        return
+    for item, request in _firsts(asked):
+        if item.present is not None:
+            request.etag = item.present.etag
+    results = await batch(gateway, asked, wrong, validate_only=False)
+    wrong.check()
     for (item, _), result in zip(asked, results, strict=True):
-        if result.HasField("answer") and not validate_only:
-            item.answers.append(answer_in(result.answer))
-    return not validate_only
+        item.answers.append(answer_in(result.answer))
+
+
+def _firsts(asked: Sequence[tuple[Item, Message]]) -> Iterator[tuple[Item, Any]]:
+    """The first request of each item: those that follow find what it has written."""
+    seen = set[int]()
+    for item, request in asked:
+        if id(item) not in seen:
+            seen.add(id(item))
+            yield item, request
 
 
 def in_order(plan: ApplyPlan) -> list[tuple[Item, Message]]:
@@ -216,7 +244,8 @@ def in_order(plan: ApplyPlan) -> list[tuple[Item, Message]]:
 async def batch(
     gateway: Gateway, asked: Sequence[tuple[Item, Message]], wrong: Wrong, *, validate_only: bool
 ) -> Sequence[Any]:
-    """The results of requests in one transaction; what was refused is noted as wrong."""
+    """The results of requests in one transaction; what was refused is noted as wrong. Raises Conflict where they were
+    refused as others have changed what they are about."""
     try:
         answer = await gateway.write_batch([write for _, write in asked], validate_only=validate_only)
     except InvalidArgument as error:
@@ -227,11 +256,27 @@ async def batch(
             _note(asked[int(number)][0], InvalidArgument(text), wrong)
         wrong.check()
         raise
-    for (item, _), result in zip(asked, answer.results, strict=True):
-        if result.HasField("error"):
-            _note(item, _error_of(result.error), wrong)
+    refused = [
+        (item, _error_of(result.error))
+        for (item, _), result in zip(asked, answer.results, strict=True)
+        if result.HasField("error")
+    ]
+    if others := [item.title for item, why in refused if await _is_others(gateway, item, why)]:
+        raise Conflict(f"{', '.join(dict.fromkeys(others))}: changed by others since it was read: apply again")
+    for item, why in refused:
+        _note(item, why, wrong)
     found: Sequence[Any] = answer.results
     return found
+
+
+async def _is_others(gateway: Gateway, item: Item, error: KeelmanError) -> bool:
+    """Whether a request is refused as others have changed, made or deleted the resource since it was read."""
+    if isinstance(error, Conflict):
+        return True
+    if not isinstance(error, AlreadyExists | NotFound):
+        return False
+    is_there = any(item.form.key(one) == item.name for one in await item.form.found(gateway, [item.name]))
+    return is_there != (item.present is not None)
 
 
 def _error_of(answer: Any) -> KeelmanError:

@@ -13,10 +13,9 @@ from keelman.cli.commands.manifests.options import ManifestOptions
 from keelman.cli.exits import FAILED, OK, print_error
 from keelman.cli.kinds import kind_of
 from keelman.cli.manifests import printing
-from keelman.cli.manifests.carrying_out import carry_out, check_connectors
+from keelman.cli.manifests.carrying_out import carry_out, checked_plan, plan_and_write
 from keelman.cli.manifests.exporting import export_all
-from keelman.cli.manifests.manifest import Manifest, Refused, Wrong
-from keelman.cli.manifests.plan import make_plan
+from keelman.cli.manifests.manifest import Manifest, Refused
 from keelman.cli.manifests.reading import read_manifests
 from keelman.cli.options import Cluster, command_group, kind_word
 from keelman.cli.output.printing import TEXT_FORMATS, as_yaml, checked_format, print_document
@@ -65,17 +64,16 @@ async def _apply(
     form: str,
     seconds: float | None,
 ) -> int:
-    plan = await make_plan(client, manifests, chosen.takes if options.prune else None)
-    wrong = Wrong()
-    await check_connectors(client, plan, wrong)
-    wrong.check()
+    prune = chosen.takes if options.prune else None
     if options.plan:
+        plan = await checked_plan(client, manifests, prune)
         if form == "text":
             for line in printing.lines(plan):
                 print(line)
         else:
             print_document(printing.document(plan), form)
         return CHANGES if plan.changes else OK
+    plan = await plan_and_write(client, manifests, prune)
     await carry_out(client, plan, print, seconds=seconds)
     if same := len(plan.items) - len(plan.changes):
         print(f"{same} as {'their files say' if same > 1 else 'its file says'}")
