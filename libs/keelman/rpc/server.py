@@ -24,6 +24,7 @@ from keelman.rpc.enums import check_enums
 from keelman.rpc.errors import to_status
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.ports import check_port, port_taken
+from keelman.runtime.tls.refused_handshakes import HANDSHAKES
 
 log = get_logger()
 
@@ -197,8 +198,10 @@ async def serve(
         socket.unlink(missing_ok=True)
         server.add_insecure_port(f"unix:{socket}")
     await server.start()
+    secured = port if tls is not None else None
     try:
-        yield switch
+        with contextlib.nullcontext() if secured is None else HANDSHAKES.of_port(secured):
+            yield switch
     finally:
         await servicer.enter_graceful_shutdown()
         await server.stop(grace_seconds)
@@ -215,6 +218,7 @@ def _credentials(newest: Newest) -> grpc.ServerCredentials:
 
     def changed() -> Any:
         nonlocal known
+        HANDSHAKES.begin()
         found = newest()
         if found == known:
             return None

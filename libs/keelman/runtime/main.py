@@ -19,6 +19,7 @@ from keelman.model.errors import KeelmanError
 from keelman.runtime import grpc_forks
 from keelman.runtime.home import Home, writable
 from keelman.runtime.logs.logging import configure
+from keelman.runtime.logs.native_lines import NATIVE
 from keelman.runtime.settings import SERVICES, Loaded, known, load
 from keelman.runtime.supervise import run_process
 
@@ -63,6 +64,8 @@ class Command:
 
 
 WITH_FILE_IN_HOME = ("agent", "gateway")
+WITH_CALLERS = ("state", "gateway")
+"""Whose servers are called from other hosts: grpc's lines about those that TLS refuses become events."""
 RUN = Command("run", "run until SIGTERM")
 CONFIG = Command("config", "print each setting and where it came from")
 
@@ -117,6 +120,8 @@ def run_service(program: Program, flags: Mapping[str, Any], *, only_print: bool 
             raise
         print(f"keelman {name}: {error.name} is not installed: pip install 'keelman[{name}]'", file=sys.stderr)
         return 1
+    if name in WITH_CALLERS:
+        NATIVE.begin()
     configure(name, json=settings.log_json, level=settings.log_level)
 
     async def life(stop: asyncio.Event) -> None:
