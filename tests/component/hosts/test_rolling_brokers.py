@@ -11,6 +11,7 @@ import pytest
 from keelman.testing.eventually import eventually
 from support.hosts.lines import Lines
 from support.hosts.networks import RUNNING, System, running_hosts
+from support.hosts.pulled import longest_stands
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
 NODES = ("n1", "n2", "n3")
@@ -28,20 +29,6 @@ async def system(tmp_path: Path) -> AsyncIterator[System]:
         yield made
 
 
-async def longest_stands(lines: Lines, over: asyncio.Event) -> dict[str, float]:
-    """For how long at most no record of a topic was seen, until it is over."""
-    now = time.monotonic()
-    counts, since, longest = dict.fromkeys(TOPICS, 0), dict.fromkeys(TOPICS, now), dict.fromkeys(TOPICS, 0.0)
-    while not over.is_set():
-        now = time.monotonic()
-        for topic in TOPICS:
-            longest[topic] = max(longest[topic], now - since[topic])
-            if len(lines.seen[topic]) != counts[topic]:
-                counts[topic], since[topic] = len(lines.seen[topic]), now
-        await asyncio.sleep(0.05)
-    return longest
-
-
 async def test_nothing_is_lost_or_doubled_and_copying_stands_still_for_seconds_only(system: System) -> None:
     brokers = await system.brokers_and_workers(*NODES)
     load = system.folder / "load.txt"
@@ -56,7 +43,7 @@ async def test_nothing_is_lost_or_doubled_and_copying_stands_still_for_seconds_o
         await lines.passes(seconds=120)
 
         over = asyncio.Event()
-        watching = asyncio.create_task(longest_stands(lines, over))
+        watching = asyncio.create_task(longest_stands(lines, TOPICS, over))
         begun = time.monotonic()
         await system.update_brokers("default", "managed.properties", properties={"log.retention.hours": "5"})
 

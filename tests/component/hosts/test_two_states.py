@@ -3,18 +3,16 @@ certificates on one PostgreSQL, three hosts with an agent and a broker each, and
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from keelman.rpc.channels import is_serving
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import BINARIES, running_postgresql
 from support.hosts.lines import Lines
-from support.hosts.networks import STATE, cabled
-from support.hosts.operator import Commands, first_host, operated
+from support.hosts.networks import cabled
+from support.hosts.operator import Commands, operated, two_states
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
 NODES = ("n1", "n2", "n3")
@@ -26,23 +24,6 @@ def commands(tmp_path: Path) -> Iterator[Commands]:
         pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
     with cabled(tmp_path, NODES) as system, operated(system, NODES[0]) as made:
         yield made
-
-
-async def two_states(commands: Commands, database: str) -> None:
-    """The second host has a copy of the key; the gateway of the first asks both."""
-    folder, hosts = commands.system.folder, commands.system.hosts
-    addresses = [f"{hosts[name].address}:{STATE}" for name in NODES[:2]]
-    both = f'database = "{database}"\nadvertised_address = "{",".join(addresses)}"\n'
-    await first_host(commands, state=both, beside=f",{addresses[1]}")
-    home = folder / "home-2"
-    (home / "state").mkdir(parents=True)
-    shutil.copy(folder / "home" / "state" / "secrets.key", home / "state")
-    text = (folder / "state.toml").read_text().replace(f"{folder}/home", str(home))
-    (folder / "state-2.toml").write_text(
-        text.replace(f'host = "{hosts["n1"].address}"', f'host = "{hosts["n2"].address}"')
-    )
-    commands.start("state", "run", "--file", str(folder / "state-2.toml"), host=NODES[1])
-    await eventually(lambda: is_serving(f"unix:{home}/run/state.sock"), seconds=60, what="the second state serves")
 
 
 async def test_the_state_service_that_leads_is_killed_and_another_host_pulled(commands: Commands) -> None:

@@ -112,7 +112,7 @@ class Lines:
         settings = {**self._client, "group.id": "lines", "isolation.level": "read_committed"}
         settings |= {"enable.auto.commit": "false", "socket.timeout.ms": "3000", "reconnect.backoff.max.ms": "300"}
         consumer = Consumer({**settings, "error_cb": lambda _: None, "log_level": 0})
-        consumer.assign([TopicPartition(topic, 0, 0) for topic in self.files])
+        consumer.assign([TopicPartition(topic, 0, 0) for topic in self.seen])
         while not self._over.is_set():
             for message in consumer.consume(1000, 0.1):
                 if message.error() is None:

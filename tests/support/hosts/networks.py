@@ -17,11 +17,15 @@ import httpx
 import psutil
 
 from keelman.api.connect.v1 import broker_cluster_pb2, broker_cluster_service_pb2
+from keelman.api.connect.v1.connector_pb2 import ConnectorState
+from keelman.api.connect.v1.connector_service_pb2 import GetConnectorRequest
 from keelman.api.node.v1.agent_service_pb2 import StreamLogsRequest
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
 from keelman.api.node.v1.workload_pb2 import Workload, WorkloadState
+from keelman.model.errors import KeelmanError
 from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.generated import stub_of
 from keelman.runtime.home import Home
 from keelman.runtime.processes.process_trees import is_marked, kill_all
 from keelman.testing.eventually import eventually
@@ -227,13 +231,14 @@ class System:
 
     async def owners(self, cluster: str, connectors: Sequence[str]) -> dict[str, str]:
         """The worker (host:port) of the task of each of these connectors that runs."""
-        found = {}
-        async with httpx.AsyncClient(timeout=20, trust_env=False, verify=False) as client:
-            for name in connectors:
-                status = (await client.get(f"{self.rest}/clusters/{cluster}/connectors/{name}/status")).json()
-                for task in status.get("tasks", []):
-                    if task["state"] == "RUNNING":
-                        found[name] = task["worker_id"]
+        assert self.gateway is not None
+        stub, found = stub_of(self.gateway.channel, "connect", "connector"), {}
+        for name in connectors:
+            request = GetConnectorRequest(worker_cluster=cluster, name=name)
+            with contextlib.suppress(KeelmanError):  # no worker of the cluster answers
+                for task in (await stub.GetConnector(request, timeout=20)).connector.tasks:
+                    if task.state == ConnectorState.CONNECTOR_STATE_RUNNING:
+                        found[name] = task.worker_id
         return found
 
     async def log_of(self, workload: str) -> str:

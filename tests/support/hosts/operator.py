@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 from keelman.rpc.channels import is_serving
 from keelman.runtime.home import Home
 from keelman.testing.eventually import eventually
-from support.hosts.networks import GATEWAY, System
+from support.hosts.networks import GATEWAY, STATE, System
 
 KEELMAN = str(Path(sys.executable).with_name("keelman"))
 
@@ -28,6 +29,8 @@ class Commands:
     system: System
     first: str = ""
     running: list[tuple[str, subprocess.Popen[bytes]]] = field(default_factory=list)
+    tokens: list[str] = field(default_factory=list)
+    """By which hosts joined."""
 
     def line(self, words: tuple[str, ...], host: str = "") -> list[str]:
         inside = ["nsenter", f"--net=/run/netns/{self.system.hosts[host].namespace}"] if host else []
@@ -91,6 +94,7 @@ class Commands:
     def join(self, host: str, *words: str) -> str:
         """Has a host join under its own name and starts its agent; what joining printed."""
         made = self.run("node", "token", "create", "--ttl", "10m", "--node", host).strip()
+        self.tokens.append(made)
         home = str(self.home(host).root)
         given = f"{made}@{self.gateway}"
         told = self.run("node", "join", "-", "--home", home, "--node", host, *words, host=host, given=given)
@@ -117,9 +121,9 @@ def operated(system: System, first: str = "") -> Iterator[Commands]:
             process.wait(60)
 
 
-async def first_host(commands: Commands, *, state: str = "", gateway: str = "", beside: str = "") -> None:
-    """State service, gateway and an admin's context, as docs/trust.md has them. `state` and `gateway`: more lines of
-    their files; `beside`: state services that the gateway asks, too."""
+async def first_host(commands: Commands, *, state: str = "", gateway: str = "", beside: str = "") -> str:
+    """State service, gateway and an admin's context, as docs/trust.md has them; returns the admin's token. `state` and
+    `gateway`: more lines of their files; `beside`: state services that the gateway asks, too."""
     folder, address = commands.system.folder, commands.gateway.partition(":")[0]
     home = folder / "home"
     (folder / "state.toml").write_text(f'home = "{home}"\nhost = "{address}"\ntrust = "installation"\n{state}')
@@ -140,3 +144,21 @@ async def first_host(commands: Commands, *, state: str = "", gateway: str = "", 
         return True
 
     await eventually(there, seconds=60, what="the gateway answers")
+    return token
+
+
+async def two_states(commands: Commands, database: str) -> str:
+    """A second state service beside that of `first_host`, on the second host: it has a copy of the key, and the gateway
+    asks both; returns the admin's token."""
+    folder, (one, two) = commands.system.folder, list(commands.system.hosts.values())[:2]
+    addresses = [f"{host.address}:{STATE}" for host in (one, two)]
+    both = f'database = "{database}"\nadvertised_address = "{",".join(addresses)}"\n'
+    token = await first_host(commands, state=both, beside=f",{addresses[1]}")
+    home = folder / "home-2"
+    (home / "state").mkdir(parents=True)
+    shutil.copy(folder / "home" / "state" / "secrets.key", home / "state")
+    text = (folder / "state.toml").read_text().replace(f"{folder}/home", str(home))
+    (folder / "state-2.toml").write_text(text.replace(f'host = "{one.address}"', f'host = "{two.address}"'))
+    commands.start("state", "run", "--file", str(folder / "state-2.toml"), host=two.name)
+    await eventually(lambda: is_serving(f"unix:{home}/run/state.sock"), seconds=60, what="the second state serves")
+    return token

@@ -73,3 +73,17 @@ async def spread(system: System, topics: Sequence[str], *, over: int) -> None:
         return len(set((await system.owners("demo", topics)).values())) == over
 
     await eventually(there, seconds=60, what=f"{over} workers copy")
+
+
+async def longest_stands(lines: Lines, topics: Sequence[str], over: asyncio.Event) -> dict[str, float]:
+    """For how long at most no record of a topic was seen, until it is over."""
+    now = time.monotonic()
+    counts, since, longest = dict.fromkeys(topics, 0), dict.fromkeys(topics, now), dict.fromkeys(topics, 0.0)
+    while not over.is_set():
+        now = time.monotonic()
+        for topic in topics:
+            longest[topic] = max(longest[topic], now - since[topic])
+            if len(lines.seen[topic]) != counts[topic]:
+                counts[topic], since[topic] = len(lines.seen[topic]), now
+        await asyncio.sleep(0.05)
+    return longest

@@ -1,0 +1,154 @@
+"""A whole installation on three hosts by the commands of docs/operations.md, and what copies and measures there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from keelman.rpc.channels import channel
+from keelman.runtime.processes.process_trees import marked_leader
+from keelman.testing.eventually import eventually
+from keelman.testing.oracle import Report, judge
+from keelman.testing.servers.postgresql import PostgresqlServer
+from support.hosts.lines import TICK_SECONDS, Lines
+from support.hosts.operator import Commands, two_states
+from support.state.service import Clients
+
+BROKERS, WORKERS, PARAM = "default", "demo", "canary-param"
+SECRET, DATABASE = "canary-secret", "canary-database"
+PROVIDER = {
+    "config.providers": "file",
+    "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    "config.providers.file.param.token": PARAM,
+}
+
+
+@dataclass(slots=True)
+class Figures:
+    """What was measured, beside its goal."""
+
+    rows: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def add(self, what: str, measured: str, goal: str) -> None:
+        """One row."""
+        self.rows.append((what, measured, goal))
+
+    def __str__(self) -> str:
+        lines = ["| what | measured | goal |", "|---|---|---|", *("| " + " | ".join(row) + " |" for row in self.rows)]
+        return "\n".join(lines)
+
+
+class Copies(Lines):
+    """Lines that a source copies to topics, and a sink from these to others, of which each is `copied` of one."""
+
+    def __init__(self, commands: Commands, bootstrap: str, topics: Sequence[str], client: Mapping[str, str]) -> None:
+        super().__init__(commands.system.folder, bootstrap, topics, client=client)
+        self.copied = {f"copy-{topic}": topic for topic in topics}
+        self.seen |= {copy: [] for copy in self.copied}
+
+    @property
+    def as_they_are(self) -> dict[str, str]:
+        """The converters with which values stay as they are."""
+        text = "org.apache.kafka.connect.storage.StringConverter"
+        return {"key.converter": text, "value.converter": text}
+
+    def make_copies(self) -> None:
+        """The topics that the sink writes."""
+        admin = AdminClient(dict(self._client))
+        config = {"min.insync.replicas": "2"}
+        made = admin.create_topics([NewTopic(t, 1, 3, config=config) for t in self.copied])
+        for one in made.values():
+            one.result(60)
+
+    async def all_pass(self, *, seconds: float = 60.0) -> float:
+        """Returns when what is written now is seen in the copies, too; the seconds that it took."""
+        wanted = {copy: self.written[topic] + 1 for copy, topic in self.copied.items()}
+        begun = time.monotonic()
+
+        def there() -> bool:
+            left = {t: (len(self.seen[t]), n) for t, n in wanted.items() if len(self.seen[t]) < n}
+            assert not left, f"seen, wanted: {left}"
+            return True
+
+        await eventually(there, seconds=seconds, what="records pass")
+        return time.monotonic() - begun
+
+    async def both_judged(self) -> tuple[Report, Report]:
+        """What became of what the source copied, and of what the sink did."""
+        self._writing.clear()
+        await asyncio.sleep(2 * TICK_SECONDS)  # the tick under way
+
+        def there() -> bool:
+            return all(len(self.seen[copy]) >= self.written[topic] for copy, topic in self.copied.items())
+
+        await eventually(there, seconds=60, what="the last records are seen")
+        await asyncio.sleep(1.0)  # what comes twice may come late
+        sent = dict(enumerate(self.written.values()))
+        first, second = ({t: self.seen[t] for t in names} for names in (self.files, self.copied))
+        return judge(sent, first), judge(sent, second)
+
+
+@dataclass(slots=True)
+class Plane:
+    """The installation: its commands, how its clients reach the brokers, and the admin's token."""
+
+    commands: Commands
+    token: str
+    database: str
+    bootstrap: str = ""
+
+    @property
+    def authority(self) -> str:
+        """The file of the CA."""
+        return str(self.commands.authority)
+
+    @property
+    def client(self) -> dict[str, str]:
+        """How clients of librdkafka speak with the brokers."""
+        return {"security.protocol": "SSL", "ssl.ca.location": self.authority}
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """How Java's clients do."""
+        trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.authority}
+        return {"bootstrap.servers": self.bootstrap, "security.protocol": "SSL", **trust}
+
+    async def create(self, connector: str, config: Mapping[str, str]) -> None:
+        """A connector that runs."""
+        given = [word for key, value in config.items() for word in ("--set", f"{key}={value}")]
+        await self.commands.wait_for("create", "connector", connector, "--cluster", WORKERS, *given)
+
+    async def workers_of(self, node: str) -> dict[str, int]:
+        """The processes of the workers of a node, by the workers' names."""
+        home = self.commands.home(node)
+        names = [name for name, on in (await self.commands.system.workers(WORKERS)).items() if on == node]
+        return {name: pid for name in names if (pid := marked_leader(home.workload(name))) is not None}
+
+
+@contextlib.asynccontextmanager
+async def installed(commands: Commands, server: PostgresqlServer) -> AsyncIterator[Plane]:
+    """The installation: two state services with certificates on one PostgreSQL, a gateway, agents that joined, a broker
+    on each host, and a worker cluster over all of them."""
+    nodes = tuple(commands.system.hosts)
+    url = server.database().replace("keelman@", f"keelman:{DATABASE}@")
+    plane = Plane(commands, await two_states(commands, url), url)
+    for node in nodes:
+        commands.join(node, "--workload-trust", "mesh")
+    ca = Path(plane.authority).read_bytes()
+    async with channel(commands.gateway, root_certificates=ca, token=plane.token) as link:
+        commands.system.clients = commands.system.gateway = Clients(link)
+        await commands.system.online(*nodes)
+        await commands.wait_for("create", "broker-cluster", BROKERS, "--nodes", ",".join(nodes), "--tls", "server")
+        given = [word for key, value in PROVIDER.items() for word in ("--set", f"{key}={value}")]
+        await commands.wait_for("create", "worker-cluster", WORKERS, "--count", str(len(nodes)), "--start", *given)
+        (values := commands.system.folder / "db.properties").write_text(f"password={SECRET}\n")
+        commands.run("create", "secret", "shop/db", "--config-file", str(values))
+        values.unlink()
+        plane.bootstrap = ",".join(f"{host.address}:9092" for host in commands.system.hosts.values())
+        yield plane
