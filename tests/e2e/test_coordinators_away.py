@@ -46,8 +46,8 @@ async def test_a_coordinator_that_alone_is_away_is_the_cause_until_it_is_back(sy
         await eventually(is_running, seconds=90, what=f"{name} runs again by itself")
 
     async with three_brokers(tmp_path / "kafka", offsets_topic_num_partitions=1) as trio:
-        trio.create_groups([GONE])
-        trio.create("lines", [2, 3])
+        await asyncio.to_thread(trio.create_groups, [GONE])
+        await asyncio.to_thread(trio.create, "lines", [2, 3])
         for name, config in (("a-source", file_source(given, "lines")), ("a-sink", sink)):
             await system.done(await dedicated.create(name, config, trio.bootstrap, properties=STRINGS))
         await eventually(lambda: output.exists() and output.read_text() == "one\n", what="the line is copied")

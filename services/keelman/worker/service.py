@@ -10,6 +10,7 @@ from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.connect.config.secret_keys import shown
 from keelman.kafka.clients import wait_for_brokers
 from keelman.kafka.feed import ReportPublisher
+from keelman.kafka.groups.protocol import GroupClient
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.worker.asking.plugin_set import PluginSet
@@ -37,7 +38,7 @@ from keelman.worker.rest.front.front import open_front, peer_tls
 from keelman.worker.settings import Settings
 from keelman.worker.short_flags import FLAG_OF
 from keelman.worker.starting import open_farewell, open_group, open_health, open_spark, open_store, run_link, waiting_ms
-from keelman.worker.storage.store import StoreCallbacks
+from keelman.worker.storage.store import Store, StoreCallbacks
 from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
@@ -77,6 +78,12 @@ def _may_use(settings: Settings, properties: WorkerProperties) -> MayUse:
     )
 
 
+def _follow(reach: BrokersReach, group: GroupClient, membership: Membership, store: Store) -> None:
+    """Has the brokers count as reached while the group or the config topic hears of them, and coordinators watched."""
+    coordinators = CoordinatorsReach(group, lambda: membership.heard_at, lambda: only_sink_group(store))
+    reach.follow(lambda: max(membership.heard_at, store.config_topic.heard_at), coordinators.problem)
+
+
 async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.Event, begun: asyncio.Event) -> None:
     connectors = read_connectors(settings.connector_files)
     reports = read_client_properties("worker.reports_properties_file", settings.reports_properties_file)
@@ -108,10 +115,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         )
         callbacks = StoreCallbacks(lambda: membership.healthy, wake.set, loggers.obey)
         store = await stack.enter_async_context(open_store(properties, worker, callbacks))
-        reach.follow(
-            lambda: max(membership.heard_at, store.config_topic.heard_at),
-            CoordinatorsReach(group, lambda: membership.heard_at, lambda: only_sink_group(store)).problem,
-        )
+        _follow(reach, group, membership, store)
         third_party.begin_offsets(lambda config: committed_rows(store, config.get("name", ""), config))
         cluster, may_use = settings.worker_cluster or properties.group_id, _may_use(settings, properties)
         link = SparkLink(
