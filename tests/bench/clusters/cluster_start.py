@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 
 from bench.measuring.figures import Figure, alone
+from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
 from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
 from support.state.nodes import NODES, running_nodes
@@ -20,7 +21,7 @@ LOOK_SECONDS = 0.05
 
 async def measured(folder: Path, bootstrap: str, rounds: int, say: Callable[[str], None]) -> list[Figure]:
     """Each round creates a cluster that is new to the brokers too and starts it. The nodes' Spark services start in the
-    first round, which stands in a row of its own."""
+    first round, which stands in a row of its own; it ends when they run."""
     folder.mkdir()
     took: list[float] = []
     async with running_nodes(folder) as nodes:
@@ -62,6 +63,11 @@ async def _started(clients: Clients, name: str) -> float:
 
         await eventually(answered, every=LOOK_SECONDS, what=f"the workers of {name} answer")
     seconds = time.monotonic() - begun
+
+    async def runs() -> bool:
+        return (await clients.worker_cluster(name)).status.state == ClusterState.CLUSTER_STATE_RUNNING
+
+    await eventually(runs, seconds=60, what=f"{name} runs with its Spark services")
     await clients.delete_workers(name)
 
     async def gone() -> bool:
