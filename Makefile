@@ -47,6 +47,7 @@ protos: $(STAMP) ## generate the wire code from protos/
 $(WIRE): $(PROTOS) tools/build_protos.py $(STAMP)
 	@echo "== wire code from protos"
 	@$(BIN)/python tools/build_protos.py 2>/dev/null
+	@$(BIN)/python -m compileall -q libs services
 	@touch $@
 
 fmt: $(STAMP) ## format everything
