@@ -77,5 +77,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    code = main()
     sys.stdout.flush()
-    os._exit(main())  # Python's own end would wait for Java's threads
+    os._exit(code)  # Python's own end would wait for Java's threads
