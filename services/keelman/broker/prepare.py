@@ -21,8 +21,8 @@ from keelman.broker.properties import local_host, server_properties, written
 from keelman.broker.settings import Settings
 from keelman.model.cluster import new_cluster_id
 from keelman.model.errors import KeelmanError
-from keelman.runtime.home import cache_folder
 from keelman.runtime.java import maven
+from keelman.runtime.java.class_archive import archive_file, archive_options
 from keelman.runtime.java.installation import Java, find
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.ports import free_ports
@@ -51,11 +51,11 @@ async def prepare(progress: Callable[[str], None] = lambda line: None) -> Prepar
     """
     found = find()
     jars = await maven.jars(maven.Lock.read(maven.KAFKA_BROKER), progress=progress)
-    archive = _place(jars, found, cache_folder())
+    archive = archive_file(jars, found)
     if not archive.exists():
         progress("making the archive of Kafka's classes, once, so that brokers start quicker")
         await _make(found, jars, archive)
-    return Prepared(found, jars, _options(archive))
+    return Prepared(found, jars, archive_options(archive))
 
 
 async def main() -> int:
@@ -67,18 +67,6 @@ async def main() -> int:
         return 1
     print(f"java {prepared.java.version} ({prepared.java.program}), jars {prepared.jars[0].parent}")
     return 0
-
-
-def _place(jars: Sequence[Path], java: Java, cache: Path) -> Path:
-    """The archive's path: one for each set of jars and each version of Java."""
-    return cache / "classes" / f"{jars[0].parent.name}-java{java.version}.jsa"
-
-
-def _options(archive: Path) -> tuple[str, ...]:
-    """The options that use the archive if it is there; Java itself goes on without one that does not fit."""
-    if not (archive.is_file() and archive.stat().st_size):
-        return ()
-    return (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 async def _make(java: Java, jars: Sequence[Path], archive: Path) -> None:

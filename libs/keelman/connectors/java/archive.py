@@ -17,6 +17,8 @@ from keelman.connectors.java import jvm, logs
 from keelman.connectors.java.plugin_loader import PluginLoader
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.java import installation
+from keelman.runtime.java.class_archive import archive_file
+from keelman.runtime.java.ivy import Progress
 
 USED = (
     "org.apache.kafka.clients.consumer.KafkaConsumer",
@@ -34,17 +36,19 @@ USED = (
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
-def make_archive() -> Path:
-    """Starts a machine, does what tasks do first, and ends it. Returns the file.
+async def make_archive(progress: Progress) -> Path:
+    """Starts a machine, does what tasks do first, and ends it, where the archive is not there. Returns the file.
 
-    Raises as `jvm.start`, and Unavailable where Java wrote none.
+    Raises as `fetch_runtime_jars` and `jvm.start`, and Unavailable where Java wrote none.
     """
     java = installation.find()
-    target = jvm.archive_file(java)
+    target = archive_file(await jvm.fetch_runtime_jars(progress), java)
+    if target.is_file():
+        return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="making-") as name:
         made = Path(name) / "classes.jsa"
-        jvm.start(jvm.JvmOptions(more=[f"{jvm.ARCHIVE_OPTION}{made}", "-Xlog:disable"]))
+        jvm.start(jvm.JvmOptions(more=[f"-XX:ArchiveClassesAtExit={made}", "-Xlog:disable"]))
         _exercise()
         jvm.jpype().shutdownJVM()
         if not made.is_file():
@@ -67,9 +71,7 @@ def _exercise() -> None:
 def main() -> int:
     """Makes the archive if it is not there; prints its path."""
     try:
-        asyncio.run(jvm.fetch_runtime_jars(lambda line: print(line, file=sys.stderr)))
-        target = jvm.archive_file(installation.find())
-        print(target if target.is_file() else make_archive())
+        print(asyncio.run(make_archive(lambda line: print(line, file=sys.stderr))))
     except KeelmanError as error:
         print(f"keelman.connectors.java.archive: {error.message}", file=sys.stderr)
         return 1

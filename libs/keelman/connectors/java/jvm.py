@@ -23,7 +23,7 @@ from typing import Any
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.runtime.home import cache_folder
 from keelman.runtime.java import installation, maven
-from keelman.runtime.java.installation import Java
+from keelman.runtime.java.class_archive import archive_file, archive_options
 from keelman.runtime.java.ivy import Progress
 from keelman.runtime.java.machine_options import (
     CODE_CACHE_BYTES,
@@ -40,7 +40,6 @@ log = get_logger()
 CONNECT_RUNTIME = Path(__file__).with_name("connect_runtime.lock")
 STACK_KIB = 512
 ARCHIVE_SECONDS = 60.0
-ARCHIVE_OPTION = "-XX:ArchiveClassesAtExit="
 MISSING = "Java plugins need JPype, which is not installed: pip install 'keelman[java]'"
 
 
@@ -106,17 +105,10 @@ async def prepare(progress: Progress) -> None:
     if importlib.util.find_spec("jpype") is None:
         raise FailedPrecondition(MISSING, reason="JPYPE_MISSING")
     java = await asyncio.to_thread(installation.find)
-    await fetch_runtime_jars(progress)
-    if not archive_file(java).exists():
+    archive = archive_file(await fetch_runtime_jars(progress), java)
+    if not archive.exists():
         progress("making the archive of Kafka Connect's classes, once, so that Java starts quicker in slots")
-        await _make_archive(archive_file(java))
-
-
-def archive_file(java: Java) -> Path:
-    """Where the class data archive for this Java and the runtime's jars is kept; `keelman.connectors.java.archive`
-    makes it."""
-    jars = maven.Lock.read(CONNECT_RUNTIME).folder(cache_folder())
-    return cache_folder() / "classes" / f"{jars.name}-java{java.version}.jsa"
+        await _make_archive(archive)
 
 
 async def _make_archive(file: Path) -> None:
@@ -136,14 +128,6 @@ async def _make_archive(file: Path) -> None:
             file.touch()
     except OSError as error:  # a cache that this user may only read
         log.warning("class_archive_failed", error=str(error))
-
-
-def _shared(java: Java) -> tuple[str, ...]:
-    """The arguments by which a machine uses the archive; Java itself goes on without one that does not fit."""
-    file = archive_file(java)
-    if not (file.is_file() and file.stat().st_size):
-        return ()
-    return f"-XX:SharedArchiveFile={file}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"
 
 
 def start(options: JvmOptions) -> None:
@@ -168,7 +152,7 @@ def _start(library: ModuleType, options: JvmOptions) -> None:
         with standstill(MACHINE_SECONDS):
             library.startJVM(
                 str(java.home / "lib" / "server" / "libjvm.so"),
-                *(() if any(ARCHIVE_OPTION in one for one in options.more) else _shared(java)),
+                *archive_options(archive_file(jars, java)),
                 *options.arguments(),
                 classpath=[str(jar) for jar in jars],
                 convertStrings=False,

@@ -11,6 +11,7 @@ import pytest
 
 from keelman.connectors.java import jvm
 from keelman.runtime.home import cache_folder
+from keelman.runtime.java.class_archive import archive_file
 from keelman.runtime.java.installation import find
 
 pytestmark = pytest.mark.component
@@ -43,7 +44,7 @@ async def test_classes_come_from_an_archive_that_is_made_once(tmp_path: Path) ->
     assert "shared objects file" not in loaded(environment, tmp_path / "before.log")
     command = [sys.executable, "-m", "keelman.connectors.java.archive"]
     said = [subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout for _ in "12"]
-    archive = cache / "classes" / jvm.archive_file(find()).name
+    archive = cache / "classes" / archive_file(jars, find()).name
     assert [Path(one.strip()) for one in said] == [archive, archive]
     made = archive.stat().st_mtime_ns
     assert "shared objects file" in loaded(environment, tmp_path / "after.log")
