@@ -160,10 +160,6 @@ class Draft:
             raise NoPort(f"no free port is left in {wanted[0]}-{wanted[-1]} on node {node}")
         return free
 
-    def workers_on(self, node: str) -> list[Workload]:
-        """The workers that are placed on a node."""
-        return [w for w in self.made.workloads_on(node) if w.kind is WorkloadKind.WORKER]
-
     def workers_of(self, cluster: str) -> list[Workload]:
         """The workers of a cluster, in the order of their numbers."""
         return self.made.workloads_in(WorkloadKind.WORKER, cluster)
