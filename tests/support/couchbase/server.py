@@ -286,10 +286,6 @@ class CouchbaseServer:
         """What answers a request that is to be refused."""
         return self.refusals.pop((opcode, vbucket), None) or self.refusals.get((opcode, -1))
 
-    def serve_again(self) -> None:
-        """Refuses nothing any more."""
-        self._do(self.refusals.clear)
-
     def kill(self, node: int) -> None:
         """A node is gone: its port is closed and its connections end."""
 
