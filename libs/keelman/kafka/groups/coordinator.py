@@ -31,13 +31,13 @@ async def coordinator_problem(client: Client, group: str, *, seconds: float) -> 
     except GroupAuthorizationFailedError:
         return ""
     except (KafkaError, OSError, AssertionError) as error:  # a TimeoutError too
-        return _told(client, group, broker, error, seconds)
+        return _why_silent(client, group, broker, error, seconds)
     if answer.groups[0][0] in LOST:
         return f"{_named(client, broker)} says that it is not the coordinator of group {group!r}"
     return ""
 
 
-def _told(client: Client, group: str, broker: int | None, error: BaseException, seconds: float) -> str:
+def _why_silent(client: Client, group: str, broker: int | None, error: BaseException, seconds: float) -> str:
     if isinstance(error, GroupCoordinatorNotAvailableError):
         return f"no broker is the coordinator of group {group!r}: its partition of {GROUPS_TOPIC} has no leader"
     if broker is None:

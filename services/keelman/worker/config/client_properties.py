@@ -21,12 +21,16 @@ def sink_group_client(worker: Mapping[str, str], connector: Mapping[str, str]) -
 
 def reads_elsewhere(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
     """Whether the connector's consumers read from other brokers than the worker's own."""
-    return merged(worker, connector, "consumer").get("bootstrap.servers") != worker.get("bootstrap.servers")
+    return _is_elsewhere(worker, merged(worker, connector, "consumer"))
 
 
 def writes_elsewhere(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
     """Whether the connector's producers write to other brokers than the worker's own."""
-    return merged(worker, connector, "producer").get("bootstrap.servers") != worker.get("bootstrap.servers")
+    return _is_elsewhere(worker, merged(worker, connector, "producer"))
+
+
+def _is_elsewhere(worker: Mapping[str, str], client: Mapping[str, str]) -> bool:
+    return client.get("bootstrap.servers") != worker.get("bootstrap.servers")
 
 
 def _admin(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
