@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 
 from bench.measuring.figures import Figure, alone
-from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
 from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
+from support.state.clusters import in_state
 from support.state.nodes import NODES, running_nodes
 from support.state.service import Clients
 
@@ -63,11 +63,7 @@ async def _started(clients: Clients, name: str) -> float:
 
         await eventually(answered, every=LOOK_SECONDS, what=f"the workers of {name} answer")
     seconds = time.monotonic() - begun
-
-    async def runs() -> bool:
-        return (await clients.worker_cluster(name)).status.state == ClusterState.CLUSTER_STATE_RUNNING
-
-    await eventually(runs, seconds=60, what=f"{name} runs with its Spark services")
+    await in_state(clients, name, "RUNNING")  # with its Spark services
     await clients.delete_workers(name)
 
     async def gone() -> bool:
