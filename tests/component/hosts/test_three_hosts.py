@@ -4,25 +4,17 @@ and its disk, and another host takes its name."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 
 from keelman.kafka.cluster_state import partitions_of
 from keelman.testing.eventually import eventually
 from support.hosts.lines import Lines
-from support.hosts.networks import cabled
-from support.hosts.operator import Commands, first_host, operated
+from support.hosts.operator import Commands, first_host, setting
 
 pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(600)]
 NODES = ("n1", "n2", "n3")
-
-
-@pytest.fixture
-def commands(tmp_path: Path) -> Iterator[Commands]:
-    with cabled(tmp_path, NODES) as system, operated(system, NODES[0]) as made:
-        yield made
 
 
 async def in_sync(brokers: Mapping[str, str], topic: str) -> bool:
@@ -48,8 +40,8 @@ async def test_installed_by_the_documented_commands_and_a_host_is_replaced(comma
         commands.system.folder, bootstrap, ["lines"], client={"security.protocol": "SSL", "ssl.ca.location": ca}
     )
     with lines.flowing():
-        config = [word for key, value in lines.config("lines").items() for word in ("--set", f"{key}={value}")]
-        await commands.wait_for("create", "connector", "lines", "--cluster", "demo", *config)
+        config = lines.config("lines")
+        await commands.wait_for("create", "connector", "lines", "--cluster", "demo", *setting(config))
         await lines.passes(seconds=120)
 
         commands.lose("n3")

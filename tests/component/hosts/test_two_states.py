@@ -3,27 +3,15 @@ certificates on one PostgreSQL, three hosts with an agent and a broker each, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from keelman.testing.eventually import eventually
-from keelman.testing.servers.postgresql import BINARIES, running_postgresql
+from keelman.testing.servers.postgresql import running_postgresql
 from support.hosts.lines import Lines
-from support.hosts.networks import cabled
-from support.hosts.operator import Commands, operated, two_states
+from support.hosts.operator import Commands, setting, two_states
 
-pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.usefixtures("postgresql"), pytest.mark.timeout(900)]
 NODES = ("n1", "n2", "n3")
-
-
-@pytest.fixture
-def commands(tmp_path: Path) -> Iterator[Commands]:
-    if not BINARIES:
-        pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
-    with cabled(tmp_path, NODES) as system, operated(system, NODES[0]) as made:
-        yield made
 
 
 async def test_the_state_service_that_leads_is_killed_and_another_host_pulled(commands: Commands) -> None:
@@ -39,8 +27,8 @@ async def test_the_state_service_that_leads_is_killed_and_another_host_pulled(co
         client = {"security.protocol": "SSL", "ssl.ca.location": str(commands.authority)}
         lines = Lines(commands.system.folder, bootstrap, ["lines"], client=client)
         with lines.flowing():
-            config = [word for key, value in lines.config("lines").items() for word in ("--set", f"{key}={value}")]
-            await commands.wait_for("create", "connector", "lines", "--cluster", "demo", *config)
+            config = lines.config("lines")
+            await commands.wait_for("create", "connector", "lines", "--cluster", "demo", *setting(config))
             await lines.passes(seconds=120)
 
             commands.kill(NODES[0])

@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,14 +20,14 @@ from keelman.model.access.join_token import parsed_token
 from keelman.state.secrets.key_source import read_keys
 from keelman.state.secrets.sealing import Sealer
 from keelman.testing.eventually import eventually
-from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer, running_postgresql
-from support.hosts.networks import RUNNING, cabled
-from support.hosts.operator import Commands, operated
+from keelman.testing.servers.postgresql import PostgresqlServer, running_postgresql
+from support.hosts.networks import RUNNING
+from support.hosts.operator import Commands
 from support.hosts.plane import DATABASE, PARAM, SECRET, Copies, Figures, Plane, installed
 from support.hosts.planted import Search, in_files, in_processes, in_tables, in_topics
 from support.hosts.pulled import longest_stands, pulled, spread
 
-pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.usefixtures("postgresql"), pytest.mark.timeout(1200)]
 NODES = ("n1", "n2", "n3")
 TOPICS = ("lines-0", "lines-1", "lines-2")
 LOAD, LOAD_PER_SECOND, LOAD_LINES = "load", 20_000, 4_000_000
@@ -42,14 +42,6 @@ KINDS = (
     "nodes", "broker-clusters", "worker-clusters", "workers", "connectors", "copy-runs", "workloads", "topics",
     "definitions", "secrets", "operations", "plans",
 )  # fmt: skip
-
-
-@pytest.fixture
-def commands(tmp_path: Path) -> Iterator[Commands]:
-    if not BINARIES:
-        pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
-    with cabled(tmp_path, NODES) as system, operated(system, NODES[0]) as made:
-        yield made
 
 
 async def test_the_whole_table(commands: Commands) -> None:

@@ -77,7 +77,15 @@ class Lines:
 
     async def passes(self, topics: Sequence[str] = (), *, seconds: float = 60.0) -> float:
         """Returns when what is written now is seen; the seconds that it took."""
-        wanted = {topic: self.written[topic] + 1 for topic in topics or self.files}
+        return await self._until_seen({t: self.written[t] + 1 for t in topics or self.files}, seconds)
+
+    async def judged(self) -> Report:
+        """Writes no more; what became of all, when the last is seen."""
+        await self._ended({topic: topic for topic in self.files})
+        return judge(dict(enumerate(self.written.values())), self.seen)
+
+    async def _until_seen(self, wanted: Mapping[str, int], seconds: float) -> float:
+        """Returns when so many records of these topics are seen; the seconds that it took."""
         begun = time.monotonic()
 
         def there() -> bool:
@@ -88,17 +96,17 @@ class Lines:
         await eventually(there, seconds=seconds, what="records pass")
         return time.monotonic() - begun
 
-    async def judged(self) -> Report:
-        """Writes no more; what became of all, when the last is seen."""
+    async def _ended(self, sources: Mapping[str, str]) -> None:
+        """Writes no more; returns when the last records are seen of these topics, each of which has what was written
+        for another or itself."""
         self._writing.clear()
         await asyncio.sleep(2 * TICK_SECONDS)  # the tick under way
 
         def there() -> bool:
-            return all(len(self.seen[t]) >= n for t, n in self.written.items())
+            return all(len(self.seen[seen]) >= self.written[topic] for seen, topic in sources.items())
 
         await eventually(there, seconds=60, what="the last records are seen")
         await asyncio.sleep(1.0)  # what comes twice may come late
-        return judge(dict(enumerate(self.written.values())), self.seen)
 
     def _write(self) -> None:
         while not self._over.wait(TICK_SECONDS):

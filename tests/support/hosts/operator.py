@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -119,6 +119,11 @@ def operated(system: System, first: str = "") -> Iterator[Commands]:
             process.send_signal(signal.SIGTERM)
         for _, process in made.running:
             process.wait(60)
+
+
+def setting(config: Mapping[str, str]) -> list[str]:
+    """The words of a command that set these keys."""
+    return [word for key, value in config.items() for word in ("--set", f"{key}={value}")]
 
 
 async def first_host(commands: Commands, *, state: str = "", gateway: str = "", beside: str = "") -> str:

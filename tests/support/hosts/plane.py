@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +11,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.rpc.channels import channel
 from keelman.runtime.processes.process_trees import marked_leader
-from keelman.testing.eventually import eventually
 from keelman.testing.oracle import Report, judge
 from keelman.testing.servers.postgresql import PostgresqlServer
-from support.hosts.lines import TICK_SECONDS, Lines
-from support.hosts.operator import Commands, two_states
+from support.hosts.lines import Lines
+from support.hosts.operator import Commands, setting, two_states
 from support.state.service import Clients
 
 BROKERS, WORKERS, PARAM = "default", "demo", "canary-param"
@@ -68,27 +65,11 @@ class Copies(Lines):
 
     async def all_pass(self, *, seconds: float = 60.0) -> float:
         """Returns when what is written now is seen in the copies, too; the seconds that it took."""
-        wanted = {copy: self.written[topic] + 1 for copy, topic in self.copied.items()}
-        begun = time.monotonic()
-
-        def there() -> bool:
-            left = {t: (len(self.seen[t]), n) for t, n in wanted.items() if len(self.seen[t]) < n}
-            assert not left, f"seen, wanted: {left}"
-            return True
-
-        await eventually(there, seconds=seconds, what="records pass")
-        return time.monotonic() - begun
+        return await self._until_seen({copy: self.written[topic] + 1 for copy, topic in self.copied.items()}, seconds)
 
     async def both_judged(self) -> tuple[Report, Report]:
         """What became of what the source copied, and of what the sink did."""
-        self._writing.clear()
-        await asyncio.sleep(2 * TICK_SECONDS)  # the tick under way
-
-        def there() -> bool:
-            return all(len(self.seen[copy]) >= self.written[topic] for copy, topic in self.copied.items())
-
-        await eventually(there, seconds=60, what="the last records are seen")
-        await asyncio.sleep(1.0)  # what comes twice may come late
+        await self._ended(self.copied)
         sent = dict(enumerate(self.written.values()))
         first, second = ({t: self.seen[t] for t in names} for names in (self.files, self.copied))
         return judge(sent, first), judge(sent, second)
@@ -121,8 +102,7 @@ class Plane:
 
     async def create(self, connector: str, config: Mapping[str, str]) -> None:
         """A connector that runs."""
-        given = [word for key, value in config.items() for word in ("--set", f"{key}={value}")]
-        await self.commands.wait_for("create", "connector", connector, "--cluster", WORKERS, *given)
+        await self.commands.wait_for("create", "connector", connector, "--cluster", WORKERS, *setting(config))
 
     async def workers_of(self, node: str) -> dict[str, int]:
         """The processes of the workers of a node, by the workers' names."""
@@ -145,8 +125,8 @@ async def installed(commands: Commands, server: PostgresqlServer) -> AsyncIterat
         commands.system.clients = commands.system.gateway = Clients(link)
         await commands.system.online(*nodes)
         await commands.wait_for("create", "broker-cluster", BROKERS, "--nodes", ",".join(nodes), "--tls", "server")
-        given = [word for key, value in PROVIDER.items() for word in ("--set", f"{key}={value}")]
-        await commands.wait_for("create", "worker-cluster", WORKERS, "--count", str(len(nodes)), "--start", *given)
+        count = str(len(nodes))
+        await commands.wait_for("create", "worker-cluster", WORKERS, "--count", count, "--start", *setting(PROVIDER))
         (values := commands.system.folder / "db.properties").write_text(f"password={SECRET}\n")
         commands.run("create", "secret", "shop/db", "--config-file", str(values))
         values.unlink()
