@@ -21,7 +21,7 @@ import psycopg
 from bench.copying import java_data, quickness, throughput
 from bench.measuring.figures import Figure, alone, beside, compared, number, percentile
 from bench.measuring.rounds import OURS, interleaved, lateness
-from bench.measuring.systems import System, connect, create, delete, keelman, pss_mb, running
+from bench.measuring.systems import System, at_rest, connect, create, delete, keelman, pss_mb, running
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import PostgresqlServer, running_postgresql
 from support.java.debezium import COPIED, sink_config, slot_of, source_config, topic_of
@@ -79,6 +79,7 @@ def rates(row: str, goal: str, measure: Measure) -> Callable[[Bench], Awaitable[
         async with sides(bench, row) as both:
 
             async def one(of: str) -> float:
+                await at_rest(both.ours, both.peer)
                 return await measure(both, both.ours if of == OURS else both.peer)
 
             def say(turn: int, of: str, rate: float) -> None:

@@ -22,6 +22,7 @@ from keelman.testing.eventually import eventually
 from keelman.testing.servers.connect_worker import ConnectProcess
 
 BATCHES = {"batch.size": "1000000", "linger.ms": "5"}
+REST_SECONDS, REST_SHARE = 0.5, 0.2
 
 
 class System(Protocol):
@@ -248,6 +249,19 @@ def cpu_seconds(processes: list[psutil.Process]) -> float:
             times = process.cpu_times()
             total += times.user + times.system
     return total
+
+
+async def at_rest(*systems: System) -> None:
+    """Waits until these have next to nothing left to do of what was measured before: a task that ends has its slot, or
+    its thread, a little longer than its connector can be seen."""
+
+    async def rests() -> bool:
+        before = [cpu_seconds(system.processes()) for system in systems]
+        await asyncio.sleep(REST_SECONDS)
+        used = (cpu_seconds(one.processes()) - then for one, then in zip(systems, before, strict=True))
+        return max(used) < REST_SHARE * REST_SECONDS
+
+    await eventually(rests, seconds=60, what="the systems rest")
 
 
 def stolen_seconds() -> float:

@@ -132,6 +132,23 @@ def test_a_put_that_fails_takes_nothing_with_it_that_was_read_meanwhile(scripted
     assert (letter.key(), letter.value(), letter.headers()) == (b"k1234", b"v1234", [("h", b"1234")])
 
 
+def test_what_is_next_is_not_put_before_a_put_that_fails(scripted: Scripted) -> None:
+    values = [f"v{n}" for n in range(400)]
+    scripted.send(values)
+    slow = {"consumer_override_max_poll_records": "50", "takes_ms": "200"}  # the next ones are ready before it is back
+    with scripted.hosted(**slow, fails="120") as process:
+        last = scripted.ends(process)
+    assert (last["state"], last["message"]) == ("FAILED", "the sink is gone at 120")
+    assert scripted.values() == values[:100]
+    begun = max(0, scripted.group())
+    scripted.calls.unlink()
+    with scripted.hosted(**slow, retries_at="3") as process:
+        until(lambda: scripted.noted("precommit")[-1:] == ["400"], "all are committed")
+        scripted.stopped(process)
+    assert scripted.noted("retry") == ["50"]
+    assert scripted.values() == values[begun:], "once each, in their order"
+
+
 def test_bad_records_are_dead_letters_with_their_stage(scripted: Scripted) -> None:
     scripted.send(['"v0"', "no json", '"v2"', '"v3"', '"v4"'])
     dead = f"{scripted.name}-dead"

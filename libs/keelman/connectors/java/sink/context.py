@@ -85,6 +85,11 @@ class SinkContext:
         """A partition as Java has it."""
         return self._place(one.topic, jpype().JInt(one.partition))
 
+    def has_asked(self) -> bool:
+        """Whether the task has said what matters to the records that it is given next. From any thread."""
+        with self._lock:
+            return bool(self._seeks or self._pauses or self._errants or self._failed)
+
     def steer(self, source: SinkSource) -> None:
         """Does what was asked since the last time."""
         with self._lock:

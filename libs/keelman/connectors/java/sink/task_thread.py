@@ -27,14 +27,23 @@ _log = get_logger()
 
 
 class Job:
-    """A call of one of the task's methods."""
+    """A call of one of the task's methods. One that is `dropped` is not made."""
 
-    def __init__(self, method: str, work: Callable[[], Any]) -> None:
+    def __init__(
+        self, method: str, work: Callable[[], Any], behind: Job | None = None, unless: Callable[[], bool] | None = None
+    ) -> None:
         self.method, self.work = method, work
+        self.behind, self._unless = behind, unless
         self.begun = time.monotonic()
-        self.done = False
+        self.done = self.dropped = False
         self.result: Any = None
         self.error: BaseException | None = None
+
+    def drop_after(self, job: Job) -> bool:
+        """Whether this is not to be made because of what came of the call before it, which has just come back."""
+        unless = self._unless
+        self.dropped = job.error is not None or (unless is not None and unless())
+        return self.dropped
 
 
 class SinkThread:
@@ -59,6 +68,24 @@ class SinkThread:
             self._jobs.append(job)
             self._changed.notify_all()
         return job
+
+    def follow(self, job: Job, work: Callable[[], Any], *, unless: Callable[[], bool]) -> Job:
+        """Has the same method called again as soon as a call of it has come back, without a turn of any other thread
+        between them. Not where that one raised, nor where `unless` says so as it comes back."""
+        made = Job(job.method, work, job, unless)
+        with self._changed:
+            if not job.done or not made.drop_after(job):
+                self._jobs.append(made)
+                self._changed.notify_all()
+        return made
+
+    def withdraw(self, job: Job) -> bool:
+        """Has a call not made; False when it has begun."""
+        with self._changed:
+            if job in self._jobs:
+                self._jobs.remove(job)
+                job.dropped = True
+            return job.dropped
 
     def call(
         self,
@@ -149,7 +176,7 @@ class SinkThread:
         self._java_thread.setName(self._thread.name)
         with self._loader.entered():
             while (job := self._next()) is not None:
-                self._doing = job.method
+                self._doing, job.behind = job.method, None  # else each call would keep all before it
                 contract.note_background(f"{self.class_name}.{job.method}")
                 try:
                     job.result = job.work()
@@ -159,6 +186,8 @@ class SinkThread:
                 self._doing = ""
                 with self._changed:
                     job.done = True
+                    if self._jobs and self._jobs[0].behind is job and self._jobs[0].drop_after(job):
+                        self._jobs.popleft()
                     self._changed.notify_all()
 
     def _next(self) -> Job | None:

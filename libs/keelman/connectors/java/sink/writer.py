@@ -90,7 +90,8 @@ class JavaWriter(Writer):
         self._open: set[TopicPartition] = set()
         self._safe: dict[TopicPartition, int] = {}
         self._begun: dict[TopicPartition, int] = {}
-        self._next: tuple[SinkBatch, JavaRecords, Any] | None = None
+        self._next: tuple[SinkBatch, JavaRecords, Callable[[], Any]] | None = None
+        self._ahead: Job | None = None
         self._last: JavaRecords | None = None
         self._put_under_way: tuple[Job, Callable[[], Any]] | None = None
         self._loops = SinkLoops(steps)
@@ -149,10 +150,15 @@ class JavaWriter(Writer):
         self._close(self._open)
 
     def prepare(self, batch: SinkBatch) -> None:
-        """Makes Java's records of them, beside the put that is under way. Raises ConnectError, GaveUp."""
+        """Makes Java's records of them, beside the put that is under way, and has them put behind that one where
+        nothing speaks against it when it comes back. Raises ConnectError, GaveUp."""
         records: Any = batch.values.values
         assert isinstance(records, JavaRecords), "read by the consumer that it has brought"
-        self._next = batch, records, self._converted(records)
+        made = self._converted(records)
+        put = lambda: self._java.put(made)  # noqa: E731
+        self._next = batch, records, put
+        if self._put_under_way is not None:
+            self._ahead = self._thread.follow(self._put_under_way[0], put, unless=self._context.has_asked)
 
     def _converted(self, records: JavaRecords) -> Any:
         work = lambda: self._loops.made(records)  # noqa: E731
@@ -165,25 +171,30 @@ class JavaWriter(Writer):
                 return self._one_by_one.made(records)
 
     def write(self, batch: SinkBatch) -> None:
-        """Begins to put the records. Raises ConnectError, GaveUp."""
+        """Begins to put the records, if that has not begun by itself. Raises ConnectError, GaveUp."""
         self.settle(last=False)
         if self._next is None or self._next[0] is not batch:
             self.prepare(batch)
         assert self._next is not None
-        (_, records, made), self._next = self._next, None
+        (_, records, put), self._next = self._next, None
+        ahead, self._ahead = self._ahead, None
         self._last = records
         if len(self._begun) < len(self._open):
             for part in records.parts:
                 self._begun.setdefault(part.where, part.begin)
-        put = lambda: self._java.put(made)  # noqa: E731
-        self._put_under_way = self._thread.begin("put", put), put
+        job = self._thread.begin("put", put) if ahead is None or ahead.dropped else ahead
+        self._put_under_way = job, put
 
     def settle(self, *, last: bool) -> None:
         """Returns once they are put, again and again while the task says that this may help. Raises ConnectError,
         GaveUp."""
         if self._put_under_way is not None:
             (job, work), self._put_under_way = self._put_under_way, None
-            self._put(work, job, last=last)
+            try:
+                self._put(work, job, last=last)
+            except BaseException:
+                self._holds_back()
+                raise
 
     def idle(self) -> None:
         """Puts nothing, as Connect does: the task may do what time asks for. Raises ConnectError."""
@@ -260,7 +271,7 @@ class JavaWriter(Writer):
         while True:
             job, begun = begun or self._thread.begin("put", work), None
             try:
-                self._wait(job, None if last else self._source.attend)
+                self._wait(job, None if last else self._attend)
             except jpype().JException as error:
                 if not isinstance(error, tuple(java_class(name) for name in RETRIABLE)):
                     raise connect_error(error) from None
@@ -273,6 +284,15 @@ class JavaWriter(Writer):
             self._context.take_timeout_ms()
             self._context.steer(self._source)
             return
+
+    def _attend(self) -> None:
+        """What comes of it may take the next records away, so they are not put meanwhile. Raises GaveUp."""
+        if self._holds_back():
+            self._source.attend()
+
+    def _holds_back(self) -> bool:
+        """Has the records that are next not put by themselves; False where that has begun."""
+        return self._ahead is None or self._thread.withdraw(self._ahead)
 
     def _await_retry(self) -> None:
         """Raises GaveUp where the run is to end, or the records are another's."""
@@ -352,7 +372,8 @@ class JavaWriter(Writer):
         record = errant.record
         where = TopicPartition(str(record.originalTopic()), int(record.originalKafkaPartition()))
         offset = int(record.originalKafkaOffset())
-        known = None if self._last is None else self._last.find(where, offset)
+        given = (self._last, self._next[1] if self._next is not None else None)
+        known = next((found for one in given if one is not None and (found := one.find(where, offset))), None)
         if known is not None:
             self._source.report_written(known, errant.error)
             return

@@ -86,7 +86,14 @@ public class ScriptedSink extends SinkConnector {
                 return;
             }
             puts++;
-            if (retries > 0) {
+            if (props.containsKey("takes.ms")) {
+                try {
+                    Thread.sleep(number("takes.ms", 0));
+                } catch (InterruptedException e) {
+                    throw new ConnectException(e);
+                }
+            }
+            if (retries > 0 || puts == number("retries.at", -1)) {
                 retries--;
                 note("retry " + records.size());
                 context.timeout(number("timeout", 10));
