@@ -29,6 +29,7 @@ from keelman.agent.workloads.launcher import Launcher
 from keelman.agent.workloads.limits import make_limiter
 from keelman.agent.workloads.secured import commands_for
 from keelman.agent.workloads.surroundings import Surroundings
+from keelman.agent.workloads.turns import StartTurns
 from keelman.api.node.v1.session_service_pb2 import NodeSecrets, Registration
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.rpc.identity import IdentityKind
@@ -81,6 +82,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
             reporter,
             plugins,
             unwell_seconds=settings.unwell_seconds,
+            turns=StartTurns(settings.starts_at_once or 2 * processors()),
             shipping=shipping,
         )
         sessions = Sessions(
@@ -134,13 +136,18 @@ def _each(*takers: Callable[[NodeSecrets], None]) -> Callable[[NodeSecrets], Non
     return take
 
 
+def processors() -> int:
+    """How many this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def registration(settings: Settings, node: str) -> Registration:
     """What this agent says of itself and of its host."""
     return Registration(
         node=node,
         agent_address=settings.address,
         node_address=settings.workload_address,
-        cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        cpus=processors(),
         memory_bytes=psutil.virtual_memory().total,
         version=own_version(),
         incarnation=uuid.uuid4().hex,

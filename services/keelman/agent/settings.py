@@ -68,6 +68,9 @@ class Settings(ProcessSettings):
         unit="s",
         minimum=0,
     )
+    starts_at_once: int = setting(
+        0, "How many workers of this node may be starting at once; 0 means two a processor.", minimum=0
+    )
     log_bytes: int = setting(
         16 * 1024 * 1024,
         "A workload's log that holds more is cut: its oldest lines become a compressed part.",

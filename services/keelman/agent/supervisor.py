@@ -21,6 +21,7 @@ from keelman.agent.workloads.limits import WATCHDOG, over_limit
 from keelman.agent.workloads.local import GOALS, Local
 from keelman.agent.workloads.logs import log_file
 from keelman.agent.workloads.memory import over, tree_bytes
+from keelman.agent.workloads.turns import StartTurns
 from keelman.api.node.v1 import session_service_pb2
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.model.errors import KeelmanError, NotFound
@@ -33,6 +34,7 @@ log = get_logger()
 SAMPLE_SECONDS = 5.0
 WATCH_SECONDS = 1.0
 FAULT_SECONDS = 5.0
+QUEUED = "starts once other workers of this node have started (agent.starts_at_once)"
 
 
 class WorkloadLoop:
@@ -73,6 +75,8 @@ class WorkloadLoop:
 
     def _health_changed(self) -> None:
         self._supervisor.launcher.note_ready(self.local)
+        if self.local.healthy_since is not None:
+            self._supervisor.turns.give_back(self.local.name)
         self._changed()
 
     def _process_ended(self) -> None:
@@ -95,11 +99,15 @@ class WorkloadLoop:
         """Does one step; returns when to look again, 0 for at once, None for when something changes."""
         local, before = self.local, self.local.child
         step = next_step(local.wanted(), local.seen(), time.monotonic())
+        if step.action is not Action.START and local.child is None:
+            self._supervisor.turns.give_back(local.name)
         if step.action in (Action.NOTHING, Action.WAIT):
             return step.until
         if step.action is Action.FETCH:
             self._fetcher.begin()
             return 0.0
+        if step.action is Action.START and (until := self._turn()) is not None:
+            return until
         try:
             if step.action is Action.REMOVE:
                 await self._supervisor.finish_log(local)
@@ -112,6 +120,16 @@ class WorkloadLoop:
         if local.child is not None and local.child is not before:
             local.child.watch(self._process_ended)
         return 0.0
+
+    def _turn(self) -> float | None:
+        """None where it may start now; else when to look again, at the latest."""
+        local, turns = self.local, self._supervisor.turns
+        until = turns.take(local.name, time.monotonic(), self.wake) if local.kind == "worker" else None
+        queued = "" if until is None else QUEUED
+        if queued != local.queued:
+            local.queued = queued
+            self._supervisor.report(local)
+        return until
 
 
 class Supervisor:
@@ -126,12 +144,14 @@ class Supervisor:
         plugins: Plugins,
         *,
         unwell_seconds: float = 0.0,
+        turns: StartTurns,
         shipping: Shipping | None = None,
     ) -> None:
         self.home = home
         self.shipping = shipping or Shipping(home, "", ShippingLimits(home.log_delivery))
         self.plugins = plugins
         self._unwell_seconds = unwell_seconds
+        self.turns = turns
         self.launcher = launcher
         self._assignments = assignments
         self._reporter = reporter
@@ -283,6 +303,7 @@ class Supervisor:
     def _forget(self, name: str) -> None:
         loop = self._loops.pop(name)
         self._reporter.forget(name)
+        self.turns.give_back(name)
         loop.end()
         log.info("forgotten", workload=name, folder=str(loop.local.folder))
 

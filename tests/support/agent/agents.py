@@ -280,13 +280,13 @@ def workload(
     )  # fmt: skip
 
 
-def healthy(node: Node) -> str:
+def healthy(node: Node, name: str = "worker/demo/0") -> str:
     """A script that answers its health check."""
     return f"""
 import asyncio, pathlib
 from keelman.rpc.server import serve
 async def main():
-    async with serve(socket=pathlib.Path({str(node.home.socket("worker/demo/0"))!r})) as health:
+    async with serve(socket=pathlib.Path({str(node.home.socket(name))!r})) as health:
         await health.ready()
         for n in range(1, 301): print('line', n)
         await asyncio.sleep(600)

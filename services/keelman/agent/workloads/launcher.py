@@ -28,6 +28,8 @@ from keelman.runtime.processes.users import open_for
 
 log = get_logger()
 PORT_SECONDS = 2.0
+HURRIED = -10
+"""Niceness of what others wait for: nobody copies for a dead worker until its farewell is said."""
 
 
 class Launcher:
@@ -134,6 +136,7 @@ class Launcher:
                     umask=found.umask,
                     **found.as_user,
                 )
+            hurry(child.pid)
             code = await child.wait()
         except OSError as error:
             log.warning("farewell_failed", workload=local.name, error=str(error))
@@ -274,3 +277,9 @@ class Launcher:
         self._home.socket(local.name).unlink(missing_ok=True)
         local.removed, local.record = True, None
         log.info("removed", workload=local.name)
+
+
+def hurry(pid: int) -> None:
+    """Gives a short process the processor before others, where this one may do that: root may."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, HURRIED)

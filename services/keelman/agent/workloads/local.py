@@ -14,7 +14,15 @@ from keelman.agent.step import NO_PLAN, Cause, Goal, Plan, Seen, Wanted, failure
 from keelman.agent.workloads.commands import Prepared
 from keelman.api.node.v1.workload_pb2 import LogProblem, Workload, WorkloadGoal, WorkloadState, WorkloadStatus
 from keelman.model.errors import InvalidArgument
-from keelman.model.workload import NO_LIMITS, PLUGIN_BROKEN, PLUGIN_FETCHING, PLUGIN_PROBLEMS, REFUSED, ResourceLimits
+from keelman.model.workload import (
+    NO_LIMITS,
+    PLUGIN_BROKEN,
+    PLUGIN_FETCHING,
+    PLUGIN_PROBLEMS,
+    REFUSED,
+    START_QUEUED,
+    ResourceLimits,
+)
 from keelman.rpc.times import to_timestamp
 from keelman.runtime.processes.children import Child, Exit, Record
 from keelman.workers.brokers_note import BrokersNote
@@ -57,6 +65,7 @@ class Local:
     prepared_plan: Plan | None = None
     kill_at: float | None = None
     start_at: float = 0.0
+    queued: str = ""  # what it waits for, while others of the node start
     failures: int = 0
     healthy_since: float | None = None
     unwell_since: float | None = None  # it was healthy before
@@ -272,6 +281,8 @@ class Local:
             made.reason, made.message = self.brokers.reason, self.brokers.message
         if self.is_fetching and not (self.child is not None and self.reason):
             made.reason, made.message = PLUGIN_FETCHING, self.fetch_message
+        if self.queued and made.state == WorkloadState.WORKLOAD_STATE_PREPARING:
+            made.reason, made.message = START_QUEUED, self.queued
         if draining and not self.child and self.goal is not Goal.REMOVED and not self.message:
             made.reason, made.message = "DRAINED", "this node was drained: start its agent again to go on"
         if self.child and self.record:

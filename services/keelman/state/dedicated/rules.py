@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.model.cluster import ClusterState, RolloutState, WorkerCluster
 from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition, KeelmanError
-from keelman.model.workload import WorkloadKind
+from keelman.model.workload import START_QUEUED, Workload, WorkloadKind
 from keelman.state.dedicated.states import brokers_away, failure_reason, workers_reason
 from keelman.state.definitions.states import awaited, failure_of, has_failed
 from keelman.state.operations.moves import Done, Outcome, Waiting
@@ -50,6 +51,16 @@ def workers_outcome(
         text = f"the workers do not run after {START_WITHIN.total_seconds():g} s: {why}"
         raise FailedPrecondition(text, reason=workers_reason(workers))
     return Waiting(status.message or f"its workers are {status.state}", LOOK_AGAIN_SECONDS)
+
+
+def started_for(workers: Sequence[Workload], waited: timedelta, now: datetime) -> timedelta:
+    """For how long workers have had to start, of the time that was waited for them: those of a node start a few at a
+    time, and what is queued has not begun."""
+    seen = [worker.status for worker in workers if worker.status is not None]
+    if any(status.reason == START_QUEUED for status in seen):
+        return timedelta(0)
+    starts = [status.start_time for status in seen if status.start_time is not None and not status.restarts]
+    return min([waited, *(now - start for start in starts)])
 
 
 def health(

@@ -23,7 +23,7 @@ from keelman.model.operation import Operation, OperationKind, OperationState, St
 from keelman.model.workload import WorkloadKind
 from keelman.state.dedicated import steps as names
 from keelman.state.dedicated.composition import is_made
-from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, START_WITHIN, coded, health, watched, workers_outcome
+from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, coded, health, started_for, watched, workers_outcome
 from keelman.state.failpoints import hit
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.operations.apply_connector import DELETED, ConnectorSteps, calling, place_of
@@ -45,6 +45,8 @@ HEALTHY_FOR = {OperationKind.UPDATE_CONFIG: timedelta(seconds=3), OperationKind.
 SPARE = timedelta(seconds=10)
 """A step that has a bound of its own is given up this much later: it says the cause itself, however late its last look
 comes."""
+START_SECONDS = 3600.0
+"""Workers of a node start a few at a time: one may have to wait for a hundred others."""
 DELETE_SECONDS = 7 * 86400.0
 """A node that is offline may come back with a process on it."""
 
@@ -56,7 +58,7 @@ def kind(tools: Tools) -> Kind:
     return Kind(
         {
             names.REACH: StepWork(steps.reach, seconds=(REACH_WITHIN + SPARE).total_seconds()),
-            names.START: StepWork(steps.await_workers, seconds=(START_WITHIN + SPARE).total_seconds()),
+            names.START: StepWork(steps.await_workers, seconds=START_SECONDS),
             ASK: StepWork(_coded(of_connector.ask), at_most=ASK_WITHIN),
             CONFIGURE: StepWork(_coded(of_connector.configure)),
             STEER: StepWork(_coded(of_connector.steer)),
@@ -295,6 +297,8 @@ class _Steps:
 
     def _workers(self, operation: Operation, waited: timedelta, *, placed: bool = False) -> Outcome:
         cluster = self._cluster(operation)
+        workers = self._store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
+        waited = started_for(workers, waited, self._store.database.clock())
         return workers_outcome(cluster, self._store.snapshot, self._planned.observed(cluster), waited, placed=placed)
 
     def _cluster(self, operation: Operation) -> WorkerCluster:

@@ -1,12 +1,14 @@
 """When an agent has a farewell said for a worker, and the note that the worker keeps for it."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from keelman.agent.workloads.commands import MEMBER, PLUGINS, ROUTES, farewell, prepared_plugins
+from keelman.agent.workloads.launcher import HURRIED, hurry
 from keelman.worker.group.farewell import Note, NoteKeeper
 
 
@@ -60,3 +62,12 @@ def test_a_worker_cannot_have_its_agent_wait_or_end_by_what_it_puts_into_its_fol
             (tmp_path / name).write_bytes(content)
     assert prepared_plugins(tmp_path) == set()
     assert "keelman.worker.group.farewell" in farewell(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may")
+def test_a_farewell_goes_before_what_else_wants_the_processors() -> None:
+    with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as process:
+        hurry(process.pid)
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == HURRIED
+        process.communicate(b"\n")
+    hurry(process.pid)  # it may have ended meanwhile

@@ -16,6 +16,7 @@ from keelman.agent.trust.secrets import SecretFiles
 from keelman.agent.workloads.launcher import Launcher
 from keelman.agent.workloads.limits import WATCHDOG, make_limiter
 from keelman.agent.workloads.secured import HTTPS, commands_for
+from keelman.agent.workloads.turns import StartTurns
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.workload_pb2 import BrokerWorkload, Workload, WorkloadGoal, WorkloadSpec, WorkloadState
 from keelman.runtime.home import Home
@@ -44,7 +45,7 @@ async def test_a_broker_that_could_not_be_started_is_removed_with_its_data(tmp_p
         raise AssertionError
 
     plugins = Plugins(home.plugins, nothing, kept_seconds=1)  # type: ignore[arg-type]
-    supervisor = Supervisor(home, launcher, Assignments(home.assignments), Reporter(), plugins)
+    supervisor = Supervisor(home, launcher, Assignments(home.assignments), Reporter(), plugins, turns=StartTurns(1))
 
     def assign(folder: str) -> None:
         broker = BrokerWorkload(broker_cluster="x", host="10.0.0.2", port=9092, tls=tls, data_folders=[folder])
