@@ -54,7 +54,7 @@ Download = Callable[[PluginFile, int], AsyncGenerator[plugin_pb2.Plugin | bytes]
 class Plugins:
     """The unpacked plugins of a node. `folder` is theirs alone."""
 
-    def __init__(self, folder: Path, download: Download, *, kept_seconds: float) -> None:
+    def __init__(self, folder: Path, download: Download, kept_seconds: float) -> None:
         self._folder = folder
         self._download = download
         self._kept_seconds = kept_seconds

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable
+from datetime import timedelta
 
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.model.cluster import ClusterState, RolloutState, WorkerCluster
@@ -53,14 +53,9 @@ def workers_outcome(
     return Waiting(status.message or f"its workers are {status.state}", LOOK_AGAIN_SECONDS)
 
 
-def started_for(workers: Sequence[Workload], waited: timedelta, now: datetime) -> timedelta:
-    """For how long workers have had to start, of the time that was waited for them: those of a node start a few at a
-    time, and what is queued has not begun."""
-    seen = [worker.status for worker in workers if worker.status is not None]
-    if any(status.reason == START_QUEUED for status in seen):
-        return timedelta(0)
-    starts = [status.start_time for status in seen if status.start_time is not None and not status.restarts]
-    return min([waited, *(now - start for start in starts)])
+def is_queued(workers: Iterable[Workload]) -> bool:
+    """Whether one of them is to start once others of its node have started: that time is not its own."""
+    return any(worker.status is not None and worker.status.reason == START_QUEUED for worker in workers)
 
 
 def health(

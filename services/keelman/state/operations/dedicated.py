@@ -23,7 +23,7 @@ from keelman.model.operation import Operation, OperationKind, OperationState, St
 from keelman.model.workload import WorkloadKind
 from keelman.state.dedicated import steps as names
 from keelman.state.dedicated.composition import is_made
-from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, coded, health, started_for, watched, workers_outcome
+from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, coded, health, is_queued, watched, workers_outcome
 from keelman.state.failpoints import hit
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.operations.apply_connector import DELETED, ConnectorSteps, calling, place_of
@@ -121,6 +121,8 @@ class _Steps:
         self._store = tools.store
         self._healthy: dict[str, tuple[str, datetime]] = {}
         """By connector: the operation that watches it, and since when it has been healthy without a break."""
+        self._queued: dict[str, tuple[str, datetime]] = {}
+        """By connector: the operation that waits for its workers, and when one was last seen that had to wait."""
 
     async def reach(self, operation: Operation) -> Outcome:
         """Waits until the brokers answer. Raises FailedPrecondition when they refuse us, or are out of reach for
@@ -297,9 +299,12 @@ class _Steps:
 
     def _workers(self, operation: Operation, waited: timedelta, *, placed: bool = False) -> Outcome:
         cluster = self._cluster(operation)
-        workers = self._store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
-        waited = started_for(workers, waited, self._store.database.clock())
-        return workers_outcome(cluster, self._store.snapshot, self._planned.observed(cluster), waited, placed=placed)
+        snapshot, now = self._store.snapshot, self._store.database.clock()
+        if is_queued(snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)):
+            self._queued[cluster.name] = operation.name, now
+        name, queued = self._queued.get(cluster.name, ("", now))
+        waited = min(waited, now - queued) if name == operation.name else waited
+        return workers_outcome(cluster, snapshot, self._planned.observed(cluster), waited, placed=placed)
 
     def _cluster(self, operation: Operation) -> WorkerCluster:
         cluster = self._store.snapshot.worker_clusters.get(operation.target.name)

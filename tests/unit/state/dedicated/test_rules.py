@@ -25,7 +25,7 @@ from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition, Internal
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import START_QUEUED, Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
-from keelman.state.dedicated.rules import START_WITHIN, coded, health, started_for, watched, workers_outcome
+from keelman.state.dedicated.rules import START_WITHIN, coded, health, is_queued, watched, workers_outcome
 from keelman.state.operations.moves import Done, Waiting
 from keelman.state.snapshot import Snapshot
 from support.state.snapshots import snapshot_of
@@ -53,16 +53,11 @@ def seen(*workers: Workload, offline: str = "") -> Snapshot:
     return snapshot_of(nodes, workloads={one.name: one for one in made})
 
 
-def test_a_worker_has_its_time_from_when_it_may_start() -> None:
-    queued, begun = worker(START_QUEUED, ProcessState.PREPARING), worker("", ProcessState.STARTING)
-    status = replace(begun.status or WorkloadStatus(ProcessState.STARTING, 1), start_time=NOW - timedelta(seconds=7))
-    again = replace(begun, status=replace(status, restarts=1))
-    begun = replace(begun, status=status)
-    assert started_for([], LATE, NOW) == LATE
-    assert started_for([begun, queued], LATE, NOW) == timedelta(0)
-    assert started_for([begun], LATE, NOW) == timedelta(seconds=7)
-    assert started_for([begun], SOON, NOW) == SOON, "it ran before"
-    assert started_for([again], LATE, NOW) == LATE, "one that does not come up is not waited for longer"
+def test_a_worker_that_waits_for_others_of_its_node_is_queued() -> None:
+    begun, unheard = worker("", ProcessState.STARTING), replace(worker(), status=None)
+    assert is_queued([begun, worker(START_QUEUED, ProcessState.PREPARING)])
+    assert not is_queued([begun, unheard])
+    assert not is_queued([])
 
 
 def test_workers_that_run_as_planned_are_there() -> None:
