@@ -82,7 +82,12 @@ class BrokersReach:
         self._noted = problem
 
     async def _problem(self) -> BrokersNote | None:
-        """Why the brokers do not answer; None where they do."""
+        """Why the brokers do not answer; None where they do. Who does not is asked again: where processors are short an
+        answer may be late once."""
+        found = await self._asked()
+        return await self._asked() if found is not None and found.reason == BROKERS_UNREACHABLE else found
+
+    async def _asked(self) -> BrokersNote | None:
         try:
             await kafka_cluster_id(self._properties, seconds=ASK_SECONDS, client_id=self._client_id)
         except KeelmanError as error:

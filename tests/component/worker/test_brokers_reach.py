@@ -53,3 +53,22 @@ async def test_brokers_that_a_worker_does_not_reach_are_noted_until_it_does(
         reach.follow(lambda: 0.0)
         await noted(file)
     assert not file.exists(), "it goes with the worker"
+
+
+async def test_one_answer_that_does_not_come_is_no_note(
+    link: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[BrokersNote | None] = []
+    ask, noted_down = BrokersReach._asked, []
+
+    async def once_frozen(self: BrokersReach) -> BrokersNote | None:
+        asked.append(await ask(self))
+        link.weather = Weather()
+        return asked[-1]
+
+    monkeypatch.setattr(BrokersReach, "_asked", once_frozen)
+    monkeypatch.setattr(BrokersReach, "_note", lambda _self, _file, problem: noted_down.append(problem))
+    link.weather = Weather(frozen=True)
+    async with BrokersReach(tmp_path / "brokers.json", {"bootstrap.servers": link.address}, client_id="w").watched():
+        await eventually(lambda: len(asked) >= 3, seconds=30, what="it is asked again, and later as always")
+    assert (asked[0] is not None, asked[1:3], noted_down) == (True, [None, None], [])
