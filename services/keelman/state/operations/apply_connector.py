@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from keelman.state.store import Transaction
 
 CALL_SECONDS = 30.0
+PASSES = ("timed out", "a rebalance is expected")
+"""Of what Connect answers with status 500 in a rebalance."""
 LOOK_COUNTS = timedelta(seconds=1)
 """At most so much of the time between two looks counts as seen: a rebalance may have filled the rest."""
 DELETED = "somebody deleted the connector meanwhile: apply it again"
@@ -237,7 +239,7 @@ async def calling() -> AsyncIterator[None]:
         async with deadline(CALL_SECONDS, late):
             yield
     except errors.Internal as error:
-        if "timed out" in error.message.lower():
+        if any(text in error.message.lower() for text in PASSES):
             raise errors.Unavailable(error.message) from None
         raise
 
