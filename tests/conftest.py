@@ -5,12 +5,16 @@ a deadline: a busy machine stops any of them for a moment.
 """
 
 import os
+import signal
 
 from hypothesis import settings
 
 from keelman.runtime import grpc_forks
 
 os.environ.setdefault("KEELMAN_STATE_SPARK_IDLE_SECONDS", "0")  # what no test needs any more makes room for the next
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell has what it starts in the background ignore it, and programs that tests interrupt would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 grpc_forks.keep_out()
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
