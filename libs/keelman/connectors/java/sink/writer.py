@@ -29,6 +29,7 @@ from keelman.connectors.java.plugin_metrics import PluginMetrics
 from keelman.connectors.java.sink.context import Errant, SinkContext
 from keelman.connectors.java.sink.inner_context import InnerContext
 from keelman.connectors.java.sink.one_by_one import SinkOneByOne
+from keelman.connectors.java.sink.prepared import Prepared
 from keelman.connectors.java.sink.records import SinkLoops
 from keelman.connectors.java.sink.task_thread import Job, SinkThread
 from keelman.connectors.java.steps.record_steps import RecordSteps, record_steps
@@ -90,8 +91,7 @@ class JavaWriter(Writer):
         self._open: set[TopicPartition] = set()
         self._safe: dict[TopicPartition, int] = {}
         self._begun: dict[TopicPartition, int] = {}
-        self._next: tuple[SinkBatch, JavaRecords, Callable[[], Any]] | None = None
-        self._ahead: Job | None = None
+        self._next: Prepared | None = None
         self._last: JavaRecords | None = None
         self._put_under_way: tuple[Job, Callable[[], Any]] | None = None
         self._loops = SinkLoops(steps)
@@ -156,9 +156,10 @@ class JavaWriter(Writer):
         assert isinstance(records, JavaRecords), "read by the consumer that it has brought"
         made = self._converted(records)
         put = lambda: self._java.put(made)  # noqa: E731
-        self._next = batch, records, put
+        ahead = None
         if self._put_under_way is not None:
-            self._ahead = self._thread.follow(self._put_under_way[0], put, unless=self._context.has_asked)
+            ahead = self._thread.follow(self._put_under_way[0], put, unless=self._context.has_asked)
+        self._next = Prepared(batch, records, put, ahead)
 
     def _converted(self, records: JavaRecords) -> Any:
         work = lambda: self._loops.made(records)  # noqa: E731
@@ -173,17 +174,15 @@ class JavaWriter(Writer):
     def write(self, batch: SinkBatch) -> None:
         """Begins to put the records, if that has not begun by itself. Raises ConnectError, GaveUp."""
         self.settle(last=False)
-        if self._next is None or self._next[0] is not batch:
+        if self._next is None or self._next.batch is not batch:
             self.prepare(batch)
         assert self._next is not None
-        (_, records, put), self._next = self._next, None
-        ahead, self._ahead = self._ahead, None
-        self._last = records
+        given, self._next = self._next, None
+        self._last = given.records
         if len(self._begun) < len(self._open):
-            for part in records.parts:
+            for part in given.records.parts:
                 self._begun.setdefault(part.where, part.begin)
-        job = self._thread.begin("put", put) if ahead is None or ahead.dropped else ahead
-        self._put_under_way = job, put
+        self._put_under_way = given.begun(self._thread), given.put
 
     def settle(self, *, last: bool) -> None:
         """Returns once they are put, again and again while the task says that this may help. Raises ConnectError,
@@ -292,7 +291,7 @@ class JavaWriter(Writer):
 
     def _holds_back(self) -> bool:
         """Has the records that are next not put by themselves; False where that has begun."""
-        return self._ahead is None or self._thread.withdraw(self._ahead)
+        return self._next is None or self._next.hold_back(self._thread)
 
     def _await_retry(self) -> None:
         """Raises GaveUp where the run is to end, or the records are another's."""
@@ -372,7 +371,7 @@ class JavaWriter(Writer):
         record = errant.record
         where = TopicPartition(str(record.originalTopic()), int(record.originalKafkaPartition()))
         offset = int(record.originalKafkaOffset())
-        given = (self._last, self._next[1] if self._next is not None else None)
+        given = (self._last, self._next.records if self._next is not None else None)
         known = next((found for one in given if one is not None and (found := one.find(where, offset))), None)
         if known is not None:
             self._source.report_written(known, errant.error)
