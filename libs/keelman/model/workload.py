@@ -40,9 +40,9 @@ class ProcessState(StrEnum):
     REMOVED = "REMOVED"
 
 
-PLUGIN_FETCHING = "PLUGIN_FETCHING"
 START_QUEUED = "START_QUEUED"
 """Reason of a worker that is to start once others of its node have started."""
+PLUGIN_FETCHING = "PLUGIN_FETCHING"
 """Reason of a worker that waits for files of its plugins."""
 PLUGIN_UNAVAILABLE = "PLUGIN_UNAVAILABLE"
 """Reason of a worker that cannot have them: they cannot be had whole, or there is no room for them."""

@@ -34,7 +34,6 @@ log = get_logger()
 SAMPLE_SECONDS = 5.0
 WATCH_SECONDS = 1.0
 FAULT_SECONDS = 5.0
-QUEUED = "starts once other workers of this node have started (agent.starts_at_once)"
 
 
 class WorkloadLoop:
@@ -100,6 +99,7 @@ class WorkloadLoop:
         local, before = self.local, self.local.child
         step = next_step(local.wanted(), local.seen(), time.monotonic())
         if step.action is not Action.START and local.child is None:
+            local.queued = False
             self._supervisor.turns.give_back(local.name)
         if step.action in (Action.NOTHING, Action.WAIT):
             return step.until
@@ -125,9 +125,8 @@ class WorkloadLoop:
         """None where it may start now; else when to look again, at the latest."""
         local, turns = self.local, self._supervisor.turns
         until = turns.take(local.name, time.monotonic(), self.wake) if local.kind == "worker" else None
-        queued = "" if until is None else QUEUED
-        if queued != local.queued:
-            local.queued = queued
+        local.queued = until is not None
+        if local.queued:
             self._supervisor.report(local)
         return until
 

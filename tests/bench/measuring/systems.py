@@ -23,6 +23,7 @@ from keelman.testing.servers.connect_worker import ConnectProcess
 
 BATCHES = {"batch.size": "1000000", "linger.ms": "5"}
 REST_SECONDS, REST_SHARE = 0.5, 0.2
+"""A system rests that takes less than this share of a processor for so long."""
 
 
 class System(Protocol):

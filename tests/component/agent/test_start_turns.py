@@ -2,7 +2,7 @@
 
 import pytest
 
-from keelman.agent.supervisor import QUEUED
+from keelman.agent.workloads.local import QUEUED
 from keelman.api.node.v1.workload_pb2 import WorkloadStatus
 from keelman.model.workload import START_QUEUED
 from keelman.testing.eventually import eventually

@@ -34,6 +34,7 @@ GOALS = {
 }
 FAULT = "FAULT"
 """Reason while a step of its loop fails, such as one that prepares its folder; it is tried again."""
+QUEUED = "starts once other workers of this node have started (agent.starts_at_once)"
 WRONG_USAGE = 2
 """Exit code of a service whose settings cannot be."""
 WORDS_OF_KILLED = {
@@ -65,7 +66,7 @@ class Local:
     prepared_plan: Plan | None = None
     kill_at: float | None = None
     start_at: float = 0.0
-    queued: str = ""  # what it waits for, while others of the node start
+    queued: bool = False  # it waits for its turn, while others of the node start
     failures: int = 0
     healthy_since: float | None = None
     unwell_since: float | None = None  # it was healthy before
@@ -282,7 +283,7 @@ class Local:
         if self.is_fetching and not (self.child is not None and self.reason):
             made.reason, made.message = PLUGIN_FETCHING, self.fetch_message
         if self.queued and made.state == WorkloadState.WORKLOAD_STATE_PREPARING:
-            made.reason, made.message = START_QUEUED, self.queued
+            made.reason, made.message = START_QUEUED, QUEUED
         if draining and not self.child and self.goal is not Goal.REMOVED and not self.message:
             made.reason, made.message = "DRAINED", "this node was drained: start its agent again to go on"
         if self.child and self.record:
