@@ -81,6 +81,12 @@ class Server:
             await future
         self._hold(connection)
 
+    def leave(self, connection: Connection) -> None:
+        """A connection that may be waiting for its turn is gone: whoever waits is told."""
+        for after, future in self._waiting:
+            if after is connection and not future.done():
+                future.set_exception(sqlite3.OperationalError("connection closed"))
+
     def _hold(self, connection: Connection) -> None:
         self._holder = connection
         connection.turns += 1
@@ -171,6 +177,8 @@ class Connection(aiosqlite.Connection):
             raise sqlite3.OperationalError("connection closed")
 
     async def _execute(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if fn.__name__ == "close":
+            return fn()  # of a cursor, of which PostgreSQL's server knows nothing
         await self._reach()
         if args and args[0] == "BEGIN IMMEDIATE":
             await self._server.turn(self)
@@ -212,6 +220,7 @@ class Connection(aiosqlite.Connection):
             self._connection.close()
             self._connection = None
         self._server.done(self)
+        self._server.leave(self)
         if self in self._server.connections:
             self._server.connections.remove(self)
 

@@ -113,6 +113,7 @@ class StateService:
                 self.world.rules.note("state-ended", f"{self.name}: {error!r}")
                 self._sessions = self.store = None
                 self.world.server.forget(process)
+                self.world.network.forget(process, loudly=True)
                 await asyncio.sleep(1.0)
         process.die()
         self._gone(process)

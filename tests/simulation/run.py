@@ -34,6 +34,8 @@ from simulation.users import ClusterUser, Operator
 
 MEMORY = Path("/dev/shm")
 QUIET_SECONDS = 240.0
+MOST_LABELLED = 50
+"""So many nodes have labels: one after the other they take their time."""
 """Within this time after the last disturbance everything is as is wanted."""
 LOOK_SECONDS = 1.0
 SOME, MANY = 10, 500
@@ -195,9 +197,8 @@ class _Simulation:
             host.start_agent()
         await asyncio.sleep(3.0)
         tasks = [self.loop.create_task(user.run()) for user in self.users]
-        for node, disk in self.disks.items():
-            if self.size.nodes < 100:
-                await self.operator.label(node, disk)
+        for node, disk in list(self.disks.items())[:MOST_LABELLED]:
+            await self.operator.label(node, disk)
         tasks.append(self.loop.create_task(self.operator.run()))
         await self.disturbances.run(self.size.seconds)
         self.rules.is_disturbed = False
