@@ -23,13 +23,14 @@ from keelman.model.operation import Operation, OperationKind, OperationState, St
 from keelman.model.workload import WorkloadKind
 from keelman.state.dedicated import steps as names
 from keelman.state.dedicated.composition import is_made
-from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, coded, health, is_queued, watched, workers_outcome
+from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, coded, health, watched
 from keelman.state.failpoints import hit
 from keelman.state.nouns import broker_cluster, worker_cluster
 from keelman.state.operations.apply_connector import DELETED, ConnectorSteps, calling, place_of
 from keelman.state.operations.connector_steps import ASK, AWAIT, CONFIGURE, FORMER, STEER, UID
 from keelman.state.operations.kinds import Kind, StepWork, Tools, Work
 from keelman.state.operations.moves import Done, Outcome, Waiting
+from keelman.state.operations.started_workers import START_SECONDS, StartedWorkers
 from keelman.state.resources.rows import read
 from keelman.state.snapshot import DEDICATED_CONNECTOR
 
@@ -45,8 +46,6 @@ HEALTHY_FOR = {OperationKind.UPDATE_CONFIG: timedelta(seconds=3), OperationKind.
 SPARE = timedelta(seconds=10)
 """A step that has a bound of its own is given up this much later: it says the cause itself, however late its last look
 comes."""
-START_SECONDS = 3600.0
-"""Workers of a node start a few at a time: one may have to wait for a hundred others."""
 DELETE_SECONDS = 7 * 86400.0
 """A node that is offline may come back with a process on it."""
 
@@ -117,12 +116,10 @@ class _Steps:
     def __init__(self, tools: Tools) -> None:
         self.connector = ConnectorSteps(tools)
         self._connectors = tools.connectors
-        self._planned = tools.planned
+        self._workers = StartedWorkers(tools)
         self._store = tools.store
         self._healthy: dict[str, tuple[str, datetime]] = {}
         """By connector: the operation that watches it, and since when it has been healthy without a break."""
-        self._queued: dict[str, tuple[str, datetime]] = {}
-        """By connector: the operation that waits for its workers, and when one was last seen that had to wait."""
 
     async def reach(self, operation: Operation) -> Outcome:
         """Waits until the brokers answer. Raises FailedPrecondition when they refuse us, or are out of reach for
@@ -143,7 +140,7 @@ class _Steps:
 
     async def await_workers(self, operation: Operation) -> Outcome:
         """Waits until all workers run. Raises FailedPrecondition once it is known why they do not."""
-        return self._workers(operation, self._waited(operation, names.START))
+        return self._workers.outcome(operation, self._cluster(operation), self._since(operation, names.START))
 
     async def initialize(self, operation: Operation) -> Outcome:
         """Notes what the connector is now, where the update changes that: of workers that do not run once they do."""
@@ -161,7 +158,8 @@ class _Steps:
         configuration where that becomes another one with them."""
         await self._write_workers(operation, names.WANTED_CLUSTER)
         former, wanted = (operation.facts[key]["node_selector"] for key in (names.FORMER_CLUSTER, names.WANTED_CLUSTER))
-        outcome = self._workers(operation, self._waited(operation, names.UPDATE_WORKERS), placed=former != wanted)
+        since = self._since(operation, names.UPDATE_WORKERS)
+        outcome = self._workers.outcome(operation, self._cluster(operation), since, placed=former != wanted)
         if isinstance(outcome, Done) and (operation.facts.get(names.RECONFIGURES) or operation.facts.get(names.WAKES)):
             return await self._reconfigure(operation)
         return outcome
@@ -186,7 +184,7 @@ class _Steps:
         if operation.facts.get(names.WAKES):
             return Done("its workers are stopped again")
         since = operation.back_time or operation.create_time
-        outcome = self._workers(operation, self._store.database.clock() - since)
+        outcome = self._workers.outcome(operation, self._cluster(operation), since)
         if isinstance(outcome, Done) and operation.facts.get(names.RECONFIGURES) and FORMER in operation.facts:
             return await self.connector.put_back(operation)
         return outcome
@@ -297,15 +295,6 @@ class _Steps:
                     worker_cluster.start(tx, name, "")
         hit("dedicated-workers-written")
 
-    def _workers(self, operation: Operation, waited: timedelta, *, placed: bool = False) -> Outcome:
-        cluster = self._cluster(operation)
-        snapshot, now = self._store.snapshot, self._store.database.clock()
-        if is_queued(snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)):
-            self._queued[cluster.name] = operation.name, now
-        name, queued = self._queued.get(cluster.name, ("", now))
-        waited = min(waited, now - queued) if name == operation.name else waited
-        return workers_outcome(cluster, snapshot, self._planned.observed(cluster), waited, placed=placed)
-
     def _cluster(self, operation: Operation) -> WorkerCluster:
         cluster = self._store.snapshot.worker_clusters.get(operation.target.name)
         if cluster is None or cluster.goal is not ClusterGoal.RUNNING:
@@ -313,8 +302,11 @@ class _Steps:
             raise FailedPrecondition(f"its worker cluster {what}", reason="WORKER_FAILED")
         return cluster
 
+    def _since(self, operation: Operation, step: str) -> datetime:
+        return operation.step(step).start_time or operation.create_time
+
     def _waited(self, operation: Operation, step: str) -> timedelta:
-        return self._store.database.clock() - (operation.step(step).start_time or operation.create_time)
+        return self._store.database.clock() - self._since(operation, step)
 
 
 async def _ask(brokers: BrokerCluster) -> None:

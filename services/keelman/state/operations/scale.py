@@ -9,12 +9,13 @@ from keelman.model.cluster import WorkerCluster
 from keelman.model.operation import Operation
 from keelman.state.autoscaling.steps import AWAIT_WORKERS, CLUSTER_UID, REASON, SET, noted, scaled
 from keelman.state.clusters.goals import saved
-from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, START_WITHIN, workers_outcome
+from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS
 from keelman.state.failpoints import hit
 from keelman.state.operations.apply_connector import ConnectorSteps
 from keelman.state.operations.connector_steps import ASK, CONFIGURE, FORMER
 from keelman.state.operations.kinds import Kind, StepWork, Tools
 from keelman.state.operations.moves import Done, Outcome, Waiting
+from keelman.state.operations.started_workers import START_SECONDS, StartedWorkers
 
 if TYPE_CHECKING:
     from keelman.state.store import Transaction
@@ -28,7 +29,7 @@ def kind(tools: Tools) -> Kind:
     return Kind(
         {
             SET: StepWork(steps.set_workers, steps.put_back),
-            AWAIT_WORKERS: StepWork(steps.await_workers, seconds=2 * START_WITHIN.total_seconds()),
+            AWAIT_WORKERS: StepWork(steps.await_workers, seconds=START_SECONDS),
             ASK: StepWork(steps.ask),
             CONFIGURE: StepWork(steps.set_tasks),
         },
@@ -47,7 +48,7 @@ class _Steps:
 
     def __init__(self, tools: Tools) -> None:
         self.connector = ConnectorSteps(tools)
-        self._planned = tools.planned
+        self._workers = StartedWorkers(tools)
         self._store = tools.store
 
     async def set_workers(self, operation: Operation) -> Outcome:
@@ -66,9 +67,8 @@ class _Steps:
         cluster = self._cluster(operation)
         if cluster is None or cluster.spec.autoscale is None:
             return Done(NOT_SCALED, skipped=True)
-        start = operation.step(AWAIT_WORKERS).start_time or operation.create_time
-        waited = self._store.database.clock() - start
-        outcome = workers_outcome(cluster, self._store.snapshot, self._planned.observed(cluster), waited)
+        since = operation.step(AWAIT_WORKERS).start_time or operation.create_time
+        outcome = self._workers.outcome(operation, cluster, since)
         if isinstance(outcome, Done) and cluster.status.ready_workers != cluster.wanted_workers:
             return Waiting("its workers are being placed", LOOK_AGAIN_SECONDS)
         return outcome

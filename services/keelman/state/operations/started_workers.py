@@ -1,0 +1,37 @@
+"""Waits for the workers that an operation has started or changed, for all kinds of operations that do so."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from keelman.model.cluster import WorkerCluster
+from keelman.model.operation import Operation
+from keelman.model.workload import WorkloadKind
+from keelman.state.dedicated.rules import is_queued, workers_outcome
+from keelman.state.operations.kinds import Tools
+from keelman.state.operations.moves import Outcome
+
+START_SECONDS = 3600.0
+"""For a step that waits so: workers of a node start a few at a time, and one may have to wait for a hundred others."""
+
+
+class StartedWorkers:
+    """Says how far the workers of a cluster are. The time for which one has to wait for its turn is not its own: it
+    counts from when none was seen to do so any more."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._store, self._planned = tools.store, tools.planned
+        self._queued: dict[str, tuple[str, datetime]] = {}
+        """By cluster: the operation that waits for its workers, and when one was last seen that had to wait."""
+
+    def outcome(
+        self, operation: Operation, cluster: WorkerCluster, since: datetime, *, placed: bool = False
+    ) -> Outcome:
+        """Whether they run as wanted, for an operation that waits for them since then. `placed`: they are to be
+        elsewhere. Raises FailedPrecondition once it is known why they do not."""
+        snapshot, now = self._store.snapshot, self._store.database.clock()
+        if is_queued(snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)):
+            self._queued[cluster.name] = operation.name, now
+        name, queued = self._queued.get(cluster.name, ("", since))
+        waited: timedelta = now - (max(since, queued) if name == operation.name else since)
+        return workers_outcome(cluster, snapshot, self._planned.observed(cluster), waited, placed=placed)
