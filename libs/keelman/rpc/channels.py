@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from keelman.model.errors import InvalidArgument
-from keelman.rpc.any_of import AnyOf
 from keelman.rpc.bearer import bearer
 from keelman.rpc.credentials import Pems, check_roots
 from keelman.rpc.errors import from_rpc_error
+from keelman.rpc.routing.any_of import AnyOf
 from keelman.rpc.server import KEEPALIVE, MESH, is_loopback
 
 Channel: TypeAlias = grpc.aio.Channel
@@ -91,18 +90,6 @@ def checked_peer(setting: str, address: str, *, ca: str, certificates: bytes | N
             continue
         if not is_loopback(one.rpartition(":")[0].strip("[]")):
             raise InvalidArgument.of(setting, one, f"a loopback address, or any with {ca}, or with trust = mesh")
-
-
-async def is_serving(address: str, *, timeout_seconds: float = 2.0, service: str = "") -> bool:
-    """Asks a process's health; False when it cannot be reached in time."""
-    own = ("grpc.use_local_subchannel_pool", 1)  # else it waits, with another that found nobody, for its next try
-    async with grpc.aio.insecure_channel(address, options=[*DIRECT, own]) as plain:
-        stub: Any = health_pb2_grpc.HealthStub(plain)
-        try:
-            answer = await stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=timeout_seconds)
-        except grpc.aio.AioRpcError:
-            return False
-        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 
 class _TranslateUnary(grpc.aio.UnaryUnaryClientInterceptor):

@@ -31,7 +31,10 @@ from keelman.runtime.processes import children
 from keelman.runtime.supervise import Siblings, supervise, wait_or_stop
 
 log = get_logger()
+LOGS_SECONDS = 5.0
 SAMPLE_SECONDS = 5.0
+SAMPLE_SHARE = 0.01
+"""Of one processor, at most, for the memory of workloads: with hundreds of them it is measured less often."""
 WATCH_SECONDS = 1.0
 FAULT_SECONDS = 5.0
 
@@ -183,11 +186,13 @@ class Supervisor:
                 loop.begin(siblings)
                 if loop.local.child is None:
                     self.leave_for(loop.local)  # it may have died while no agent was there
+            siblings.start(self._measure_memory(), name="memory")
             siblings.start(self._watch_memory(), name="watch of memory")
             siblings.start(self.plugins.keep(self._used_plugins), name="folders of plugins")
             while True:
-                await self._sample()
-                await asyncio.sleep(SAMPLE_SECONDS)
+                for loop in list(self._loops.values()):
+                    await self.launcher.keep_log(loop.local)
+                await asyncio.sleep(LOGS_SECONDS)
 
     def assign(self, message: session_service_pb2.Assignments) -> None:
         """Takes up assignments. A workload that is no longer named is stopped, its files stay, and it is forgotten."""
@@ -306,17 +311,18 @@ class Supervisor:
         loop.end()
         log.info("forgotten", workload=name, folder=str(loop.local.folder))
 
-    async def _sample(self) -> None:
-        """Memory and log lengths of all workloads."""
-        running = [k.local for k in self._loops.values() if k.local.child is not None]
-        pids = {local.name: local.child.pid for local in running if local.child is not None}
-        sizes = await asyncio.to_thread(tree_bytes, list(pids.values()))
-        for local in running:
-            if local.child is not None and local.child.pid == pids[local.name]:
-                local.memory_bytes = sizes.get(local.child.pid, 0)
-                self.report(local)
-        for loop in list(self._loops.values()):
-            await self.launcher.keep_log(loop.local)
+    async def _measure_memory(self) -> None:
+        """Reports what all workloads use, for people."""
+        while True:
+            begun = time.monotonic()
+            running = [k.local for k in self._loops.values() if k.local.child is not None]
+            pids = {local.name: local.child.pid for local in running if local.child is not None}
+            sizes = await asyncio.to_thread(tree_bytes, list(pids.values()))
+            for local in running:
+                if local.child is not None and local.child.pid == pids[local.name]:
+                    local.memory_bytes = sizes.get(local.child.pid, 0)
+                    self.report(local)
+            await asyncio.sleep(max(SAMPLE_SECONDS, (time.monotonic() - begun) / SAMPLE_SHARE))
 
     async def _watch_memory(self) -> None:
         """Has workloads killed that use more memory than they may, where nothing but the agent sees to that."""

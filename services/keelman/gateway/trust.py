@@ -19,7 +19,7 @@ from keelman.rpc.credentials import Newest, PemFiles, Pems, Tls
 from keelman.rpc.errors import translated_stream
 from keelman.rpc.identity import STATE_NAME, Identity, IdentityKind, server_name
 from keelman.rpc.membership import Member, MemberFolder, renewing
-from keelman.rpc.renewing import RenewingChannel
+from keelman.rpc.routing.renewing import RenewingChannel
 from keelman.rpc.server import INSTALLATION
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger

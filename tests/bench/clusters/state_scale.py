@@ -29,7 +29,8 @@ from keelman.api.node.v1 import session_service_pb2_grpc as sessions_grpc
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, ProcessState, WorkloadKind, WorkloadStatus
-from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.channels import channel
+from keelman.rpc.health import is_serving
 from keelman.runtime.processes.ports import free_ports
 from keelman.state.database.tables import RelayRow
 from keelman.state.executor import Executor

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import httpx
 import psutil
 
-from keelman.rpc.channels import is_serving
+from keelman.rpc.health import is_serving
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually

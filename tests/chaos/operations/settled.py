@@ -12,7 +12,7 @@ from chaos.operations.kept import PAUSED, STARTED, STOPPED
 from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import copy_run_service_pb2 as service
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
-from keelman.kafka.reading import read_topic
+from keelman.kafka.tables.reading import read_topic
 from keelman.rpc.channels import channel
 from keelman.worker.storage.config_state import ConfigState
 from support.worker.groups import Workers

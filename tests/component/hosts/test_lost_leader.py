@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.channels import channel
+from keelman.rpc.health import is_serving
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import running_postgresql
 from support.hosts.lines import Lines

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.channels import channel
 from keelman.rpc.credentials import Pems
+from keelman.rpc.health import is_serving
 from keelman.runtime.home import Home
 from keelman.testing.certificates import Authority
 from keelman.testing.eventually import eventually

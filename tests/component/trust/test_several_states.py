@@ -15,8 +15,8 @@ from keelman.api.access.v1.join_token_pb2 import JOIN_ROLE_GATEWAY
 from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
 from keelman.model.access.join_token import JoinRole
 from keelman.model.errors import Unavailable
-from keelman.rpc.channels import is_serving
 from keelman.rpc.generated import stub_of
+from keelman.rpc.health import is_serving
 from keelman.runtime.home import Home
 from keelman.runtime.processes.ports import free_ports
 from keelman.state.service import run

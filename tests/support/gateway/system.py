@@ -21,7 +21,8 @@ from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer, add
 from keelman.api.node.v1.session_service_pb2 import Heartbeat, OpenSessionRequest, Registration, WorkloadReport
 from keelman.api.node.v1.session_service_pb2_grpc import SessionServiceStub
 from keelman.model.errors import NotFound
-from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.channels import channel
+from keelman.rpc.health import is_serving
 from keelman.rpc.server import Service, serve
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.processes.ports import free_ports

@@ -24,8 +24,9 @@ from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
 from keelman.api.node.v1.workload_pb2 import Workload, WorkloadState
 from keelman.model.errors import KeelmanError
-from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.channels import channel
 from keelman.rpc.generated import stub_of
+from keelman.rpc.health import is_serving
 from keelman.runtime.home import Home
 from keelman.runtime.processes.process_trees import is_marked, kill_all
 from keelman.testing.eventually import eventually

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from keelman.rpc.channels import is_serving
+from keelman.rpc.health import is_serving
 from keelman.runtime.home import Home
 from keelman.testing.eventually import eventually
 from support.hosts.networks import GATEWAY, STATE, System

@@ -11,7 +11,7 @@ import psutil
 import sqlalchemy as sa
 
 from keelman.kafka.clients import low_level_client
-from keelman.kafka.reading import read_topic
+from keelman.kafka.tables.reading import read_topic
 
 Places = Mapping[str, Sequence[str]]
 """Of each secret the places, as patterns of their names, where a process needs it."""

@@ -28,7 +28,8 @@ from keelman.api.copy.v1.worker_link_service_pb2 import (
     WorkerGreeting,
 )
 from keelman.api.copy.v1.worker_link_service_pb2_grpc import WorkerLinkServiceStub
-from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.channels import channel
+from keelman.rpc.health import is_serving
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
 from support.places import with_tests

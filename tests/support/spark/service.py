@@ -16,7 +16,8 @@ import psutil
 
 from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
-from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.channels import channel
+from keelman.rpc.health import is_serving
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually

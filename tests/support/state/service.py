@@ -15,9 +15,10 @@ from keelman.api.connect.v1 import (
     worker_cluster_service_pb2,
 )
 from keelman.api.node.v1 import session_service_pb2, workload_pb2, workload_service_pb2
-from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
 from keelman.rpc.generated import stub_of
+from keelman.rpc.health import is_serving
 from keelman.rpc.times import to_timestamp
 from keelman.runtime.processes.ports import free_ports, free_row
 from keelman.state.service import run

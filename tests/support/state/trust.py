@@ -19,8 +19,9 @@ from keelman.cli.machine.joined import Joining, join_host
 from keelman.gateway.service import run as run_gateway
 from keelman.gateway.settings import Settings as GatewaySettings
 from keelman.model.access.join_token import JoinRole
-from keelman.rpc.channels import Channel, channel, is_serving
+from keelman.rpc.channels import Channel, channel
 from keelman.rpc.generated import stub_of
+from keelman.rpc.health import is_serving
 from keelman.rpc.times import to_duration
 from keelman.runtime.home import Home
 from keelman.runtime.processes.ports import free_ports

@@ -23,8 +23,8 @@ from keelman.api.copy.v1.worker_link_service_pb2_grpc import (
     WorkerLinkServiceServicer,
     add_WorkerLinkServiceServicer_to_server,
 )
-from keelman.kafka.reading import Row
-from keelman.rpc.channels import is_serving
+from keelman.kafka.tables.reading import Row
+from keelman.rpc.health import is_serving
 from keelman.rpc.server import Service, serve
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports

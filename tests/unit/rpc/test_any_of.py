@@ -8,8 +8,8 @@ import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from keelman.model.errors import Unavailable
-from keelman.rpc.any_of import AnyOf
 from keelman.rpc.channels import channel
+from keelman.rpc.routing.any_of import AnyOf
 from keelman.rpc.server import Service, serve
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually

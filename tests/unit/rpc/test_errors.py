@@ -13,7 +13,7 @@ from google.protobuf import empty_pb2
 
 from keelman.model import errors
 from keelman.model.errors import Internal, InvalidArgument, KeelmanError, Unavailable, Violation
-from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.channels import channel
 from keelman.rpc.errors import NOT_SERVED, translated, translated_stream
 from keelman.rpc.server import Service, Tls, checked_address, serve
 from keelman.runtime.processes.ports import free_ports
@@ -194,20 +194,6 @@ async def test_a_channel_finds_a_server_that_comes_back() -> None:
             await health.ready()
             await to.channel_ready()
             assert await unary(to) == empty_pb2.Empty()
-
-
-async def test_health_is_not_serving_until_ready(tmp_path: Path) -> None:
-    socket = tmp_path / "s.sock"
-    address = f"unix:{socket}"
-    assert not await is_serving(address)
-    async with serve(Echo().service, socket=socket) as health:
-        assert not await is_serving(address)
-        await health.ready()
-        assert await is_serving(address, timeout_seconds=60)
-        assert await is_serving(address, timeout_seconds=60, service="test.Echo")
-        await health.unready()
-        assert not await is_serving(address)
-    assert not socket.exists()
 
 
 async def test_a_taken_port_is_named() -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from keelman.agent.workloads.local import Local
-from keelman.rpc.channels import is_serving
+from keelman.rpc.health import HealthClient
 from keelman.runtime.home import Home
 from keelman.workers import brokers_note
 from keelman.workers.brokers_note import BrokersNote
@@ -26,21 +26,31 @@ class HealthWatch:
     def __init__(self, local: Local, home: Home, changed: Callable[[], None]) -> None:
         self._local = local
         self._socket = home.socket(local.name)
+        self._health = HealthClient(f"unix:{self._socket}")
         self._brokers_file = local.folder / brokers_note.FILE
         self._changed = changed
 
     async def _answers(self, seconds: float) -> bool:
-        return self._socket.exists() and await is_serving(f"unix:{self._socket}", timeout_seconds=seconds)
+        return self._socket.exists() and await self._health.is_serving(timeout_seconds=seconds)
 
     async def run(self) -> None:
         """Runs until cancelled. A running process counts as unwell after three checks in a row without an answer."""
-        misses = 0
+        try:
+            await self._watch()
+        finally:
+            await self._health.close()
+
+    async def _watch(self) -> None:
+        misses, asked = 0, self._local.child
         while True:
             local, child = self._local, self._local.child
             await asyncio.sleep(RUNNING_SECONDS if local.healthy_since is not None and not misses else STARTING_SECONDS)
             if child is None or local.child is not child:
                 misses = 0
                 continue
+            if child is not asked:
+                await self._health.close()  # the socket is the new process's
+                asked = child
             # One that is about to be given up gets longer: the node may just be very busy.
             unwell = local.unwell_since is not None
             answers = await self._answers(UNWELL_ANSWER_SECONDS if unwell else ANSWER_SECONDS)

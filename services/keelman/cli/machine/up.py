@@ -24,7 +24,8 @@ from keelman.cli.machine.services import READY_SECONDS, Running, ServicePlan, ch
 from keelman.cli.machine.system import Process, Service, System, running_system
 from keelman.cli.waiting import until
 from keelman.model.errors import AlreadyExists, FailedPrecondition, KeelmanError, NotFound, Unavailable
-from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.channels import channel
+from keelman.rpc.health import is_serving
 from keelman.runtime.home import Home, writable
 from keelman.runtime.java import installation as java
 from keelman.runtime.java import maven

@@ -12,8 +12,9 @@ import pytest
 
 from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
 from keelman.model.errors import PermissionDenied
-from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.channels import channel
 from keelman.rpc.generated import stub_of
+from keelman.rpc.health import is_serving
 from keelman.testing.eventually import eventually
 from support.gateway.system import running_system
 

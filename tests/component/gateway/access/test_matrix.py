@@ -29,9 +29,10 @@ from keelman.gateway.access.matrix import BAD, CALLERS, NOBODY
 from keelman.gateway.service import FORWARDED
 from keelman.model.access.roles import token_digest
 from keelman.model.errors import FailedPrecondition, PermissionDenied, Unauthenticated
-from keelman.rpc.channels import Channel, channel, is_serving
+from keelman.rpc.channels import Channel, channel
 from keelman.rpc.errors import from_rpc_error
 from keelman.rpc.generated import service_of, stub_of
+from keelman.rpc.health import is_serving
 from keelman.testing.eventually import eventually
 from support.gateway.system import System, running_system
 from support.places import ROOT

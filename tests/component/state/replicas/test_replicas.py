@@ -13,7 +13,8 @@ import sqlalchemy as sa
 
 from keelman.api.node.v1 import node_pb2, node_service_pb2
 from keelman.model.errors import FailedPrecondition, KeelmanError, NotFound
-from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.channels import channel
+from keelman.rpc.health import is_serving
 from keelman.state.secrets.sealed_rows import rekey_file
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.postgresql import BINARIES, PostgresqlServer

@@ -21,7 +21,7 @@ from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
 from keelman.api.node.v1.plan_service_pb2 import ListPlansRequest
 from keelman.api.node.v1.plan_service_pb2_grpc import PlanServiceStub
 from keelman.kafka.clients import low_level_client
-from keelman.kafka.reading import read_topic
+from keelman.kafka.tables.reading import read_topic
 from keelman.model.errors import Unavailable
 from keelman.rpc.channels import Channel, channel
 from keelman.rpc.watching import watch

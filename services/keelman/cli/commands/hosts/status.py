@@ -18,8 +18,8 @@ from keelman.cli.options import Form, HomeFolder, command_group
 from keelman.cli.output.printing import checked_format, print_document
 from keelman.cli.output.words import quantity, size
 from keelman.model.errors import KeelmanError
-from keelman.rpc.channels import is_serving
 from keelman.rpc.enums import state_word
+from keelman.rpc.health import is_serving
 from keelman.runtime.home import Home
 
 # States before its node has reported it, and before it answers for the first time.

@@ -8,8 +8,8 @@ from typing import Any
 
 import grpc
 
-from keelman.rpc.choosing import ChoosingChannel
 from keelman.rpc.credentials import Newest, Pems
+from keelman.rpc.routing.choosing import ChoosingChannel
 
 CLOSING_SECONDS = 300.0
 """So long calls may go on that began with an older certificate."""

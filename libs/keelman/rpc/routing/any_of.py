@@ -12,7 +12,7 @@ import grpc
 from grpc import ChannelConnectivity
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from keelman.rpc.choosing import ChoosingChannel
+from keelman.rpc.routing.choosing import ChoosingChannel
 from keelman.runtime.supervise import first_of
 
 LOOK_SECONDS = 0.25

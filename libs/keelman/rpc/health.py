@@ -1,0 +1,52 @@
+"""Asks processes by gRPC's health protocol whether they serve.
+
+The protocol: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from keelman.rpc.channels import DIRECT, Channel
+
+OWN = ("grpc.use_local_subchannel_pool", 1)  # else it waits, with another that found nobody, for its next try
+
+
+async def is_serving(address: str, *, timeout_seconds: float = 2.0, service: str = "") -> bool:
+    """Asks a process once; False when it cannot be reached in time."""
+    asked = HealthClient(address)
+    try:
+        return await asked.is_serving(timeout_seconds=timeout_seconds, service=service)
+    finally:
+        await asked.close()
+
+
+class HealthClient:
+    """Asks one process again and again. The connection is kept for as long as it answers: a new one each time costs
+    both sides more than the question. To be made after a fork, never before; `close` it."""
+
+    def __init__(self, address: str) -> None:
+        """`address` is host:port or unix:path."""
+        self._address = address
+        self._channel: Channel | None = None
+
+    async def is_serving(self, *, timeout_seconds: float = 2.0, service: str = "") -> bool:
+        """Whether it serves; False when it cannot be reached in time. One call at a time."""
+        if self._channel is None:
+            self._channel = grpc.aio.insecure_channel(self._address, options=[*DIRECT, OWN])
+        stub: Any = health_pb2_grpc.HealthStub(self._channel)
+        try:
+            answer = await stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=timeout_seconds)
+        except grpc.aio.AioRpcError:
+            await self.close()  # its next try to connect would wait
+            return False
+        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+    async def close(self) -> None:
+        """Ends the connection; the next question opens another."""
+        if self._channel is not None:
+            opened, self._channel = self._channel, None
+            await opened.close()

@@ -1,0 +1,1 @@
+"""Channels that hand each call to another channel, chosen for that call."""
