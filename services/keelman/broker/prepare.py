@@ -110,7 +110,7 @@ async def _make(java: Java, jars: Sequence[Path], archive: Path) -> None:
 async def _use(bootstrap: str) -> None:
     """Does what a broker's clients do: makes a topic, writes in a transaction, commits a group's offset, reads."""
     from keelman.kafka.positioned_writer import PositionedWriter, WriterPosition  # noqa: PLC0415  (once, of many starts)
-    from keelman.kafka.reading import read_topic  # noqa: PLC0415
+    from keelman.kafka.tables.reading import read_topic  # noqa: PLC0415
 
     properties, name = {"bootstrap.servers": bootstrap}, "keelman-trial"
     async with PositionedWriter.open(properties, name, name) as writer:

@@ -6,7 +6,6 @@ code for both kinds of workers. Offsets alone outlive the process (see keelman.w
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import time
@@ -18,7 +17,7 @@ from keelman.connect.config.connector_keys import OFFSETS
 from keelman.connect.offsets import CommittedOffsets
 from keelman.kafka.groups import protocol as codes
 from keelman.kafka.groups.protocol import Described, GroupClient, Joined
-from keelman.kafka.table import Row, TopicTable
+from keelman.kafka.tables.table import Row, TopicTable
 from keelman.kafka.writer import Ends, Record, TopicWriter
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import supervise
@@ -78,10 +77,6 @@ class MemoryTable(TopicTable):
 
     def keep(self) -> None:
         """Called after a write; memory has nothing more to do."""
-
-    async def follow(self) -> None:
-        """There is nothing to wait for; runs until cancelled."""
-        await asyncio.Event().wait()
 
     async def read_to_end(self, *, seconds: float = 30.0) -> None:
         """What was written is applied."""

@@ -21,7 +21,8 @@ from keelman.kafka.fetching.end_offsets import EndWatch
 from keelman.kafka.fetching.fetched import Part
 from keelman.kafka.fetching.fetcher import BatchFetcher
 from keelman.kafka.fetching.leader_epochs import epoch_ends
-from keelman.kafka.table import Row, TopicTable
+from keelman.kafka.tables.following import TopicTables
+from keelman.kafka.tables.table import Row, TopicTable
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
 from support.copying.harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, ticket
@@ -118,7 +119,8 @@ async def test_a_table_is_not_read_to_the_end_that_a_cut_off_leader_tells(trio: 
     others = ",".join(trio.brokers[node].bootstrap for node in (controller, heir))
     await asyncio.to_thread(trio.create, name, [ousted, heir])
     table = TopicTable(name, 1, lambda _row: None)
-    async with table.open({"bootstrap.servers": trio.bootstrap}, client_id="reads", read_committed=True):
+    given = {"bootstrap.servers": trio.bootstrap}
+    async with TopicTables([table], given, client_id="reads", read_committed=True).open():
         await asyncio.to_thread(write, trio.bootstrap, name, [b"before"], acks="all")
         assert await table.end_offsets() == {0: 1}
         trio.cut_off(ousted)
@@ -164,11 +166,11 @@ async def test_a_silent_leader_keeps_no_batch_no_commit_and_no_table_waiting(tri
     table = TopicTable(name, 1, rows.append)
     patience = {"request_timeout_ms": 4 * 1000 * int(SECONDS), "transaction_timeout_ms": 4 * 1000 * int(SECONDS)}
     async with (
-        table.open(given, client_id="follows", read_committed=True),
+        TopicTables([table], given, client_id="follows", read_committed=True).open() as tables,
         Siblings() as siblings,
         open_producer(trio.bootstrap, mine, **patience) as producer,
     ):
-        siblings.start(table.follow())
+        siblings.start(tables.follow())
 
         async def copied(value: bytes) -> None:
             producer.send(name, 0, encode([value], [b"key"], now_ms=int(time.time() * 1000)), 1)

@@ -12,9 +12,10 @@ import structlog
 from aiokafka.admin import NewTopic
 from confluent_kafka import Producer
 
-from keelman.kafka import table as table_module
 from keelman.kafka.clients import admin_client
-from keelman.kafka.table import Row, TopicTable
+from keelman.kafka.tables import table as table_module
+from keelman.kafka.tables.following import TopicTables
+from keelman.kafka.tables.table import Row, TopicTable
 from keelman.kafka.topics import create_missing
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.supervise import Siblings
@@ -30,8 +31,9 @@ SECONDS = 60.0
 async def followed(bootstrap: str, topic: str, partitions: int, rows: list[Row]) -> AsyncIterator[TopicTable]:
     table = TopicTable(topic, partitions, rows.append)
     properties = {"bootstrap.servers": bootstrap}
-    async with table.open(properties, client_id="table", read_committed=True), Siblings() as siblings:
-        siblings.start(table.follow())
+    tables = TopicTables([table], properties, client_id="table", read_committed=True)
+    async with tables.open(), Siblings() as siblings:
+        siblings.start(tables.follow())
         yield table
 
 
@@ -144,3 +146,24 @@ async def test_a_table_goes_on_after_its_broker_was_killed(tmp_path: Path, name:
             assert len(rows) == 2, "what it had was not read again"
     finally:
         await broker.end()
+
+
+async def test_tables_that_are_followed_together_are_read_to_their_ends_each(bootstrap: str, name: str) -> None:
+    partitions = {f"{name}-a": 1, f"{name}-b": 25, f"{name}-c": 5}
+    rows: dict[str, list[Row]] = {topic: [] for topic in partitions}
+    tables = [TopicTable(topic, count, rows[topic].append) for topic, count in partitions.items()]
+    for topic, count in partitions.items():
+        create_topic(bootstrap, topic, count)
+    together = TopicTables(tables, {"bootstrap.servers": bootstrap}, client_id="tables", read_committed=True)
+    async with together.open(), Siblings() as siblings:
+        siblings.start(together.follow())
+        for turn in range(3):
+            plain = writer(bootstrap)
+            for topic, count in partitions.items():
+                for number in range(100):
+                    plain.produce(topic, b"%s-%d" % (topic.encode(), turn), b"%d" % number, number % count)
+            assert plain.flush(60) == 0
+            for table in tables:
+                await table.read_to_end(seconds=SECONDS)
+                assert len(rows[table.topic]) == 100 * (turn + 1)
+                assert kept(rows[table.topic])[b"99"] == b"%s-%d" % (table.topic.encode(), turn)

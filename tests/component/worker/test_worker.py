@@ -12,7 +12,7 @@ from aiokafka.errors import InvalidProducerEpoch, ProducerFenced
 
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.kafka.clients import Admin, admin_client
-from keelman.kafka.reading import read_topic
+from keelman.kafka.tables.reading import read_topic
 from keelman.kafka.topics import CompactedTopic, ensure_topics
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.model.work import Work

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from keelman.kafka.reading import read_topic
+from keelman.kafka.tables.reading import read_topic
 from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.connect_worker import ConnectProcess

@@ -77,10 +77,8 @@ class BatchFetcher:
         self._retry_ms = MAX_IDLE_WAIT_MS  # how long `_place` waits before its next try
         self._problems: dict[int | None, str] = {}
         self._notified_end: dict[Part, int] = {}
-        self._heard: dict[int, float] = {}
+        self._heard = dict.fromkeys(positions, float("-inf"))  # by the monotonic clock
         self._brought: dict[int, float] = {}
-        self.heard_at = float("-inf")
-        """When the leaders of all partitions had last answered, by the monotonic clock."""
         self.ends: dict[Part, int] = {}
         """The newest known end of each partition: its high watermark or, with read_committed, last stable offset."""
         self._records_at = self._loop.time()
@@ -111,6 +109,10 @@ class BatchFetcher:
     def problem(self) -> str:
         """What keeps some partition from being read, empty when nothing does."""
         return next(iter(self._problems.copy().values()), "")
+
+    def heard_at(self, topic: str) -> float:
+        """When the leaders of all partitions of a topic had last answered for them, by the monotonic clock."""
+        return min(at for one, at in self._heard.items() if one[0] == topic)
 
     def confirmed(self) -> bool:
         """Whether the leaders that brought the last records are those that the cluster has: reported since by one
@@ -260,13 +262,8 @@ class BatchFetcher:
                 self._unhome(node, list(led))
                 break
             self._problems.pop(node, None)
-            self._heard[node] = self._loop.time()
             if brought:
                 self._brought[node] = self._records_at = self._loop.time()
-            if not self._homeless:
-                self.heard_at = min(
-                    self._heard.get(leader, self.heard_at) for leader, parts in self._led.items() if parts
-                )
             grown = max(least, min(2 * idle_ms, MAX_IDLE_WAIT_MS))
             idle_ms = grown if self._settings.grows and not brought else least
         del self._led[node]
@@ -308,11 +305,14 @@ class BatchFetcher:
         brought = False
         with self._overdue(wait_ms / 1000):
             answer = await answer_of(self._client, node, session.request(wanted, wait_ms))
+        now = self._loop.time()
+        heard = {one: now for one, (_, epoch) in wanted.items() if led.get(one) == epoch}
         for fetched in session.answered(answer):
             one = fetched.part
             if (self._positions[one].offset, led.get(one)) != wanted.get(one):
                 continue  # it has moved meanwhile
             if not self._reaches(node, one, fetched.code):
+                heard.pop(one, None)
                 continue
             self._take_in(fetched, led[one], fetched.last_stable_offset if self._isolation else fetched.high_watermark)
             if fetched.data:
@@ -321,6 +321,7 @@ class BatchFetcher:
             elif fetched.near not in (-1, node):
                 self._near[one] = self._loop.time() + self._client._metadata_max_age_ms / 1000
                 self._lead(fetched.near, one, led.pop(one))
+        self._heard.update(heard)
         return brought
 
     @contextlib.contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from keelman.connect.offsets import identity, parse_key
 from keelman.kafka.properties.connector_clients import merged
-from keelman.kafka.reading import read_topic
+from keelman.kafka.tables.reading import read_topic
 from keelman.worker.config.client_properties import writes_elsewhere
 from keelman.worker.storage.store import Store
 from keelman.workers.properties.typed import WorkerProperties

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
-from keelman.kafka.table import Row
+from keelman.kafka.tables.table import Row
 from keelman.kafka.writer import FencingWriter, Record
 from keelman.model.errors import Unavailable
 from keelman.worker.storage import config_records as records

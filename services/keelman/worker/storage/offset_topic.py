@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keelman.kafka.table import Row
+from keelman.kafka.tables.table import Row
 from keelman.kafka.writer import Record
 from keelman.worker.storage.offset_state import OffsetState
 from keelman.worker.storage.passed_over import PassedOver

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keelman.kafka.table import Row
+from keelman.kafka.tables.table import Row
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()

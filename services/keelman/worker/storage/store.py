@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
+from keelman.kafka.tables.following import TopicTables
 from keelman.runtime.supervise import first_of, supervise
 from keelman.worker.config.secrets import Secrets
 from keelman.worker.storage.change_set import ChangeSet
@@ -58,6 +59,7 @@ class Store:
         self.status_topic = StatusTopic(
             properties, topics, self.config_topic, may_write=callbacks.may_write, on_record=self._status_changed
         )
+        self._tables: TopicTables | None = None
         self.config = self.config_topic.state
         self.offsets = self.offset_topic.state
         self.statuses = self.status_topic.state
@@ -71,17 +73,15 @@ class Store:
             topics = await stack.enter_async_context(KafkaTopics.open(properties, client_id=client_id))
             store = Store(properties, topics, worker_id=worker_id, callbacks=callbacks)
             stack.push_async_callback(store.config_topic.fencing.close)
-            for table, read_committed in (
-                (store.config_topic.table, properties.fenced),
-                (store.offset_topic.table, properties.fenced),
-                (store.status_topic.table, False),
-            ):
-                await stack.enter_async_context(table.open(raw, client_id=client_id, read_committed=read_committed))
+            tables = [topic.table for topic in (store.config_topic, store.offset_topic, store.status_topic)]
+            # Statuses are in no transaction: read committed they are the same.
+            together = TopicTables(tables, raw, client_id=client_id, read_committed=properties.fenced)
+            store._tables = await stack.enter_async_context(together.open())
             yield store
 
     async def run(self) -> None:
         """Follows the topics and writes statuses, until cancelled."""
-        follow = (topic.table.follow for topic in (self.config_topic, self.offset_topic, self.status_topic))
+        follow = [self._tables.follow] if self._tables is not None else []
         await supervise(*follow, self.status_topic.writer.run, self.secrets.run)
 
     async def read_all(self) -> None:

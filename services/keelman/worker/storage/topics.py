@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Protocol
 
 from keelman.kafka.clients import admin_client
-from keelman.kafka.table import Row, TopicTable
+from keelman.kafka.tables.table import Row, TopicTable
 from keelman.kafka.topics import topics_there
 from keelman.kafka.writer import TopicWriter
 from keelman.workers.properties.typed import WorkerProperties

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from keelman.kafka.groups.changes import GroupChanges
-from keelman.kafka.reading import read_topic
+from keelman.kafka.tables.reading import read_topic
 from keelman.testing.eventually import eventually
 from support.worker.processes import FAILED, RUNNING, LinkSide, Run, WorkerProcess, workers
 

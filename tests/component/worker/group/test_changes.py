@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 import httpx
 import pytest
 
-from keelman.kafka.reading import read_topic
+from keelman.kafka.tables.reading import read_topic
 from keelman.kafka.writer import MAX_BYTES, FencingWriter, TopicWriter
 from keelman.model.errors import Conflict, Exhausted
 from keelman.testing.eventually import eventually

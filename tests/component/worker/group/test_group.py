@@ -11,7 +11,7 @@ import pytest
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from keelman.kafka.clients import admin_client
-from keelman.kafka.reading import Row, read_topic
+from keelman.kafka.tables.reading import Row, read_topic
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
 from keelman.testing.servers.connect_worker import ConnectProcess

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from keelman.kafka.reading import read_topic
+from keelman.kafka.tables.reading import read_topic
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
 from keelman.testing.proxy import Proxy, Tunnel

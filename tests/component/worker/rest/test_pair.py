@@ -17,7 +17,7 @@ from aiokafka.admin import NewTopic
 
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
 from keelman.kafka.clients import admin_client
-from keelman.kafka.reading import read_topic
+from keelman.kafka.tables.reading import read_topic
 from keelman.runtime.http.protocol import MAX_HEAD_BYTES
 from keelman.testing.eventually import eventually
 from keelman.worker.rest.forwarding.signatures import ALGORITHM, AUTHORIZATION

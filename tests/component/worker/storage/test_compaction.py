@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from keelman.kafka.reading import read_topic
+from keelman.kafka.tables.reading import read_topic
 from keelman.testing.brokers.broker import running_broker
 from keelman.testing.eventually import eventually
 from support.kafka.topics import messages

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keelman.kafka.reading import Row, read_topic
+from keelman.kafka.tables.reading import Row, read_topic
 from keelman.testing.eventually import eventually
 from recorded.worker.topics_steps import CONFIGS, GROUP, OFFSETS, PROPERTIES, STATUS, play, prepare, written
 from support.places import RECORDED_FOLDER

@@ -13,7 +13,7 @@ from aiokafka.errors import InvalidProducerEpoch, ProducerFenced
 
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.kafka.clients import admin_client
-from keelman.kafka.reading import Row, read_topic
+from keelman.kafka.tables.reading import Row, read_topic
 from keelman.model.work import Work
 from keelman.testing.eventually import eventually
 from keelman.worker.rest.forwarding import signatures

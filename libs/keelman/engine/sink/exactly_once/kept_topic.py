@@ -28,7 +28,7 @@ from keelman.engine.sink.exactly_once.journal import json_of, kept_of
 from keelman.engine.sink.target import Target
 from keelman.engine.source.producer import OffsetRecord, RunProducer
 from keelman.engine.topics import ensure_topic
-from keelman.kafka.reading import OnePartition
+from keelman.kafka.tables.reading import OnePartition
 from keelman.model.errors import DeadlineExceeded
 from keelman.runtime.side_loop import KAFKA_LOOP
 

@@ -8,7 +8,8 @@ from aiokafka.errors import KafkaError
 
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.fetching.fetcher import EARLIEST
-from keelman.kafka.table import Row, TopicTable
+from keelman.kafka.tables.following import TopicTables
+from keelman.kafka.tables.table import Row, TopicTable
 from keelman.model.errors import DeadlineExceeded, Unavailable
 from keelman.runtime.supervise import deadline, first_of
 
@@ -26,8 +27,7 @@ async def read_topic(properties: Mapping[str, str], topic: str, *, client_id: st
         partitions = await _partitions(properties, topic, client_id=client_id)
         if partitions:
             table = TopicTable(topic, partitions, rows.append)
-            async with table.open(properties, client_id=client_id, read_committed=True):
-                await first_of(table.follow(), table.read_to_end(seconds=seconds))
+            await _read(table, properties, client_id=client_id, seconds=seconds)
     return rows
 
 
@@ -44,10 +44,14 @@ class OnePartition:
         aborted by now. Raises DeadlineExceeded, Unavailable, InvalidArgument."""
         rows: list[Row] = []
         table = TopicTable(self._topic, 1, rows.append, {0: self._next})
-        async with table.open(self._properties, client_id=self._client_id, read_committed=True):
-            await first_of(table.follow(), table.read_to_end(seconds=seconds))
+        await _read(table, self._properties, client_id=self._client_id, seconds=seconds)
         self._next = table.positions[0]
         return rows
+
+
+async def _read(table: TopicTable, properties: Mapping[str, str], *, client_id: str, seconds: float) -> None:
+    async with TopicTables([table], properties, client_id=client_id, read_committed=True).open() as tables:
+        await first_of(tables.follow(), table.read_to_end(seconds=seconds))
 
 
 async def _partitions(properties: Mapping[str, str], topic: str, *, client_id: str) -> int:

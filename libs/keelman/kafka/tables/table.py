@@ -1,27 +1,26 @@
-"""A compacted topic kept as a table in memory: read from its beginning, followed for ever, waited for by position."""
+"""A compacted topic kept as a table in memory: read from its beginning, and waited for by position. `TopicTables` has
+it follow the topic."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from aiokafka.errors import KafkaError, for_code
 
 from keelman.kafka.batches.record_batch import decode
-from keelman.kafka.fetching.client import FetchClient, FetchSettings, open_client
+from keelman.kafka.fetching.client import FetchClient
 from keelman.kafka.fetching.fetched import Fetched, Part
-from keelman.kafka.fetching.fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure
+from keelman.kafka.fetching.fetcher import EARLIEST, LATEST, BatchFetcher
 from keelman.kafka.fetching.leader_epochs import Leader
 from keelman.kafka.fetching.position_checks import READ_UNCOMMITTED, offsets_of
-from keelman.model.errors import DeadlineExceeded, KeelmanError, PermissionDenied, Unavailable
+from keelman.model.errors import DeadlineExceeded, PermissionDenied, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
-REQUEST_MS = 10_000
 ANSWER_SECONDS = 1.0  # so long a leader is waited for, at first, before others are asked whether it still leads
 QUIET_SECONDS = 10.0  # so often it looks, while nothing comes, for what keeps it from reading
 
@@ -38,7 +37,7 @@ class Row:
 
 
 class TopicTable:
-    """Follows one topic and hands every record, in order by partition, to `apply`.
+    """Hands every record of one topic, in order by partition, to `apply`.
 
     `read_to_end()` is the strong read: what was written before the call is applied when it returns. The ends are taken
     with ListOffsets READ_UNCOMMITTED even where records are read committed, since the end of a read_committed reader
@@ -53,7 +52,6 @@ class TopicTable:
         self._parts: list[Part] = [(topic, number) for number in range(partitions)]
         self._apply = apply
         self._client: FetchClient | None = None
-        self._fetcher: Callable[[], BatchFetcher] | None = None
         self._reading: BatchFetcher | None = None
         self._heard_at = time.monotonic()
         self._positions = {**dict.fromkeys(range(partitions), EARLIEST), **(begin or {})}
@@ -62,28 +60,18 @@ class TopicTable:
         self._problem = self._logged = ""
         self._since = 0.0
 
-    @contextlib.asynccontextmanager
-    async def open(
-        self, properties: Mapping[str, str], *, client_id: str, read_committed: bool
-    ) -> AsyncIterator[TopicTable]:
-        """Opens the client that asks for ends; `follow()` must run inside the block.
+    def opened(self, client: FetchClient) -> None:
+        """Asks this client for ends, until it is closed."""
+        self._client = client
 
-        Raises Unavailable, Unauthenticated, InvalidArgument.
-        """
-        settings = FetchSettings(check_crcs=False)  # taking batches apart looks at them
+    def closed(self) -> None:
+        """There is no client any more."""
+        self._client = None
 
-        def fetcher() -> BatchFetcher:
-            positions = {(self.topic, number): at for number, at in self._positions.items()}
-            client = FetchClient(properties, client_id=client_id, request_timeout_ms=REQUEST_MS)
-            return BatchFetcher(client, positions, read_committed=read_committed, reset="earliest", settings=settings)
-
-        client = await open_client(properties, client_id=client_id, timeout_ms=REQUEST_MS)
-        self._client, self._fetcher = client, fetcher
-        try:
-            yield self
-        finally:
-            self._client = self._fetcher = None
-            await client.close()
+    def read_by(self, fetcher: BatchFetcher | None) -> None:
+        """Who brings its records from now on; None for nobody."""
+        self._heard_at = self.heard_at
+        self._reading = fetcher
 
     @property
     def positions(self) -> Mapping[int, int]:
@@ -96,37 +84,10 @@ class TopicTable:
 
         They answer every two seconds at least, also while nothing is written.
         """
-        if self._reading is not None:
-            self._heard_at = max(self._heard_at, self._reading.heard_at)
-        return self._heard_at
+        return self._heard_at if self._reading is None else max(self._heard_at, self._reading.heard_at(self.topic))
 
-    async def follow(self) -> None:
-        """Reads for ever; a broker that is away, or refuses, is waited for. A task of its own, until cancelled."""
-        assert self._fetcher is not None
-        backoff = Backoff(first=0.1, most=2.0)
-        while True:
-            fetcher = self._reading = self._fetcher()
-            try:
-                async for fetched in self._arriving(fetcher):
-                    self._take_in(fetched)
-                    backoff.reset()
-            except (FetchFailure, KeelmanError) as error:
-                self._see(str(error))
-            finally:
-                self._heard_at = self.heard_at
-                await fetcher.close()
-            await asyncio.sleep(backoff.next())
-
-    async def _arriving(self, fetcher: BatchFetcher) -> AsyncIterator[Fetched]:
-        while True:
-            found = await fetcher.next(QUIET_SECONDS)
-            for fetched in found:
-                yield fetched
-                await asyncio.sleep(0)  # megabytes hold up nobody
-            self._see(fetcher.problem, passes=bool(found))
-
-    def _take_in(self, fetched: Fetched) -> None:
-        """Without an await: a position that others see is an applied one."""
+    def take_in(self, fetched: Fetched) -> None:
+        """Applies what was fetched of its topic. Without an await: a position that others see is an applied one."""
         at, number = fetched.position, fetched.partition
         for header, batch in fetched.batches:
             columns = decode(header, batch)
@@ -139,8 +100,9 @@ class TopicTable:
         self._moved.set()
         self._moved = asyncio.Event()
 
-    def _see(self, problem: str, *, passes: bool = False) -> None:
-        """Logs a problem once it lasts: partitions of a topic that was just made have no leader for a moment."""
+    def see(self, problem: str, *, passes: bool = False) -> None:
+        """Takes up what keeps it from being read, empty for nothing. Logs what lasts: partitions of a topic that was
+        just made have no leader for a moment."""
         now = time.monotonic()
         if not problem:
             self._logged = ""
@@ -154,7 +116,7 @@ class TopicTable:
         self._seen = asyncio.Event()
 
     async def kept_out(self) -> None:
-        """Raises PermissionDenied once the brokers' access rules keep this reader out, which `follow` waits out."""
+        """Raises PermissionDenied once the brokers' access rules keep this reader out, which its follower waits out."""
         while "AUTHORIZATION_FAILED" not in self._problem:
             await self._seen.wait()
         raise PermissionDenied(

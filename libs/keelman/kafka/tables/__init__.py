@@ -1,0 +1,1 @@
+"""Compacted topics as tables in memory, and whole topics read once."""

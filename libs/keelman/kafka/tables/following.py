@@ -1,0 +1,94 @@
+"""Follows the topics of several tables together: one request at each broker waits for news of all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
+
+from keelman.kafka.fetching.client import FetchClient, FetchSettings, open_client
+from keelman.kafka.fetching.fetcher import BatchFetcher, FetchFailure
+from keelman.kafka.tables.table import QUIET_SECONDS, TopicTable
+from keelman.model.errors import KeelmanError
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.supervise import supervise
+
+REQUEST_MS = 10_000
+
+
+class TopicTables:
+    """Tables of one Kafka cluster, for who reads them in one isolation. A worker that has nothing to copy spends most
+    of its time on its topics; so they share their requests, and the client that asks for ends."""
+
+    def __init__(
+        self, tables: Sequence[TopicTable], properties: Mapping[str, str], *, client_id: str, read_committed: bool
+    ) -> None:
+        """`properties` are those of Java's clients. Connects nothing yet."""
+        self._tables = tables
+        self._properties = properties
+        self._client_id = client_id
+        self._read_committed = read_committed
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[TopicTables]:
+        """Opens the client that asks for ends; `follow()` must run inside the block.
+
+        Raises Unavailable, Unauthenticated, InvalidArgument.
+        """
+        client = await open_client(self._properties, client_id=self._client_id, timeout_ms=REQUEST_MS)
+        for table in self._tables:
+            table.opened(client)
+        try:
+            yield self
+        finally:
+            for table in self._tables:
+                table.closed()
+            await client.close()
+
+    async def follow(self) -> None:
+        """Reads for ever; a broker that is away, or refuses, is waited for. A task of its own, until cancelled.
+
+        Once the brokers refuse one of the topics each is read for itself: the others go on.
+        """
+        if len(self._tables) > 1:
+            with contextlib.suppress(FetchFailure, KeelmanError):
+                await self._read(self._tables, Backoff(first=0.1, most=2.0))
+        await supervise(*(partial(self._follow_one, table) for table in self._tables))
+
+    async def _follow_one(self, table: TopicTable) -> None:
+        backoff = Backoff(first=0.1, most=2.0)
+        while True:
+            try:
+                await self._read([table], backoff)
+            except (FetchFailure, KeelmanError) as error:
+                table.see(str(error))
+            await asyncio.sleep(backoff.next())
+
+    async def _read(self, tables: Sequence[TopicTable], backoff: Backoff) -> None:
+        """Until a topic may not be read, or not be understood: raises FetchFailure or KeelmanError then."""
+        by_topic = {table.topic: table for table in tables}
+        fetcher = self._fetcher(tables)
+        for table in tables:
+            table.read_by(fetcher)
+        try:
+            while True:
+                found = await fetcher.next(QUIET_SECONDS)
+                for fetched in found:
+                    by_topic[fetched.topic].take_in(fetched)
+                    backoff.reset()
+                    await asyncio.sleep(0)  # megabytes hold up nobody
+                problem = fetcher.problem
+                named = [table for table in tables if f"topic {table.topic}" in problem]
+                for table in tables:
+                    table.see(problem if table in named or not named else "", passes=bool(found))
+        finally:
+            for table in tables:
+                table.read_by(None)
+            await fetcher.close()
+
+    def _fetcher(self, tables: Sequence[TopicTable]) -> BatchFetcher:
+        positions = {(table.topic, number): at for table in tables for number, at in table.positions.items()}
+        client = FetchClient(self._properties, client_id=self._client_id, request_timeout_ms=REQUEST_MS)
+        settings = FetchSettings(check_crcs=False)  # taking batches apart looks at them
+        return BatchFetcher(client, positions, read_committed=self._read_committed, reset="earliest", settings=settings)

@@ -1,0 +1,103 @@
+"""Tables that are followed together: each takes what is of its topic; one that is refused keeps no other waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from keelman.kafka.fetching.fetched import Fetched
+from keelman.kafka.fetching.fetcher import FetchFailure
+from keelman.kafka.tables.following import TopicTables
+from keelman.kafka.tables.table import TopicTable
+from keelman.model.errors import PermissionDenied
+from keelman.runtime.supervise import Siblings, first_of
+
+REFUSED = "topic b may not be read: TOPIC_AUTHORIZATION_FAILED"
+
+
+class Fetcher:
+    """Brings one batch of no records of each topic, then waits; raises FetchFailure at once with a topic that is
+    refused."""
+
+    def __init__(self, topics: Sequence[str], refused: Sequence[str], problem: str) -> None:
+        self._topics, self.problem, self.closed = list(topics), problem, False
+        self._fails = any(topic in refused for topic in topics)
+
+    async def next(self, seconds: float) -> list[Fetched]:
+        if self._fails:
+            raise FetchFailure(29, REFUSED)
+        if not self._topics:
+            await asyncio.Event().wait()
+        return [Fetched(self._topics.pop(0), 0, [], 0, 7, 7)]
+
+    def heard_at(self, topic: str) -> float:
+        return 1e12
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Together(TopicTables):
+    """With fetchers of the test."""
+
+    def __init__(self, tables: Sequence[TopicTable], refused: Sequence[str] = (), problem: str = "") -> None:
+        super().__init__(tables, {}, client_id="c", read_committed=True)
+        self.made: list[tuple[str, ...]] = []
+        self._refused, self._problem = refused, problem
+
+    def _fetcher(self, tables: Sequence[TopicTable]) -> Any:
+        topics = tuple(table.topic for table in tables)
+        self.made.append(topics)
+        return Fetcher(topics, self._refused, self._problem)
+
+
+def tables(*topics: str) -> list[TopicTable]:
+    return [TopicTable(topic, 1, lambda _: None) for topic in topics]
+
+
+async def test_each_takes_what_is_of_its_topic() -> None:
+    three = tables("a", "b", "c")
+    together = Together(three)
+    async with asyncio.timeout(30):
+        await first_of(together.follow(), three[2].read_to({0: 7}))
+    assert [table.positions for table in three] == [{0: 7}] * 3
+    assert together.made == [("a", "b", "c")]
+    assert three[0].heard_at == 1e12, "also when nobody reads it any more"
+
+
+async def test_one_that_is_refused_keeps_no_other_waiting() -> None:
+    a, b, c = tables("a", "b", "c")
+    together = Together([a, b, c], refused=["b"])
+    async with asyncio.timeout(30), Siblings() as siblings:
+        siblings.start(together.follow())
+        await a.read_to({0: 7})
+        await c.read_to({0: 7})
+        with pytest.raises(PermissionDenied, match="out of topic b"):
+            await b.kept_out()
+    assert together.made[0] == ("a", "b", "c")
+    assert set(together.made[1:]) == {("a",), ("b",), ("c",)}
+
+
+@pytest.mark.parametrize(
+    ("problem", "whose"),
+    [
+        ("partition 0 of topic b has no leader", ["b"]),
+        ("broker 1 does not answer", ["a", "b", "c"]),
+        ("", []),
+    ],
+)
+async def test_a_problem_is_that_of_the_topic_that_it_names(problem: str, whose: list[str]) -> None:
+    three = tables("a", "b", "c")
+    together = Together(three, problem=problem)
+    async with asyncio.timeout(30):
+        await first_of(together.follow(), three[2].read_to({0: 7}))
+    found = []
+    for table in three:
+        try:
+            await table.read_to({0: 8}, seconds=0.0)
+        except Exception as error:
+            found += [table.topic] if problem and problem in str(error) else []
+    assert found == whose
