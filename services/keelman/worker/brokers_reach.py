@@ -3,7 +3,6 @@ agent: state may reach them."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import math
 import os
@@ -16,6 +15,7 @@ from keelman.model.errors import KeelmanError, Unauthenticated
 from keelman.model.workload import BROKERS_REFUSE, BROKERS_UNREACHABLE
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
+from keelman.runtime.ticks import tick
 from keelman.workers.brokers_note import BrokersNote
 
 log = get_logger()
@@ -70,7 +70,7 @@ class BrokersReach:
             if problem != self._noted:
                 with contextlib.suppress(OSError):  # it is tried again
                     self._note(file, problem)
-            await asyncio.sleep(LOOK_SECONDS)
+            await tick(LOOK_SECONDS)
 
     def _note(self, file: Path, problem: BrokersNote | None) -> None:
         if problem is None:

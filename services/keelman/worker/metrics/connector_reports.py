@@ -16,6 +16,7 @@ from keelman.api.connect.v1 import connector_pb2 as pb
 from keelman.api.event.v1.report_pb2 import ConnectorReport, ConnectorsReport, Report
 from keelman.connect.config.secret_keys import shown
 from keelman.kafka.feed import CONNECTOR_REPORTS, ReportPublisher
+from keelman.runtime.supervise import wait_or_stop
 from keelman.worker.connector_facts import connector_type
 from keelman.worker.storage.change_set import ChangeSet
 from keelman.worker.storage.config_records import NOT_KNOWN
@@ -23,7 +24,8 @@ from keelman.worker.storage.status_state import Status
 from keelman.worker.storage.store import Store
 from keelman.workers.connector_messages import TYPES, add_notes
 
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 2.0  # without news: another worker may lead by now
+PAUSE_SECONDS = 0.2  # between two looks: what changes meanwhile is reported once
 ROUND_SECONDS = 600.0
 SLICE = 50
 TRACE = 4_000  # characters of a trace
@@ -44,7 +46,9 @@ class ConnectorReports:
         self._begun = 0.0
         self._reported: dict[str, pb.Connector] = {}
         self._types: dict[str, str] = {}
-        self._changes = ChangeSet(lambda: store.config.connectors)
+        self.news = asyncio.Event()
+        """Set when there may be something to report; whoever looks clears it."""
+        self._changes = ChangeSet(lambda: store.config.connectors, on_more=self.news.set)
         store.change_sets.append(self._changes)
         store.status_change_sets.append(self._changes)
 
@@ -148,4 +152,6 @@ async def report_connectors(
             await reports.look()
         else:
             reports.end()
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(PAUSE_SECONDS)
+        await wait_or_stop(reports.news, LOOK_SECONDS)
+        reports.news.clear()

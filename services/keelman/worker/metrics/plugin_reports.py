@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from keelman.api.event.v1.report_pb2 import Report, WorkerPluginsReport
 from keelman.kafka.feed import WORKER_REPORTS, ReportPublisher
+from keelman.runtime.ticks import tick
 from keelman.worker.asking.plugin_set import PluginSet
 
 LOOK_SECONDS = 1.0
@@ -29,4 +29,4 @@ async def report_plugins(plugins: PluginSet, publisher: ReportPublisher, *, work
             made = Report(time=now, reporter=worker, name=name, worker_plugins=about)
             publisher.publish(WORKER_REPORTS, name, made.SerializeToString())
             last, reported = about, time.monotonic()
-        await asyncio.sleep(LOOK_SECONDS)
+        await tick(LOOK_SECONDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from keelman.api.event.v1.report_pb2 import ConnectorLag, LagReport, Report, Wor
 from keelman.kafka.feed import WORKER_REPORTS, ReportPublisher
 from keelman.model.work import Work
 from keelman.rpc.times import from_duration, to_duration
+from keelman.runtime.ticks import tick
 from keelman.worker.group.herder import Herder
 from keelman.worker.metrics.problems import Problems, problems_of
 from keelman.worker.tasks.link import SparkLink
@@ -63,7 +63,7 @@ async def report(
                 by_connector = LagReport(worker_cluster=worker_cluster, worker_id=worker, connectors=left)
                 publisher.publish(WORKER_REPORTS, key, _report(worker, key, lags=by_connector))
             last, reported = now, time.monotonic()
-        await asyncio.sleep(LOOK_SECONDS)
+        await tick(LOOK_SECONDS)
 
 
 def membership_of(herder: Herder, counted: Counted, problems: Problems) -> WorkerMembership:

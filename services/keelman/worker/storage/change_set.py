@@ -21,12 +21,18 @@ class ChangeSet:
     """
 
     def __init__(
-        self, everyone: Callable[[], Iterable[str]], *, all_seconds: float = LOOK_AGAIN_SECONDS, most: int = MOST
+        self,
+        everyone: Callable[[], Iterable[str]],
+        *,
+        all_seconds: float = LOOK_AGAIN_SECONDS,
+        most: int = MOST,
+        on_more: Callable[[], None] = lambda: None,
     ) -> None:
-        """`everyone` gives the names of all; `most` are taken at a time."""
+        """`everyone` gives the names of all; `most` are taken at a time; `on_more` is called as some are added."""
         self._everyone = everyone
         self._all_seconds = all_seconds
         self._most = most
+        self._on_more = on_more
         self._added: dict[str, None] = {}
         self._rest: deque[str] = deque()  # of the round
         self._size = 0
@@ -37,10 +43,12 @@ class ChangeSet:
     def add(self, names: Iterable[str]) -> None:
         """Something has changed about these connectors."""
         self._added.update(dict.fromkeys(names))
+        self._on_more()
 
     def add_all(self) -> None:
         """Something has changed that may concern every connector."""
         self._all_added = True
+        self._on_more()
 
     def begin_anew(self) -> None:
         """As at the beginning: what was added is forgotten, and all are to be looked at."""

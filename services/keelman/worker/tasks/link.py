@@ -20,6 +20,7 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.levels import LOG_LEVELS
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
+from keelman.runtime.ticks import tick
 from keelman.worker.intervals import LEASE_SECONDS
 
 NO_ROUTES: Mapping[str, str] = {}
@@ -155,16 +156,12 @@ class SparkLink:
 
     async def _renew(self) -> None:
         await self.up.wait()
-        sent = 0.0
-        had_right = False
         while True:
             now, right = time.monotonic(), self._may_renew()
-            if right and (not had_right or now - sent >= RENEW_SECONDS):
+            if right:
                 renewal = wire.LeaseRenewal(log_levels=LOG_LEVELS.changed)
                 self._out.put(wire.OpenLinkRequest(renewal=renewal), ahead=True)  # hundreds of orders may wait
                 self._asked = self._asked or now
-                sent = now
-            had_right = right
             if self._asked is not None and now - self._asked > SILENT_SECONDS:
                 raise Unavailable(f"the Spark service has not answered a renewal for {SILENT_SECONDS} s")
-            await asyncio.sleep(max(LOOK_SECONDS, sent + RENEW_SECONDS - now) if right else LOOK_SECONDS)
+            await (tick(RENEW_SECONDS) if right else asyncio.sleep(LOOK_SECONDS))

@@ -17,6 +17,7 @@ from keelman.model.work import Work
 from keelman.rpc.times import from_duration
 from keelman.runtime.logs.logging import bind, get_logger
 from keelman.runtime.supervise import Siblings
+from keelman.runtime.ticks import tick
 from keelman.worker.connector_facts import is_sink, is_source
 from keelman.worker.offsets.sink_groups import SinkGroups
 from keelman.worker.parking.parking import Parkable, Parking
@@ -252,7 +253,7 @@ class OwnedTasks:
     async def _judge(self) -> None:
         """Has the tasks' statuses follow what is."""
         while True:
-            await asyncio.sleep(JUDGE_SECONDS)
+            await tick(JUDGE_SECONDS)
             self.heap.look(len(self._tasks))
             for work, running in list(self._awake.items()):
                 running.task.judge(time.monotonic(), running.stall_seconds)
