@@ -29,7 +29,18 @@ from keelman.state.resources.checks import check_quota
 from keelman.state.resources.log_delivery import check_buckets, problem_messages
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import ResourceRow
-from keelman.state.resources.serving import NounApi, Steps, get, has_labels, list_page, page_of, rpc, verb, writing
+from keelman.state.resources.serving import (
+    NounApi,
+    Remembered,
+    Steps,
+    get,
+    has_labels,
+    list_page,
+    page_of,
+    rpc,
+    verb,
+    writing,
+)
 from keelman.state.secrets.hidden import kept_spec, shown_spec
 from keelman.state.snapshot import DEDICATED_CONNECTOR, OPERATION, Snapshot
 
@@ -78,10 +89,14 @@ def _steering(work: Callable[[Any, Transaction, Any], Made]) -> Any:
     return rpc(Steps(lambda self, tx, request, _: work(self, tx, request), before=lambda api, r: api.settled(r.name)))
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class DedicatedConnectorApi(NounApi, grpc.DedicatedConnectorServiceServicer):
     """Dedicated connectors."""
 
     noun = DEDICATED_CONNECTOR
+    _messages: Remembered[DedicatedConnector, dedicated_connector_pb2.DedicatedConnector] = dataclasses.field(
+        default_factory=lambda: Remembered(dedicated_message)
+    )
     GetDedicatedConnector, ListDedicatedConnectors = get, list_page
     PauseDedicatedConnector = _steering(lambda _, tx, r: life.pause(tx, r.name, r.etag))
     ResumeDedicatedConnector = _steering(lambda _, tx, r: life.resume(tx, r.name, r.etag))
@@ -130,14 +145,16 @@ class DedicatedConnectorApi(NounApi, grpc.DedicatedConnectorServiceServicer):
         return page_of(snapshot.names(DEDICATED_CONNECTOR), snapshot.dedicated_connectors, request, is_wanted)
 
     def _shown(self, found: DedicatedConnector, request: Any) -> dedicated_connector_pb2.DedicatedConnector:
-        return self._standing(found, self._under_way(found), with_secrets=True)
+        return self._standing(found, self._under_way(found), dedicated_message(found, with_secrets=True))
 
     def _in_list(self, found: DedicatedConnector, request: Any) -> dedicated_connector_pb2.DedicatedConnector:
-        return self._standing(found, self._under_way(found))
+        return self._standing(found, self._under_way(found), self._messages.copy(found.name, found))
 
     def _fields(self, made: Made, tx: Transaction) -> dict[str, Any]:
         connector, operation = made
-        return with_operation({DEDICATED_CONNECTOR: self._standing(connector, operation)}, operation)
+        return with_operation(
+            {DEDICATED_CONNECTOR: self._standing(connector, operation, dedicated_message(connector))}, operation
+        )
 
     async def settled(self, name: str) -> None:
         """Waits while the workers of a dedicated connector are being scaled by themselves."""
@@ -156,10 +173,13 @@ class DedicatedConnectorApi(NounApi, grpc.DedicatedConnectorServiceServicer):
         return self._snapshot.unfinished_operation(DEDICATED_CONNECTOR, connector.name)
 
     def _standing(
-        self, connector: DedicatedConnector, under_way: Operation | None, *, with_secrets: bool = False
+        self,
+        connector: DedicatedConnector,
+        under_way: Operation | None,
+        made: dedicated_connector_pb2.DedicatedConnector,
     ) -> dedicated_connector_pb2.DedicatedConnector:
-        """A dedicated connector with all that is known of it."""
-        snapshot, made = self._snapshot, dedicated_message(connector, with_secrets=with_secrets)
+        """The message of a dedicated connector, with all that is known of it."""
+        snapshot = self._snapshot
         status, now = made.status, self.parts.store.database.clock()
         reported = reported_of(connector, snapshot, self.parts.reports, now)
         if reported.is_fresh and reported.connector is not None:
