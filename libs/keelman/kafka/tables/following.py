@@ -19,7 +19,7 @@ REQUEST_MS = 10_000
 
 class TopicTables:
     """Tables of one Kafka cluster, for who reads them in one isolation. A worker that has nothing to copy spends most
-    of its time on its topics; so they share their requests, and the client that asks for ends."""
+    of its time on its topics, so they share the requests that wait for news."""
 
     def __init__(
         self, tables: Sequence[TopicTable], properties: Mapping[str, str], *, client_id: str, read_committed: bool
@@ -32,19 +32,17 @@ class TopicTables:
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[TopicTables]:
-        """Opens the client that asks for ends; `follow()` must run inside the block.
+        """Opens the clients that ask for ends, each of one topic; `follow()` must run inside the block.
 
         Raises Unavailable, Unauthenticated, InvalidArgument.
         """
-        client = await open_client(self._properties, client_id=self._client_id, timeout_ms=REQUEST_MS)
-        for table in self._tables:
-            table.opened(client)
-        try:
-            yield self
-        finally:
+        async with contextlib.AsyncExitStack() as stack:
             for table in self._tables:
-                table.closed()
-            await client.close()
+                client = await open_client(self._properties, client_id=self._client_id, timeout_ms=REQUEST_MS)
+                stack.push_async_callback(client.close)
+                table.opened(client)
+                stack.callback(table.closed)
+            yield self
 
     async def follow(self) -> None:
         """Reads for ever; a broker that is away, or refuses, is waited for. A task of its own, until cancelled.
