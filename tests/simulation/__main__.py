@@ -16,6 +16,7 @@ from simulation.breakages import BREAKAGES
 from simulation.run import Result, Template, prepare, simulate
 
 BREAKAGE_SEEDS = 40
+PROGRESS_SEEDS = 500
 REPLAY = "PYTHONHASHSEED=0 PYTHONPATH=tests .venv/bin/python -m simulation --seed {seed} --trace"
 
 
@@ -46,11 +47,13 @@ def main(arguments: list[str]) -> int:
             # A process for each seed: what a simulation leaves behind in memory is gone with it.
             pool = multiprocessing.get_context("fork").Pool(given.processes, maxtasksperchild=1)
             results = pool.imap_unordered(partial(_short, template=template), seeds)
-        for result in results:
+        for number, result in enumerate(results, 1):
             counts.update(result.counts)
             counts["seconds"] += int(result.seconds)
             broken += bool(result.broken)
             _print(result, trace=given.trace)
+            if number % PROGRESS_SEEDS == 0 and number < len(seeds):
+                print(f"{number} of {len(seeds)} seeds, {broken} broke a rule", flush=True)
     took = time.monotonic() - begun
     print(f"{len(seeds)} seeds in {took:.1f} s, {broken} broke a rule; {dict(sorted(counts.items()))}")
     return 1 if broken else 0
