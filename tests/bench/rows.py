@@ -63,7 +63,8 @@ class Bench:
             await self.state(int(name.removeprefix(STATE)))
             return self.figures
         if name == "managed":
-            return await managed.measured(self.folder / name, self.options.managed, self.say)
+            found = await managed.measured(self.folder / name, self.options.managed, self.say)
+            return found + await managed.stored(self.folder / f"{name}-stored", self.say)
         if (own := {"dedicated": dedicated, "scale-out": scaling}.get(name)) is not None:
             return await own.measured(self.folder / name, self.options.rounds, self.say)
         if name.startswith(OHARA):

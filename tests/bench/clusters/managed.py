@@ -1,5 +1,5 @@
 """Many small connectors of the managed Connect API on one node: how long until all run, what they cost when they are
-idle, and how long a page of a list takes."""
+idle, and how long a page of a list takes; and the same list of many that are only stored."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ CREATES_AT_ONCE = 4
 PATIENCE_SECONDS = 3600.0
 LOOK_SECONDS, IDLE_SECONDS = 2.0, 45.0
 PAGE, LISTS = 100, 100
+STORED, ROUNDS = 1_000, 10
+NOWHERE = "127.0.0.1:1"
+"""Brokers that nobody has: connectors of theirs are stored, and FAILED."""
 MIN_AVAILABLE = 1 << 30
 """With less memory than that on the host it is given up: others live there too."""
 MAX_MB = 25_770
@@ -48,6 +51,31 @@ async def measured(folder: Path, count: int, say: Callable[[str], None]) -> list
             alone(f"{name}-idle", "processors", [idle], idle, ""),
             alone(f"{name}-list-p99", "ms", pages, percentile(pages, 0.99), "<= 200"),
         ]
+
+
+async def stored(folder: Path, say: Callable[[str], None]) -> list[Figure]:
+    """The pages of a list of many that are stored and run nowhere."""
+    folder.mkdir(parents=True)
+    async with managed_connect_world(folder) as world:
+        turns = asyncio.Semaphore(CREATES_AT_ONCE)
+
+        async def create(number: int) -> None:
+            async with turns:
+                body = connector(f"stored-{number:04d}", NOWHERE, file_source(folder / f"{number}", "lines"))
+                await asyncio.to_thread(lambda: world.sdk.create_connector(**body))
+
+        begun = time.monotonic()
+        await asyncio.gather(*map(create, range(STORED)))
+        say(f"managed: {STORED} are stored after {time.monotonic() - begun:.0f} s")
+        while any(one["connectorState"] != "FAILED" for one in await asyncio.to_thread(_all, world)):
+            if time.monotonic() - begun > PATIENCE_SECONDS:
+                raise Unavailable(f"not all of {STORED} have ended their creation")
+            await asyncio.sleep(LOOK_SECONDS)
+        pages: list[float] = []
+        for _ in range(ROUNDS):
+            found = await asyncio.to_thread(_all, world, pages)
+            assert len(found) == STORED
+        return [alone(f"managed-{STORED}-stored-list-p99", "ms", pages, percentile(pages, 0.99), "<= 200")]
 
 
 def _page(world: World) -> float:
@@ -89,11 +117,15 @@ async def _all_run(world: World, folder: Path, count: int, say: Callable[[str], 
             raise Unavailable(f"{running} of {count} run after {seconds:.0f} s, {free} bytes are left; {why}")
 
 
-def _all(world: World) -> list[dict[str, str]]:
+def _all(world: World, pages: list[float] | None = None) -> list[dict[str, str]]:
+    """All of them; puts the milliseconds of each page behind `pages`."""
     found: list[dict[str, str]] = []
     token: dict[str, str] = {}
     while True:
+        begun = time.monotonic()
         answer = world.sdk.list_connectors(maxResults=PAGE, **token)
+        if pages is not None:
+            pages.append(1000 * (time.monotonic() - begun))
         found += answer["connectors"]
         if not answer.get("nextToken"):
             return found
