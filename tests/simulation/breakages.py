@@ -105,7 +105,7 @@ BREAKAGES = {
         "started-twice", "a worker that moves keeps its generation", _moves_without_generation, seed=5
     ),
     "judges-at-once": Breakage(
-        "offline-though-heard", "who was not heard yet counts as silent after a start", _judges_at_once, seed=3
+        "offline-though-heard", "who was not heard yet counts as silent after a start", _judges_at_once, seed=9
     ),
     "gives-ports-twice": Breakage("ports", "the planner does not look who has a port", _gives_ports_twice, seed=3),
     "answers-without-storing": Breakage(

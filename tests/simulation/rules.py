@@ -150,14 +150,17 @@ class Rules:
     def _check_node(self, name: str, old: Node | None, new: Node | None) -> None:
         if new is None or old is None or new.state is not NodeState.OFFLINE or old.state is NodeState.OFFLINE:
             return
-        now = self.loop.time()
-        for at, by in self._heard.get(new.name, ()):
+        now, beats = self.loop.time(), self._heard.get(new.name, ())
+        known = HEARD_SECONDS[0] - EXCHANGED_SECONDS
+        for at, by in beats:
             if by == name:
                 long_ago, lately = HEARD_SECONDS
             elif now >= max(self.blind.get(by, 0.0), self.blind.get(name, 0.0)):
-                long_ago, lately = HEARD_SECONDS[0] - EXCHANGED_SECONDS, HEARD_SECONDS[1]
-            else:
+                long_ago, lately = known, HEARD_SECONDS[1]
+            elif any(one == by and now - known < before <= now - HEARD_SECONDS[1] for before, one in beats):
                 long_ago, lately = CUT_OFF_SECONDS
+            else:
+                continue  # after a long silence: the others have yet to be told of it
             if now - long_ago < at <= now - lately:
                 self.fail("offline-though-heard", f"{new.name}: {by} heard it {now - at:.3f} s ago, {name} stored it")
                 return

@@ -198,6 +198,8 @@ class _Simulation:
         await asyncio.sleep(3.0)
         tasks = [self.loop.create_task(user.run()) for user in self.users]
         for node, disk in list(self.disks.items())[:MOST_LABELLED]:
+            while node not in self.rules.truth[NODE]:  # noqa: ASYNC110  # it has yet to join
+                await asyncio.sleep(LOOK_SECONDS)
             await self.operator.label(node, disk)
         tasks.append(self.loop.create_task(self.operator.run()))
         await self.disturbances.run(self.size.seconds)
