@@ -15,7 +15,7 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.rpc.errors import translated
 from keelman.testing.eventually import eventually
 from support.state.definitions import ABSENT, FILE_SOURCE, PAUSED, RUNNING, STOPPED, Definitions, connected, worker_of
-from support.state.service import state_in_loop
+from support.state.service import free_range, state_in_loop
 from support.state.topics import states
 from support.worker.processes import FENCED, LinkSide, Run, WorkerProcess, link_side
 
@@ -44,7 +44,7 @@ async def world(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Asy
     folder = tmp_path_factory.mktemp("definitions")
     async with (
         link_side() as (link, spark),
-        state_in_loop(folder / "home") as (_, port),
+        state_in_loop(folder / "home", worker_ports=free_range(2)) as (_, port),
         connected(port) as (clients, agent),
         worker_of(clients, agent, "defined", bootstrap=bootstrap, folder=folder / "worker", spark=spark) as worker,
     ):

@@ -18,7 +18,7 @@ from keelman.model.errors import KeelmanError, Unavailable
 from keelman.state.failpoints import ON_WORKERS, OPERATIONS
 from keelman.testing.eventually import eventually
 from support.state.definitions import ABSENT, FILE_SOURCE, RUNNING, STOPPED, Definitions, connected, worker_of
-from support.state.service import StateProcess
+from support.state.service import StateProcess, free_range
 from support.worker.processes import WorkerProcess, link_side
 
 pytestmark = pytest.mark.component
@@ -141,7 +141,7 @@ async def _waits(definitions: Definitions, operation: str) -> bool:
 
 @pytest.mark.parametrize("cases", [CASES, pytest.param(OTHERS, marks=pytest.mark.slow)], ids=["some", "others"])
 async def test_a_kill_at_any_point_is_made_good(bootstrap: str, tmp_path: Path, cases: list[Case]) -> None:
-    killed = Killed(StateProcess(tmp_path / "home"), tmp_path / "armed")
+    killed = Killed(StateProcess(tmp_path / "home", "--worker-ports", free_range(2)), tmp_path / "armed")
     async with link_side() as (link, spark):
         link.slow = True
         await killed.start(cases[0][0])
