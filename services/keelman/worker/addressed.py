@@ -18,6 +18,13 @@ def begin(headers: Mapping[str, str]) -> None:
     _member.set(headers.get(HEADER, ""))
 
 
+def keep_to(member: str) -> None:
+    """A request of another worker that names nobody, as those of Java's do, is meant for the member that this worker is
+    when it comes."""
+    if not _member.get():
+        _member.set(member)
+
+
 def meant_for(member: str) -> bool:
     """Whether a worker that is this member may do it; any may do what names none."""
     return _member.get() in ("", member)

@@ -1,0 +1,65 @@
+"""Where requests are passed on: not what a leader finds late that was frozen, and has lost its place meanwhile."""
+
+from __future__ import annotations
+
+import ssl
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+
+from keelman.worker import addressed
+from keelman.worker.errors import Elsewhere
+from keelman.worker.rest.answers import Forwarded
+from keelman.worker.rest.forwarding.forwarding import Forwarder
+
+OTHER = "http://other:8083"
+
+
+class Asking(Forwarder):
+    """Notes what it would have asked another worker."""
+
+    def __init__(self, herder: Any) -> None:
+        super().__init__(ssl.create_default_context(), herder, _nothing)
+        self.asked: list[str] = []
+
+    async def _elsewhere(self, request: Request, url: str) -> Forwarded:
+        self.asked.append(url)
+        return Forwarded(Response("done there"))
+
+
+async def _nothing() -> None:
+    return
+
+
+def request(query: str) -> Request:
+    return Request({"type": "http", "method": "PUT", "path": "/", "query_string": query.encode(), "headers": []})
+
+
+@pytest.mark.parametrize(
+    ("query", "loses", "status"),
+    [
+        ("", False, 200),
+        ("", True, 200),  # a client's own: it waits for its answer
+        ("forward=true", False, 200),
+        ("forward=true", True, 409),  # its sender has asked the next leader since
+    ],
+)
+async def test_a_request_of_another_worker_is_meant_for_the_member_that_it_reached(
+    query: str, loses: bool, status: int
+) -> None:
+    membership = SimpleNamespace(member="one")
+    store = SimpleNamespace(config=SimpleNamespace(offset=0), properties=SimpleNamespace(session_ms=6_000))
+    forwarder = Asking(SimpleNamespace(membership=membership, store=store))
+
+    async def do() -> Response:
+        if loses:
+            membership.member = "another"
+        raise Elsewhere(OTHER)
+
+    addressed.begin({})
+    answer = await forwarder.done(request(query), do)
+    assert answer.status_code == status
+    assert forwarder.asked == ([OTHER] if status == 200 else [])
