@@ -151,14 +151,16 @@ class ClusterUser(User):
         words = f"{method} {self.cluster} {wanted}"
         rules.note("asked", words)
         try:
-            await self.write("workers", method, request)
+            answer = await self.write("workers", method, request)
         except InDoubt:
             rules.note("in-doubt", words)
         except (Conflict, FailedPrecondition, AlreadyExists, NotFound) as error:
             rules.asked[key] = before
             rules.note("refused", f"{words}: {error.reason}")
         else:
-            rules.asked[key] = outcomes
+            # What changed nothing leaves the etag: an earlier request that nobody answered may be done after it.
+            same = method != "CreateWorkerCluster" and answer.worker_cluster.etag == request.etag
+            rules.asked[key] = outcomes | (before if same else set())
             rules.note("acknowledged", words)
 
 
