@@ -119,3 +119,7 @@ class Operation(Resource):
     def step(self, name: str) -> Step:
         """The step of that name."""
         return next(one for one in self.steps if one.name == name)
+
+    def begin_time_of(self, name: str) -> datetime:
+        """When the step of that name began; of one that has not, when the operation was made."""
+        return self.step(name).start_time or self.create_time

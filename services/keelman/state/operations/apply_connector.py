@@ -165,7 +165,7 @@ class ConnectorSteps:
         if found is None:
             raise errors.FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
         goal = DefinitionGoal(operation.target.goal)
-        waited = self._store.database.clock() - (operation.step(AWAIT).start_time or operation.create_time)
+        waited = self._store.database.clock() - operation.begin_time_of(AWAIT)
         without_tasks = self.without_tasks(operation, found)
         return awaited(goal, found, waited, without_tasks=without_tasks, was_running=ran_otherwise(operation.facts))
 

@@ -140,7 +140,7 @@ class _Steps:
 
     async def await_workers(self, operation: Operation) -> Outcome:
         """Waits until all workers run. Raises FailedPrecondition once it is known why they do not."""
-        return self._workers.outcome(operation, self._cluster(operation), self._since(operation, names.START))
+        return self._workers.outcome(operation, self._cluster(operation), operation.begin_time_of(names.START))
 
     async def initialize(self, operation: Operation) -> Outcome:
         """Notes what the connector is now, where the update changes that: of workers that do not run once they do."""
@@ -158,7 +158,7 @@ class _Steps:
         configuration where that becomes another one with them."""
         await self._write_workers(operation, names.WANTED_CLUSTER)
         former, wanted = (operation.facts[key]["node_selector"] for key in (names.FORMER_CLUSTER, names.WANTED_CLUSTER))
-        since = self._since(operation, names.UPDATE_WORKERS)
+        since = operation.begin_time_of(names.UPDATE_WORKERS)
         outcome = self._workers.outcome(operation, self._cluster(operation), since, placed=former != wanted)
         if isinstance(outcome, Done) and (operation.facts.get(names.RECONFIGURES) or operation.facts.get(names.WAKES)):
             return await self._reconfigure(operation)
@@ -302,11 +302,8 @@ class _Steps:
             raise FailedPrecondition(f"its worker cluster {what}", reason="WORKER_FAILED")
         return cluster
 
-    def _since(self, operation: Operation, step: str) -> datetime:
-        return operation.step(step).start_time or operation.create_time
-
     def _waited(self, operation: Operation, step: str) -> timedelta:
-        return self._store.database.clock() - self._since(operation, step)
+        return self._store.database.clock() - operation.begin_time_of(step)
 
 
 async def _ask(brokers: BrokerCluster) -> None:

@@ -67,8 +67,7 @@ class _Steps:
         cluster = self._cluster(operation)
         if cluster is None or cluster.spec.autoscale is None:
             return Done(NOT_SCALED, skipped=True)
-        since = operation.step(AWAIT_WORKERS).start_time or operation.create_time
-        outcome = self._workers.outcome(operation, cluster, since)
+        outcome = self._workers.outcome(operation, cluster, operation.begin_time_of(AWAIT_WORKERS))
         if isinstance(outcome, Done) and cluster.status.ready_workers != cluster.wanted_workers:
             return Waiting("its workers are being placed", LOOK_AGAIN_SECONDS)
         return outcome
