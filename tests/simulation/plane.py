@@ -96,8 +96,13 @@ class StateService:
         await self._ended.wait()
 
     def _gone(self, process: FakeProcess) -> None:
-        self._sessions, self.store, self.process = None, None, None
+        self._lose_all(process)
+        self.process = None
         self._ended.set()
+
+    def _lose_all(self, process: FakeProcess) -> None:
+        """What it held in memory is gone, and the other ends of its connections learn that."""
+        self._sessions = self.store = None
         self.world.server.forget(process)
         self.world.network.forget(process, loudly=True)
 
@@ -111,9 +116,7 @@ class StateService:
                 await self._run(stop)
             except Exception as error:
                 self.world.rules.note("state-ended", f"{self.name}: {error!r}")
-                self._sessions = self.store = None
-                self.world.server.forget(process)
-                self.world.network.forget(process, loudly=True)
+                self._lose_all(process)
                 await asyncio.sleep(1.0)
         process.die()
         self._gone(process)

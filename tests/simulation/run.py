@@ -34,9 +34,9 @@ from simulation.users import ClusterUser, Operator
 
 MEMORY = Path("/dev/shm")
 QUIET_SECONDS = 240.0
+"""Within this time after the last disturbance everything is as is wanted."""
 MOST_LABELLED = 50
 """So many nodes have labels: one after the other they take their time."""
-"""Within this time after the last disturbance everything is as is wanted."""
 LOOK_SECONDS = 1.0
 SOME, MANY = 10, 500
 """One of so many seeds has 20 to 50 nodes, and 1,000."""

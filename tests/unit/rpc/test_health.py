@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 
 from keelman.rpc.health import HealthClient, is_serving
 from keelman.rpc.server import Service, serve
-from keelman.runtime.supervise import first_of
+from keelman.runtime.processes.ports import free_ports
+from keelman.testing.proxy import Proxy, Tunnel
 
 ECHO = Service(
     "test.Echo",
     lambda _, server: server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Echo", {}),)),
     None,
 )
-
-
-@asynccontextmanager
-async def counted(socket: Path, to: Path) -> AsyncIterator[list[int]]:
-    """Passes on what comes to `socket`; the list has an entry for each connection."""
-    connections: list[int] = []
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connections.append(len(connections))
-        try:
-            back_reader, back_writer = await asyncio.open_unix_connection(to)
-        except OSError:
-            writer.close()
-            return
-        try:
-            await first_of(passed_on(reader, back_writer), passed_on(back_reader, writer))
-        finally:
-            writer.close()
-            back_writer.close()
-
-    async with await asyncio.start_unix_server(connected, socket):
-        yield connections
-
-
-async def passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65_536):
-        writer.write(data)
-        await writer.drain()
 
 
 async def test_health_is_not_serving_until_ready(tmp_path: Path) -> None:
@@ -62,17 +33,23 @@ async def test_health_is_not_serving_until_ready(tmp_path: Path) -> None:
     assert not socket.exists()
 
 
-async def test_a_connection_is_kept_while_it_is_answered_and_the_next_process_is_found(tmp_path: Path) -> None:
-    socket, behind = tmp_path / "front.sock", tmp_path / "s.sock"
-    async with counted(socket, behind) as connections:
-        client = HealthClient(f"unix:{socket}")
-        async with serve(ECHO, socket=behind) as health:
+async def test_a_connection_is_kept_while_it_is_answered_and_the_next_process_is_found() -> None:
+    [port] = free_ports(1)
+    connections: list[Tunnel] = []
+
+    def counted(*given: Any) -> Tunnel:
+        connections.append(Tunnel(*given))
+        return connections[-1]
+
+    async with Proxy("127.0.0.1", port, tunnel=counted) as proxy:
+        client = HealthClient(proxy.address)
+        async with serve(ECHO, port=port) as health:
             await health.ready()
             for _ in range(5):
                 assert await client.is_serving(timeout_seconds=60)
             assert len(connections) == 1
         assert not await client.is_serving()
-        async with serve(ECHO, socket=behind) as health:
+        async with serve(ECHO, port=port) as health:
             await health.ready()
             assert await client.is_serving(timeout_seconds=60), "at once: it does not wait for another try"
         await client.close()

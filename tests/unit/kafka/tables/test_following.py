@@ -23,7 +23,7 @@ class Fetcher:
     refused."""
 
     def __init__(self, topics: Sequence[str], refused: Sequence[str], problem: str) -> None:
-        self._topics, self.problem, self.closed = list(topics), problem, False
+        self._topics, self.problem = list(topics), problem
         self._fails = any(topic in refused for topic in topics)
 
     async def next(self, seconds: float) -> list[Fetched]:
@@ -37,7 +37,7 @@ class Fetcher:
         return 1e12
 
     async def close(self) -> None:
-        self.closed = True
+        """It has no connections."""
 
 
 class Together(TopicTables):

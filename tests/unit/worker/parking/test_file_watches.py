@@ -16,8 +16,8 @@ from keelman.worker.parking.file_watches import FileWatches, WatchedFile
 
 
 def watch(path: Path) -> FileWatch:
-    found = path.stat() if path.exists() else None
-    return FileWatch(str(path), *((found.st_size, found.st_ino) if found else (0, 0)))
+    found = path.stat()
+    return FileWatch(str(path), found.st_size, found.st_ino)
 
 
 def longer(path: Path) -> None:
