@@ -20,7 +20,7 @@ from bench.measuring.figures import Figure, save, show
 from bench.rows import THREE, Bench
 
 NAMES = (
-    *("mirror-eos", "file-source", "file-sink", "trickle", "active-300", "wake", "start"),
+    *("mirror-eos", "file-source", "file-sink", "trickle", "trickle-floor", "active-300", "wake", "start"),
     *("worker-start", "create", "idle-10k", "list-10k", "failover", "takeover"),
     *("cluster-start", "state-100", "state-300", "state-1000"),
     *("ohara-calls", "ohara-start", "ohara-clients", "dedicated", "scale-out", "managed"),

@@ -15,7 +15,7 @@ from bench.clusters import cluster_start, dedicated, managed, ohara, scaling, st
 from bench.copying import avro, couchbase, java_plugins, quickness, slow_targets, throughput, trickle
 from bench.measuring.data import Topics
 from bench.measuring.figures import Figure, alone, beside, compared, number, percentile
-from bench.measuring.rounds import OURS, interleaved, lateness, picked, settled, slowness
+from bench.measuring.rounds import OURS, interleaved, picked, settled, slowness
 from bench.measuring.sites import Site
 from bench.measuring.systems import Keelman, System, connect, cpu_seconds, keelman, stolen_seconds
 from bench.workers import failover, many, starts, ten_thousand
@@ -192,24 +192,24 @@ class Bench:
     async def trickle(self) -> None:
         """Twenty records a second, exactly-once."""
         load, ours, peer = self.load, await self.ours(), await self.peer(exactly_once=True)
-        variants: Mapping[str, Mapping[str, str]] = {
-            throughput.SHIPPED: {},
-            "1 MB batches, linger 5": throughput.OVERRIDES,
-        }
+        variants = {throughput.SHIPPED: {}, "1 MB batches, linger 5": throughput.OVERRIDES}
 
         async def one(of: str) -> list[float]:
             system, more = (ours, {}) if of == OURS else (peer, variants[of])
             return await trickle.trickle(system, load, more, records=self.options.trickle)
 
-        def say(turn: int, of: str, took: list[float]) -> None:
-            self.say(
-                f"trickle {self.turn(turn)}: {of}: p50 {statistics.median(took):.1f} ms, "
-                f"p99 {percentile(took, 0.99):.1f} ms"
-            )
+        self.figures += await trickle.measured("trickle", list(variants), one, "<= 0.9", self)
 
-        found = await interleaved(self.options.rounds, list(variants), one, lateness, say, warm_up=self.options.warm_up)
-        self.figures += compared("trickle-p50", "ms", *picked(found, statistics.median), "<= 0.9")
-        self.figures += compared("trickle-p99", "ms", *picked(found, lambda took: percentile(took, 0.99)), "<= 0.9")
+    async def trickle_floor(self) -> None:
+        """The same beside a loop in Python that makes the same requests and does nothing else."""
+        load, ours, records = self.load, await self.ours(), self.options.trickle
+
+        async def one(of: str) -> list[float]:
+            if of == OURS:
+                return await trickle.trickle(ours, load, {}, records=records)
+            return await trickle.bare_trickle(load, records=records)
+
+        self.figures += await trickle.measured("trickle-floor", [trickle.BARE], one, "", self)
 
     async def active_300(self) -> None:
         """Many small connectors: memory. Both systems are started anew for it, one after the other."""

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import statistics
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from bench.copying import bare_loop
 from bench.copying.throughput import Load, mirror_config
 from bench.measuring.data import QUIET
+from bench.measuring.figures import Figure, compared, percentile
+from bench.measuring.rounds import interleaved, lateness, picked
 from bench.measuring.systems import System, create, delete, running
 
 NUMBERS = itertools.count(1)
 PER_SECOND = 20
 WARM_UP = 40
+BARE = "bare loop"
 
 
 class Reader:
@@ -62,11 +69,66 @@ async def trickle(system: System, load: Load, more: Mapping[str, str], *, record
     number = next(NUMBERS)
     topic, alias, name = f"drops-{number}", f"t{number}", f"trickle-{number}"
     copy = f"{alias}.{topic}"
-    load.topics.create(topic, 1)
-    load.topics.create(copy, 1)
-    config = {**mirror_config(load, alias, more), "topics": topic, "tasks.max": "1"}
-    await create(system, name, config)
-    await running(system, name)
+    with made(load, topic, copy):
+        await create(system, name, {**mirror_config(load, alias, more), "topics": topic, "tasks.max": "1"})
+        try:
+            await running(system, name)
+            return await drops(system.name, load, topic, copy, records)
+        finally:
+            await delete(system, name)
+
+
+async def bare_trickle(load: Load, *, records: int = 400) -> list[float]:
+    """The same of a loop that does nothing but its requests."""
+    number = next(NUMBERS)
+    topic, copy, offsets = f"drops-{number}", f"bare.drops-{number}", f"bare.offsets-{number}"
+    with made(load, topic, copy, offsets), bare_loop.copying(load.bootstrap, topic, copy, offsets):
+        return await drops(BARE, load, topic, copy, records)
+
+
+@contextlib.contextmanager
+def made(load: Load, *topics: str) -> Iterator[None]:
+    """Topics of one partition, deleted at the end of the block."""
+    for topic in topics:
+        load.topics.create(topic, 1)
+    try:
+        yield
+    finally:
+        for topic in topics:
+            load.topics.delete(topic)
+
+
+class Rounds(Protocol):
+    """What a row knows of its rounds."""
+
+    options: Any
+
+    def say(self, text: str) -> None:
+        """One line of progress."""
+
+    def turn(self, turn: int) -> str:
+        """Which round it is."""
+
+
+async def measured(
+    name: str, variants: Sequence[str], one: Callable[[str], Awaitable[list[float]]], goal: str, rounds: Rounds
+) -> list[Figure]:
+    """The figures of p50 and p99; `one` measures ours or a variant."""
+
+    def say(turn: int, of: str, took: list[float]) -> None:
+        p50, p99 = statistics.median(took), percentile(took, 0.99)
+        rounds.say(f"{name} {rounds.turn(turn)}: {of}: p50 {p50:.1f} ms, p99 {p99:.1f} ms")
+
+    options = rounds.options
+    found = await interleaved(options.rounds, variants, one, lateness, say, warm_up=options.warm_up)
+    return [
+        *compared(f"{name}-p50", "ms", *picked(found, statistics.median), goal),
+        *compared(f"{name}-p99", "ms", *picked(found, lambda took: percentile(took, 0.99)), goal),
+    ]
+
+
+async def drops(name: str, load: Load, topic: str, copy: str, records: int) -> list[float]:
+    """Feeds the topic; milliseconds of each record until it is seen in the copy, those of the warm-up left out."""
     reader = Reader(load.bootstrap, copy)
     producer = Producer({"bootstrap.servers": load.bootstrap, "linger.ms": 0, "enable.idempotence": True, **QUIET})
     sent: dict[int, float] = {}
@@ -80,11 +142,8 @@ async def trickle(system: System, load: Load, more: Mapping[str, str], *, record
             sent[index] = time.perf_counter()
         deadline = time.monotonic() + 30
         while len(reader.came) < len(sent):
-            assert time.monotonic() < deadline, f"{system.name}: {len(reader.came)} of {len(sent)} arrived"
+            assert time.monotonic() < deadline, f"{name}: {len(reader.came)} of {len(sent)} arrived"
             await asyncio.sleep(0.05)
     finally:
         reader.close()
-        await delete(system, name)
-        load.topics.delete(topic)
-        load.topics.delete(copy)
     return [(reader.came[n] - sent[n]) * 1000 for n in range(WARM_UP, records + WARM_UP)]

@@ -258,6 +258,7 @@ class RunProducer(ABC):
     def _send_together(self, producer: BatchProducer, batches: list[Packed]) -> None:
         for one in batches:
             self._send(producer, one)
+        producer.ship()
 
     def batch_bytes(self, topic: str) -> int:
         """How much one batch for the topic may take, before compression."""

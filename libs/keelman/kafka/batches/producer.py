@@ -122,6 +122,10 @@ class BatchProducer:
         if self._failure is None:
             self._sender.send(topic, partition, batch, records, on_stored)
 
+    def ship(self) -> None:
+        """Sends what is queued at once, as far as it may go; for a caller that queues nothing more now."""
+        self._sender.drain_now()
+
     @property
     def most_bytes(self) -> Mapping[str, int]:
         """How large batches should be for topics that refused larger ones: those are sent in halves."""

@@ -114,6 +114,12 @@ class BatchSender:
         """Sends what may be sent, once what is running now has ended."""
         self._look_again(0.0)
 
+    def drain_now(self) -> None:
+        """Sends what may be sent before it returns."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._drain()
+
     def ended(self) -> None:
         """The transaction is over: the next batch that goes out begins another."""
         self._until = math.inf
