@@ -133,3 +133,58 @@ def test_a_new_member_with_an_old_ones_address_gets_its_work_at_once() -> None:
 def test_nobody_to_give_to_gives_to_nobody() -> None:
     outcome = assign({"m": MemberView("u", leaving=True)}, [Work("a")], Memory(), now_ms=0, max_delay_ms=0)
     assert outcome.assigned == {"m": frozenset()}
+
+
+def play_unfit(
+    owned: Mapping[str, frozenset[Work]],
+    unfit: frozenset[str],
+    configured: frozenset[Work],
+    memory: Memory,
+    **times: int,
+) -> tuple[dict[str, frozenset[Work]], Round]:
+    """As `play`, where some members take no tasks."""
+    members = {m: MemberView(f"http://{m}/", works, unfit="away" * (m in unfit)) for m, works in owned.items()}
+    given = {"now_ms": 0, "max_delay_ms": 0, **times}
+    outcome = assign(members, configured, memory, **given)
+    return {m: (works - outcome.revoked[m]) | outcome.assigned[m] for m, works in owned.items()}, outcome
+
+
+@given(st.frozensets(NAMES, min_size=1), st.frozensets(NAMES), WORKS)
+@settings(max_examples=300, deadline=None)
+def test_tasks_are_with_those_that_take_them_and_connectors_stay(
+    names: frozenset[str], unfit: frozenset[str], configured: frozenset[Work]
+) -> None:
+    before, memory = settle(dict.fromkeys(names, frozenset()), configured, Memory())
+    tasks = {work for work in configured if work.is_task}
+    current, moved = before, False
+    for _ in range(4):
+        current, outcome = play_unfit(current, unfit, configured, memory)
+        memory = outcome.memory
+        assert all(m not in unfit for m, works in outcome.assigned.items() for work in works if work.is_task)
+        moved = any(outcome.revoked.values())
+        if not moved:
+            break
+    assert not moved
+    fit = names - unfit
+    placed = frozenset().union(*current.values())
+    assert placed == (configured if fit else configured - tasks)
+    assert outcome.unplaced == (frozenset() if fit else tasks)
+    for name in names:
+        assert {w for w in current[name] if not w.is_task} == {w for w in before[name] if not w.is_task}
+    for name in names & unfit:
+        assert not current[name] & tasks
+    after, memory = settle(current, configured, memory)
+    loads = [sum(work.is_task for work in works) for works in after.values()]
+    assert max(loads) - min(loads) <= 1, "shares are even once all take tasks"
+
+
+def test_tasks_wait_for_a_member_that_is_back_and_has_its_spark_service_soon() -> None:
+    work = frozenset({Work("a"), Work("a", 0)})
+    memory = Memory(dict.fromkeys(work, "http://m1/"))
+    empty: dict[str, frozenset[Work]] = {"m1": frozenset(), "m2": frozenset()}
+    back, waiting = play_unfit(empty, frozenset({"m1"}), work, memory, max_delay_ms=3000)
+    assert (back["m1"], waiting.delay_ms) == ({Work("a")}, 3000)
+    ready, _ = play_unfit(back, frozenset(), work, waiting.memory, now_ms=1000, max_delay_ms=3000)
+    assert ready["m1"] == work
+    late, over = play_unfit(back, frozenset({"m1"}), work, waiting.memory, now_ms=3000, max_delay_ms=3000)
+    assert (late["m2"], over.delay_ms) == ({Work("a", 0)}, 0)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
-from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
+from keelman.api.copy.v1.worker_link_service_pb2 import Bounds, WorkerGreeting
 from keelman.connect.config.secret_keys import shown
 from keelman.kafka.clients import wait_for_brokers
 from keelman.kafka.feed import ReportPublisher
@@ -119,28 +120,28 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         third_party.begin_offsets(lambda config: committed_rows(store, config.get("name", ""), config))
         cluster, may_use = settings.worker_cluster or properties.group_id, _may_use(settings, properties)
         link = SparkLink(
-            spark,
-            worker_cluster=cluster,
-            worker=worker,
-            bounds=Bounds(cpus=properties.cpus, memory_bytes=properties.memory_bytes),
-            routes=settings.routes,
+            spark.address,
+            _greeting(settings, properties, cluster=cluster, worker=worker),
             may_renew=lambda: membership.lasting,
+            away_seconds=settings.spark_away_seconds,
+            changed=wake.set,
+            why=spark.problem,
         )
         leader = Leader(store, url=url, delay_ms=waiting_ms(settings, properties), wake=wake.set)
         tracking = TopicTracking(store)
         owned = OwnedWork(store, membership, link, on_topics=tracking.used, worker_cluster=cluster, worker=worker)
         stack.enter_context(owned.tasks.heap.watched())
-        herder = Herder(store, membership, leader, owned, url=url, wake=wake)
+        herder = Herder(store, membership, leader, owned, url=url, wake=wake, unfit=lambda: link.unfit)
         publisher = await stack.enter_async_context(
             ReportPublisher(settings.reports_bootstrap_servers, worker, reports)
         )
         async with Siblings() as siblings:
             siblings.start(store.run(), name="topics")
             siblings.start(membership.heartbeats(herder), name="heartbeats")
-            siblings.start(run_link(link, spark, owned.tasks), name="spark link")
+            siblings.start(run_link(link, spark.address, owned.tasks), name="spark link")
             siblings.start(_close_on(stop, entrance, leave, wake), name="stop")
             siblings.start(tracking.run(), name="topics in use")
-            api.begin(herder, tracking, cluster_id)
+            api.begin(herder, tracking, cluster_id, lambda: link.away)
             api.observability.begin(Metrics(herder, link, worker=worker, cluster=cluster, may_use=may_use))
             siblings.start(report(herder, link, publisher, worker_cluster=cluster, worker=worker), name="reports")
             connector_reports = report_connectors(store, herder.leads, publisher, worker_cluster=cluster, worker=worker)
@@ -154,6 +155,17 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
                 await first_of(plugins.read(), leave.wait())
             await herder.run(leave)
         log.info("worker_ended", worker=worker)
+
+
+def _greeting(settings: Settings, properties: WorkerProperties, *, cluster: str, worker: str) -> WorkerGreeting:
+    """Says to the Spark service who this worker is, new at each start, and what its slots may use."""
+    return WorkerGreeting(
+        worker_cluster=cluster,
+        worker_id=worker,
+        incarnation=uuid.uuid4().hex,
+        bounds=Bounds(cpus=properties.cpus, memory_bytes=properties.memory_bytes),
+        routes=settings.routes,
+    )
 
 
 def _third_party(properties: WorkerProperties, wake: asyncio.Event) -> AbstractAsyncContextManager[ThirdParty]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.runtime.settings import ProcessSettings, setting
+from keelman.worker.intervals import SPARK_AWAY_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,12 @@ class Settings(ProcessSettings):
     )
     spark_address: str = setting(
         "", "host:port of the Spark service that runs this worker's tasks; empty has one started beside the worker."
+    )
+    spark_away_seconds: float = setting(
+        SPARK_AWAY_SECONDS,
+        "For so long the Spark service may be away before the worker gives its tasks to other workers of its group.",
+        unit="seconds",
+        minimum=0,
     )
     reports_bootstrap_servers: str = setting("", "Brokers that this worker's reports go to; empty means no reports.")
     reports_properties_file: Path | None = setting(

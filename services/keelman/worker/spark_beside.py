@@ -44,6 +44,7 @@ class SparkBeside:
     socket: Path
     flags: Sequence[str] = ()
     failure: FailedPrecondition | None = None
+    problem: str = ""  # why its last process has ended
     _child: asyncio.subprocess.Process | None = field(default=None, repr=False)
     _stopping: bool = False
 
@@ -106,6 +107,7 @@ class SparkBeside:
                 )
                 stop.set()
                 return
+            self.problem = f"the one beside it has ended: {why}"
             if time.monotonic() - begun > HEALTHY_SECONDS:
                 backoff.reset()
             pause = backoff.next()

@@ -7,6 +7,7 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.connect.config.secret_keys import without_users
@@ -94,11 +95,19 @@ async def _nobody_asks() -> None:
     return
 
 
+@dataclass(frozen=True, slots=True)
+class SparkPlace:
+    """Where a Spark service is. `problem` says why it is not there, empty where that is not known."""
+
+    address: str
+    problem: Callable[[], str] = str
+
+
 @contextlib.asynccontextmanager
 async def open_spark(
     settings: Settings, properties: WorkerProperties, front: Front, stop: asyncio.Event
-) -> AsyncIterator[str]:
-    """The address of the worker's Spark service: the one that is named, else one that runs beside it for the block."""
+) -> AsyncIterator[SparkPlace]:
+    """Where the worker's Spark service is: the one that is named, else one that runs beside it for the block."""
     beside: SparkBeside | None = None
     if not settings.spark_address:
         flags = [
@@ -115,10 +124,10 @@ async def open_spark(
         print_start(settings, properties, front.url, beside.log_file if beside is not None else None)
     log_notes(properties.raw, standalone=properties.standalone)
     if beside is None:
-        yield settings.spark_address
+        yield SparkPlace(settings.spark_address)
         return
     async with beside.running(stop):
-        yield beside.address
+        yield SparkPlace(beside.address, lambda: beside.problem)
 
 
 async def run_link(link: SparkLink, address: str, runs: CopyRuns) -> None:

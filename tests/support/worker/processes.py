@@ -156,10 +156,10 @@ class LinkSide(WorkerLinkServiceServicer):
 
 
 @contextlib.asynccontextmanager
-async def link_side() -> AsyncIterator[tuple[LinkSide, str]]:
-    """Serves the link; yields it and its address."""
+async def link_side(port: int = 0) -> AsyncIterator[tuple[LinkSide, str]]:
+    """Serves the link, on a free port where none is given; yields it and its address."""
     side = LinkSide()
-    (port,) = free_ports(1)
+    port = port or free_ports(1)[0]
     service = Service("keelman.api.copy.v1.WorkerLinkService", add_WorkerLinkServiceServicer_to_server, side)
     async with serve(service, port=port, grace_seconds=0.1):
         yield side, f"127.0.0.1:{port}"

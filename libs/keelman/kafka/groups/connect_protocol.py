@@ -19,16 +19,21 @@ CONFIG_MISMATCH = 1
 PLAIN_BYTES = 2048
 PACKED = b"keelman\x01"
 MAX_BYTES = 64 << 20
+MAX_UNFIT_BYTES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFields:
-    """The fields that our workers have beyond Connect's. `weights` are of tasks: see keelman.worker.tasks.measured."""
+    """The fields that our workers have beyond Connect's. `weights` are of tasks: see keelman.worker.tasks.measured.
+
+    `unfit` says why the member takes no tasks now, empty while it takes them.
+    """
 
     labels: Mapping[str, str] = field(default_factory=dict)
     load: int = 0
     leaving: bool = False
     weights: Mapping[Work, int] = field(default_factory=dict)
+    unfit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,8 @@ def encode_metadata(metadata: Metadata) -> bytes:
         parts += [_string(k) + _string(v) for k, v in sorted(own.labels.items())]
         parts.append(struct.pack(">i?", own.load, own.leaving))
         parts.append(_bytes(_packed(_weights(own.weights)) if own.weights else None))
+        if own.unfit:  # earlier versions end before it
+            parts.append(_bytes(own.unfit.encode()[:MAX_UNFIT_BYTES]))
     return b"".join(parts)
 
 
@@ -70,7 +77,9 @@ def decode_metadata(data: bytes) -> Metadata:
         if reader.left >= 2 and reader.int16() >= OWN_VERSION:
             labels = {reader.string(): reader.string() for _ in range(reader.int32())}
             load, leaving = reader.int32(), reader.boolean()
-            own = OwnFields(labels, load, leaving, _unpacked_weights(reader.nullable_bytes()))
+            weights = _unpacked_weights(reader.nullable_bytes())
+            unfit = (reader.nullable_bytes() or b"").decode(errors="replace") if reader.left else ""
+            own = OwnFields(labels, load, leaving, weights, unfit)
         return Metadata(url, offset, allocation, own)
 
 

@@ -17,6 +17,7 @@ NO_LABELS: Labels = {}
 class MemberView:
     """A member as the leader sees it in this round: its address, what it runs, and whether it is on its way out.
 
+    `unfit` says why it takes no tasks, empty while it takes them: connectors need no Spark service, tasks do.
     `weights` are what it has measured of its tasks: 1 (or not named) for one that hardly works, 0 for one that it does
     not know yet: that weighs what its siblings weigh.
     """
@@ -26,6 +27,13 @@ class MemberView:
     leaving: bool = False
     labels: Labels = field(default_factory=dict)
     weights: Mapping[Work, int] = field(default_factory=dict)
+    unfit: str = ""
+
+    def may_have(self, work: Work, labels: Labels) -> bool:
+        """Whether it may be given some work of a connector that asks for these labels, and keep it."""
+        if work.is_task and self.unfit:
+            return False
+        return all(self.labels.get(key) == value for key, value in labels.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,7 @@ def views_of(members: Mapping[str, Metadata]) -> dict[str, MemberView]:
             m.own is not None and m.own.leaving,
             m.own.labels if m.own else {},
             m.own.weights if m.own else {},
+            m.own.unfit if m.own else "",
         )
         for name, m in members.items()
     }
@@ -82,8 +91,9 @@ def assign(
     """One round for these members (by member id) and all configured work.
 
     Work is only given out when nobody runs it, and only to a member that has the labels that `wants` names for its
-    connector. Work of a member that vanished without a word waits up to `max_delay_ms` for it; work of a leaving
-    member, or of one whose address has a new member, does not wait.
+    connector; tasks only to one that is fit, and one that is so no more gives them back. Work of a member that vanished
+    without a word waits up to `max_delay_ms` for it; work of a leaving member, or of one whose address has a new member
+    that may have it, does not wait.
 
     Shares are even when no single move pays: when what two members carry differs by less than one and a half times the
     weight of anything that could move from the one to the other. Connectors and tasks are evened out each for
@@ -93,12 +103,12 @@ def assign(
     need = wants or {}
 
     def allows(work: Work, name: str) -> bool:
-        labels = need.get(work.connector, NO_LABELS)
-        return all(members[name].labels.get(key) == value for key, value in labels.items())
+        return members[name].may_have(work, need.get(work.connector, NO_LABELS))
 
     stopping = {name: _to_stop(name, members, wanted, memory) for name in members}
     for name, view in members.items():
-        stopping[name] |= {work for work in view.owned if work.connector in need and not allows(work, name)}
+        asked = view.owned if view.unfit else (work for work in view.owned if work.connector in need)
+        stopping[name] |= {work for work in asked if not allows(work, name)}
     keeping = {name: set(view.owned - stopping[name]) for name, view in members.items()}
     free = wanted - {work for view in members.values() for work in view.owned}
     held, deadline = _held(members, free, memory, now_ms, max_delay_ms)
@@ -155,8 +165,9 @@ def _held(
     members: Mapping[str, MemberView], free: frozenset[Work], memory: Memory, now_ms: int, max_delay_ms: int
 ) -> tuple[frozenset[Work], int | None]:
     """Lost work whose owner's fate nobody knows, and until when it is held back."""
-    explained = {view.url for view in members.values()}
-    lost = frozenset(work for work in free if work in memory.owners and memory.owners[work] not in explained)
+    back = {view.url for view in members.values()}
+    fit = {view.url for view in members.values() if not view.unfit}  # one that is still to be so gets its tasks again
+    lost = frozenset(w for w in free if w in memory.owners and memory.owners[w] not in (fit if w.is_task else back))
     if not lost or max_delay_ms <= 0:
         return frozenset(), None
     deadline = memory.deadline_ms if memory.deadline_ms is not None else now_ms + max_delay_ms

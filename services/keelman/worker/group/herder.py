@@ -36,14 +36,25 @@ class Herder:
     """The worker's mind. `run()` is its life; `call()` has something done in its thread of control."""
 
     def __init__(
-        self, store: Store, membership: Membership, leader: Leader, owned: OwnedWork, *, url: str, wake: asyncio.Event
+        self,
+        store: Store,
+        membership: Membership,
+        leader: Leader,
+        owned: OwnedWork,
+        *,
+        url: str,
+        wake: asyncio.Event,
+        unfit: Callable[[], str] = str,
     ) -> None:
+        """`unfit` says why this worker takes no tasks, empty while it takes them."""
         self.store = store
         self.membership = membership
         self.leader = leader
         self.owned = owned
         self.url = url
         self._wake = wake
+        self._unfit = unfit
+        self._said_fit = False  # to the group
         self.requests = Requests(store.config_topic, self.require_leader)
         self._leaving = False
         self._known: tuple[frozenset[Work], dict[str, str]] = (frozenset(), {})
@@ -152,6 +163,8 @@ class Herder:
         soon = leads and self.leader.new_tasks_soon()
         if not soon and self._shared() != self._known:
             self._known = self._shared()
+            self.membership.request_rejoin()
+        if self._said_fit == bool(self._unfit()):
             self.membership.request_rejoin()
         self.owned.follow()
         self._measure()
@@ -262,7 +275,9 @@ class Herder:
         works = self.owned.works if self.membership.losses == self._losses else frozenset()
         offset = self.store.config.offset
         weights = self.owned.tasks.measured.weights(time.monotonic(), works)
-        own = OwnFields(self.store.properties.labels, len(works), leaving, weights)
+        unfit = self._unfit()
+        self._said_fit = not unfit
+        own = OwnFields(self.store.properties.labels, len(works), leaving, weights, unfit)
         return Metadata(self.url, offset, allocation(works, self.membership.place, offset), own)
 
     async def _serve(self) -> None:

@@ -18,9 +18,9 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
 from keelman.worker.asking.task_config_query import Answer, TaskConfigQuery, trace_of
-from keelman.worker.group.assignor import Memory, assign, views_of
+from keelman.worker.group.assignor import NO_LABELS, MemberView, Memory, assign, views_of
 from keelman.worker.group.fencing import Fencing, new_tasks
-from keelman.worker.group.placement import wants_of, why_unplaced
+from keelman.worker.group.placement import Labels, wants_of, why_none_fit, why_unplaced
 from keelman.worker.group.session_key import keep_session_key
 from keelman.worker.restart_policy import RestartPolicy, policy_of
 from keelman.worker.storage import config_records as records
@@ -99,12 +99,7 @@ class Leader:
         moved = outcome.memory.owners.items() ^ self._memory.owners.items()
         self._changes.add(work.connector for work, _ in moved)
         self._memory = outcome.memory
-        labels = [view.labels for view in views.values() if not view.leaving]
-        self._unplaced = {
-            work: why_unplaced(config.placements[work.connector], labels)
-            for work in outcome.unplaced
-            if work.connector in wants
-        }
+        self._unplaced = self._explained(outcome.unplaced, views.values(), wants)
         if not members.keys() <= self._members:
             self._unknown |= config.lapsing
             self._changes.add(config.lapsing)
@@ -124,6 +119,21 @@ class Leader:
             )
             for name in members
         }
+
+    def _explained(
+        self, unplaced: Iterable[Work], views: Iterable[MemberView], wants: Mapping[str, Labels]
+    ) -> dict[Work, str]:
+        """Why no member may have this work: none has the labels that it asks for, or those that have take no tasks."""
+        takers = [view for view in views if not view.leaving]
+        reasons: dict[str, str] = {}
+        for connector in {work.connector for work in unplaced}:
+            asked = wants.get(connector, NO_LABELS).items()
+            if unfit := {urlsplit(one.url).netloc: one.unfit for one in takers if asked <= one.labels.items()}:
+                reasons[connector] = why_none_fit(unfit)
+            elif connector in wants:
+                labels = [one.labels for one in takers]
+                reasons[connector] = why_unplaced(self._store.config.placements[connector], labels)
+        return {work: reasons[work.connector] for work in unplaced if work.connector in reasons}
 
     async def reconfigure(self) -> None:
         """Writes task configurations where they differ from what their connector wants. Raises what writing raises.
@@ -281,8 +291,9 @@ class Leader:
 
     def report_unplaced(self, generation: int) -> None:
         """Says of work that no member may have why that is so."""
+        shown = {why: REDACTOR.hide(why) for why in set(self._unplaced.values())}
         for work, why in self._unplaced.items():
-            now, trace = self._store.statuses.statuses.get(work), REDACTOR.hide(why)
+            now, trace = self._store.statuses.statuses.get(work), shown[why]
             if now is None or (now.state, now.trace) != (UNASSIGNED, trace):
                 self._status_writer.put(work, Status(UNASSIGNED, urlsplit(self._url).netloc, generation, trace))
 

@@ -1,4 +1,5 @@
-"""Decides which workers may run a connector: its `keelman.placement.labels`, their `keelman.labels`."""
+"""Decides which workers may run a connector: its `keelman.placement.labels`, their `keelman.labels`. Says why none
+does."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ Labels: TypeAlias = Mapping[str, str]
 CONNECTOR_KEY = LABELS.name
 # What nobody has: the name is none that can be written.
 NOBODY: Labels = {"": ""}
+MOST_NAMED = 3
 
 
 def wants_of(placements: Mapping[str, str]) -> dict[str, Labels]:
@@ -39,3 +41,10 @@ def why_unplaced(text: str, members: Iterable[Labels]) -> str:
         f"No worker of the group may have it: {CONNECTOR_KEY} is {text}, the workers' labels are "
         f"{'; '.join(has) or 'unknown'}: set {WORKER_LABELS} in a worker's properties, or change {CONNECTOR_KEY}"
     )
+
+
+def why_none_fit(unfit: Mapping[str, str]) -> str:
+    """For people: why no worker runs any tasks, from each worker_id's own reason."""
+    named = [f"{worker}: {why}" for worker, why in sorted(unfit.items())[:MOST_NAMED]]
+    more = len(unfit) - len(named)
+    return f"No worker of the group can run it now: {'; '.join(named)}{f'; and {more} more' if more else ''}"

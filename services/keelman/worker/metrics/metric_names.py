@@ -25,6 +25,7 @@ JOINED = Family("keelman_worker_joined", GAUGE, "1 while the worker has its plac
 LEADER = Family("keelman_worker_leader", GAUGE, "1 while the worker leads its group.")
 LOSSES = Family("keelman_worker_place_losses_total", COUNTER, "How often the group has lost this worker.")
 LINK = Family("keelman_worker_spark_link", GAUGE, "1 while there is a link to the Spark service.")
+TAKES_TASKS = Family("keelman_worker_takes_tasks", GAUGE, "1 while the worker takes tasks: it has its Spark service.")
 CONFIG_OFFSET = Family("keelman_worker_config_offset", GAUGE, "How far the config topic has been read.")
 CONNECTORS = Family("keelman_worker_connectors", GAUGE, "Connectors of this worker, by state.")
 TASKS = Family("keelman_worker_tasks", GAUGE, "Tasks of this worker, by state.")

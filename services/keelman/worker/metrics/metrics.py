@@ -96,6 +96,7 @@ class Metrics:
             (names.LEADER, int(membership.place is not None and membership.place.leader)),
             (names.LOSSES, membership.losses),
             (names.LINK, int(self._link.up.is_set())),
+            (names.TAKES_TASKS, int(not self._link.unfit)),
             (names.CONFIG_OFFSET, herder.store.config.offset),
             (names.PARKED, len(herder.owned.tasks.parking)),
             (names.CONNECTOR_COUNT, len(works) - tasks),

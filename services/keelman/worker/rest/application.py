@@ -46,8 +46,10 @@ class RestApi:
         self.observability = Observability()
         self._tls = tls
 
-    def begin(self, herder: Herder, tracking: TopicTracking, cluster_id: str) -> None:
-        """Gives it what it answers from."""
+    def begin(
+        self, herder: Herder, tracking: TopicTracking, cluster_id: str, why_away: Callable[[], str] = str
+    ) -> None:
+        """Gives it what it answers from; `why_away` says why the worker can copy nothing now, empty while it can."""
         store = herder.store
         views = Views(store)
         self.operations = operations = Operations(herder, views, tracking)
@@ -59,7 +61,9 @@ class RestApi:
             Replays(store, side_process),
             Databases(store, side_process),
         )
-        self._context = RestContext(herder, store, views, operations, offsets, tracking, forwarder, *beside, cluster_id)
+        self._context = RestContext(
+            herder, store, views, operations, offsets, tracking, forwarder, *beside, cluster_id, why_away
+        )
 
     async def close(self) -> None:
         """Ends the connections to other workers."""

@@ -43,6 +43,7 @@ class RestContext:
     replays: Replays
     databases: Databases
     cluster_id: str
+    why_away: Callable[[], str]
 
 
 def name_in(request: Request) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any, Protocol
 
 from keelman.api.copy.v1 import run_order_pb2 as orders
@@ -19,11 +19,10 @@ from keelman.rpc.errors import translated_stream
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.levels import LOG_LEVELS
 from keelman.runtime.logs.logging import get_logger
-from keelman.runtime.supervise import first_of
+from keelman.runtime.supervise import first_of, supervise
 from keelman.runtime.ticks import tick
-from keelman.worker.intervals import LEASE_SECONDS
-
-NO_ROUTES: Mapping[str, str] = {}
+from keelman.worker.intervals import LEASE_SECONDS, SPARK_AWAY_SECONDS
+from keelman.worker.tasks.fitness import Fitness
 
 log = get_logger()
 RENEW_SECONDS = 1.0
@@ -76,24 +75,28 @@ class SparkLink:
     def __init__(
         self,
         address: str,
+        greeting: wire.WorkerGreeting,
         *,
-        worker_cluster: str,
-        worker: str,
-        bounds: wire.Bounds,
         may_renew: Callable[[], bool],
-        routes: Mapping[str, str] = NO_ROUTES,
+        away_seconds: float = SPARK_AWAY_SECONDS,
+        changed: Callable[[], None] = lambda: None,
+        why: Callable[[], str] = str,
     ) -> None:
-        """`bounds` is what the worker's slots may use, `routes` are host names of their own; `may_renew` says whether
-        the lease may be renewed now."""
+        """`may_renew` says whether the lease may be renewed now. For `away_seconds` the link may be away before the
+        worker takes no tasks any more; `changed` is called when it takes none any more, or takes them again. `why` says
+        why the Spark service is not there, empty where the link knows it best."""
         self._address = address
-        self._greeting = wire.WorkerGreeting(
-            worker_cluster=worker_cluster, worker_id=worker, incarnation=uuid.uuid4().hex, bounds=bounds, routes=routes
-        )
+        self._greeting = greeting
         self._may_renew = may_renew
         self._out = _Outbox()
         self._answered = False  # ever
         self._renewed = time.monotonic()
+        self._lapsed = False  # what was copied has ended with the lease, and this was said
         self._asked: float | None = None
+        self._fitness = Fitness(away_seconds)
+        self._changed = changed
+        self._why = why
+        self._problem = ""  # of the last try to open a link
         self.usage = wire.SlotUsage()
         self.up = asyncio.Event()
 
@@ -104,6 +107,23 @@ class SparkLink:
             return "no Spark service answers this worker" + ("" if self._answered else " yet")
         return "" if self._may_renew() else "the group has not said lately that this worker still has its place in it"
 
+    @property
+    def away(self) -> str:
+        """Why nothing can be copied, for people: there is no link, and the last lease is over. Empty while there is."""
+        if self.up.is_set() or (self._answered and time.monotonic() - self._renewed < LEASE_SECONDS):
+            return ""
+        return self._absence
+
+    @property
+    def unfit(self) -> str:
+        """Why this worker takes no tasks, for people; empty while it takes them."""
+        return "" if self._fitness.fit else self._absence
+
+    @property
+    def _absence(self) -> str:
+        found = self._why() or self._problem
+        return f"no Spark service answers this worker{'' if self._answered else ' yet'}{f': {found}' if found else ''}"
+
     def send(self, order: orders.RunOrder) -> None:
         """Sends one order; while there is no link it is dropped, since the other side then ends all runs by itself."""
         if self.up.is_set():
@@ -111,23 +131,42 @@ class SparkLink:
 
     async def run(self, runs: CopyRuns) -> None:
         """Keeps a link for ever; `runs` is notified of all that comes in."""
+        await supervise(partial(self._keep, runs), partial(self._watch, runs))
+
+    async def _keep(self, runs: CopyRuns) -> None:
         backoff = Backoff(first=0.1, most=1.0)
         while True:
             try:
                 async with channel(self._address) as opened:
                     await self._link(opened, runs)
-                reason = "ended by the Spark service"
+                self._problem = "ended by the Spark service"
             except KeelmanError as error:
-                reason = error.message
+                self._problem = error.message
             if self.up.is_set():
                 backoff.reset()
-                log.warning("spark_link_lost", address=self._address, error=reason)
-            elif backoff.is_new(reason):
-                log.info("spark_link_waiting", address=self._address, error=reason)
+                log.warning("spark_link_lost", address=self._address, error=self._problem)
+                self._fitness.went(self._asked or time.monotonic())
+            elif backoff.is_new(self._problem):
+                log.info("spark_link_waiting", address=self._address, error=self._problem)
             self.up.clear()
-            if time.monotonic() - self._renewed > LEASE_SECONDS:
-                runs.reconcile(frozenset())
             await asyncio.sleep(backoff.next())
+
+    async def _watch(self, runs: CopyRuns) -> None:
+        """Notices what comes with time alone, also while a try to open a link hangs."""
+        while True:
+            await tick(RENEW_SECONDS)
+            if not self.up.is_set() and not self._lapsed and time.monotonic() - self._renewed > LEASE_SECONDS:
+                self._lapsed = True
+                runs.reconcile(frozenset())
+            if self._fitness.look():
+                self._say_fitness()
+
+    def _say_fitness(self) -> None:
+        if self._fitness.fit:
+            log.info("tasks_taken", address=self._address)
+        else:
+            log.warning("tasks_given_back", address=self._address, why=self.unfit)
+        self._changed()
 
     async def _link(self, opened: Any, runs: CopyRuns) -> None:
         self._out, self._asked = _Outbox(), None
@@ -144,7 +183,10 @@ class SparkLink:
             if kind == "welcome":
                 self._renewed, self._answered = time.monotonic(), True
                 log.info("spark_link_up", address=self._address, runs=len(answer.welcome.runs))
+                self._lapsed, self._problem = False, ""
                 self.up.set()
+                if self._fitness.came():
+                    self._say_fitness()
                 runs.reconcile(frozenset(update.run_uid for update in answer.welcome.runs))
                 for update in answer.welcome.runs:
                     runs.update(update)

@@ -41,6 +41,16 @@ def test_our_fields_come_after_connects_and_are_read_back() -> None:
     assert ours.hex().startswith(METADATA)
 
 
+def test_why_a_member_takes_no_tasks_comes_last_and_only_where_there_is_a_reason() -> None:
+    fit, unfit = OwnFields({"zone": "a"}), OwnFields({"zone": "a"}, unfit="no Spark service answers")
+    raw = encode_metadata(Metadata("u", 7, None, unfit))
+    assert decode_metadata(raw).own == unfit
+    assert raw.startswith(encode_metadata(Metadata("u", 7, None, fit))), "earlier versions read it as they always have"
+    long = decode_metadata(encode_metadata(Metadata("u", 7, None, OwnFields(unfit="ü" * 5000)))).own
+    assert long is not None
+    assert 0 < len(long.unfit.encode()) <= protocol.MAX_UNFIT_BYTES + 3
+
+
 def test_revocations_and_delay_are_read_back() -> None:
     told = Assignment("m", "u", 1, (), (Work("a", 2), Work("b")), 3000, 1)
     assert decode_assignment(encode_assignment(told)) == told

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
+from keelman.api.copy.v1.worker_link_service_pb2 import WorkerGreeting
 from keelman.kafka.groups.connect_protocol import PROTOCOL, PROTOCOL_TYPE, Metadata, encode_metadata
 from keelman.kafka.groups.protocol import Described, Member
 from keelman.model.errors import Unavailable
@@ -78,7 +78,7 @@ async def at_work(folder: Path, *, refusing: bool = False, target: str = STARTED
     store.refusing = refusing
     store.count_claims()
     membership = Membership(group, group_id="g", session_ms=10_000, heartbeat_ms=3_000, wake=wake.set, on_member=ignore)
-    link = SparkLink("h:1", worker_cluster="g", worker="w:1", bounds=Bounds(), may_renew=lambda: True)
+    link = SparkLink("h:1", WorkerGreeting(worker_id="w:1"), may_renew=lambda: True)
     leader = Leader(store, url=URL, delay_ms=0, wake=wake.set)
     owned = OwnedWork(store, membership, link, on_topics=TopicTracking(store).used, worker_cluster="g", worker="w:1")
     herder = Herder(store, membership, leader, owned, url=URL, wake=wake)

@@ -37,17 +37,10 @@ async def test_who_waits_for_more_to_send_is_let_go_at_the_end() -> None:
 
 
 async def test_a_service_that_never_answered_is_told_from_one_that_does_no_more() -> None:
-    link = SparkLink("127.0.0.1:1", worker_cluster="c", worker="w", bounds=wire.Bounds(), may_renew=lambda: True)
+    link = SparkLink("127.0.0.1:1", wire.WorkerGreeting(worker_id="w"), may_renew=lambda: True)
     assert link.closed == "no Spark service answers this worker yet"
 
 
-async def test_the_greeting_says_which_host_names_slots_have() -> None:
-    link = SparkLink(
-        "127.0.0.1:1",
-        worker_cluster="c",
-        worker="w",
-        bounds=wire.Bounds(),
-        may_renew=lambda: True,
-        routes={"db": "::1"},
-    )
-    assert dict(link._greeting.routes) == {"db": "::1"}
+async def test_who_has_no_spark_service_says_why_it_takes_no_tasks() -> None:
+    link = SparkLink("127.0.0.1:1", wire.WorkerGreeting(worker_id="w"), may_renew=lambda: True, why=lambda: "no Java")
+    assert link.unfit == link.away == "no Spark service answers this worker yet: no Java"

@@ -33,18 +33,22 @@ class Others:
         return json_response({"version": CONNECT_VERSION, "commit": commit, "kafka_cluster_id": cluster})
 
     async def health(self, request: Request) -> Response:
-        """Whether this worker has its place in the group."""
+        """Whether this worker has its place in the group, and a Spark service that copies for it."""
         try:
-            herder = self._context().herder
+            context = self._context()
         except RestError:
-            herder = None
-        waits_for = "" if herder is None else herder.membership.waits_for
-        if herder is None or waits_for or not herder.joined.is_set():
+            return json_response({"status": "starting", "message": "Worker is still starting up."}, 503)
+        herder, why_away = context.herder, context.why_away()
+        waits_for = herder.membership.waits_for
+        if waits_for or not herder.joined.is_set():
             message = f"Worker is still starting up{f': {waits_for}' if waits_for else ''}."
             return json_response({"status": "starting", "message": message}, 503)
         if not herder.membership.healthy:
             message = "Worker has lost its place in the group: the group's coordinator does not answer."
             return json_response({"status": "unhealthy", "message": message}, 500)
+        if why_away:
+            message = f"Worker answers requests and copies nothing: {why_away}."
+            return json_response({"status": "unhealthy", "message": message}, 503)
         message = "Worker has completed startup and is ready to handle requests."
         return json_response({"status": "healthy", "message": message})
 

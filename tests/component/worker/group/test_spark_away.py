@@ -1,0 +1,165 @@
+"""A worker of a group whose Spark service does not come, goes, or comes and goes: only who can copy has tasks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from keelman.runtime.processes.ports import free_ports
+from keelman.testing.eventually import eventually
+from keelman.testing.proxy import CLEAR, Proxy, Weather
+from support.worker.processes import LinkSide, WorkerProcess, link_side, workers
+
+pytestmark = pytest.mark.component
+NOBODY = "127.0.0.1:1"
+AWAY_SECONDS = 2.0
+SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "spark-away"}
+
+
+def member(folder: Path, bootstrap: str, group: str, spark: str, **extra: str) -> WorkerProcess:
+    """A worker that is patient for AWAY_SECONDS, with short heartbeats."""
+    more = {"heartbeat.interval.ms": "500", "scheduled.rebalance.max.delay.ms": "0"}
+    flags = ("--spark-away-seconds", str(AWAY_SECONDS))
+    return WorkerProcess(folder, bootstrap, group, spark, {**more, **extra}, flags=flags)
+
+
+async def begin(worker: WorkerProcess, count: int) -> None:
+    """Connectors of one task each."""
+    for number in range(count):
+        made = await worker.ask("POST", "/connectors", {"name": f"c{number}", "config": SOURCE})
+        assert made.status_code == 201, made.text
+
+
+async def tasks(worker: WorkerProcess) -> list[tuple[str, str, str]]:
+    """State, owner and trace of all tasks, as this worker knows them."""
+    told = (await worker.ask("GET", "/connectors?expand=status")).json()
+    found = [task for one in told.values() for task in one["status"]["tasks"]]
+    return [(task["state"], task["worker_id"], task.get("trace", "")) for task in found]
+
+
+async def all_run(worker: WorkerProcess, count: int, *owners: WorkerProcess) -> None:
+    """Waits until so many tasks run, on each of these workers and on no other."""
+
+    async def there() -> bool:
+        now = await tasks(worker)
+        return len(now) == count and {(s, who) for s, who, _ in now} == {("RUNNING", one.id) for one in owners}
+
+    try:
+        await eventually(there, seconds=60, what=f"{count} tasks run on {[one.id for one in owners]}")
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {await tasks(worker)}\n{worker.output[-3000:]}") from error
+
+
+async def unhealthy(worker: WorkerProcess, *words: str) -> str:
+    """Waits until its health is 503 for these words; the message."""
+
+    async def told() -> str:
+        answer = await worker.ask("GET", "/health")
+        message = str(answer.json()["message"])
+        return message if answer.status_code == 503 and all(word in message for word in words) else ""
+
+    return await eventually(told, seconds=30, what=f"{worker.id} is unhealthy: {words}")
+
+
+async def healthy(worker: WorkerProcess) -> None:
+    """Waits until its health is 200."""
+
+    async def told() -> bool:
+        return (await worker.ask("GET", "/health")).status_code == 200
+
+    await eventually(told, seconds=30, what=f"{worker.id} is healthy")
+
+
+def rounds(worker: WorkerProcess) -> int:
+    """Of its group that it took part in."""
+    return len(re.findall(r"\bjoined ", worker.output))
+
+
+async def test_who_has_no_spark_service_gets_no_tasks(
+    bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
+) -> None:
+    one = member(tmp_path / "one", bootstrap, "away-never", link[1])
+    two = member(tmp_path / "two", bootstrap, "away-never", NOBODY)
+    async with workers(one):
+        await begin(one, 10)
+        await all_run(one, 10, one)
+        async with workers(two):
+            await unhealthy(two, "no Spark service answers this worker yet", NOBODY)
+            told = await two.ask("POST", "/connectors", {"name": "late", "config": SOURCE})
+            assert told.status_code == 201, "it answers requests all the same"
+            await all_run(two, 11, one)
+            assert (await one.ask("GET", "/health")).status_code == 200
+            assert "keelman_worker_takes_tasks 0" in (await two.ask("GET", "/metrics")).text
+            assert "keelman_worker_takes_tasks 1" in (await one.ask("GET", "/metrics")).text
+            assert await two.end() == 0
+
+
+async def test_a_short_absence_moves_nothing_and_a_long_one_moves_the_tasks(
+    bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
+) -> None:
+    side, address = link
+    async with Proxy("127.0.0.1", int(address.rpartition(":")[2])) as way:
+        one = member(tmp_path / "one", bootstrap, "away-cut", way.address)
+        two = member(tmp_path / "two", bootstrap, "away-cut", address)
+        async with workers(one, two):
+            await begin(one, 4)
+            await all_run(two, 4, one, two)
+            before = rounds(two)
+
+            # Away for less than its patience: the same tasks go on, and no round is called.
+            way.refusing = True
+            way.cut()
+            await eventually(lambda: "spark_link_lost" in one.output, what="the link is lost")
+            way.refusing = False
+            await eventually(lambda: one.output.count("spark_link_up") == 2, what="the link is back")
+            await all_run(two, 4, one, two)
+            assert rounds(two) == before
+
+            # Away for longer: the other worker has all of them, and this one, which leads, answers and says why.
+            way.weather = Weather(frozen=True)
+            await all_run(two, 4, two)
+            assert "answers requests and copies nothing: no Spark service answers" in await unhealthy(one)
+            assert (await one.ask("POST", "/connectors", {"name": "c4", "config": SOURCE})).status_code == 201
+            await all_run(one, 5, two)
+
+            # Back: shares are even again.
+            way.weather = CLEAR
+            await all_run(two, 5, one, two)
+            await healthy(one)
+            await eventually(lambda: [len(side.of(f"c{n}")) for n in range(5)] == [1] * 5, what="each copies once")
+
+
+async def test_where_no_worker_has_a_spark_service_the_status_says_so(bootstrap: str, tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    address = f"127.0.0.1:{port}"
+    one = member(tmp_path / "one", bootstrap, "away-all", address)
+    two = member(tmp_path / "two", bootstrap, "away-all", address)
+    async with workers(one, two):
+        await begin(one, 3)
+
+        async def unassigned() -> bool:
+            now = await tasks(two)
+            return bool(now) and all(
+                state == "UNASSIGNED" and why.startswith("No worker of the group can run it now: ")
+                for state, _, why in now
+            )
+
+        await eventually(unassigned, seconds=30, what="the status says that nobody can run them")
+        now = await tasks(two)
+        assert all(one.id in why and two.id in why for _, _, why in now), now
+        assert (await one.states("c0"))[0] == "RUNNING", "a connector needs no Spark service"
+        for name in ("c0", "c1"):
+            assert (await two.ask("PUT", f"/connectors/{name}/pause")).status_code == 202
+        assert (await two.ask("DELETE", "/connectors/c2")).status_code == 204
+        for name in ("c0", "c1"):
+            assert (await one.ask("PUT", f"/connectors/{name}/resume")).status_code == 202
+        async with link_side(port) as (_, _):
+            await all_run(one, 2, one, two)
+            await healthy(one)
+            await healthy(two)
+        # And it goes again: of the two nobody can run anything.
+        await eventually(unassigned, seconds=60, what="they are given back")
+        await unhealthy(one)
+        await unhealthy(two)
