@@ -55,6 +55,9 @@ BROKERS_UNREACHABLE, BROKERS_REFUSE = "BROKERS_UNREACHABLE", "BROKERS_REFUSE"
 CONSUMER_GROUP_UNREACHABLE = "CONSUMER_GROUP_UNREACHABLE"
 BROKER_PROBLEMS = frozenset({BROKERS_UNREACHABLE, BROKERS_REFUSE, CONSUMER_GROUP_UNREACHABLE})
 """Reasons of a worker whose process runs and has not heard of its brokers for long: none answers, or they refuse it."""
+SPARK_UNREACHABLE = "SPARK_UNREACHABLE"
+"""Reason of a worker whose process runs and whose Spark service does not answer it: it copies nothing."""
+REACH_PROBLEMS = BROKER_PROBLEMS | {SPARK_UNREACHABLE}
 REFUSED = "REFUSED"
 """Reason of a process that ended by itself as it refused what it was given."""
 LASTING = frozenset(

@@ -1,5 +1,5 @@
-"""Has a worker notice that its brokers, or a coordinator that it needs, are out of its reach, and note it for its
-agent: state may reach them."""
+"""Has a worker notice that its brokers, or others that it needs, are out of its reach, and note it for its agent: state
+may reach them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from keelman.kafka.cluster_state import kafka_cluster_id
 from keelman.model.errors import KeelmanError, Unauthenticated
@@ -16,32 +17,31 @@ from keelman.model.workload import BROKERS_REFUSE, BROKERS_UNREACHABLE
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
 from keelman.runtime.ticks import tick
-from keelman.workers.brokers_note import BrokersNote
+from keelman.workers.reach_note import ReachNote
 
 log = get_logger()
 SILENT_SECONDS = 10.0
 """For so long brokers may be silent: one that restarts takes some seconds."""
 ASK_SECONDS = 3.0
 LOOK_SECONDS = 1.0
+Problem: TypeAlias = Callable[[], Awaitable[ReachNote | None]]
 
 
 class BrokersReach:
     """Keeps the note. While nothing was heard of the brokers for SILENT_SECONDS they are asked: the answer is the
-    cause. While they answer, their coordinators are looked at."""
+    cause. While they answer, the others that a worker needs are looked at in turn."""
 
     def __init__(self, file: Path | None, properties: Mapping[str, str], *, client_id: str) -> None:
         """`file` is the note's, None for none."""
         self._file, self._properties, self._client_id = file, properties, client_id
         self._heard: Callable[[], float] | None = None
-        self._coordinators: Callable[[], Awaitable[BrokersNote | None]] | None = None
-        self._noted: BrokersNote | None = None
+        self._others: Sequence[Problem] = ()
+        self._noted: ReachNote | None = None
 
-    def follow(
-        self, heard: Callable[[], float], coordinators: Callable[[], Awaitable[BrokersNote | None]] | None = None
-    ) -> None:
-        """`heard` says from now on when the brokers have last been heard of, by the monotonic clock, `coordinators` why
-        one that is needed does not answer."""
-        self._heard, self._coordinators = heard, coordinators
+    def follow(self, heard: Callable[[], float], *others: Problem) -> None:
+        """`heard` says from now on when the brokers have last been heard of, by the monotonic clock, each of `others`
+        why something else that is needed does not answer."""
+        self._heard, self._others = heard, others
 
     @contextlib.asynccontextmanager
     async def watched(self) -> AsyncIterator[BrokersReach]:
@@ -65,32 +65,32 @@ class BrokersReach:
                 problem = None
             elif (problem := await self._problem()) is None:
                 answered = time.monotonic()
-            if problem is None and self._coordinators is not None:
-                problem = await self._coordinators()
+            for other in self._others:
+                problem = problem or await other()
             if problem != self._noted:
                 with contextlib.suppress(OSError):  # it is tried again
                     self._note(file, problem)
             await tick(LOOK_SECONDS)
 
-    def _note(self, file: Path, problem: BrokersNote | None) -> None:
+    def _note(self, file: Path, problem: ReachNote | None) -> None:
         if problem is None:
             file.unlink(missing_ok=True)
-            log.info("brokers_answer")
+            log.info("all_in_reach")
         else:
             problem.write(file)
-            log.warning("brokers_out_of_reach", reason=problem.reason, error=problem.message)
+            log.warning("out_of_reach", reason=problem.reason, error=problem.message)
         self._noted = problem
 
-    async def _problem(self) -> BrokersNote | None:
+    async def _problem(self) -> ReachNote | None:
         """Why the brokers do not answer; None where they do. Who does not is asked again: where processors are short an
         answer may be late once."""
         found = await self._asked()
         return await self._asked() if found is not None and found.reason == BROKERS_UNREACHABLE else found
 
-    async def _asked(self) -> BrokersNote | None:
+    async def _asked(self) -> ReachNote | None:
         try:
             await kafka_cluster_id(self._properties, seconds=ASK_SECONDS, client_id=self._client_id)
         except KeelmanError as error:
             reason = BROKERS_REFUSE if isinstance(error, Unauthenticated) else BROKERS_UNREACHABLE
-            return BrokersNote(os.getpid(), reason, error.message)
+            return ReachNote(os.getpid(), reason, error.message)
         return None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from keelman.kafka.groups.protocol import GroupClient
 from keelman.model.workload import BROKERS_UNREACHABLE, CONSUMER_GROUP_UNREACHABLE
-from keelman.workers.brokers_note import BrokersNote
+from keelman.workers.reach_note import ReachNote
 
 SILENT_SECONDS = 15.0
 """For so long a coordinator may be silent: some 9 s after it has gone its brokers make another one of them."""
@@ -30,19 +30,19 @@ class CoordinatorsReach:
         self._consumer_group = ""
         self._asked = -math.inf
 
-    async def problem(self) -> BrokersNote | None:
+    async def problem(self) -> ReachNote | None:
         """Why one of them does not answer; None where both do, or have not been silent for long."""
         return await self._of_own_group() or await self._of_consumers()
 
-    async def _of_own_group(self) -> BrokersNote | None:
+    async def _of_own_group(self) -> ReachNote | None:
         if time.monotonic() - max(self._answered, self._heard()) < SILENT_SECONDS:
             return None
         if why := await self._group.problem(seconds=ASK_SECONDS):
-            return BrokersNote(os.getpid(), BROKERS_UNREACHABLE, why)
+            return ReachNote(os.getpid(), BROKERS_UNREACHABLE, why)
         self._answered = time.monotonic()
         return None
 
-    async def _of_consumers(self) -> BrokersNote | None:
+    async def _of_consumers(self) -> ReachNote | None:
         begun = time.monotonic()
         if begun - self._asked < CONSUMERS_SECONDS:
             return None
@@ -52,5 +52,5 @@ class CoordinatorsReach:
         if not why:
             self._asked, self._answered_consumers = begun, begun
         elif begun - self._answered_consumers >= SILENT_SECONDS:
-            return BrokersNote(os.getpid(), CONSUMER_GROUP_UNREACHABLE, why)
+            return ReachNote(os.getpid(), CONSUMER_GROUP_UNREACHABLE, why)
         return None

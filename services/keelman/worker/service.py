@@ -38,6 +38,7 @@ from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.front.front import open_front, peer_tls
 from keelman.worker.settings import Settings
 from keelman.worker.short_flags import FLAG_OF
+from keelman.worker.spark_reach import SparkReach
 from keelman.worker.starting import open_farewell, open_group, open_health, open_spark, open_store, run_link, waiting_ms
 from keelman.worker.storage.store import Store, StoreCallbacks
 from keelman.worker.storage.topic_tracking import TopicTracking
@@ -79,10 +80,12 @@ def _may_use(settings: Settings, properties: WorkerProperties) -> MayUse:
     )
 
 
-def _follow(reach: BrokersReach, group: GroupClient, membership: Membership, store: Store) -> None:
-    """Has the brokers count as reached while the group or the config topic hears of them, and coordinators watched."""
+def _follow(reach: BrokersReach, group: GroupClient, membership: Membership, store: Store, link: SparkLink) -> None:
+    """Has the brokers count as reached while the group or the config topic hears of them, and coordinators and the
+    Spark service watched."""
     coordinators = CoordinatorsReach(group, lambda: membership.heard_at, lambda: only_sink_group(store))
-    reach.follow(lambda: max(membership.heard_at, store.config_topic.heard_at), coordinators.problem)
+    spark = SparkReach(lambda: link.away)
+    reach.follow(lambda: max(membership.heard_at, store.config_topic.heard_at), coordinators.problem, spark.problem)
 
 
 async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.Event, begun: asyncio.Event) -> None:
@@ -116,7 +119,6 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         )
         callbacks = StoreCallbacks(lambda: membership.healthy, wake.set, loggers.obey)
         store = await stack.enter_async_context(open_store(properties, worker, callbacks))
-        _follow(reach, group, membership, store)
         third_party.begin_offsets(lambda config: committed_rows(store, config.get("name", ""), config))
         cluster, may_use = settings.worker_cluster or properties.group_id, _may_use(settings, properties)
         link = SparkLink(
@@ -127,6 +129,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             changed=wake.set,
             why=spark.problem,
         )
+        _follow(reach, group, membership, store, link)
         leader = Leader(store, url=url, delay_ms=waiting_ms(settings, properties), wake=wake.set)
         tracking = TopicTracking(store)
         owned = OwnedWork(store, membership, link, on_topics=tracking.used, worker_cluster=cluster, worker=worker)

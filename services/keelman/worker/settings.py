@@ -27,7 +27,7 @@ class Settings(ProcessSettings):
     )
     brokers_file: Path | None = setting(
         None,
-        "File that says why the worker's brokers are out of its reach while they are, for its agent; empty for none.",
+        "File that says why the worker's brokers or Spark service are out of its reach, for its agent; empty for none.",
     )
     worker_cluster: str = setting("", "Name of the worker cluster in keelman; empty means its group.id.")
     plugins: dict[str, str] = setting(

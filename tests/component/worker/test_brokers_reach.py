@@ -13,7 +13,7 @@ from keelman.testing.eventually import eventually
 from keelman.testing.proxy import Proxy, Weather
 from keelman.worker import brokers_reach
 from keelman.worker.brokers_reach import BrokersReach
-from keelman.workers.brokers_note import BrokersNote
+from keelman.workers.reach_note import ReachNote
 
 pytestmark = pytest.mark.component
 
@@ -28,9 +28,9 @@ async def link(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         yield proxy
 
 
-async def noted(file: Path) -> BrokersNote:
+async def noted(file: Path) -> ReachNote:
     """The note, once it is there."""
-    return await eventually(lambda: BrokersNote.read(file, os.getpid()), seconds=30, what="the note is there")
+    return await eventually(lambda: ReachNote.read(file, os.getpid()), seconds=30, what="the note is there")
 
 
 @pytest.mark.parametrize("away", ["refusing", "frozen"])
@@ -58,10 +58,10 @@ async def test_brokers_that_a_worker_does_not_reach_are_noted_until_it_does(
 async def test_one_answer_that_does_not_come_is_no_note(
     link: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[BrokersNote | None] = []
+    asked: list[ReachNote | None] = []
     ask, noted_down = BrokersReach._asked, []
 
-    async def once_frozen(self: BrokersReach) -> BrokersNote | None:
+    async def once_frozen(self: BrokersReach) -> ReachNote | None:
         asked.append(await ask(self))
         link.weather = Weather()
         return asked[-1]

@@ -19,7 +19,7 @@ from keelman.model.errors import Unavailable
 from keelman.testing.eventually import eventually
 from keelman.worker import coordinators_reach
 from keelman.worker.coordinators_reach import CoordinatorsReach
-from keelman.workers.brokers_note import BrokersNote
+from keelman.workers.reach_note import ReachNote
 from support.kafka.three_brokers import Trio, three_brokers
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(300)]
@@ -59,7 +59,7 @@ async def answered(reach: CoordinatorsReach) -> None:
     await eventually(fine, seconds=60, what="the coordinators answer")
 
 
-async def noted(reach: CoordinatorsReach) -> BrokersNote:
+async def noted(reach: CoordinatorsReach) -> ReachNote:
     """The problem, once there is one."""
     return await eventually(reach.problem, seconds=60, what="a problem is noted")
 

@@ -21,7 +21,7 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.workload import joined_address
 from keelman.runtime.home import Home, read_json
 from keelman.runtime.processes.private_hosts import with_routes
-from keelman.workers import brokers_note
+from keelman.workers import reach_note
 from keelman.workers.properties.plugin_folders import with_folders
 
 
@@ -169,7 +169,7 @@ def worker(workload: Workload, home: Home, secrets: SecretFiles | None = None) -
     settings = {
         "properties_file": folder / "worker.properties",
         "member_file": folder / MEMBER,
-        "brokers_file": folder / brokers_note.FILE,
+        "brokers_file": folder / reach_note.FILE,
         "worker_cluster": spec.worker_cluster,
         "spark_address": spec.spark_address,
         "reports_bootstrap_servers": spec.reports_bootstrap_servers,

@@ -1,5 +1,5 @@
 """Asks a workload's process whether it is ready: often while it starts, seldom while it runs. Looks, too, for the note
-of a worker whose brokers are out of its reach."""
+of a worker whose brokers or Spark service are out of its reach."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from keelman.agent.workloads.local import Local
 from keelman.rpc.health import HealthClient
 from keelman.runtime.home import Home
-from keelman.workers import brokers_note
-from keelman.workers.brokers_note import BrokersNote
+from keelman.workers import reach_note
+from keelman.workers.reach_note import ReachNote
 
 STARTING_SECONDS = 0.1
 RUNNING_SECONDS = 2.0
@@ -27,7 +27,7 @@ class HealthWatch:
         self._local = local
         self._socket = home.socket(local.name)
         self._health = HealthClient(f"unix:{self._socket}")
-        self._brokers_file = local.folder / brokers_note.FILE
+        self._brokers_file = local.folder / reach_note.FILE
         self._changed = changed
 
     async def _answers(self, seconds: float) -> bool:
@@ -55,7 +55,7 @@ class HealthWatch:
             unwell = local.unwell_since is not None
             answers = await self._answers(UNWELL_ANSWER_SECONDS if unwell else ANSWER_SECONDS)
             misses = 0 if answers else misses + 1
-            if local.child is child and local.note_brokers(BrokersNote.read(self._brokers_file, child.pid)):
+            if local.child is child and local.note_reach(ReachNote.read(self._brokers_file, child.pid)):
                 self._changed()
             if local.child is not child or (local.healthy_since is not None and 0 < misses < MISSES):
                 continue

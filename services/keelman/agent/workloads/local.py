@@ -25,7 +25,7 @@ from keelman.model.workload import (
 )
 from keelman.rpc.times import to_timestamp
 from keelman.runtime.processes.children import Child, Exit, Record
-from keelman.workers.brokers_note import BrokersNote
+from keelman.workers.reach_note import ReachNote
 
 GOALS = {
     WorkloadGoal.WORKLOAD_GOAL_RUNNING: Goal.RUNNING,
@@ -71,7 +71,7 @@ class Local:
     healthy_since: float | None = None
     unwell_since: float | None = None  # it was healthy before
     unwell_seconds: float = 0.0  # for how long it may be so; 0 is for ever
-    brokers: BrokersNote | None = None  # its process runs, and does not reach its brokers
+    reach: ReachNote | None = None  # its process runs, and does not reach what it needs
     failed: bool = False
     failed_plan: Plan = NO_PLAN  # what failed: a plan that came since has not
     reason: str = ""
@@ -175,7 +175,7 @@ class Local:
         healthy = now - self.healthy_since if self.healthy_since is not None else 0.0
         was_ready = self.healthy_since is not None or self.unwell_since is not None
         self.child, self.kill_at, self.healthy_since, self.memory_bytes = None, None, None, 0
-        self.unwell_since, over_memory, self.over_memory, self.brokers = None, self.over_memory, "", None
+        self.unwell_since, over_memory, self.over_memory, self.reach = None, self.over_memory, "", None
         self.swept, self.end_seen = False, seen
         self.prepared, self.prepared_plan, self.fetched = None, None, None
         self.exit_code = end.code
@@ -223,9 +223,9 @@ class Local:
         """Notes that a step towards what is wanted failed."""
         self.reason, self.message = FAULT, message
 
-    def note_brokers(self, note: BrokersNote | None) -> bool:
-        """Notes why its brokers are out of its reach, if they are; True when that is news."""
-        news, self.brokers = note != self.brokers, note
+    def note_reach(self, note: ReachNote | None) -> bool:
+        """Notes why its brokers or its Spark service are out of its reach, if they are; True when that is news."""
+        news, self.reach = note != self.reach, note
         return news
 
     def state(self, *, draining: bool) -> WorkloadState.ValueType:
@@ -278,8 +278,8 @@ class Local:
         )
         if self._failed_before and self.reason != FAULT:
             made.reason = made.message = ""
-        if of_process and self.brokers is not None and not made.reason:
-            made.reason, made.message = self.brokers.reason, self.brokers.message
+        if of_process and self.reach is not None and not made.reason:
+            made.reason, made.message = self.reach.reason, self.reach.message
         if self.is_fetching and not (self.child is not None and self.reason):
             made.reason, made.message = PLUGIN_FETCHING, self.fetch_message
         if self.queued and made.state == WorkloadState.WORKLOAD_STATE_PREPARING:

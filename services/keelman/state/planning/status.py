@@ -17,8 +17,8 @@ from keelman.model.cluster import (
     WorkerClusterStatus,
 )
 from keelman.model.workload import (
-    BROKER_PROBLEMS,
     LASTING,
+    REACH_PROBLEMS,
     Goal,
     ProcessState,
     WorkerSpec,
@@ -68,7 +68,7 @@ def broker_cluster_status(cluster: BrokerCluster, snapshot: Snapshot) -> BrokerC
 
 
 def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerClusterStatus:
-    """Where a worker cluster stands. A worker whose Spark service failed answers REST, but copies nothing."""
+    """Where a worker cluster stands. A worker without its Spark service answers REST, but copies nothing."""
     workers = snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
     leaving = sum(w.goal is Goal.REMOVED for w in workers)
     if cluster.goal is ClusterGoal.RUNNING:  # those that leave are no part of it any more
@@ -128,10 +128,10 @@ def _state(
     problems += [_why_failed(w) for w in workloads if w not in lost and w.is_in(ProcessState.FAILED)]
     if problems:
         return ClusterState.DEGRADED, "; ".join(filter(None, [note, *problems]))
-    away = [_why_failed(w) for w in workloads if w.current is not None and w.current.reason in BROKER_PROBLEMS]
+    away = [_why_failed(w) for w in workloads if w.current is not None and w.current.reason in REACH_PROBLEMS]
     message = "; ".join(filter(None, [note, *away]))
     if len(workloads) == wanted and all(w.is_in(ProcessState.RUNNING) for w in workloads):
-        return ClusterState.RUNNING, message
+        return (ClusterState.DEGRADED if away else ClusterState.RUNNING), message
     return ClusterState.STARTING, message
 
 

@@ -7,6 +7,8 @@ import asyncio
 import os
 from pathlib import Path
 
+import pytest
+
 from keelman.agent.step import Goal
 from keelman.agent.workloads.health import HealthWatch
 from keelman.agent.workloads.local import Local
@@ -14,9 +16,10 @@ from keelman.api.node.v1.workload_pb2 import Workload, WorkloadState, WorkloadSt
 from keelman.runtime.home import Home
 from keelman.runtime.processes.children import Child, Exit, Record
 from keelman.runtime.supervise import Siblings
-from keelman.workers.brokers_note import FILE, BrokersNote
+from keelman.workers.reach_note import FILE, ReachNote
 
-AWAY = BrokersNote(os.getpid(), "BROKERS_UNREACHABLE", "no broker answers at b:1")
+AWAY = ReachNote(os.getpid(), "BROKERS_UNREACHABLE", "no broker answers at b:1")
+NO_SPARK = ReachNote(os.getpid(), "SPARK_UNREACHABLE", "no Spark service answers this worker")
 
 
 def running(folder: Path) -> Local:
@@ -30,16 +33,17 @@ def status(local: Local) -> WorkloadStatus:
     return local.status(draining=False)
 
 
-async def test_what_a_worker_notes_of_its_brokers_is_reported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("note", [AWAY, NO_SPARK])
+async def test_what_a_worker_notes_of_its_reach_is_reported(tmp_path: Path, note: ReachNote) -> None:
     local, news = running(tmp_path), asyncio.Event()
     watch = HealthWatch(local, Home(tmp_path), news.set)
     async with asyncio.timeout(30), Siblings() as siblings:
         siblings.start(watch.run())
-        AWAY.write(tmp_path / FILE)
+        note.write(tmp_path / FILE)
         await news.wait()
         made = status(local)
-        assert (made.state, made.reason) == (WorkloadState.WORKLOAD_STATE_STARTING, AWAY.reason)
-        assert made.message == AWAY.message
+        assert (made.state, made.reason) == (WorkloadState.WORKLOAD_STATE_STARTING, note.reason)
+        assert made.message == note.message
         news.clear()
         (tmp_path / FILE).unlink()
         await news.wait()
@@ -48,8 +52,8 @@ async def test_what_a_worker_notes_of_its_brokers_is_reported(tmp_path: Path) ->
 
 def test_a_process_that_ended_says_nothing_more_of_brokers(tmp_path: Path) -> None:
     local = running(tmp_path)
-    assert local.note_brokers(AWAY)
-    assert not local.note_brokers(AWAY), "that is no news"
+    assert local.note_reach(AWAY)
+    assert not local.note_reach(AWAY), "that is no news"
     local.note_end(Exit(-9), "", 1.0, seen=True)
     assert status(local).reason == "EXITED"
     local.child = Child(tmp_path, Record("worker/demo/0", "u", 1, 1, (), pid=8), None)
@@ -61,5 +65,5 @@ def test_why_a_worker_does_not_answer_comes_before_its_brokers(tmp_path: Path) -
     local = running(tmp_path)
     local.note_health(True, 1.0)
     local.note_health(False, 2.0)
-    local.note_brokers(AWAY)
+    local.note_reach(AWAY)
     assert status(local).reason == "UNHEALTHY"

@@ -78,3 +78,14 @@ def test_since_when_no_broker_can_be_reached() -> None:
         for reachable in (None, True, False)
     }
     assert since == {None: None, True: None, False: TIME}
+
+
+@pytest.mark.parametrize("reason", ["SPARK_UNREACHABLE", "BROKERS_UNREACHABLE"])
+def test_a_cluster_with_a_worker_that_can_copy_nothing_is_degraded_and_says_why(reason: str) -> None:
+    said = dataclasses.replace(RUNNING, reason=reason, message="nobody answers")
+    away = dataclasses.replace(WORKER, status=said)
+    found = with_status(WORKERS, snapshot_of(NODES, {}, {}, {WORKER.name: away}), TIME).status
+    assert (found.state, found.message) == (ClusterState.DEGRADED, "worker/w/0: nobody answers")
+    assert found.ready_workers == 1, "it answers REST"
+    well = with_status(WORKERS, snapshot_of(NODES, {}, {}, {WORKER.name: WORKER}), TIME).status
+    assert (well.state, well.message) == (ClusterState.RUNNING, "")

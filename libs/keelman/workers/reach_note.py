@@ -1,12 +1,12 @@
-"""Writes and reads the note of a worker whose brokers are out of its reach, for whoever looks after it: reports need
-brokers too."""
+"""Writes and reads the note of a worker whose brokers or Spark service are out of its reach, for whoever looks after
+it: reports need brokers too."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from keelman.model.workload import BROKER_PROBLEMS
+from keelman.model.workload import REACH_PROBLEMS
 from keelman.runtime.home import read_json, write_json
 
 FILE = "brokers.json"
@@ -16,8 +16,8 @@ MAX_MESSAGE = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class BrokersNote:
-    """Why process `pid` does not reach its brokers: one of BROKER_PROBLEMS, and words about it."""
+class ReachNote:
+    """Why process `pid` does not reach what it needs: one of REACH_PROBLEMS, and words about it."""
 
     pid: int
     reason: str
@@ -28,11 +28,11 @@ class BrokersNote:
         write_json(file, self)
 
     @staticmethod
-    def read(file: Path, pid: int) -> BrokersNote | None:
+    def read(file: Path, pid: int) -> ReachNote | None:
         """What this process has written; None where that is nothing. The file is not ours to trust."""
         try:
             found = read_json(file, MAX_BYTES)
-            note = BrokersNote(int(found["pid"]), str(found["reason"]), str(found["message"])[:MAX_MESSAGE])
+            note = ReachNote(int(found["pid"]), str(found["reason"]), str(found["message"])[:MAX_MESSAGE])
         except (OSError, ValueError, KeyError, TypeError, OverflowError):
             return None
-        return note if note.pid == pid and note.reason in BROKER_PROBLEMS else None
+        return note if note.pid == pid and note.reason in REACH_PROBLEMS else None

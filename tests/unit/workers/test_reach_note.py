@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from keelman.workers.brokers_note import MAX_BYTES, MAX_MESSAGE, BrokersNote
+from keelman.workers.reach_note import MAX_BYTES, MAX_MESSAGE, ReachNote
 
-NOTE = BrokersNote(7, "BROKERS_UNREACHABLE", "no broker answers at b:1")
+NOTE = ReachNote(7, "BROKERS_UNREACHABLE", "no broker answers at b:1")
 
 
 def test_what_a_worker_writes_is_read_of_its_process_alone(tmp_path: Path) -> None:
     file = tmp_path / "brokers.json"
-    assert BrokersNote.read(file, 7) is None
+    assert ReachNote.read(file, 7) is None
     NOTE.write(file)
-    assert BrokersNote.read(file, 7) == NOTE
-    assert BrokersNote.read(file, 8) is None
+    assert ReachNote.read(file, 7) == NOTE
+    assert ReachNote.read(file, 8) is None
 
 
 @pytest.mark.parametrize(
@@ -33,19 +33,19 @@ def test_what_a_worker_writes_is_read_of_its_process_alone(tmp_path: Path) -> No
 def test_what_is_no_note_says_nothing(tmp_path: Path, content: Any) -> None:
     file = tmp_path / "brokers.json"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert BrokersNote.read(file, 7) is None
+    assert ReachNote.read(file, 7) is None
 
 
 def test_a_worker_cannot_have_its_agent_read_elsewhere_wait_or_keep_much(tmp_path: Path) -> None:
     elsewhere, file = tmp_path / "elsewhere", tmp_path / "brokers.json"
     NOTE.write(elsewhere)
     file.symlink_to(elsewhere)
-    assert BrokersNote.read(file, 7) is None
+    assert ReachNote.read(file, 7) is None
     file.unlink()
     os.mkfifo(file)
-    assert BrokersNote.read(file, 7) is None
+    assert ReachNote.read(file, 7) is None
     file.unlink()
-    BrokersNote(7, "BROKERS_REFUSE", "x" * 10_000).write(file)
-    found = BrokersNote.read(file, 7)
+    ReachNote(7, "BROKERS_REFUSE", "x" * 10_000).write(file)
+    found = ReachNote.read(file, 7)
     assert found is not None
     assert len(found.message) == MAX_MESSAGE
