@@ -24,6 +24,20 @@ async def is_serving(address: str, *, timeout_seconds: float = 2.0, service: str
         await asked.close()
 
 
+async def serves(channel: Channel, *, timeout_seconds: float = 2.0, service: str = "") -> bool:
+    """Asks once whoever is at the other end of a channel that gives grpc's own errors; False when nobody is in time."""
+    try:
+        return await _serves(channel, timeout_seconds, service)
+    except grpc.aio.AioRpcError:
+        return False
+
+
+async def _serves(channel: Channel, timeout_seconds: float, service: str) -> bool:
+    stub: Any = health_pb2_grpc.HealthStub(channel)
+    answer = await stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=timeout_seconds)
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+
 class HealthClient:
     """Asks one process again and again. The connection is kept for as long as it answers: a new one each time costs
     both sides more than the question. To be made after a fork, never before; `close` it."""
@@ -37,13 +51,11 @@ class HealthClient:
         """Whether it serves; False when it cannot be reached in time. One call at a time."""
         if self._channel is None:
             self._channel = grpc.aio.insecure_channel(self._address, options=[*DIRECT, OWN])
-        stub: Any = health_pb2_grpc.HealthStub(self._channel)
         try:
-            answer = await stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=timeout_seconds)
+            return await _serves(self._channel, timeout_seconds, service)
         except grpc.aio.AioRpcError:
             await self.close()  # its next try to connect would wait
             return False
-        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
     async def close(self) -> None:
         """Ends the connection; the next question opens another."""

@@ -7,6 +7,7 @@ import contextlib
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 import psutil
@@ -41,6 +42,7 @@ from keelman.runtime.processes.lock_file import take_lock
 from keelman.runtime.supervise import first_of, supervise
 
 log = get_logger()
+FOLLOW_SECONDS = 1.0
 
 
 async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str, Command] | None = None) -> None:
@@ -112,7 +114,8 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
             workloads=len(supervisor.workloads()),
         )  # fmt: skip
         renewal = [one.run for one in (trust.member, certificate) if one is not None]
-        await first_of(stop.wait(), supervise(supervisor.run, sessions.run, *renewal))
+        follow = partial(health.follow, lambda: not sessions.away, FOLLOW_SECONDS)
+        await first_of(stop.wait(), supervise(supervisor.run, sessions.run, follow, *renewal))
 
 
 def _certificate(settings: Settings, home: Home, trust: Trust, surroundings: Surroundings) -> Certificate | None:

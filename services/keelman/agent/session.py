@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,6 +38,7 @@ log = get_logger()
 WELCOME_SECONDS = 10.0
 HEARD_SECONDS = 10.0
 MAX_BACKOFF_SECONDS = 3.0
+AWAY_SECONDS = 15.0
 RENEWED = "CERTIFICATE_RENEWED"
 
 
@@ -52,6 +54,13 @@ class Sessions:
     on_secrets: Callable[[NodeSecrets], None]
     link: StateLink = field(default_factory=StateLink)
     """Opens channels to the state services; as it is by default in plain text."""
+    heard: float = field(default_factory=time.monotonic)
+    """When a state service last said something, by the monotonic clock."""
+
+    @property
+    def away(self) -> bool:
+        """Whether no state service has been heard of for so long that it counts this node as offline."""
+        return time.monotonic() - self.heard >= AWAY_SECONDS
 
     async def run(self) -> None:
         """Runs until cancelled, with the state services in turn where there are several. While all are away the node
@@ -119,6 +128,7 @@ class Session:
         raise Unavailable("the state service ended the session")
 
     def _take(self, message: OpenSessionResponse) -> None:
+        self.of.heard = time.monotonic()
         match message.WhichOneof("message"):
             case "welcome":
                 self.number = message.welcome.session

@@ -16,6 +16,7 @@ from keelman.gateway.ohara.service import ohara_api
 from keelman.gateway.ohara.state.control import Control
 from keelman.gateway.settings import Settings
 from keelman.gateway.state import State
+from keelman.gateway.state_reach import StateReach
 from keelman.gateway.trust import Trust
 from keelman.gateway.validation import check
 from keelman.gateway.web import application
@@ -24,13 +25,14 @@ from keelman.rpc.generated import service_of
 from keelman.rpc.server import Service, check_drain, drain, serve
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.own_lines import OWN
-from keelman.runtime.supervise import first_of
+from keelman.runtime.supervise import Siblings, first_of
 from keelman.workers.rest.access import WorkerAccess
 from keelman.workers.rest.asking import Asking
 from keelman.workers.rest.client import Rest
 from keelman.workers.rest.connectors import Connectors
 
 log = get_logger()
+FOLLOW_SECONDS = 1.0
 
 OWN_LOG_CHARACTERS = 4 << 20
 """So much of its own log a gateway keeps for those who ask for it."""
@@ -59,7 +61,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     async with AsyncExitStack() as stack:
         unchanged = await stack.enter_async_context(trust.to_state(translate=False))
         state_channel = await stack.enter_async_context(trust.to_state(peer="the state service"))
-        state = State(state_channel)
+        state, reach = State(state_channel), StateReach(unchanged, peer=peer)
         workers = Rest(
             state.rest_urls,
             request_seconds=settings.request_seconds,
@@ -94,6 +96,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             apis=apis,
             served=dict.fromkeys(managed, VERSION),
             is_draining=stop.is_set,
+            why_unready=lambda: reach.problem,
         )
         await stack.enter_async_context(access.serve_http(http))
         health = await stack.enter_async_context(
@@ -110,6 +113,10 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         )
         certified = await stack.enter_async_context(access.serve_certified(services, state_channel))
         await health.ready()
+        siblings = await stack.enter_async_context(Siblings())
+        siblings.start(reach.run(), name="state's reach")
+        for one in (health, *certified):
+            siblings.start(one.follow(lambda: not (stop.is_set() or reach.problem), FOLLOW_SECONDS), name="health")
         log.info("serving", grpc=f"{settings.host}:{settings.port}", state=settings.state_address, **access.said)
         await first_of(stop.wait(), *([] if trust.member is None else [trust.member.run()]))
         await drain([health, *certified], settings.drain_seconds)

@@ -31,10 +31,10 @@ from keelman.workers.rest.client import Rest
 
 def application(
     state: State, rest: Rest, logins: Logins, *, max_body_bytes: int, apis: Mapping[str, ASGIApp],
-    served: Mapping[str, str], is_draining: Callable[[], bool] = lambda: False,
+    served: Mapping[str, str], is_draining: Callable[[], bool] = lambda: False, why_unready: Callable[[], str] = str,
 ) -> Starlette:  # fmt: skip
     """The ASGI application. `apis`: further applications by their paths; `served`: which versions of APIs those are;
-    `is_draining`: whether callers are to look elsewhere."""
+    `is_draining`: whether callers are to look elsewhere, as for `why_unready`, empty while they need not."""
     legal = [
         "/",
         "/healthz",
@@ -63,7 +63,10 @@ def application(
         return _json({"status": "healthy"})
 
     async def readyz(_: Request) -> Response:
-        return _json({"status": "draining"}, 503) if is_draining() else _json({"status": "ready"})
+        if is_draining():
+            return _json({"status": "draining"}, 503)
+        why = why_unready()
+        return _json({"status": "unready", "message": why}, 503) if why else _json({"status": "ready"})
 
     async def metrics(_: Request) -> Response:
         return Response(await exposition(state, workers), headers={"Content-Type": CONTENT_TYPE})

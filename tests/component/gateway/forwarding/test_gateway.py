@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
 from keelman.model.errors import InvalidArgument, NotFound, PermissionDenied, Unavailable
 from keelman.rpc.channels import Channel, channel
 from keelman.rpc.errors import translated, translated_stream
+from keelman.rpc.health import is_serving
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
 from support.gateway.system import Process, System
@@ -164,6 +166,13 @@ async def test_without_the_state_service_workers_are_still_reached(
     assert system.state.address in (await http.get("/")).json()["message"]
     assert "keelman_gateway_state_up 0" in (await http.get("/metrics")).text
     assert (await http.get("/healthz")).status_code == 200
+
+    async def unready() -> bool:
+        answer = await http.get("/readyz")
+        return answer.status_code == 503 and system.state.address in answer.json()["message"]
+
+    await eventually(unready, what="it is not ready while no state service answers")
+    await eventually(partial(has_health, system.gateway.address, serving=False), what="and its health says so")
     await system.state.start()
 
     async def back() -> bool:
@@ -174,6 +183,13 @@ async def test_without_the_state_service_workers_are_still_reached(
         return [n.status.state for n in found.nodes] == [NODE_STATE_ONLINE] * 2
 
     await eventually(back)
+    await eventually(partial(has_health, system.gateway.address, serving=True), what="its health is as before")
+    assert (await http.get("/readyz")).status_code == 200
+
+
+async def has_health(address: str, *, serving: bool) -> bool:
+    """Whether a process says by its health that it serves, or that it does not."""
+    return await is_serving(address) is serving
 
 
 async def test_sigterm_ends_it_in_spite_of_open_streams(system: System, tmp_path: Path) -> None:

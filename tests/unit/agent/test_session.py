@@ -1,0 +1,22 @@
+"""Whether an agent's session is away, as its health says."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from keelman.agent.figures import Figures
+from keelman.agent.reporter import Reporter
+from keelman.agent.session import AWAY_SECONDS, Session, Sessions
+from keelman.api.node.v1.session_service_pb2 import OpenSessionResponse, Registration
+
+
+def test_one_that_has_heard_nothing_for_long_is_away_until_it_hears_something(tmp_path: Path) -> None:
+    sessions = Sessions(
+        "127.0.0.1:1", Registration(), Reporter(), lambda _: None, Figures(tmp_path), on_secrets=lambda _: None
+    )
+    assert not sessions.away, "it has just begun"
+    sessions.heard = time.monotonic() - AWAY_SECONDS
+    assert sessions.away
+    Session(sessions)._take(OpenSessionResponse())
+    assert not sessions.away
