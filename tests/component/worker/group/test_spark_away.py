@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from keelman.runtime.processes.ports import free_ports
 from keelman.testing.eventually import eventually
 from keelman.testing.proxy import CLEAR, Proxy, Weather
+from support.kafka.topics import messages
+from support.spark.service import SparkService
 from support.worker.processes import LinkSide, WorkerProcess, link_side, workers
 
 pytestmark = pytest.mark.component
@@ -163,3 +166,26 @@ async def test_where_no_worker_has_a_spark_service_the_status_says_so(bootstrap:
         await eventually(unassigned, seconds=60, what="they are given back")
         await unhealthy(one)
         await unhealthy(two)
+
+
+async def has_all(bootstrap: str, topics: list[str], line: str) -> bool:
+    """Whether each of these topics has this line, once."""
+    found = [await asyncio.to_thread(messages, bootstrap, one) for one in topics]
+    return all([row.value() for row in rows] == [line.encode()] for rows in found)
+
+
+async def test_a_line_into_each_file_comes_into_each_topic(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
+    """Ten file sources and two workers, one of which has no Spark service."""
+    topics = [f"spark-away-{n}" for n in range(10)]
+    one = member(tmp_path / "one", bootstrap, "away-files", spark.address)
+    two = member(tmp_path / "two", bootstrap, "away-files", NOBODY)
+    async with workers(one, two):
+        for topic in topics:
+            (tmp_path / topic).touch()
+            config = {**SOURCE, "file": str(tmp_path / topic), "topic": topic}
+            made = await two.ask("POST", "/connectors", {"name": topic, "config": config})
+            assert made.status_code == 201, made.text
+        await all_run(two, 10, one)
+        for topic in topics:
+            (tmp_path / topic).write_text("a line\n")
+        await eventually(lambda: has_all(bootstrap, topics, "a line"), seconds=60, what="all topics have the line")
