@@ -36,7 +36,7 @@ async def start(worker: Keelman | Connect) -> float:
     beginning = asyncio.create_task(worker.start())
     try:
         async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
-            while not await _healthy(client, f"{worker.url}/health"):
+            while not await _placed(client, f"{worker.url}/health"):
                 assert not (beginning.done() and beginning.exception()), beginning.exception()
                 await asyncio.sleep(0.01)
         return time.time() - psutil.Process(worker.pid).create_time()
@@ -44,9 +44,10 @@ async def start(worker: Keelman | Connect) -> float:
         await beginning
 
 
-async def _healthy(client: httpx.AsyncClient, url: str) -> bool:
+async def _placed(client: httpx.AsyncClient, url: str) -> bool:
+    """Whether its health says that its start is over, be it without a Spark service."""
     try:
-        return (await client.get(url)).status_code == 200
+        return str((await client.get(url)).json()["status"]) != "starting"
     except httpx.HTTPError:
         return False
 

@@ -11,7 +11,7 @@ import pytest
 from keelman.testing.eventually import eventually
 from support.connectors.numbers_wheel import CLASS, numbers_wheel
 from support.kafka.topics import create_topic
-from support.worker.starts import STRINGS, folder_of, gone, lines, properties
+from support.worker.starts import STRINGS, Started, folder_of, gone, lines, properties
 
 pytestmark = pytest.mark.component
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -70,3 +70,31 @@ async def test_a_worker_needs_nothing_but_a_broker(
         family = [*worker.family(), psutil.Process(int(lines(left)[0]))]
         await worker.end(signal.SIGKILL)
         await eventually(lambda: gone(family))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+async def test_a_worker_whose_master_is_nobodys_address_says_so_and_answers(bootstrap: str, tmp_path: Path) -> None:
+    async with folder_of(tmp_path / "home") as worker:
+        worker.more["KEELMAN_SPARK_MASTER"] = "spark://127.0.0.1:1"
+        topics = {f"{kind}.storage.topic": f"no-master-{kind}" for kind in ("config", "offset", "status")}
+        given = {"bootstrap.servers": bootstrap, "group.id": "no-master", **STRINGS, **topics}
+        given |= {"listeners": f"http://127.0.0.1:{worker.port}"}
+        await worker.spawn("run", properties(tmp_path / "w.properties", given))
+        source = {"connector.class": SOURCE, "file": str(tmp_path / "in.txt"), "topic": "no-master-lines"}
+        await eventually(lambda: _made(worker, source), seconds=90, what="it answers requests")
+
+        async def told() -> bool:
+            health = await worker.ask("GET", "/health")
+            assert health.status_code == 503
+            return "ended: no Spark on spark://127.0.0.1:1" in health.json()["message"]
+
+        await eventually(told, seconds=240, what="its health says why")
+        (task,) = (await worker.ask("GET", "/connectors/in/status")).json()["tasks"]
+        assert task["state"] == "UNASSIGNED"
+        assert task["trace"].startswith(f"No worker of the group can run it now: 127.0.0.1:{worker.port}: no Spark")
+        assert await worker.end(signal.SIGINT) == 0
+
+
+async def _made(worker: Started, config: dict[str, str]) -> bool:
+    return (await worker.ask("PUT", "/connectors/in/config", config)).status_code == 201

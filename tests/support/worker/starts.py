@@ -34,6 +34,8 @@ class Started:
     folder: Path
     port: int = field(default_factory=lambda: free_ports(1)[0])
     child: asyncio.subprocess.Process | None = None
+    more: dict[str, str] = field(default_factory=dict)
+    """Of its environment."""
 
     @property
     def output(self) -> str:
@@ -42,15 +44,22 @@ class Started:
 
     async def start(self, *words: str) -> Started:
         """Starts it and waits until it is healthy."""
+        await self.spawn(*words)
+        await eventually(self._healthy, seconds=90, what="the worker is healthy")
+        return self
+
+    async def spawn(self, *words: str) -> None:
+        """Starts it and does not wait."""
         command = tethered([sys.executable, "-m", "keelman.cli", "worker", *words])
         plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_")}
         cache = {"KEELMAN_CACHE": os.environ["KEELMAN_CACHE"]} if "KEELMAN_CACHE" in os.environ else {}
         with (self.folder / "output.log").open("ab") as output:
             self.child = await asyncio.create_subprocess_exec(
-                *command, stdout=output, stderr=output, env={**plain, **cache, "KEELMAN_HOME": str(self.folder)}
+                *command,
+                stdout=output,
+                stderr=output,
+                env={**plain, **cache, **self.more, "KEELMAN_HOME": str(self.folder)},
             )
-        await eventually(self._healthy, seconds=90, what="the worker is healthy")
-        return self
 
     async def _healthy(self) -> bool:
         assert self.child is not None

@@ -189,3 +189,29 @@ async def test_a_line_into_each_file_comes_into_each_topic(bootstrap: str, spark
         for topic in topics:
             (tmp_path / topic).write_text("a line\n")
         await eventually(lambda: has_all(bootstrap, topics, "a line"), seconds=60, what="all topics have the line")
+
+
+async def test_a_standalone_worker_waits_for_its_spark_service_and_goes_on_by_itself(
+    bootstrap: str, tmp_path: Path
+) -> None:
+    (port,) = free_ports(1)
+    extra = {"offset.storage.file.filename": str(tmp_path / "offsets")}
+    worker = member(tmp_path / "one", bootstrap, "away-alone", f"127.0.0.1:{port}", **extra)
+    worker.flags += ("--standalone", "true")
+    async with workers(worker):
+        await unhealthy(worker, "no Spark service answers this worker yet")
+        await begin(worker, 1)
+        waits = ["RUNNING", "UNASSIGNED"]
+        await eventually(lambda: has_states(worker, waits), seconds=30, what="its task waits")
+        async with link_side(port):
+            await worker.reaches("c0", "RUNNING", "RUNNING", seconds=30)
+        await eventually(lambda: has_states(worker, waits), seconds=30, what="its task waits again")
+        async with link_side(port):
+            await worker.reaches("c0", "RUNNING", "RUNNING", seconds=30)
+            await healthy(worker)
+        assert await worker.end() == 0
+
+
+async def has_states(worker: WorkerProcess, states: list[str]) -> bool:
+    """Whether connector c0 and its tasks are in these states."""
+    return await worker.states("c0") == states
