@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.copy.v1.worker_link_service_pb2 import LeaseRenewed, LinkWelcome, OpenLinkRequest, OpenLinkResponse
@@ -25,8 +25,9 @@ RENEWED = RunUpdate()
 class LinkApi(WorkerLinkServiceServicer):
     """Serves WorkerLinkService."""
 
-    def __init__(self, dispatcher: Dispatcher, lease_seconds: float) -> None:
-        self._dispatcher, self._lease_seconds = dispatcher, lease_seconds
+    def __init__(self, dispatcher: Dispatcher, lease_seconds: float, problem: Callable[[], str] = str) -> None:
+        """`problem` says why there is no Spark, empty while there is."""
+        self._dispatcher, self._lease_seconds, self._problem = dispatcher, lease_seconds, problem
 
     async def OpenLink(  # type: ignore[override]  # writes through the context: reader and writer side by side
         self, requests: AsyncIterator[OpenLinkRequest], context: Context
@@ -69,7 +70,8 @@ class LinkApi(WorkerLinkServiceServicer):
         while True:
             update = await updates.get()
             if update is RENEWED:
-                await context.write(OpenLinkResponse(renewed=LeaseRenewed(usage=self._dispatcher.usage(owner))))
+                renewed = LeaseRenewed(usage=self._dispatcher.usage(owner), problem=self._problem())
+                await context.write(OpenLinkResponse(renewed=renewed))
             else:
                 await context.write(OpenLinkResponse(update=update))
 

@@ -113,7 +113,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
         )
         health = await stack.enter_async_context(
             serve(
-                *services(dispatcher, watchers, settings),
+                *services(dispatcher, watchers, settings, lambda: spark.problem),
                 host=settings.host,
                 port=settings.port,
                 socket=settings.health_socket,
@@ -179,10 +179,12 @@ async def open_slot_listener(listener: SlotListener, dispatcher: Dispatcher) -> 
         yield
 
 
-def services(dispatcher: Dispatcher, watchers: Watchers, settings: Settings) -> list[Service]:
-    """What is served on the port."""
-    apis = LinkApi(dispatcher, settings.lease_seconds), SlotApi(dispatcher), CopyRunApi(dispatcher, watchers)
-    return [Service.of(api) for api in apis]
+def services(
+    dispatcher: Dispatcher, watchers: Watchers, settings: Settings, problem: Callable[[], str] = str
+) -> list[Service]:
+    """What is served on the port. `problem` says to workers why there is no Spark, empty while there is."""
+    links = LinkApi(dispatcher, settings.lease_seconds, problem)
+    return [Service.of(api) for api in (links, SlotApi(dispatcher), CopyRunApi(dispatcher, watchers))]
 
 
 async def drain(dispatcher: Dispatcher, reporter: Reporter, seconds: float) -> None:

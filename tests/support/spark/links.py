@@ -110,6 +110,7 @@ class Worker:
         self.welcome: LinkWelcome | None = None
         self.renewed = 0
         self.usage = SlotUsage()
+        self.problems: list[str] = []  # why there was no Spark, as it was told; empty while there was
         self.renewing = True
         self.log_levels: dict[str, str] = {}
         self.ended: list[Exception] = []
@@ -126,6 +127,7 @@ class Worker:
                 case "renewed":
                     self.renewed += 1
                     self.usage = message.renewed.usage
+                    self.problems.append(message.renewed.problem)
 
     async def write(self) -> None:
         greeting = WorkerGreeting(worker_cluster="wc", worker_id=self.name, incarnation=self.incarnation)

@@ -62,6 +62,7 @@ class LinkSide(WorkerLinkServiceServicer):
     slow: bool = False  # fences only when a test says so
     deaf: bool = False  # hears orders no more, as when a link breaks under them
     heard_nothing: int = 0  # orders that came meanwhile
+    problem: str = ""  # why it has no Spark
 
     def of(self, connector: str, task: int = 0, state: Any = RUNNING) -> list[Run]:
         """The runs of a task in a state."""
@@ -121,7 +122,7 @@ class LinkSide(WorkerLinkServiceServicer):
                 if message.WhichOneof("message") == "renewal":
                     self.renewals[worker] = self.renewals.get(worker, 0) + 1
                     self.log_levels[worker] = dict(message.renewal.log_levels)
-                    out.put_nowait(wire.OpenLinkResponse(renewed=wire.LeaseRenewed()))
+                    out.put_nowait(wire.OpenLinkResponse(renewed=wire.LeaseRenewed(problem=self.problem)))
                 elif self.deaf:
                     self.heard_nothing += 1
                 else:

@@ -34,6 +34,8 @@ class Kept:
         self._changed = threading.Condition()
         self._waiting: set[str] = set()
         self.up = asyncio.Event()
+        self.problem = ""
+        """Why there is no Spark now, once there was one; empty while there is."""
 
     async def live(self) -> None:
         """Keeps Spark running until cancelled or the service is to stop.
@@ -48,6 +50,7 @@ class Kept:
                     if spark is None:
                         return
                     self._set(spark)
+                    self.problem = ""
                     log.info("spark_started", seconds=round(time.monotonic() - begun, 2))
                     self.up.set()
                     begun = time.monotonic()
@@ -59,6 +62,7 @@ class Kept:
                 failures = 1 if time.monotonic() - begun > HEALTHY_SECONDS else failures + 1
                 if not self.up.is_set() or failures >= MAX_FAILURES:
                     raise
+                self.problem = error.message
                 log.warning("spark_lost", error=error.message, failures=failures)
                 if failures == 1:
                     backoff.reset()

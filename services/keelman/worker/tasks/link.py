@@ -96,7 +96,7 @@ class SparkLink:
         self._fitness = Fitness(away_seconds)
         self._changed = changed
         self._why = why
-        self._problem = ""  # of the last try to open a link
+        self._problem = ""  # of the last try to open a link, or, while there is one, of the Spark behind it
         self.usage = wire.SlotUsage()
         self.up = asyncio.Event()
 
@@ -109,10 +109,12 @@ class SparkLink:
 
     @property
     def away(self) -> str:
-        """Why nothing can be copied, for people: there is no link, and the last lease is over. Empty while there is."""
-        if self.up.is_set() or (self._answered and time.monotonic() - self._renewed < LEASE_SECONDS):
-            return ""
-        return self._absence
+        """Why nothing can be copied, for people: there is no link and the last lease is over, or no Spark behind it.
+        Empty while there is."""
+        if self.up.is_set():
+            return self._absence if self._problem else ""
+        has_lease = self._answered and time.monotonic() - self._renewed < LEASE_SECONDS
+        return "" if has_lease else self._absence
 
     @property
     def unfit(self) -> str:
@@ -121,6 +123,9 @@ class SparkLink:
 
     @property
     def _absence(self) -> str:
+        if self.up.is_set():
+            why = f"has no Spark: {self._problem}" if self._problem else "came and went, and is to show that it stays"
+            return f"its Spark service {why}"
         found = self._why() or self._problem
         return f"no Spark service answers this worker{'' if self._answered else ' yet'}{f': {found}' if found else ''}"
 
@@ -193,8 +198,17 @@ class SparkLink:
             elif kind == "renewed":
                 self._renewed, self._asked = time.monotonic(), None
                 self.usage = answer.renewed.usage
+                self._note_spark(answer.renewed.problem)
             elif kind == "update":
                 runs.update(answer.update)
+
+    def _note_spark(self, problem: str) -> None:
+        """Takes why the Spark service has no Spark, empty while it has: without it is as good as away."""
+        if problem and not self._problem:
+            self._fitness.went(time.monotonic())
+        elif self._problem and not problem and self._fitness.came():
+            self._say_fitness()
+        self._problem = problem
 
     async def _renew(self) -> None:
         await self.up.wait()

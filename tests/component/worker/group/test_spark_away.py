@@ -134,6 +134,23 @@ async def test_a_short_absence_moves_nothing_and_a_long_one_moves_the_tasks(
             await eventually(lambda: [len(side.of(f"c{n}")) for n in range(5)] == [1] * 5, what="each copies once")
 
 
+async def test_a_spark_service_without_spark_is_as_good_as_away(
+    bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
+) -> None:
+    async with link_side() as (bare, address):
+        one = member(tmp_path / "one", bootstrap, "away-bare", address)
+        two = member(tmp_path / "two", bootstrap, "away-bare", link[1])
+        async with workers(one, two):
+            await begin(one, 2)
+            await all_run(two, 2, one, two)
+            bare.problem = "its master is gone"
+            await unhealthy(one, "its Spark service has no Spark: its master is gone")
+            await all_run(two, 2, two)
+            bare.problem = ""
+            await all_run(two, 2, one, two)
+            await healthy(one)
+
+
 async def test_where_no_worker_has_a_spark_service_the_status_says_so(bootstrap: str, tmp_path: Path) -> None:
     (port,) = free_ports(1)
     address = f"127.0.0.1:{port}"
