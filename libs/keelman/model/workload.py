@@ -55,6 +55,8 @@ BROKERS_UNREACHABLE, BROKERS_REFUSE = "BROKERS_UNREACHABLE", "BROKERS_REFUSE"
 CONSUMER_GROUP_UNREACHABLE = "CONSUMER_GROUP_UNREACHABLE"
 BROKER_PROBLEMS = frozenset({BROKERS_UNREACHABLE, BROKERS_REFUSE, CONSUMER_GROUP_UNREACHABLE})
 """Reasons of a worker whose process runs and has not heard of its brokers for long: none answers, or they refuse it."""
+UNHEALTHY = "UNHEALTHY"
+"""Reason of a process that was ready, runs, and no longer answers its health check."""
 SPARK_UNREACHABLE = "SPARK_UNREACHABLE"
 """Reason of a worker whose process runs and whose Spark service does not answer it: it copies nothing."""
 REACH_PROBLEMS = BROKER_PROBLEMS | {SPARK_UNREACHABLE}
@@ -272,6 +274,12 @@ class Workload:
     def is_in(self, state: ProcessState) -> bool:
         """True when the agent reported this state for this generation."""
         return self.current is not None and self.current.state is state
+
+    @property
+    def is_broken(self) -> bool:
+        """True when its process has failed, or runs on and no longer answers."""
+        silent = self.is_in(ProcessState.STARTING) and self.current is not None and self.current.reason == UNHEALTHY
+        return silent or self.is_in(ProcessState.FAILED)
 
     @property
     def has_ended(self) -> bool:

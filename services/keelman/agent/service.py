@@ -113,9 +113,8 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
             "ready", node=node, address=settings.address, node_address=address, home=str(home.root),
             workloads=len(supervisor.workloads()),
         )  # fmt: skip
-        renewal = [one.run for one in (trust.member, certificate) if one is not None]
-        follow = partial(health.follow, lambda: not sessions.away, FOLLOW_SECONDS)
-        await first_of(stop.wait(), supervise(supervisor.run, sessions.run, follow, *renewal))
+        parts = [one.run for one in (trust.member, certificate, supervisor, sessions) if one is not None]
+        await first_of(stop.wait(), supervise(partial(health.follow, sessions.is_heard, FOLLOW_SECONDS), *parts))
 
 
 def _certificate(settings: Settings, home: Home, trust: Trust, surroundings: Surroundings) -> Certificate | None:

@@ -57,10 +57,9 @@ class Sessions:
     heard: float = field(default_factory=time.monotonic)
     """When a state service last said something, by the monotonic clock."""
 
-    @property
-    def away(self) -> bool:
-        """Whether no state service has been heard of for so long that it counts this node as offline."""
-        return time.monotonic() - self.heard >= AWAY_SECONDS
+    def is_heard(self) -> bool:
+        """Whether a state service was heard of lately: else this node counts as offline."""
+        return time.monotonic() - self.heard < AWAY_SECONDS
 
     async def run(self) -> None:
         """Runs until cancelled, with the state services in turn where there are several. While all are away the node

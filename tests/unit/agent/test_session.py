@@ -15,8 +15,8 @@ def test_one_that_has_heard_nothing_for_long_is_away_until_it_hears_something(tm
     sessions = Sessions(
         "127.0.0.1:1", Registration(), Reporter(), lambda _: None, Figures(tmp_path), on_secrets=lambda _: None
     )
-    assert not sessions.away, "it has just begun"
+    assert sessions.is_heard(), "it has just begun"
     sessions.heard = time.monotonic() - AWAY_SECONDS
-    assert sessions.away
+    assert not sessions.is_heard()
     Session(sessions)._take(OpenSessionResponse())
-    assert not sessions.away
+    assert sessions.is_heard()

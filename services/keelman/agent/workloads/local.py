@@ -21,6 +21,7 @@ from keelman.model.workload import (
     PLUGIN_PROBLEMS,
     REFUSED,
     START_QUEUED,
+    UNHEALTHY,
     ResourceLimits,
 )
 from keelman.rpc.times import to_timestamp
@@ -194,7 +195,7 @@ class Local:
             self.reason = REFUSED
         self.message = words_of(end, last_line, seen=seen)
         if self.killed is Cause.UNHEALTHY:
-            self.reason = "UNHEALTHY"
+            self.reason = UNHEALTHY
             self.message = f"did not answer its health check for {self.unwell_seconds:g} s and was killed"
         elif over_memory:
             self.reason, self.message = "MEMORY_LIMIT", over_memory
@@ -216,7 +217,7 @@ class Local:
             self.failed, self.reason, self.message = False, "", ""
         else:
             self.healthy_since, self.unwell_since = None, now
-            self.reason, self.message = "UNHEALTHY", "runs but no longer answers its health check"
+            self.reason, self.message = UNHEALTHY, "runs but no longer answers its health check"
         return True
 
     def note_fault(self, message: str) -> None:

@@ -80,7 +80,7 @@ def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerC
     }
     state, message = _state(cluster.goal, cluster.note, workers, cluster.wanted_workers, snapshot)
     if cluster.goal is ClusterGoal.RUNNING:
-        broken = [s for s in sparks.values() if s.is_in(ProcessState.FAILED)]
+        broken = [s for s in sparks.values() if s.is_broken]
         if broken:
             state, message = ClusterState.DEGRADED, "; ".join(filter(None, [message, *map(_why_failed, broken)]))
         elif state is ClusterState.RUNNING and not all(s.is_in(ProcessState.RUNNING) for s in sparks.values()):
@@ -125,7 +125,7 @@ def _state(
             return ClusterState.STOPPED, ""
         return ClusterState.STOPPING, waits
     problems = [f"{w.name}: node {w.node} is offline" for w in lost]
-    problems += [_why_failed(w) for w in workloads if w not in lost and w.is_in(ProcessState.FAILED)]
+    problems += [_why_failed(w) for w in workloads if w not in lost and w.is_broken]
     if problems:
         return ClusterState.DEGRADED, "; ".join(filter(None, [note, *problems]))
     away = [_why_failed(w) for w in workloads if w.current is not None and w.current.reason in REACH_PROBLEMS]

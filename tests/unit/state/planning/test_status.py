@@ -15,7 +15,7 @@ from keelman.model.cluster import (
     WorkerClusterSpec,
 )
 from keelman.model.node import Node, NodeState
-from keelman.model.workload import BrokerSpec, Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
+from keelman.model.workload import BrokerSpec, Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.planning.status import broker_cluster_status, with_status
 from keelman.state.snapshot import Snapshot
 from support.state.snapshots import snapshot_of
@@ -89,3 +89,16 @@ def test_a_cluster_with_a_worker_that_can_copy_nothing_is_degraded_and_says_why(
     assert found.ready_workers == 1, "it answers REST"
     well = with_status(WORKERS, snapshot_of(NODES, {}, {}, {WORKER.name: WORKER}), TIME).status
     assert (well.state, well.message) == (ClusterState.RUNNING, "")
+
+
+def test_who_was_ready_and_answers_no_more_degrades_its_cluster() -> None:
+    silent = WorkloadStatus(ProcessState.STARTING, 2, reason="UNHEALTHY", message="does not answer")
+    workers = {WORKER.name: dataclasses.replace(WORKER, status=silent)}
+    found = with_status(WORKERS, snapshot_of(NODES, {}, {}, workers), TIME).status
+    assert (found.state, found.message) == (ClusterState.DEGRADED, "worker/w/0: does not answer")
+    starts = {WORKER.name: dataclasses.replace(WORKER, status=dataclasses.replace(silent, reason="", message=""))}
+    assert with_status(WORKERS, snapshot_of(NODES, {}, {}, starts), TIME).status.state is ClusterState.STARTING
+    spark = Workload("spark/n1", "n1", 2, Goal.RUNNING, SparkSpec("h", 2, "local[2]"), status=silent)
+    both = {WORKER.name: WORKER, spark.name: spark}
+    found = with_status(WORKERS, snapshot_of(NODES, {}, {}, both), TIME).status
+    assert (found.state, found.message) == (ClusterState.DEGRADED, "spark/n1: does not answer")

@@ -1,0 +1,54 @@
+"""A node's Spark service that hangs: who looks after the worker cluster says that it copies nothing, and why."""
+
+from __future__ import annotations
+
+import signal
+
+import psutil
+import pytest
+
+from keelman.testing.eventually import eventually
+from support.cli.system import Keelman
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+async def test_a_cluster_whose_spark_service_hangs_is_degraded_until_it_is_back(own: Keelman) -> None:
+    await own.ok("up", "--detach", "--free-ports")
+    await own.ok("create", "wc", "away", "--count", "1", "--start", "--wait")
+    (spark,) = [one for one in own.processes() if is_spark(one)]
+    spark.send_signal(signal.SIGSTOP)
+    try:
+
+        async def degraded() -> str:
+            status = (await own.item("wc", "away"))["status"]
+            return status["message"] if status["state"] == "CLUSTER_STATE_DEGRADED" else ""
+
+        why = await eventually(degraded, seconds=120, what="the cluster is degraded")
+        assert "spark/" in why or "no Spark service answers" in why
+        table = await own.run("get", "wc", "-o", "wide")
+        assert "DEGRADED" in table.out
+        assert why.splitlines()[0][:40] in table.out
+
+        async def noted() -> bool:
+            (worker,) = await own.items("workers")
+            return "no Spark service answers this worker" in worker["process"].get("message", "")
+
+        await eventually(noted, seconds=60, what="its worker says so too")
+    finally:
+        spark.send_signal(signal.SIGCONT)
+
+    async def runs() -> bool:
+        status = (await own.item("wc", "away"))["status"]
+        return status["state"] == "CLUSTER_STATE_RUNNING" and not status.get("message")
+
+    await eventually(runs, seconds=180, what="it runs again by itself")
+    await own.ok("down")
+
+
+def is_spark(process: psutil.Process) -> bool:
+    """Whether it is a node's Spark service."""
+    try:
+        return " ".join(process.cmdline()).startswith("keelman spark")
+    except psutil.Error:
+        return False
