@@ -175,3 +175,11 @@ def test_the_chart_refuses_what_is_not_legal(setting, said) -> None:
     with pytest.raises(subprocess.CalledProcessError) as refused:
         rendered(setting)
     assert said in refused.value.stderr
+
+
+def test_nothing_is_started_again_for_what_another_process_lacks() -> None:
+    """Health says what a process can do, which a start mends seldom: liveness looks whether it lives, and no more."""
+    for file in sorted((CHART / "templates").glob("*.yaml")):
+        lines = file.read_text().splitlines()
+        looked_at = [lines[n + 1].strip() for n, line in enumerate(lines) if "livenessProbe:" in line]
+        assert looked_at == ["httpGet: {path: /healthz, port: http}"] * len(looked_at), file.name
