@@ -1,6 +1,7 @@
 // Puts transforms, predicates and converters of Apache Kafka Connect through cases: one JSON object a line in, one out.
 // The notation of values and records is described in record_data.py, which runs this.
 
+import com.fasterxml.jackson.core.json.JsonWriteFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -39,6 +40,7 @@ import org.apache.kafka.connect.transforms.predicates.Predicate;
 
 public class ConnectData {
     static final ObjectMapper JSON = new ObjectMapper();
+    static { JSON.getFactory().enable(JsonWriteFeature.ESCAPE_NON_ASCII.mappedFeature()); }
     static final JsonNodeFactory NODES = JsonNodeFactory.instance;
     static final JsonConverter SCHEMAS = new JsonConverter();
 

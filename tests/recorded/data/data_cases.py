@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from recorded.data import data_cases_converters as converters
 from recorded.data import data_cases_records as records
+from recorded.data import data_cases_times as times
 from recorded.data import data_cases_values as values
 from recorded.data.data_notation import Case
 
@@ -11,6 +12,7 @@ _MAKERS = {
     "cast": values.cast,
     "converter": converters.converters,
     "extract": values.extract,
+    "far-times": times.far_times,
     "flatten": values.flatten,
     "header-converter": converters.header_converters,
     "headers": records.headers,

@@ -38,7 +38,7 @@ async def main() -> None:
     # An object without a text of its own shows its address.
     answers = [
         json.loads(re.sub(r"(InsertionSpec@)[0-9a-f]+", r"\g<1>0", line))
-        for line in done.stdout.splitlines()
+        for line in done.stdout.split("\n")
         if line.startswith("{")
     ]
     assert len(answers) == len(cases), f"{len(answers)} answers to {len(cases)} cases"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ from keelman.connect.converters import logical
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import java_class
 from keelman.connect.schema import Schema
+from keelman.connect.times import TIMES, moment
 
 
 def writer(schema: Schema) -> Callable[[Any], Any]:
@@ -28,16 +28,11 @@ def reader(schema: Schema) -> Callable[[Any], Any]:
         return lambda data: logical.decimal_of(data, scale)
     if schema.name == logical.DATE:
         return logical.day
-    return logical.moment
+    return logical.time_of_day if schema.name == logical.TIME else moment
 
 
 def _number(value: Any, kind: str) -> int:
     simple = kind.rpartition(".")[2]
-    if not isinstance(value, datetime.datetime):
+    if not isinstance(value, TIMES):
         raise DataError(f"Invalid type for {simple}, expected Date but was class {java_class(value)}")
-    number = logical.number_of(value, kind)
-    if kind == logical.DATE and logical.EPOCH + number * logical.DAY != value:
-        raise DataError("Kafka Connect Date type should not have any time fields set to non-zero values.")
-    if kind == logical.TIME and not 0 <= number <= logical.DAY_MS:
-        raise DataError("Kafka Connect Time type should not have any date fields set to non-zero values.")
-    return number
+    return logical.number_of(value, kind)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import datetime
 from typing import Any
 
 from keelman.connect.config.definition import ConfigDef
@@ -14,6 +13,7 @@ from keelman.connect.converters.logical import iso_text
 from keelman.connect.java.text import java_text, map_order, utf8_text
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema, Struct
+from keelman.connect.times import TIMES
 
 
 class SimpleHeaderConverter(Converter):
@@ -49,7 +49,7 @@ def literal(value: Any, *, inner: bool = True) -> str:  # noqa: PLR0911  one lin
         return "null"
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' if inner else value
-    if isinstance(value, datetime.datetime):
+    if isinstance(value, TIMES):
         return iso_text(value)
     if isinstance(value, bytes):
         text = base64.b64encode(value).decode()

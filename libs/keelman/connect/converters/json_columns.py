@@ -6,7 +6,6 @@ import base64
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import chain, islice
 from types import NoneType
 from typing import Any
@@ -22,12 +21,14 @@ from keelman.connect.java.text import is_utf8, json_string, json_text, utf8_text
 from keelman.connect.records import Column
 from keelman.connect.schema import INTEGER_RANGES, Schema, Struct
 from keelman.connect.shapes import merged, places_of
+from keelman.connect.times import TIMES
 
 # What a JSON string does not have as it is; beyond the first plane Jackson writes escapes, too.
 _BEYOND = bytes(range(0xF0, 0x100))
 _SPECIAL = b'"\\' + bytes(set(range(0x20)) - {0x0A}) + _BEYOND
 _UNLIKE_JAVA = re.compile(r"[en]|\d{8}\.|0\.000")
 _INTEGERS = {int, Int8, Int16, Int32}
+_TIMES = set(TIMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +121,8 @@ class JsonColumns:
 
     def _by_schema(self, schema: Schema, values: list[Any], kinds: set[type]) -> _Texts | None:
         """None where they are written one by one."""
-        if schema.name in LOGICAL and kinds == {datetime} and schema.name != DECIMAL:
-            values, kinds = [number_of(one, schema.name) for one in values], {int}
+        if schema.name in LOGICAL and kinds <= _TIMES and schema.name != DECIMAL:
+            values, kinds = _numbers(schema, values), {int}
         kind = schema.type
         if kind in INTEGER_RANGES:
             bound = INTEGER_RANGES[kind]
@@ -179,6 +180,13 @@ def _bare(columns: JsonColumns, values: list[Any], kinds: set[type]) -> _Texts |
     if kinds == {list}:
         return columns.lists(values)
     return _Texts(values) if kinds <= _INTEGERS else None
+
+
+def _numbers(schema: Schema, times: list[Any]) -> list[int]:
+    try:
+        return [number_of(one, schema.name) for one in times]
+    except DataError:
+        raise CareError from None
 
 
 def _as_they_are(values: list[str]) -> bool:

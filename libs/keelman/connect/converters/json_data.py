@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import datetime
 import decimal
 import re
 from functools import lru_cache
@@ -20,16 +19,17 @@ from keelman.connect.converters.logical import (
     TIMESTAMP,
     day,
     decimal_of,
-    moment,
     number_of,
     scale_of,
     scaled,
+    time_of_day,
     unscaled,
 )
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import INTEGERS, Float32, Int8, Int16, Int32, cut, java_class
 from keelman.connect.java.text import hash_order
 from keelman.connect.schema import TYPES, Field, Schema, Struct, checked, java_type
+from keelman.connect.times import TIMES, moment
 
 
 class Missing:
@@ -68,7 +68,7 @@ class Plain:
             return [[self.tree(None, key), self.tree(None, one)] for key, one in value.items()]
         if isinstance(value, list | tuple):
             return [self.tree(None, one) for one in value]
-        if isinstance(value, datetime.datetime | decimal.Decimal):
+        if isinstance(value, (*TIMES, decimal.Decimal)):
             raise DataError(f"Java class class {java_class(value)} does not have corresponding schema type.")
         return value
 
@@ -257,7 +257,7 @@ def _expect(holds: bool, text: str, value: Any) -> None:
 def _from_logical(schema: Schema, value: Any) -> Any:
     if schema.name == DECIMAL:
         return scaled(value, scale_of(schema))
-    if schema.name in (DATE, TIME, TIMESTAMP) and isinstance(value, datetime.datetime):
+    if schema.name in (DATE, TIME, TIMESTAMP) and isinstance(value, TIMES):
         return number_of(value, schema.name)
     raise DataError(f"Invalid type for {str(schema.name).rpartition('.')[2]}: {type(value).__name__}")
 
@@ -271,7 +271,7 @@ def _logical(schema: Schema, name: str, tree: Any) -> Any:
         return moment(cut(tree, 64))
     if name in (DATE, TIME):
         _expect(whole and -_INT <= tree < _INT, f"{text}integer but was ", tree)
-        return day(tree) if name == DATE else moment(tree)
+        return day(tree) if name == DATE else time_of_day(tree)
     if isinstance(tree, str):
         try:
             return decimal_of(base64.b64decode(tree, validate=True), scale_of(schema))

@@ -4,12 +4,14 @@ for numbers and bytes."""
 from __future__ import annotations
 
 import decimal
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from keelman.connect.errors import DataError
+from keelman.connect.java.calendars import DAY_MS
+from keelman.connect.java.dates import JavaDateFormat
 from keelman.connect.java.numbers import java_class
 from keelman.connect.schema import Schema
+from keelman.connect.times import Time, moment, ms_of
 
 DECIMAL, DATE, TIME, TIMESTAMP = (
     f"org.apache.kafka.connect.data.{name}" for name in ("Decimal", "Date", "Time", "Timestamp")
@@ -19,11 +21,6 @@ LOGICAL = frozenset({DECIMAL, DATE, TIME, TIMESTAMP})
 DATE_SCHEMA = Schema("int32", name=DATE, version=1)
 TIME_SCHEMA = Schema("int32", name=TIME, version=1)
 TIMESTAMP_SCHEMA = Schema("int64", name=TIMESTAMP, version=1)
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EXACT = 4_000_000_000_000
-"""Below this many ms a float of seconds is right to the microsecond."""
-DAY, MILLISECOND = timedelta(days=1), timedelta(milliseconds=1)
-DAY_MS = DAY // MILLISECOND
 MAX_SCALE = 1_000_000
 MAX_DIGITS = 100_000
 """More take seconds to turn into bytes and back."""
@@ -33,24 +30,30 @@ _PYTHONS_DIGITS = 4_000
 _EXACTLY = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
-def moment(ms: int) -> datetime:
-    """A time by its ms since the epoch. Raises DataError beyond the years 1 to 9999."""
-    if 0 <= ms < _EXACT:
-        return datetime.fromtimestamp(ms / 1000, UTC)
-    try:
-        return datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=ms % 1000 * 1000)
-    except (OverflowError, ValueError, OSError):
-        raise DataError(f"The time {ms} ms is outside the years 1 to 9999") from None
+def number_of(value: Time, name: str | None) -> int:
+    """The number for a time under a schema of this name: days since the epoch for DATE, else ms.
+
+    Raises DataError for a DATE that is within a day, and for a TIME that is not of the first day."""
+    ms = ms_of(value)
+    if name == DATE:
+        if ms % DAY_MS:
+            raise DataError("Kafka Connect Date type should not have any time fields set to non-zero values.")
+        return ms // DAY_MS
+    if name == TIME and not 0 <= ms <= DAY_MS:
+        raise DataError("Kafka Connect Time type should not have any date fields set to non-zero values.")
+    return ms
 
 
-def number_of(value: datetime, name: str | None) -> int:
-    """What a time is under a schema of this name: days since the epoch for DATE, else ms."""
-    return (value - EPOCH) // (DAY if name == DATE else MILLISECOND)
-
-
-def day(number: int) -> datetime:
-    """A day by its number since the epoch. Raises DataError beyond the years 1 to 9999."""
+def day(number: int) -> Time:
+    """A day by its number since the epoch."""
     return moment(number * DAY_MS)
+
+
+def time_of_day(number: int) -> Time:
+    """A time of the first day by its ms. Raises DataError for one that a day does not have."""
+    if not 0 <= number <= DAY_MS:
+        raise DataError("Time values must use number of milliseconds greater than 0 and less than 86400000")
+    return moment(number)
 
 
 def scale_of(schema: Schema) -> int:
@@ -120,12 +123,13 @@ def _writable(scale: int) -> int:
     return scale
 
 
-def iso_text(value: datetime) -> str:
-    """A java.util.Date as Connect writes it: a day alone, a time of the first day alone, or both."""
-    day, time = value.date(), value.timetz()
-    ms = f"{value:%H:%M:%S}.{value.microsecond // 1000:03d}Z"
-    if (value - EPOCH) < DAY and value >= EPOCH:
-        return ms
-    if time.hour == time.minute == time.second == time.microsecond == 0:
-        return f"{day:%Y-%m-%d}"
-    return f"{day:%Y-%m-%d}T{ms}"
+def iso_text(value: Time) -> str:
+    """A java.util.Date as Connect writes it: a day alone, a time alone up to the first day, or both."""
+    ms = ms_of(value)
+    form = TIME_FORM if ms < DAY_MS else DATE_FORM if ms % DAY_MS == 0 else TIMESTAMP_FORM
+    return form.format(value)
+
+
+DATE_FORM, TIME_FORM, TIMESTAMP_FORM = map(
+    JavaDateFormat, ("yyyy-MM-dd", "HH:mm:ss.SSS'Z'", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
+)

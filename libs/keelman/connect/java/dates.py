@@ -9,15 +9,18 @@ import calendar
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from zoneinfo import ZoneInfo
+
+from keelman.connect.java.calendars import CUTOVER_YEAR, DAY_MS, Moment, days_by
+from keelman.connect.java.numbers import cut
+from keelman.connect.times import MILLISECOND, Time, moment, ms_of
 
 _LETTERS = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")
 _NUMERIC = frozenset("yYwWDdFuHkKhmsS")
 _MONTHS = list(calendar.month_name)[1:]
 _DAYS = list(calendar.day_name)
-_ZONE = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2}):?(\d{2})")
+_ZONE = re.compile(r"(?:GMT(?=[+-]\d\d?:))?([+-])(\d{2}(?!:)|(?<=GMT.)\d\d?(?=:)):?(\d{2})")
 
 
 class PatternError(ValueError):
@@ -50,6 +53,11 @@ class _Found:
     offset: timedelta = timedelta()
     before_christ: bool = False
 
+    def give(self, letter: str, number: int) -> None:
+        """A field, which is then the last that was given."""
+        self.numbers.pop(letter, None)
+        self.numbers[letter] = number
+
 
 class JavaDateFormat:
     """One pattern; used by any thread."""
@@ -59,17 +67,19 @@ class JavaDateFormat:
         self.pattern = pattern
         self._pieces = _pieces(pattern)
         self._quick = QuickFormat.of(self._pieces)
-        self.unit_ms = min((_UNITS_MS.get(piece.letter, _DAY_MS) for piece in self._pieces), default=_DAY_MS)
+        self.unit_ms = min((_UNITS_MS.get(piece.letter, DAY_MS) for piece in self._pieces), default=DAY_MS)
         """Times that are equal but for what is less than this have the same text."""
 
-    def format(self, value: datetime) -> str:
+    def format(self, value: Time) -> str:
         """The text of a time."""
-        at = value if value.tzinfo is UTC else value.astimezone(UTC)
-        if self._quick is not None:
-            return self._quick.format(at)
-        return "".join(_written(piece, at) if piece.letter else piece.text for piece in self._pieces)
+        if self._quick is not None and isinstance(value, datetime):
+            at = value if value.tzinfo is UTC else value.astimezone(UTC)
+            if at.year > CUTOVER_YEAR:
+                return self._quick.format(at)
+        moment_of = Moment(ms_of(value))
+        return "".join(_written(piece, moment_of) if piece.letter else piece.text for piece in self._pieces)
 
-    def parse(self, text: str) -> datetime:
+    def parse(self, text: str) -> Time:
         """The time of a text; what stands behind it is passed over. Raises ParseError."""
         quick = None if self._quick is None else self._quick.parse(text)
         if quick is not None:
@@ -87,13 +97,9 @@ class JavaDateFormat:
             if behind is None:
                 raise ParseError(f'Unparseable date: "{text}"')
             at = behind
-        try:
-            return _time(found)
-        except (OverflowError, ValueError):
-            raise ParseError(f'Unparseable date: "{text}"') from None
+        return _time(found)
 
 
-_DAY_MS = 86_400_000
 _UNITS_MS = {"S": 1, "s": 1000, "m": 60_000, **dict.fromkeys("HkKha", 3_600_000)}
 _TOKEN = re.compile(r"''|'((?:[^']|'')*)('?)|([A-Za-z])\3*|[^A-Za-z']+")
 
@@ -119,58 +125,40 @@ def _pieces(pattern: str) -> list[_Piece]:
     return found
 
 
-def _week(at: datetime) -> tuple[int, int]:
-    """The year and the week of it, as in the United States: weeks begin on Sunday, the first has January 1st."""
-    first = _week_begin(at.year)
-    after = _week_begin(at.year + 1) if at.year < 9999 else date.max
-    today = at.date()
-    if at.year < 9999 and today >= after:
-        return at.year + 1, 1
-    return at.year, (today - first).days // 7 + 1
-
-
-def _week_begin(year: int) -> date:
-    first = date(year, 1, 1)
-    return first - timedelta(days=first.isoweekday() % 7)
-
-
-def _month_week(at: datetime) -> int:
-    first = at.date().replace(day=1)
-    return (at.day + first.isoweekday() % 7 - 1) // 7 + 1
-
-
-_NUMBERS: Mapping[str, Callable[[datetime], int]] = {
+_NUMBERS: Mapping[str, Callable[[Moment], int]] = {
     "M": lambda at: at.month,
     "L": lambda at: at.month,
-    "w": lambda at: _week(at)[1],
-    "W": _month_week,
-    "D": lambda at: at.timetuple().tm_yday,
+    "w": lambda at: at.week[1],
+    "W": lambda at: at.week_of_month,
+    "D": lambda at: at.day_of_year,
     "d": lambda at: at.day,
-    "F": lambda at: (at.day - 1) // 7 + 1,
-    "u": lambda at: at.isoweekday(),
+    "F": lambda at: at.weekday_in_month,
+    "u": lambda at: at.weekday,
     "H": lambda at: at.hour,
     "k": lambda at: at.hour or 24,
     "K": lambda at: at.hour % 12,
     "h": lambda at: at.hour % 12 or 12,
     "m": lambda at: at.minute,
     "s": lambda at: at.second,
-    "S": lambda at: at.microsecond // 1000,
+    "S": lambda at: at.ms,
 }
 
 
-def _written(piece: _Piece, at: datetime) -> str:
+def _written(piece: _Piece, at: Moment) -> str:
     letter, count = piece.letter, piece.count
     if letter in "yY":
-        year = at.year if letter == "y" else _week(at)[0]
-        return f"{year % 100:02d}" if count == 2 else str(year).zfill(count)
+        year = at.year_of_era if letter == "y" else at.week[0]
+        digits = str(abs(year)).zfill(count)
+        return ("-" if year < 0 else "") + (digits[-2:] if count == 2 else digits)
     if letter in "MLE" and (count > 2 or letter == "E"):
-        name = _DAYS[at.weekday()] if letter == "E" else _MONTHS[at.month - 1]
+        name = _DAYS[at.weekday - 1] if letter == "E" else _MONTHS[at.month - 1]
         return name if count > 3 else name[:3]
     if letter in _NUMBERS:
         return str(_NUMBERS[letter](at)).zfill(count)
     if letter == "z" and count > 3:
         return "Coordinated Universal Time"
-    return {"a": "AM" if at.hour < 12 else "PM", "G": "AD", "z": "UTC", "Z": "+0000", "X": "Z"}[letter]
+    era = "AD" if at.year > 0 else "BC"
+    return {"a": "AM" if at.hour < 12 else "PM", "G": era, "z": "UTC", "Z": "+0000", "X": "Z"}[letter]
 
 
 def _read(piece: _Piece, text: str, at: int, found: _Found, *, abutting: bool) -> int | None:
@@ -182,15 +170,21 @@ def _read(piece: _Piece, text: str, at: int, found: _Found, *, abutting: bool) -
         digits = re.compile(rf"-?\d{{1,{count}}}" if abutting else r"-?\d+").match(text, at)
         if digits is None:
             return None
-        number = int(digits[0])
+        number = _int(digits[0])
         if letter in "yY" and count <= 2 and len(digits[0]) == 2:
             number = _near(number)
-        found.numbers["M" if letter == "L" else letter] = number
+        found.give("M" if letter == "L" else letter, number)
         return digits.end()
     if letter in "MLE":
-        names, letter = (_DAYS, "E") if letter == "E" else (_MONTHS, "M")
+        names, letter = (_DAYS, "u") if letter == "E" else (_MONTHS, "M")
         return _named(text, at, names, letter, found)
     return _half(letter, text, at, found) if letter in "aG" else _zone(piece, text, at, found)
+
+
+def _int(digits: str) -> int:
+    """Their 32 bits as a long's; what is beyond a long is the largest there is."""
+    number = int(digits)
+    return cut(number if -(1 << 63) <= number < 1 << 63 else float(number), 32)
 
 
 def _half(letter: str, text: str, at: int, found: _Found) -> int | None:
@@ -218,7 +212,7 @@ def _named(text: str, at: int, names: list[str], letter: str, found: _Found) -> 
         for index, name in enumerate(names):
             word = name[:length].lower()
             if rest.startswith(word):
-                found.numbers[letter] = index + 1
+                found.give(letter, index + 1)
                 return at + len(word)
     return None
 
@@ -235,51 +229,35 @@ def _zone(piece: _Piece, text: str, at: int, found: _Found) -> int | None:
         minutes = int(zone[2]) * 60 + int(zone[3] or 0)
         found.offset = timedelta(minutes=minutes if zone[1] == "+" else -minutes)
         return zone.end()
-    word = re.compile(r"[A-Za-z][A-Za-z_/]*").match(text, at)
+    word = re.compile(r"[A-Za-z]+").match(text, at)
     if piece.letter == "X" or word is None:
         return None
-    if word[0].upper() in ("UTC", "GMT", "UT", "Z"):
-        return word.end()
-    try:
-        ZoneInfo(_ZONES.get(word[0].upper(), word[0]))
-    except (KeyError, ValueError, OSError):
+    name = word[0].upper()
+    if name not in _HOURS or (name == "GMT" and text[word.end() : word.end() + 1] in ("+", "-")):
         return None
-    found.offset = timedelta(hours=_HOURS.get(word[0].upper(), 0))
+    found.offset = timedelta(hours=_HOURS[name])
     return word.end()
 
 
 _HOURS = {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "CET": 1, "CEST": 2}
-_ZONES = dict.fromkeys(_HOURS, "UTC")
+_HOURS |= dict.fromkeys(("UTC", "GMT"), 0)
 
 
-def _time(found: _Found) -> datetime:
-    """The time, with what is too large carried on. Raises OverflowError, ValueError."""
+def _time(found: _Found) -> Time:
+    """The time, with what is too large carried on; beyond 64 bits of ms it begins again at the other end, as Java's."""
     numbers = found.numbers
-    year = numbers.get("y", numbers.get("Y", 1970))
+    year = next((numbers[one] for one in reversed(numbers) if one in "yY"), 1970)
     if found.before_christ:
         year = 1 - year
-    months = numbers.get("M", 1) - 1
-    year, month = year + months // 12, months % 12 + 1
-    begin = datetime(year, month, 1, tzinfo=UTC)
-    if "D" in numbers and "d" not in numbers:
-        day = datetime(year, 1, 1, tzinfo=UTC) + timedelta(days=numbers["D"] - 1)
-    elif "d" not in numbers and "w" in numbers:
-        sunday = _week_begin(year) + timedelta(weeks=numbers["w"] - 1)
-        weekday = numbers.get("u", numbers.get("E", 7)) % 7
-        day = datetime(sunday.year, sunday.month, sunday.day, tzinfo=UTC) + timedelta(days=weekday)
-    else:
-        day = begin + timedelta(days=numbers.get("d", 1) - 1)
     if "H" in numbers or "k" in numbers:
         hours = numbers["H"] if "H" in numbers else numbers["k"] % 24
     else:
         hours = numbers.get("h", 0) % 12 if numbers.get("h") == 12 else numbers.get("h", numbers.get("K", 0))
         hours += 12 if found.evening else 0
-    return (
-        day
-        + timedelta(hours=hours, minutes=numbers.get("m", 0), seconds=numbers.get("s", 0))
-        + timedelta(milliseconds=numbers.get("S", 0))
-        - found.offset
-    )
+    seconds = hours * 3600 + numbers.get("m", 0) * 60 + numbers.get("s", 0)
+    days, ms = divmod(seconds * 1000 + numbers.get("S", 0), DAY_MS)
+    total = days_by(numbers, year, days) * DAY_MS + ms - found.offset // MILLISECOND
+    return moment(cut(total, 64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +299,8 @@ class QuickFormat:
         if found is None:
             return None
         of = dict(zip(self.letters, map(int, found.groups()), strict=True)).get
+        if of("y", 1970) <= CUTOVER_YEAR:
+            return None
         try:
             return datetime(
                 of("y", 1970), of("M", 1), of("d", 1), of("H", 0), of("m", 0), of("s", 0), of("S", 0) * 1000, UTC

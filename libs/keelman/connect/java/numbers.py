@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import decimal
 import math
 import re
@@ -11,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect.schema import Struct
+from keelman.connect.times import TIMES
 
 
 class Int8(int):
@@ -57,7 +57,7 @@ _CLASSES: tuple[tuple[type, str], ...] = (
     (str, "java.lang.String"),
     (bytes, "[B"),
     (decimal.Decimal, "java.math.BigDecimal"),
-    (datetime.datetime, "java.util.Date"),
+    *((one, "java.util.Date") for one in TIMES),
     (list, "java.util.ArrayList"),
     (dict, "java.util.HashMap"),
     (Struct, "org.apache.kafka.connect.data.Struct"),
@@ -111,6 +111,11 @@ def cut(value: Any, bits: int) -> int:
         whole = int(value)
     whole &= (1 << bits) - 1
     return whole - (1 << bits) if whole >> bits - 1 else whole
+
+
+def clipped(value: int) -> int:
+    """A whole number as the nearest of 64 bits, as java.util.concurrent.TimeUnit converts."""
+    return max(-(1 << 63), min(value, (1 << 63) - 1))
 
 
 def parse_whole(text: str, bits: int) -> int:

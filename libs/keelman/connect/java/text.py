@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import datetime
 import decimal
 import math
 import re
@@ -13,13 +12,15 @@ from functools import lru_cache
 from typing import Any
 
 from keelman.connect.errors import DataError
+from keelman.connect.java.dates import JavaDateFormat
 from keelman.connect.java.numbers import Float32
 from keelman.connect.schema import Struct
+from keelman.connect.times import TIMES
 
 _PLAIN = re.compile(r'[^"\\\x00-\x1f\U00010000-\U0010ffff]*')
 _TO_ESCAPE = re.compile(r'["\\\x00-\x1f\U00010000-\U0010ffff]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
-_UTC = datetime.UTC
+_DATE = JavaDateFormat("EEE MMM dd HH:mm:ss zzz y")
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
@@ -180,6 +181,6 @@ def java_text(value: Any) -> str:  # noqa: PLR0911  one line a type
         return "[" + ", ".join(map(java_text, value)) + "]"
     if isinstance(value, bytes | bytearray | memoryview):
         return utf8_text(bytes(value))
-    if isinstance(value, datetime.datetime):
-        return value.astimezone(_UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
+    if isinstance(value, TIMES):
+        return _DATE.format(value)
     return str(value)

@@ -19,15 +19,16 @@ from keelman.connect.converters.logical import (
     day,
     decimal_of,
     decimal_text,
-    moment,
     no_constant,
     scale_of,
+    time_of_day,
     whole_text,
 )
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32
 from keelman.connect.json_schema.write_schema import KEY, VALUE, JsonSchemaOptions, is_object_map, is_union
 from keelman.connect.schema import INTEGER_RANGES, Schema, Struct, java_type
+from keelman.connect.times import moment
 
 _Read = Callable[[Any], Any]
 _MAX_ADJUSTED = 20
@@ -112,7 +113,9 @@ class ValueReader:
             whole = _whole(schema)
             if schema.name == DATE:
                 return lambda tree: day(whole(tree))
-            return (lambda tree: moment(whole(tree))) if schema.name in (TIME, TIMESTAMP) else whole
+            if schema.name == TIME:
+                return lambda tree: time_of_day(whole(tree))
+            return (lambda tree: moment(whole(tree))) if schema.name == TIMESTAMP else whole
         if kind == "float":
             return lambda tree: Float32(_real(tree, schema))
         if kind == "double":

@@ -9,7 +9,9 @@ from typing import Any
 
 from keelman.connect.converters import logical
 from keelman.connect.errors import DataError
+from keelman.connect.java.calendars import DAY_MS
 from keelman.connect.java.numbers import java_class
+from keelman.connect.times import EPOCH, TIMES, FarTime, Time, moment, ms_of
 
 
 def write_decimal(value: Any) -> dict[str, Any]:
@@ -25,8 +27,10 @@ def read_decimal(message: Any) -> decimal.Decimal:
 
 def write_date(value: Any) -> dict[str, int]:
     """Fields of google.type.Date. Raises DataError."""
-    if not isinstance(value, datetime.datetime):
+    if not isinstance(value, TIMES):
         raise _wrong("Date", value)
+    if isinstance(value, FarTime):
+        raise DataError(f"google.type.Date holds the years 1 to 9999, not {value.ms} ms since 1970")
     value = value.astimezone(datetime.UTC)
     if value.hour or value.minute or value.second or value.microsecond:
         raise DataError("Kafka Connect Date type should not have any time fields set to non-zero values.")
@@ -44,11 +48,11 @@ def read_date(message: Any) -> datetime.datetime:
 
 def write_time(value: Any) -> dict[str, int]:
     """Fields of google.type.TimeOfDay. Raises DataError."""
-    if not isinstance(value, datetime.datetime):
+    if not isinstance(value, TIMES):
         raise _wrong("Time", value)
-    ms = logical.number_of(value, logical.TIME)
-    if not 0 <= ms < logical.DAY_MS:
-        raise DataError(f"A Time is less than a day after 1970-01-01T00:00Z, {value.isoformat()} is not")
+    ms = ms_of(value)
+    if not 0 <= ms < DAY_MS:
+        raise DataError(f"A Time is less than a day after 1970-01-01T00:00Z, {ms} ms is not")
     seconds, ms = divmod(ms, 1000)
     minutes, seconds = divmod(seconds, 60)
     return {"hours": minutes // 60, "minutes": minutes % 60, "seconds": seconds, "nanos": ms * 1_000_000}
@@ -61,20 +65,20 @@ def read_time(message: Any) -> datetime.datetime:
     except ValueError as error:
         text = f"{message.hours}:{message.minutes}:{message.seconds} and {message.nanos} ns"
         raise DataError(f"google.type.TimeOfDay holds no time: {text}: {error}") from None
-    return datetime.datetime.combine(logical.EPOCH.date(), time, datetime.UTC)
+    return datetime.datetime.combine(EPOCH.date(), time, datetime.UTC)
 
 
 def write_timestamp(value: Any) -> dict[str, int]:
     """Fields of google.protobuf.Timestamp. Raises DataError."""
-    if not isinstance(value, datetime.datetime):
+    if not isinstance(value, TIMES):
         raise _wrong("Timestamp", value)
-    seconds, ms = divmod(logical.number_of(value, logical.TIMESTAMP), 1000)
+    seconds, ms = divmod(ms_of(value), 1000)
     return {"seconds": seconds, "nanos": ms * 1_000_000}
 
 
-def read_timestamp(message: Any) -> datetime.datetime:
+def read_timestamp(message: Any) -> Time:
     """Of such a message; what is less than a millisecond is left out. Raises DataError."""
-    return logical.moment(message.seconds * 1000 + message.nanos // 1_000_000)
+    return moment(message.seconds * 1000 + message.nanos // 1_000_000)
 
 
 WRITERS: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {

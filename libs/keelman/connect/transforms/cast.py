@@ -6,7 +6,6 @@ import base64
 import decimal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -28,6 +27,7 @@ from keelman.connect.java.text import java_text
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import INTEGER_RANGES, Field, Schema, Struct, type_name
+from keelman.connect.times import TIMES
 from keelman.connect.transforms.base import OfSchemas, Transform, a_map, a_struct, got, null_default, with_fields
 from keelman.connect.transforms.fields import renamings
 
@@ -165,7 +165,7 @@ def cast(schema: Schema | None, value: Any, target: str) -> Any:
         )
     if kind not in _INPUT:
         raise DataError(_unsupported("from", kind, _INPUT))
-    if schema is not None and target != "string" and isinstance(value, datetime):
+    if schema is not None and target != "string" and isinstance(value, TIMES):
         value = number_of(value, schema.name)
     try:
         return _MAKERS[target](value)
@@ -233,7 +233,7 @@ def _boolean(value: Any) -> bool:
 
 
 def _string(value: Any) -> str:
-    if isinstance(value, datetime):
+    if isinstance(value, TIMES):
         return iso_text(value)
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()

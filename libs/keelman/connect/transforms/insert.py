@@ -8,12 +8,13 @@ from typing import Any
 
 from keelman.connect.columns import NULL, ColumnBatch, Constant, Nulls, StructColumn
 from keelman.connect.config.definition import ConfigKey, Importance, Type
-from keelman.connect.converters.logical import TIMESTAMP_SCHEMA, moment
+from keelman.connect.converters.logical import TIMESTAMP_SCHEMA
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java.numbers import Int32
 from keelman.connect.record import Record
 from keelman.connect.records import Column, Repeated
 from keelman.connect.schema import Field, Schema, Struct
+from keelman.connect.times import moment
 from keelman.connect.transforms.base import OfSchemas, Transform, a_map, a_struct, got, null_default, with_fields
 
 

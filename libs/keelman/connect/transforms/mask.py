@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from keelman.connect.columns import NULL, ColumnBatch, Constant, StructColumn, mapped
 from keelman.connect.config.definition import REQUIRED, ConfigKey, Importance, Type, non_empty
-from keelman.connect.converters.logical import EPOCH
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import INTEGERS, Float32, Int32, cut, java_class, type_of
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema, Struct
+from keelman.connect.times import EPOCH, TIMES
 from keelman.connect.transforms.base import Transform, a_map, a_struct, got, null_default, some_names
 
 
@@ -107,7 +106,7 @@ _NOTHING: Mapping[str, Any] = {
 def _kind(schema: Schema | None, value: Any) -> str:
     if isinstance(value, decimal.Decimal):
         return "decimal"
-    if isinstance(value, datetime):
+    if isinstance(value, TIMES):
         return "date"
     return schema.type if schema is not None else type_of(value) or ""
 

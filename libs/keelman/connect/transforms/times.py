@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from keelman.connect.columns import NULL, ColumnBatch, Nulls, StructColumn, mapped
 from keelman.connect.config.definition import REQUIRED, ConfigKey, Importance, Type, one_of
-from keelman.connect.converters.logical import DATE_SCHEMA, TIME_SCHEMA, TIMESTAMP, TIMESTAMP_SCHEMA, moment, number_of
+from keelman.connect.converters.logical import DATE_SCHEMA, TIME_SCHEMA, TIMESTAMP, TIMESTAMP_SCHEMA, number_of
 from keelman.connect.errors import ConfigValueError, ConnectError, DataError
+from keelman.connect.java.calendars import DAY_MS
 from keelman.connect.java.dates import JavaDateFormat, ParseError, PatternError
-from keelman.connect.java.numbers import java_class
+from keelman.connect.java.numbers import clipped, cut, java_class
 from keelman.connect.record import Record
 from keelman.connect.records import Column, Repeated
 from keelman.connect.schema import Field, Schema, Struct, java_type
 from keelman.connect.shapes import by_topic
+from keelman.connect.times import TIMES, Time, moment, ms_of
 from keelman.connect.transforms import base
 
 _TARGETS: Mapping[str, Schema] = {
@@ -172,16 +173,15 @@ class TimestampConverter(base.Transform):
         if value is None:
             return None
         if form is None:
-            form = "Timestamp" if isinstance(value, datetime) else _FORMS.get(java_class(value), "")
+            form = "Timestamp" if isinstance(value, TIMES) else _FORMS.get(java_class(value), "")
             if not form:
                 raise DataError(f"TimestampConverter does not support class {java_class(value)} objects as timestamps")
         return self._write(self._read(form, value))
 
-    def _read(self, form: str, value: Any) -> datetime:
+    def _read(self, form: str, value: Any) -> Time:
         if form == "unix":
-            return moment(
-                value * 1000 // self._per_second if self._per_second <= 1000 else _cut(value, self._per_second)
-            )
+            finer = self._per_second > 1000
+            return moment(_cut(value, self._per_second) if finer else clipped(value * 1000 // self._per_second))
         if form == "string":
             if self._format is None:
                 raise DataError(_NO_FORMAT)
@@ -190,18 +190,18 @@ class TimestampConverter(base.Transform):
             except ParseError:
                 text = f"Could not parse timestamp: value ({value}) does not match pattern ({self._format.pattern})"
                 raise DataError(text) from None
-        if not isinstance(value, datetime):
+        if not isinstance(value, TIMES):
             raise DataError(f"Expected timestamp to be a java.util.Date, but found class {java_class(value)}")
         return value
 
-    def _text(self, value: datetime) -> str:
+    def _text(self, value: Time) -> str:
         assert self._format is not None
         return self._format.format(value)
 
-    def _number(self, value: datetime) -> int:
+    def _number(self, value: Time) -> int:
         ms = number_of(value, TIMESTAMP)
         if self._per_second >= 1000:
-            return ms * (self._per_second // 1000)
+            return clipped(ms * (self._per_second // 1000))
         return -(-ms // 1000) if ms < 0 else ms // 1000
 
 
@@ -225,13 +225,14 @@ def _form(schema: Schema) -> str:
     raise ConnectError(f"Schema Schema{{{shown}}} does not correspond to a known timestamp type format")
 
 
-def _same(value: datetime) -> datetime:
+def _same(value: Time) -> Time:
     return value
 
 
-def _day(value: datetime) -> datetime:
-    return value.replace(hour=0, minute=0, second=0, microsecond=0)
+def _day(value: Time) -> Time:
+    ms = ms_of(value)
+    return moment(cut(ms - ms % DAY_MS, 64))
 
 
-def _time_of_day(value: datetime) -> datetime:
-    return value.replace(year=1970, month=1, day=1)
+def _time_of_day(value: Time) -> Time:
+    return moment(ms_of(value) % DAY_MS)

@@ -6,16 +6,16 @@ Python. A schema crosses once, and what takes its values across is made with it.
 
 from __future__ import annotations
 
-import datetime
 import decimal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from keelman.connect.converters.logical import DECIMAL, EPOCH, LOGICAL, MILLISECOND, moment
+from keelman.connect.converters.logical import DECIMAL, LOGICAL
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32, Int8, Int16, Int32
 from keelman.connect.schema import Field, Schema, Struct
+from keelman.connect.times import TIMES, Time, moment, ms_of
 from keelman.connectors.java.jvm import java_class, jpype
 
 CONNECT = "org.apache.kafka.connect.data"
@@ -204,7 +204,7 @@ class ToJava:
             str: self._string,
             bytes: self._bytes,
             decimal.Decimal: lambda value: self._decimal(str(value)),
-            datetime.datetime: self._moment,
+            **dict.fromkeys(TIMES, self._moment),
         }
 
     def given(self, schema: Schema | None, value: Any) -> tuple[Any, Any]:
@@ -295,8 +295,8 @@ class ToJava:
     def _binary(self, value: Any) -> Any:
         return self._bytes(bytes(value))
 
-    def _moment(self, value: datetime.datetime) -> Any:
-        return self._date(jpype().JLong((value - EPOCH) // MILLISECOND))
+    def _moment(self, value: Time) -> Any:
+        return self._date(jpype().JLong(ms_of(value)))
 
     def _plain(self, value: Any) -> Any:
         if value is None:

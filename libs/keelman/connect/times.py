@@ -1,0 +1,38 @@
+"""Times as Connect has them, any number of ms since the epoch: a datetime in UTC where it has a place for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+_EXACT = 4_000_000_000_000
+"""Below this many ms a float of seconds is right to the microsecond."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FarTime:
+    """A time before the year 1 or after the year 9999."""
+
+    ms: int
+
+
+Time: TypeAlias = datetime | FarTime
+TIMES = (datetime, FarTime)
+
+
+def moment(ms: int) -> Time:
+    """A time by its ms since the epoch."""
+    if 0 <= ms < _EXACT:
+        return datetime.fromtimestamp(ms / 1000, UTC)
+    try:
+        return datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=ms % 1000 * 1000)
+    except (OverflowError, ValueError, OSError):
+        return FarTime(ms)
+
+
+def ms_of(time: Time) -> int:
+    """The other way."""
+    return time.ms if isinstance(time, FarTime) else (time - EPOCH) // MILLISECOND
