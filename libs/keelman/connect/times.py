@@ -35,4 +35,4 @@ def moment(ms: int) -> Time:
 
 def ms_of(time: Time) -> int:
     """The other way."""
-    return time.ms if isinstance(time, FarTime) else (time - EPOCH) // MILLISECOND
+    return (time - EPOCH) // MILLISECOND if isinstance(time, datetime) else time.ms

@@ -1,6 +1,9 @@
 // Puts transforms, predicates and converters of Apache Kafka Connect through cases: one JSON object a line in, one out.
 // The notation of values and records is described in record_data.py, which runs this.
 
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import com.fasterxml.jackson.core.StreamWriteConstraints;
 import com.fasterxml.jackson.core.json.JsonWriteFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -39,8 +42,12 @@ import org.apache.kafka.connect.transforms.Transformation;
 import org.apache.kafka.connect.transforms.predicates.Predicate;
 
 public class ConnectData {
-    static final ObjectMapper JSON = new ObjectMapper();
-    static { JSON.getFactory().enable(JsonWriteFeature.ESCAPE_NON_ASCII.mappedFeature()); }
+    static final ObjectMapper JSON = new ObjectMapper(JsonFactory.builder()
+            .enable(JsonWriteFeature.ESCAPE_NON_ASCII)
+            .streamReadConstraints(StreamReadConstraints.builder().maxNestingDepth(10_000)
+                    .maxStringLength(Integer.MAX_VALUE).build())
+            .streamWriteConstraints(StreamWriteConstraints.builder().maxNestingDepth(10_000).build())
+            .build());
     static final JsonNodeFactory NODES = JsonNodeFactory.instance;
     static final JsonConverter SCHEMAS = new JsonConverter();
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from recorded.data import data_cases_converters as converters
+from recorded.data import data_cases_json as texts
 from recorded.data import data_cases_records as records
 from recorded.data import data_cases_times as times
 from recorded.data import data_cases_values as values
@@ -19,6 +20,7 @@ _MAKERS = {
     "hoist": values.hoist,
     "insert": values.insert,
     "mask": values.mask,
+    "json-of-others": texts.of_others,
     "metadata": records.metadata,
     "predicate": records.predicates,
     "reader": converters.readers,

@@ -10,6 +10,7 @@ import pytest
 from keelman.connect.avro.converter import AvroConverter
 from keelman.connect.converters.converter import Converter
 from keelman.connect.converters.json_converter import JsonConverter
+from keelman.connect.converters.json_text import MOST_DIGITS
 from keelman.connect.converters.literals import parse_literal
 from keelman.connect.converters.logical import DECIMAL, MAX_DIGITS
 from keelman.connect.errors import DataError
@@ -60,6 +61,11 @@ def holding(scale: object, value: Any) -> tuple[Schema, Struct]:
 def test_all_digits_come_back(kind: str, text: str) -> None:
     converter, value = converters()[kind], decimal.Decimal(text)
     schema, struct = holding(-int(value.as_tuple().exponent), value)
+    if "numbers" in kind and len(format(value, "f")) > MOST_DIGITS:  # Connect's parser takes no longer ones
+        with pytest.raises(DataError) as refused:
+            converter.to_connect(converter.from_connect(Column([struct], schema)))
+        assert f"digits, more than {MOST_DIGITS}" in f"{refused.value} {refused.value.__cause__}"
+        return
     for values in ([struct], [struct, struct]):
         read = converter.to_connect(converter.from_connect(Column(values, schema)))
         for one in read.texts().values:

@@ -14,14 +14,14 @@ import orjson
 
 from keelman.connect.columns import Constant, StructColumn, apart
 from keelman.connect.converters.json_data import CareError, Plain, in_order, quick_json, read
-from keelman.connect.converters.logical import DECIMAL, LOGICAL, number_of
+from keelman.connect.converters.logical import DECIMAL, LOGICAL, TIMESTAMP, number_of
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Int8, Int16, Int32
 from keelman.connect.java.text import is_utf8, json_string, json_text, utf8_text
 from keelman.connect.records import Column
 from keelman.connect.schema import INTEGER_RANGES, Schema, Struct
 from keelman.connect.shapes import merged, places_of
-from keelman.connect.times import TIMES
+from keelman.connect.times import TIMES, ms_of
 
 # What a JSON string does not have as it is; beyond the first plane Jackson writes escapes, too.
 _BEYOND = bytes(range(0xF0, 0x100))
@@ -183,6 +183,8 @@ def _bare(columns: JsonColumns, values: list[Any], kinds: set[type]) -> _Texts |
 
 
 def _numbers(schema: Schema, times: list[Any]) -> list[int]:
+    if schema.name == TIMESTAMP:
+        return list(map(ms_of, times))
     try:
         return [number_of(one, schema.name) for one in times]
     except DataError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +23,7 @@ from keelman.connect.converters.json_data import (
     quick_json,
     schema_json,
 )
-from keelman.connect.converters.logical import decimal_text, no_constant, whole_text
+from keelman.connect.converters.json_text import SPACES, loads, quick_trees
 from keelman.connect.errors import ConfigValueError, DataError, SerializationError, in_one_line
 from keelman.connect.java.text import json_text
 from keelman.connect.records import Column
@@ -35,14 +34,8 @@ _ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
     "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
 )
-_UNREADABLE = "Converting byte[] to Kafka Connect data failed due to serialization error: "
 _UNREADABLE_CONTENT = "Failed to parse schema in converter config due to serialization error: "
-_LONG = re.compile(rb"\d{19}")
-_TOO_DEEP = "depth limit exceeded"  # beyond 1,024 levels; Connect's parser takes a thousand
-_ZERO = re.compile(r"0\d")
-_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _BEHIND_SCHEMA = re.compile(rb',\s*"payload"\s*:\s*')
-_ZEROS = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\d.eE+])(-?)0+(?=\d)')
 
 
 class JsonConverter(Converter):
@@ -90,8 +83,18 @@ class JsonConverter(Converter):
             return self._under(self._content, payloads)
         alike = self._alike(payloads)
         if alike is not None:
-            return Column(read_all(*alike, defaults=self._defaults), alike[0])
-        opened = [(None, None, False) if one is None else self._open(one) for one in payloads]
+            try:
+                return Column(read_all(*alike, defaults=self._defaults), alike[0])
+            except CareError:
+                pass
+        try:
+            return self._opened(payloads, exact=False)
+        except CareError:
+            return self._opened(payloads, exact=True)
+
+    def _opened(self, payloads: list[bytes | None], *, exact: bool) -> Column:
+        """Of any schemas. Raises DataError, and without `exact` CareError where fractions must be read exactly."""
+        opened = [(None, None, False) if one is None else self._open(one, exact=exact) for one in payloads]
         schemas = [schema for schema, _, _ in opened]
         values: list[Any] = [value for _, value, _ in opened]
         todo = places_of(id(schema) if unread else 0 for schema, _, unread in opened)
@@ -110,7 +113,10 @@ class JsonConverter(Converter):
             alike = None if None in payloads else (self._content, self._trees(payloads))
         else:
             alike = self._alike(payloads) if self._schemas else None
-        structs = None if alike is None else read_structs(*alike, defaults=self._defaults)
+        try:
+            structs = None if alike is None else read_structs(*alike, defaults=self._defaults)
+        except CareError:
+            structs = None
         return self.to_connect(payloads) if structs is None else structs
 
     def from_structs(self, structs: StructColumn, count: int) -> list[bytes] | None:
@@ -163,35 +169,37 @@ class JsonConverter(Converter):
         begin = next((one for one in self._begins if payloads and (payloads[0] or b"").startswith(one)), None)
         if begin is None:
             return None
-        size, trees = len(begin), []
+        size, texts = len(begin), []
         for payload in payloads:
             if payload is None or not payload.startswith(begin) or not payload.endswith(b"}"):
                 return None
-            try:
-                trees.append(orjson.loads(payload[size:-1]))
-            except orjson.JSONDecodeError:
-                return None
-        return self._begins[begin], trees
+            texts.append(payload[size:-1])
+        trees = quick_trees(texts)
+        return None if trees is None else (self._begins[begin], trees)
 
     def _under(self, schema: Schema, payloads: list[bytes | None]) -> Column:
         """Of the schema of the configuration; a null is a null without one. Raises DataError."""
-        found = iter(read_all(schema, self._trees(payloads), defaults=self._defaults))
+        try:
+            values = read_all(schema, self._trees(payloads), defaults=self._defaults)
+        except CareError:
+            values = read_all(schema, self._trees(payloads, exact=True), defaults=self._defaults)
+        found = iter(values)
         read = [None if one is None else next(found) for one in payloads]
         return Column.of_each(read, [None if one is None else schema for one in payloads])
 
-    def _trees(self, payloads: list[bytes | None]) -> list[Any]:
+    def _trees(self, payloads: list[bytes | None], *, exact: bool = False) -> list[Any]:
         """Of those that are not null, which the schema of the configuration is for. Raises DataError."""
         there = [one for one in payloads if one is not None]
-        return [loads(one, exact=self._content_exact) if one.strip(_SPACES) else MISSING for one in there]
+        return [loads(one, exact=exact or self._content_exact) if one.strip(SPACES) else MISSING for one in there]
 
-    def _open(self, payload: bytes) -> tuple[Schema | None, Any, bool]:
+    def _open(self, payload: bytes, *, exact: bool) -> tuple[Schema | None, Any, bool]:
         """The schema and the payload, and whether that has still to be read."""
-        for begin, known in self._begins.items():
+        for begin, known in () if exact else self._begins.items():
             if payload.startswith(begin) and payload.endswith(b"}"):
-                try:
-                    return known, orjson.loads(payload[len(begin) : -1]), True
-                except orjson.JSONDecodeError:
+                trees = quick_trees([payload[len(begin) : -1]])
+                if trees is None:
                     break
+                return known, trees[0], True
         tree = loads(payload)
         if not isinstance(tree, dict) or tree.keys() != {"schema", "payload"}:
             raise DataError(_ENVELOPE)
@@ -204,7 +212,7 @@ class JsonConverter(Converter):
                 schema = parse_schema(loads(payload, exact=True)["schema"])
             self._parsed[raw] = schema, has_decimals(schema)
         schema, decimals = self._parsed[raw]
-        if decimals:
+        if decimals or (exact and schema is not None):
             tree = loads(payload, exact=True)  # 1.10 is not 1.1
         if schema is None:
             return None, cut_numbers(tree["payload"]), False
@@ -228,7 +236,6 @@ class JsonConverter(Converter):
 
 
 _MAX_BEGINS = 8
-_SPACES = b" \t\r\n"
 
 
 def schema_content(text: str | None) -> Schema | None:
@@ -255,42 +262,5 @@ def _legal_content(name: str, value: Any) -> None:
 
 
 def _bare_all(payloads: list[bytes | None]) -> list[Any]:
-    try:
-        trees = list(map(orjson.loads, payloads))  # type: ignore[arg-type]
-    except (orjson.JSONDecodeError, TypeError):
-        return [None if one is None else _bare(one) for one in payloads]
-    if b"0" * 19 in b" ".join(payloads).translate(_DIGITS):  # type: ignore[arg-type]
-        return [None if one is None else _bare(one) for one in payloads]
-    return trees
-
-
-def _bare(payload: bytes) -> Any:
-    tree = loads(payload)
-    return cut_numbers(tree) if _LONG.search(payload) else tree
-
-
-def loads(payload: bytes, *, exact: bool = False) -> Any:
-    """The tree of a JSON text as Connect's parser takes it: nothing is null, zeros may lead, what follows does not
-    count; with `exact` fractions are Decimals. Raises DataError."""
-    problem = ""
-    try:
-        tree = orjson.loads(payload)
-        if not exact:
-            return tree
-    except orjson.JSONDecodeError as error:
-        problem = str(error)
-        if problem.startswith(_TOO_DEEP):
-            raise DataError(_UNREADABLE) from SerializationError(problem)
-    try:
-        text = payload.decode().lstrip(" \t\r\n")
-        if not text:
-            return None
-        if _ZERO.search(text) is not None:
-            text = _ZEROS.sub(lambda found: found[1] or found[2] or "", text)
-        return (_EXACT if exact else _LENIENT).raw_decode(text)[0]
-    except (ValueError, RecursionError):
-        raise DataError(_UNREADABLE) from SerializationError(problem)
-
-
-_LENIENT = json.JSONDecoder(parse_int=whole_text, parse_constant=no_constant)
-_EXACT = json.JSONDecoder(parse_float=decimal_text, parse_int=whole_text, parse_constant=no_constant)
+    trees = quick_trees(payloads)
+    return [None if one is None else cut_numbers(loads(one)) for one in payloads] if trees is None else trees

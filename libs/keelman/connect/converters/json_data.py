@@ -137,17 +137,41 @@ def _shape(schema: Schema, tree: Any, *, defaults: bool) -> Any:  # noqa: PLR091
         if not isinstance(tree, str):
             return None
         try:
-            return base64.b64decode(tree, validate=True)
+            return base64_bytes(tree)
         except ValueError:
             raise DataError("Invalid bytes field") from None
     number = tree if isinstance(tree, int | float | decimal.Decimal) and not isinstance(tree, bool) else 0
     if kind in INTEGERS:
-        return cut(number if isinstance(number, int) else float(number), INTEGERS[kind][1])
+        return cut(_whole(number), INTEGERS[kind][1])
     if kind in ("float", "double"):
         return Float32(number) if kind == "float" else float(number)
     if kind == "boolean":
         return tree is True
     return tree if isinstance(tree, str) else None
+
+
+def _whole(number: int | float | decimal.Decimal) -> int:
+    """Without its fraction; of large ones the bits that 64 have room for. Raises CareError for a float that may not be
+    the very number in the text."""
+    if isinstance(number, float) and abs(number) >= _INEXACT:
+        raise CareError
+    # Beyond this exponent the lower 64 bits are 0.
+    return 0 if isinstance(number, decimal.Decimal) and int(number.as_tuple().exponent) >= 64 else int(number)
+
+
+def base64_bytes(text: str) -> bytes:
+    """The bytes of base64, which may be several pieces with their padding, and spaces between. Raises ValueError."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        if _PIECES.fullmatch(text) is None:
+            raise
+        return b"".join(map(base64.b64decode, _PIECE.findall(text)))
+
+
+_INEXACT = float(1 << 53)
+_PIECE = re.compile(r"[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=")
+_PIECES = re.compile(rf"(?:[\x00-\x20]*(?:{_PIECE.pattern}))*[\x00-\x20]*")
 
 
 def _map(schema: Schema, tree: Any, *, defaults: bool) -> Any:
@@ -274,7 +298,7 @@ def _logical(schema: Schema, name: str, tree: Any) -> Any:
         return day(tree) if name == DATE else time_of_day(tree)
     if isinstance(tree, str):
         try:
-            return decimal_of(base64.b64decode(tree, validate=True), scale_of(schema))
+            return decimal_of(base64_bytes(tree), scale_of(schema))
         except (ValueError, DataError):
             raise DataError("Invalid bytes for Decimal field") from None
     number = isinstance(tree, int | float | decimal.Decimal) and not isinstance(tree, bool)

@@ -25,8 +25,6 @@ MAX_SCALE = 1_000_000
 MAX_DIGITS = 100_000
 """More take seconds to turn into bytes and back."""
 _MAX_BYTES = MAX_DIGITS // 2
-_PYTHONS_DIGITS = 4_000
-"""Python makes whole numbers of texts this long, whatever its settings; of much longer ones it does not."""
 _EXACTLY = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
@@ -69,6 +67,8 @@ def decimal_of(data: bytes, scale: int) -> decimal.Decimal:
     """The decimal whose digits these bytes are, as a whole number (two's complement, big-endian). Raises DataError."""
     if len(data) > _MAX_BYTES:
         raise DataError(f"A Decimal of {len(data)} bytes is beyond what can be read")
+    if not data:
+        raise DataError("A Decimal of no bytes is no number")
     return _EXACTLY.scaleb(decimal.Decimal(int.from_bytes(data, "big", signed=True)), -_writable(scale))
 
 
@@ -95,26 +95,6 @@ def scaled(value: Any, scale: int) -> decimal.Decimal:
         text = "Decimal value has mismatching scale for given Decimal schema."
         raise DataError(f"{text} Schema has scale {scale}, value has scale {own}.")
     return number
-
-
-def decimal_text(text: str) -> decimal.Decimal:
-    """The decimal that a number's text stands for, with all its digits. Raises DataError."""
-    if len(text) > MAX_DIGITS:
-        raise DataError(f"A number of {len(text)} digits is beyond what is read")
-    try:
-        return decimal.Decimal(text)
-    except decimal.InvalidOperation:  # an exponent that nothing can be done with
-        raise DataError(f"The number {text[:100]} is beyond what is read") from None
-
-
-def whole_text(text: str) -> int:
-    """The same of a whole number."""
-    return int(text) if len(text) < _PYTHONS_DIGITS else int(decimal_text(text))
-
-
-def no_constant(text: str) -> Any:
-    """What Python's JSON makes of NaN and Infinity. Raises ValueError: they are none."""
-    raise ValueError(f"{text} is not JSON")
 
 
 def _writable(scale: int) -> int:

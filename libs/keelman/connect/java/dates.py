@@ -299,14 +299,13 @@ class QuickFormat:
         if found is None:
             return None
         of = dict(zip(self.letters, map(int, found.groups()), strict=True)).get
-        if of("y", 1970) <= CUTOVER_YEAR:
-            return None
         try:
-            return datetime(
+            made = datetime(
                 of("y", 1970), of("M", 1), of("d", 1), of("H", 0), of("m", 0), of("s", 0), of("S", 0) * 1000, UTC
             )
         except ValueError:
             return None
+        return made if made.year > CUTOVER_YEAR else None
 
 
 def _numbers(letters: list[str]) -> Callable[[datetime], tuple[int, ...]]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import base64
 import decimal
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import orjson
-
+from keelman.connect.converters.json_text import SPACES, loads
 from keelman.connect.converters.logical import (
     DATE,
     DECIMAL,
@@ -18,11 +16,8 @@ from keelman.connect.converters.logical import (
     TIMESTAMP,
     day,
     decimal_of,
-    decimal_text,
-    no_constant,
     scale_of,
     time_of_day,
-    whole_text,
 )
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32
@@ -32,7 +27,6 @@ from keelman.connect.times import moment
 
 _Read = Callable[[Any], Any]
 _MAX_ADJUSTED = 20
-_EXACTLY = json.JSONDecoder(parse_float=decimal_text, parse_int=whole_text, parse_constant=no_constant)
 _EXACT: dict[str, Any] = {"string": str, "boolean": bool, "double": float, **dict.fromkeys(INTEGER_RANGES, int)}
 _NODES: Mapping[type, str] = {
     dict: "an object",
@@ -65,10 +59,12 @@ class ValueReader:
 
     def parse(self, data: bytes) -> Any:
         """The tree of a JSON text; with all digits where decimals are numbers. Raises DataError."""
+        if not data.strip(SPACES):
+            raise DataError("The payload is no JSON: it is empty")
         try:
-            return _EXACTLY.decode(data.decode()) if self._decimals else orjson.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"The payload is no JSON: {str(error) or type(error).__name__}"[:500]) from None
+            return loads(data, exact=self._decimals)
+        except DataError as error:
+            raise DataError(f"The payload is no JSON: {error.__cause__}"[:500]) from None
 
     def _value(self, schema: Schema) -> _Read:
         """A schema that holds itself is met again within: then the function that is being made is called."""

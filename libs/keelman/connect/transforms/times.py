@@ -8,7 +8,7 @@ from typing import Any
 
 from keelman.connect.columns import NULL, ColumnBatch, Nulls, StructColumn, mapped
 from keelman.connect.config.definition import REQUIRED, ConfigKey, Importance, Type, one_of
-from keelman.connect.converters.logical import DATE_SCHEMA, TIME_SCHEMA, TIMESTAMP, TIMESTAMP_SCHEMA, number_of
+from keelman.connect.converters.logical import DATE_SCHEMA, TIME_SCHEMA, TIMESTAMP_SCHEMA
 from keelman.connect.errors import ConfigValueError, ConnectError, DataError
 from keelman.connect.java.calendars import DAY_MS
 from keelman.connect.java.dates import JavaDateFormat, ParseError, PatternError
@@ -199,8 +199,10 @@ class TimestampConverter(base.Transform):
         return self._format.format(value)
 
     def _number(self, value: Time) -> int:
-        ms = number_of(value, TIMESTAMP)
-        if self._per_second >= 1000:
+        ms = ms_of(value)
+        if self._per_second == 1000:
+            return ms
+        if self._per_second > 1000:
             return clipped(ms * (self._per_second // 1000))
         return -(-ms // 1000) if ms < 0 else ms // 1000
 

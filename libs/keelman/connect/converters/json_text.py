@@ -1,0 +1,211 @@
+"""JSON texts as Connect's parser, Jackson, takes them: their encoding, numbers, limits, and what may follow them.
+
+https://github.com/FasterXML/jackson-core: ByteSourceJsonBootstrapper, StreamReadConstraints
+"""
+
+from __future__ import annotations
+
+import decimal
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+
+from keelman.connect.errors import DataError, SerializationError
+
+UNREADABLE = "Converting byte[] to Kafka Connect data failed due to serialization error: "
+SPACES = b" \t\r\n"
+MOST_DIGITS = 1000
+MOST_NAME = 50_000
+MOST_STRING = 20_000_000
+MOST_LEVELS = 1000
+_HALF = MOST_NAME // 2
+_MANY, _SOME = b"0" * 19, b"0" * 9
+_MARKED = re.compile("[\udc80-\udcff]")
+_OVERLONG = re.compile(rb"[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]")
+_ZERO = re.compile(r"0\d")
+_ZEROS = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\d.eE+])(-?)0+(?=\d)')
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_MINUS_ZERO = re.compile(rb"-0\.0*(?:[eE][-+]?\d+)?(?![\d.])")
+_EXPONENTS = 1 << 31
+
+
+def quick_trees(texts: Sequence[bytes | None]) -> list[Any] | None:
+    """The trees of JSON texts in UTF-8; None where one must be read with care, or is null."""
+    try:
+        trees = list(map(orjson.loads, texts))  # type: ignore[arg-type]
+    except (orjson.JSONDecodeError, TypeError):
+        return None
+    whole = b" ".join(texts)  # type: ignore[arg-type]
+    # Numbers of many digits, and zeros with a sign, are other ones to Jackson.
+    if _has_long_numbers(whole) or _MINUS_ZERO.search(whole):
+        return None
+    if _may_exceed(whole) and not all(map(_is_within_limits, trees)):
+        return None
+    return trees
+
+
+def _has_long_numbers(text: bytes) -> bool:
+    """Whether there are 19 digits in a row, at least nine of which are among every second byte."""
+    return _SOME in text[::2].translate(_DIGITS) and _MANY in text.translate(_DIGITS)
+
+
+def _may_exceed(text: bytes) -> bool:
+    """Whether there may be a name that is too long: it would span half of its length without a quotation mark."""
+    steps = range(0, len(text) - _HALF, _HALF)
+    return len(text) > MOST_NAME and any(text.find(b'"', at, at + _HALF) < 0 for at in steps)
+
+
+def loads(payload: bytes, *, exact: bool = False) -> Any:
+    """The tree of a JSON text: of nothing it is null, zeros may lead, what follows does not count; with `exact`
+    fractions are Decimals. Raises DataError."""
+    found = None if exact else quick_trees([payload])
+    if found is not None:
+        return found[0]
+    try:
+        text = _decoded(payload)
+        found = None if exact else quick_trees([text.encode("utf-8", "surrogatepass")])
+        return _read(text, exact=exact) if found is None else found[0]
+    except (ValueError, RecursionError) as error:
+        raise DataError(UNREADABLE) from SerializationError(str(error))
+
+
+def _decoded(payload: bytes) -> str:
+    """The text, by its byte order mark or by which of its first bytes are 0; bytes that are none of UTF-8's are marked.
+    Raises ValueError."""
+    four = payload[:4]
+    if len(four) == 4:
+        for mark, name in _MARKS:
+            if four.startswith(mark):
+                return _named(payload[len(mark) :], name)
+        zeros = bytes(map(bool, four))
+        if zeros in _UTF_32:
+            return _named(payload, _UTF_32[zeros])
+    zeros = bytes(map(bool, four[:2]))
+    if len(four) > 1 and zeros != b"\1\1":
+        return _named(payload, "utf-16-le" if zeros == b"\1\0" else "utf-16-be")
+    return _named(payload, "utf-8")
+
+
+def _named(data: bytes, encoding: str) -> str:
+    if encoding == "utf-8":
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return _OVERLONG.sub(_shortened, data).decode("utf-8", "surrogateescape")
+    if not encoding:
+        raise ValueError("UTF-32 in an order of bytes that is neither big-endian nor little-endian")
+    if encoding.startswith("utf-32"):
+        return data[: len(data) // 4 * 4].decode(encoding, "surrogatepass")
+    return data.decode(encoding, "replace")
+
+
+def _shortened(found: re.Match[bytes]) -> bytes:
+    """A character that was written with more bytes than it needs, as Java does with NUL."""
+    number = 0
+    for byte in found[0]:
+        number = (number << 6) + (byte & (0x3F if byte < 0xC0 else 0x1F if byte < 0xE0 else 0x0F))
+    return json.dumps(chr(number))[1:-1].encode()
+
+
+_MARKS = (
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe\x00\x00", "utf-32-le"),
+    (b"\x00\x00\xff\xfe", ""),
+    (b"\xfe\xff\x00\x00", ""),
+    (b"\xfe\xff", "utf-16-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xef\xbb\xbf", "utf-8"),
+)
+_UTF_32 = {
+    b"\0\0\0\1": "utf-32-be",
+    b"\1\0\0\0": "utf-32-le",
+    b"\0\1\0\0": "",
+    b"\0\0\1\0": "",
+    b"\0\0\0\0": "utf-32-be",
+}
+"""By which of the first four bytes are other than 0; empty where the order of bytes is none that can be read."""
+
+
+def _read(text: str, *, exact: bool) -> Any:
+    """Raises ValueError."""
+    text = text.lstrip(" \t\r\n")
+    if not text:
+        return None
+    if _ZERO.search(text) is not None:
+        text = _ZEROS.sub(lambda found: found[1] or found[2] or "", text)
+    tree, end = (_EXACT if exact else _LENIENT).raw_decode(text)
+    marked = _MARKED.search(text, 0, end)
+    if marked is not None:
+        raise ValueError(f"the byte {ord(marked[0]) & 0xFF:#x} at character {marked.start()} is none of UTF-8")
+    _check_end(text, end)
+    if not _is_within_limits(tree):
+        raise ValueError(
+            f"more than {MOST_LEVELS} levels, or {MOST_NAME} characters of a name, {MOST_STRING} of a string"
+        )
+    return tree
+
+
+def _check_end(text: str, end: int) -> None:
+    """Behind a number comes a space or nothing, behind a word nothing that it could go on with."""
+    behind = text[end : end + 1]
+    if not behind:
+        return
+    bad = behind not in " \t\r\n" if text[0] in "-0123456789" else behind in _WORDS or not behind.isascii()
+    if bad and text[0] not in '"[{':
+        raise ValueError(f"the character {behind!r} follows the value at once")
+
+
+_WORDS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+
+
+def _is_within_limits(tree: Any) -> bool:
+    level = [tree]
+    for _ in range(MOST_LEVELS):
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                if any(len(name) > MOST_NAME for name in one):
+                    return False
+                inner += one.values()
+            elif isinstance(one, list):
+                inner += one
+            elif isinstance(one, str) and len(one) > MOST_STRING:
+                return False
+        if not inner:
+            return True
+        level = inner
+    return not any(isinstance(one, dict | list) for one in level)
+
+
+def _whole(text: str) -> int:
+    _check_digits(len(text) - text.startswith("-"))
+    return int(text)
+
+
+def _fraction(text: str) -> decimal.Decimal:
+    _check_digits(sum(map(str.isdigit, text)) if len(text) > MOST_DIGITS else 0)
+    mantissa, _, exponent = text.lower().partition("e")
+    scale = len(mantissa.partition(".")[2]) - int(exponent or 0)
+    if not -_EXPONENTS <= scale < _EXPONENTS:
+        raise ValueError(f"the exponent of the number {text[:100]} is beyond 32 bits")
+    number = decimal.Decimal(text)
+    return number if number else abs(number)
+
+
+def _check_digits(digits: int) -> None:
+    if digits > MOST_DIGITS:
+        raise ValueError(f"a number has {digits} digits, more than {MOST_DIGITS}")
+
+
+def _constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _decoder(parse_float: Callable[[str], Any]) -> json.JSONDecoder:
+    return json.JSONDecoder(parse_float=parse_float, parse_int=_whole, parse_constant=_constant)
+
+
+_LENIENT, _EXACT = _decoder(lambda text: float(_fraction(text))), _decoder(_fraction)
