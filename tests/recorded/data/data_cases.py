@@ -5,6 +5,7 @@ from __future__ import annotations
 from recorded.data import data_cases_converters as converters
 from recorded.data import data_cases_json as texts
 from recorded.data import data_cases_records as records
+from recorded.data import data_cases_texts as hard
 from recorded.data import data_cases_times as times
 from recorded.data import data_cases_values as values
 from recorded.data.data_notation import Case
@@ -15,6 +16,7 @@ _MAKERS = {
     "extract": values.extract,
     "far-times": times.far_times,
     "flatten": values.flatten,
+    "hard-texts": hard.hard_texts,
     "header-converter": converters.header_converters,
     "headers": records.headers,
     "hoist": values.hoist,

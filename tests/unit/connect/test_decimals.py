@@ -61,7 +61,7 @@ def holding(scale: object, value: Any) -> tuple[Schema, Struct]:
 def test_all_digits_come_back(kind: str, text: str) -> None:
     converter, value = converters()[kind], decimal.Decimal(text)
     schema, struct = holding(-int(value.as_tuple().exponent), value)
-    if "numbers" in kind and len(format(value, "f")) > MOST_DIGITS:  # Connect's parser takes no longer ones
+    if "numbers" in kind and len(value.as_tuple().digits) > MOST_DIGITS:  # Connect's parser takes no longer ones
         with pytest.raises(DataError) as refused:
             converter.to_connect(converter.from_connect(Column([struct], schema)))
         assert f"digits, more than {MOST_DIGITS}" in f"{refused.value} {refused.value.__cause__}"
@@ -71,8 +71,7 @@ def test_all_digits_come_back(kind: str, text: str) -> None:
         for one in read.texts().values:
             found = one.values["a"]
             assert found == value
-            if "numbers" not in kind:  # 7E+9999 is written in full there
-                assert found.as_tuple() == value.as_tuple()
+            assert found.as_tuple() == value.as_tuple()
 
 
 @pytest.mark.parametrize("kind", converters())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
@@ -69,6 +71,16 @@ class Converter(ABC):
 
 
 _UTF8 = frozenset({"utf8", "utf-8"})
+_PYTHONS_OWN = frozenset({"utf-7", "utf-8-sig", "idna", "punycode", "raw_unicode_escape", "unicode_escape"})
+"""What Python calls character sets, and Java does not."""
+_LONE = re.compile("[\ud800-\udfff]")
+_MARKS = {
+    "utf-16": ((codecs.BOM_UTF16_BE, "utf-16-be"), (codecs.BOM_UTF16_LE, "utf-16-le")),
+    "utf-32": ((codecs.BOM_UTF32_BE, "utf-32-be"), (codecs.BOM_UTF32_LE, "utf-32-le")),
+    "utf-32-be": ((codecs.BOM_UTF32_BE, "utf-32-be"),),
+    "utf-32-le": ((codecs.BOM_UTF32_LE, "utf-32-le"),),
+}
+"""Of the character sets that look for a byte order mark; the first is the order without one."""
 
 
 class StringConverter(Converter):
@@ -86,7 +98,10 @@ class StringConverter(Converter):
         super().__init__(config)
         self.encoding: str = self.config["converter.encoding"]
         try:
-            "".encode(self.encoding)
+            self._codec = codecs.lookup(self.encoding).name
+            if self._codec in _PYTHONS_OWN:
+                raise LookupError
+            "".encode(self._codec)
         except LookupError:
             raise ConfigValueError("converter.encoding", self.encoding, "no such character set") from None
         self._utf8 = self.encoding.lower() in _UTF8
@@ -95,17 +110,30 @@ class StringConverter(Converter):
         """Null stays null; anything else is its Java text."""
         if column.utf8 and self._utf8:
             return column.values
-        texts = [None if v is None else java_text(v) for v in column.texts().values]
-        if self.encoding.lower().replace("_", "-") == "utf-16":  # Java writes the upper byte first, and says so
-            return [None if t is None else b"\xfe\xff" + t.encode("utf-16-be", "replace") for t in texts]
-        return [None if t is None else t.encode(self.encoding, "replace") for t in texts]
+        return [None if v is None else self._encoded(java_text(v)) for v in column.texts().values]
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
         """Optional strings; bytes that the character set does not know become U+FFFD, as in Java."""
         if self._utf8:
             return Column(payloads, OPTIONAL_STRING, utf8=True)
-        texts = [None if p is None else p.decode(self.encoding, "replace") for p in payloads]
+        texts = [None if p is None else self._decoded(p) for p in payloads]
         return Column(texts, OPTIONAL_STRING)
+
+    def _encoded(self, text: str) -> bytes:
+        """As Java: in UTF-16 and UTF-32 the upper byte comes first; a mark says so in UTF-16 alone."""
+        if self._codec.startswith(("utf-16", "utf-32")):
+            text = _LONE.sub("\ufffd", text)
+        if self._codec == "utf-16":
+            return codecs.BOM_UTF16_BE + text.encode("utf-16-be") if text else b""
+        if self._codec == "utf-32":
+            return text.encode("utf-32-be")
+        return text.encode(self._codec, "replace")
+
+    def _decoded(self, data: bytes) -> str:
+        for mark, codec in _MARKS.get(self._codec, ()):
+            if data.startswith(mark):
+                return data[len(mark) :].decode(codec, "replace")
+        return data.decode(_MARKS[self._codec][0][1] if self._codec in _MARKS else self._codec, "replace")
 
 
 class ByteArrayConverter(Converter):

@@ -30,7 +30,9 @@ class SimpleHeaderConverter(Converter):
 
     def from_connect(self, column: Column) -> list[bytes | None]:
         """Null stays null; a string is written without quotes, but in lists and maps with them."""
-        return [None if v is None else literal(v, inner=False).encode() for v in column.texts().values]
+        return [
+            None if v is None else literal(v, inner=False).encode("utf-8", "replace") for v in column.texts().values
+        ]
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
         """Never fails: what is no literal is a string."""

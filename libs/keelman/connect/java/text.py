@@ -17,8 +17,8 @@ from keelman.connect.java.numbers import Float32
 from keelman.connect.schema import Struct
 from keelman.connect.times import TIMES
 
-_PLAIN = re.compile(r'[^"\\\x00-\x1f\U00010000-\U0010ffff]*')
-_TO_ESCAPE = re.compile(r'["\\\x00-\x1f\U00010000-\U0010ffff]')
+_PLAIN = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]*')
+_TO_ESCAPE = re.compile(r'["\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _DATE = JavaDateFormat("EEE MMM dd HH:mm:ss zzz y")
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
@@ -87,6 +87,11 @@ def float_text(value: float) -> str:
     return double_text(value)
 
 
+def decimal_text(value: decimal.Decimal) -> str:
+    """Java's BigDecimal.toString, which has no zero with a sign."""
+    return str(value) if value else str(abs(value))
+
+
 @lru_cache(maxsize=4096)
 def string_hash(text: str) -> int:
     """Java's String.hashCode, unsigned."""
@@ -123,14 +128,14 @@ def map_order(given: Mapping[Any, Any]) -> list[Any]:
 
 def json_string(text: str) -> str:
     """A JSON string as Jackson writes it: non-ASCII raw, control characters as upper-case hex, and so the two halves of
-    what has no place among the first 65,536 characters."""
+    what has no place among the first 65,536 characters, or one alone."""
     if _PLAIN.fullmatch(text):
         return f'"{text}"'
     return '"' + _TO_ESCAPE.sub(_escaped, text) + '"'
 
 
 def _escaped(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be")
+    units = found[0].encode("utf-16-be", "surrogatepass")
     return _SHORT.get(found[0]) or "".join(f"\\u{units[n]:02X}{units[n + 1]:02X}" for n in range(0, len(units), 2))
 
 
@@ -148,7 +153,7 @@ def json_text(value: Any) -> str:  # noqa: PLR0911  one line a type
         text = float_text(value) if isinstance(value, Float32) else double_text(value)
         return text if math.isfinite(value) else f'"{text}"'
     if isinstance(value, decimal.Decimal):
-        return format(value, "f")
+        return decimal_text(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return '"' + base64.b64encode(value).decode() + '"'
     if isinstance(value, Mapping):
@@ -183,4 +188,4 @@ def java_text(value: Any) -> str:  # noqa: PLR0911  one line a type
         return utf8_text(bytes(value))
     if isinstance(value, TIMES):
         return _DATE.format(value)
-    return str(value)
+    return decimal_text(value) if isinstance(value, decimal.Decimal) else str(value)

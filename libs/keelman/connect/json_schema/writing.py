@@ -54,8 +54,6 @@ class ValueWriter:
             return written(tree)
         except RecursionError:
             raise DataError("The value is nested too deeply for JSON") from None
-        except UnicodeEncodeError as error:
-            raise DataError(f"The value holds half a character: {error}") from None
 
     def _value(self, schema: Schema) -> _Write:
         """A schema that holds itself is met again within: then the function that is being made is called."""
